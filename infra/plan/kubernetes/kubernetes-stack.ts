@@ -8,7 +8,7 @@ import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
 import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
-import { gatewayIngress, gatewayRoute, networkPolicies } from "./network.ts";
+import { gatewayAccess, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
 import type { PodContext } from "./pods.ts";
 import { apiKeysSecret, secretProviders } from "./secrets.ts";
@@ -63,9 +63,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     priorities: priorities(stack, plan),
     /** Names of Secrets of the type kubernetes.io/dockerconfigjson. */
     imagePullSecrets: cluster.imagePullSecrets,
-    /** At most one of Ingress and HTTPRoute. */
-    ingress: gatewayIngress(stack, plan),
-    route: gatewayRoute(stack, plan),
+    ...gatewayAccess(stack, plan),
     /** Hashes of API keys; null: the stack has no keys. */
     apiKeys: apiKeysSecret(stack, plan),
     secretProviders: secretProviders(stack, plan),

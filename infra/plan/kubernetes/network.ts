@@ -206,63 +206,62 @@ function externalDatabasePorts({ cluster: { databases } }: ClusterPlan): readonl
 /** Name of the gateway's Deployment and Service. */
 export const GATEWAY = "gateway";
 
-/** null: clients are in the cluster, or come through a Gateway. */
-export function gatewayIngress(
-  stack: string,
-  { cluster: { ingress }, gateway }: ClusterPlan,
-): ApiObject<"Ingress"> | null {
-  if (ingress === null || ingress.route !== null) return null;
-  const { host, className, tlsSecret, issuer } = ingress;
-  const { requestSeconds, bodyMiB } = gateway.limits;
-  const backend = { service: { name: GATEWAY, port: { number: gateway.port } } };
-  return {
-    kind: "Ingress",
-    metadata: {
-      name: GATEWAY,
-      labels: objectLabels(stack, { role: "gateway" }),
-      annotations: {
-        // https://cert-manager.io/docs/usage/ingress/#supported-annotations
-        ...(issuer === null
-          ? {}
-          : { [`cert-manager.io/${issuer.isClusters ? "cluster-issuer" : "issuer"}`]: issuer.name }),
-        // ingress-nginx alone reads these; by default it buffers answers and ends them after a minute.
-        "nginx.ingress.kubernetes.io/proxy-body-size": `${bodyMiB}m`,
-        "nginx.ingress.kubernetes.io/proxy-buffering": "off",
-        "nginx.ingress.kubernetes.io/proxy-read-timeout": String(requestSeconds),
-        // Not every controller writes an address into it, which the provider would wait for.
-        "pulumi.com/skipAwait": "true",
-      },
-    },
-    spec: {
-      ingressClassName: className ?? undefined,
-      tls: tlsSecret === null ? undefined : [{ hosts: [host], secretName: tlsSecret }],
-      rules: [{ host, http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }],
-    },
-  };
+interface GatewayAccess {
+  readonly ingress: ApiObject<"Ingress"> | null;
+  readonly route: CustomObject | null;
 }
 
-/** null: there is an Ingress, or clients are in the cluster. */
-export function gatewayRoute(
-  stack: string,
-  { cluster: { ingress }, gateway }: ClusterPlan,
-): CustomObject | null {
-  if (ingress === null || ingress.route === null) return null;
-  const { gateway: name, namespace, listener } = ingress.route;
+/** At most one of both; none where all clients are in the cluster. */
+export function gatewayAccess(stack: string, { cluster: { ingress }, gateway }: ClusterPlan): GatewayAccess {
+  if (ingress === null) return { ingress: null, route: null };
+  const { host, className, tlsSecret, issuer, route } = ingress;
+  const { requestSeconds, bodyMiB } = gateway.limits;
+  const metadata = { name: GATEWAY, labels: objectLabels(stack, { role: "gateway" }) };
+  if (route !== null) {
+    // Without a section name, every listener that takes the host.
+    const parent = {
+      name: route.gateway,
+      namespace: route.namespace,
+      sectionName: route.listener ?? undefined,
+    };
+    const rule = {
+      matches: [{ path: { type: "PathPrefix", value: "/" } }],
+      timeouts: { request: `${requestSeconds}s` },
+      backendRefs: [{ name: GATEWAY, port: gateway.port }],
+    };
+    return {
+      ingress: null,
+      route: {
+        apiVersion: "gateway.networking.k8s.io/v1",
+        kind: "HTTPRoute",
+        metadata,
+        spec: { parentRefs: [parent], hostnames: [host], rules: [rule] },
+      },
+    };
+  }
+  const annotations = {
+    // https://cert-manager.io/docs/usage/ingress/#supported-annotations
+    ...(issuer === null
+      ? {}
+      : { [`cert-manager.io/${issuer.isClusters ? "cluster-issuer" : "issuer"}`]: issuer.name }),
+    // ingress-nginx alone reads these; by default it buffers answers and ends them after a minute.
+    "nginx.ingress.kubernetes.io/proxy-body-size": `${bodyMiB}m`,
+    "nginx.ingress.kubernetes.io/proxy-buffering": "off",
+    "nginx.ingress.kubernetes.io/proxy-read-timeout": String(requestSeconds),
+    // Not every controller writes an address into it, which the provider would wait for.
+    "pulumi.com/skipAwait": "true",
+  };
+  const backend = { service: { name: GATEWAY, port: { number: gateway.port } } };
   return {
-    apiVersion: "gateway.networking.k8s.io/v1",
-    kind: "HTTPRoute",
-    metadata: { name: GATEWAY, labels: objectLabels(stack, { role: "gateway" }) },
-    spec: {
-      // Without a section name, every listener that takes the host.
-      parentRefs: [{ name, namespace, sectionName: listener ?? undefined }],
-      hostnames: [ingress.host],
-      rules: [
-        {
-          matches: [{ path: { type: "PathPrefix", value: "/" } }],
-          timeouts: { request: `${gateway.limits.requestSeconds}s` },
-          backendRefs: [{ name: GATEWAY, port: gateway.port }],
-        },
-      ],
+    ingress: {
+      kind: "Ingress",
+      metadata: { ...metadata, annotations },
+      spec: {
+        ingressClassName: className ?? undefined,
+        tls: tlsSecret === null ? undefined : [{ hosts: [host], secretName: tlsSecret }],
+        rules: [{ host, http: { paths: [{ path: "/", pathType: "Prefix", backend }] } }],
+      },
     },
+    route: null,
   };
 }
