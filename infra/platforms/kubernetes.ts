@@ -39,13 +39,13 @@ export interface MadeCluster {
   readonly identifier: pulumi.Input<string>;
   /** Its objects are deleted with it. */
   readonly cluster: pulumi.Resource;
-  /** What must be there before the first object: machines, add-ons, definitions of custom resources. */
+  /** Dependencies of all objects: machines, add-ons, definitions of custom resources. */
   readonly after: readonly pulumi.Resource[];
   /**
    * Puts the gateway's Service behind a load balancer.
    *
    * @param provider - Provider of the workloads, which comes after the cluster's own add-ons.
-   * @returns What must be there before the gateway's pods.
+   * @returns Dependencies of the gateway's pods.
    */
   readonly bindGateway?: (service: pulumi.Resource, provider: Provider) => readonly pulumi.Resource[];
 }
@@ -69,7 +69,7 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
   const policyGroup = new ObjectGroup("NetworkPolicies", "policies", opts);
   const policies = stack.policies.map(({ role, resource, policy }) => ({
     role,
-    policy: policyGroup.add(resource, policy, namespace),
+    resource: policyGroup.add(resource, policy, namespace),
   }));
   const priorityGroup = new ObjectGroup("PriorityClasses", "priorities", opts);
   const priorities = new Map(
@@ -96,10 +96,10 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     if (stack.store.object !== null) store.push(group.add("claim", stack.store.object, namespace, left));
   }
 
-  /** Only what the pod itself needs: with 50 models that depend on everything, the engine would keep thousands of edges. */
+  /** Dependencies of the pod itself: 50 models that depend on all objects would be thousands of edges in the engine. */
   const before = ({ role, template, secretFiles }: PodPlan): readonly pulumi.Resource[] =>
     [
-      ...policies.filter((one) => one.role === null || one.role === role).map(({ policy }) => policy),
+      ...policies.flatMap((policy) => (policy.role === null || policy.role === role ? policy.resource : [])),
       priorities.get(template.spec.priorityClassName ?? ""),
       ...Object.values(secretFiles).flatMap(
         ({ name, provider }) => secrets.get(provider?.className ?? name) ?? [],
@@ -185,7 +185,7 @@ function awaited({ awaitSeconds }: { readonly awaitSeconds: number }): pulumi.Cu
   return { customTimeouts: { create: limit, update: limit } };
 }
 
-/** By name of the Secret, or of the SecretProviderClass: what must exist before a pod mounts it. */
+/** By name of the Secret, or of the SecretProviderClass: dependencies of pods that mount it. */
 type MountedSecrets = Map<string, readonly ObjectResource[]>;
 
 /** Secrets with values of the stack file, and with hashes of API keys. */

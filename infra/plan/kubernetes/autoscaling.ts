@@ -7,13 +7,10 @@ import { GATEWAY } from "./network.ts";
 import { type ApiObject, type CustomObject, objectLabels } from "./objects.ts";
 import type { ServerPlan } from "./servers.ts";
 
-/**
- * A second server starts in minutes, so that it is started before as many requests wait as run. A request of encoders may be
- * a whole batch, such as the list of a client that the gateway embeds.
- */
+/** A second server starts in minutes, so that it is started early. A request of encoders may be a whole batch. */
 const WAITING_SHARE_OF_BATCH = 0.25;
 
-/** A second gateway starts in seconds, and the first one still has places until then. */
+/** A second gateway starts in seconds, while the first still accepts requests. */
 const GATEWAY_BUSY_SHARE = 0.5;
 
 /**
@@ -133,7 +130,7 @@ function loadOf(plan: ClusterPlan, server: string, min: number) {
   if (server === ENCODERS)
     return [metric("pending-requests", ENCODERS, QUEUE, waitingTarget(encodersBatch(plan)))];
   const { batch, series } = modelLoad(plan, server);
-  // Without a server, or with a release that does not report what waits, the gateway alone knows that a server is needed.
+  // Without a server, or with a release that does not report waiting requests, only the gateway knows the load.
   const asked = { name: "gateway_pending_requests", labels: { model: server } };
   const pending = metric("gateway-pending-requests", GATEWAY, asked, batch);
   if (series === null) return [pending];
@@ -141,7 +138,7 @@ function loadOf(plan: ClusterPlan, server: string, min: number) {
   return min === 0 ? [own, pending] : [own];
 }
 
-/** Requests that one run of any encoder takes. No encoder is decoupled, so that Triton's queue has those that wait. */
+/** Smallest batch of the encoders. No encoder is decoupled, so that Triton's queue holds waiting requests. */
 function encodersBatch(plan: ClusterPlan): number {
   const models =
     plan.tier === "cpu"

@@ -17,7 +17,7 @@ const SPARE_SECONDS = 120;
 /** A new node, and its copy of the image. */
 const NODE_SECONDS = 1200;
 
-/** Beyond the estimates: logs of the tools, and what they unpack. */
+/** Beyond the estimates: logs and unpacked packages of the tools. */
 const SCRATCH_SPARE_GIB = 5;
 const SCRATCH_SPARE_FACTOR = 1.2;
 /** Three small models as they were downloaded and exported, and their plans. */
@@ -25,7 +25,7 @@ const ENCODERS_SCRATCH_GIB = 10;
 
 export type GpuContext = PodContext<ClusterGpuPlan>;
 
-/** Fills the engine store. */
+/** A Job that fills the engine store. */
 export type BuildPlan = ReturnType<typeof job>;
 
 /** Jobs of a stack; the scheduler runs as many at a time as there is room for. */
@@ -35,13 +35,13 @@ export function builds(context: GpuContext): readonly BuildPlan[] {
     build,
     pod: buildPod(context, build),
   }));
-  // A server that must end first may still answer its requests.
-  const goingSeconds = plan.spec.whenFull === "stopServer" ? plan.gateway.limits.requestSeconds : 0;
+  // A server that the build preempts still answers its requests.
+  const drainSeconds = plan.spec.whenFull === "stopServer" ? plan.gateway.limits.requestSeconds : 0;
   return all.map(({ build, pod }) => {
     // Builds of a pool may have to wait for each other's GPU, and a Job's clock runs meanwhile.
     const inTurn = all.filter((other) => other.pod.pool === pod.pool);
     const buildSeconds = inTurn.reduce((sum, { build: { timeoutSeconds } }) => sum + timeoutSeconds, 0);
-    return job(build, pod, Math.ceil(NODE_SECONDS + buildSeconds + goingSeconds));
+    return job(build, pod, Math.ceil(NODE_SECONDS + buildSeconds + drainSeconds));
   });
 }
 
@@ -57,8 +57,8 @@ function job(build: BuildContainer, pod: PodPlan, deadlineSeconds: number) {
       annotations: { "pulumi.com/replaceUnready": "true" },
     },
     spec: {
-      // The builder itself repeats what may succeed, such as downloads. To end the Job by exit code instead would leave
-      // `up` waiting: of failed Jobs, Pulumi's provider knows this reason and the deadline only.
+      // The builder itself retries downloads. Exit codes in podFailurePolicy would leave `up` waiting: of failed Jobs,
+      // Pulumi's provider knows this reason and the deadline only.
       backoffLimit: 0,
       activeDeadlineSeconds: deadlineSeconds,
       podFailurePolicy: {
@@ -113,8 +113,8 @@ export function engineStore({ stack, plan }: GpuContext): EngineStore {
       metadata: {
         name: claim,
         labels: objectLabels(stack),
-        // A class that waits for its first pod leaves it pending, and a claim that was left is bound already: of such a class
-        // the provider only takes the first for ready. The builds that mount it tell what is wrong with it.
+        // With a class that waits for its first pod, the provider takes only a pending claim for ready, and a claim that `down`
+        // has left is bound. Builds that mount the claim report its faults.
         annotations: { ...keptAnnotations(stack), "pulumi.com/skipAwait": "true" },
       },
       spec: {

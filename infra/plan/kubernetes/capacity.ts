@@ -107,7 +107,9 @@ export function placementOf(plan: ClusterPlan, pool: PoolSpec | null): Placement
   return {
     pool: pool?.name ?? null,
     nodeSelector: pool === null ? {} : sortedByKey(plan.cluster.pools[pool.name]?.nodeSelector ?? {}),
-    tolerations: [...new Map(tolerations.map((one) => [JSON.stringify(one), one])).values()],
+    tolerations: [
+      ...new Map(tolerations.map((toleration) => [JSON.stringify(toleration), toleration])).values(),
+    ],
   };
 }
 

@@ -73,7 +73,7 @@ export function clusterNotes(plan: ClusterPlan): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** What `down` leaves. */
+/** Note on the objects that `down` leaves. */
 function keptNote(plan: ClusterPlan): string | false {
   const { name, isCreated } = plan.cluster.namespace;
   if (plan.tier === "cpu")

@@ -48,7 +48,7 @@ const HTTPS_PORT = 443;
 /** Pods that the scripts start beside the stack. */
 const TOOLS: readonly PodRole[] = ["bench", "smoke"];
 
-/** A policy for each role, and one that refuses everything. The namespace may have policies of others. */
+/** A policy for each role, and one that refuses everything else of the stack's pods. */
 export function networkPolicies(stack: string, plan: ClusterPlan) {
   const edges = networkEdges(plan);
   const selector = podSelector(stack);

@@ -65,7 +65,7 @@ export type Labels = Readonly<Record<string, string>>;
 interface Labelled {
   readonly role?: PodRole | undefined;
   readonly model?: string | null;
-  /** Content address of what a Job makes, 64 hexadecimal digits. */
+  /** Content address of the product of a Job, 64 hexadecimal digits. */
   readonly key?: string | null;
 }
 
@@ -93,8 +93,8 @@ export function objectName(name: string): string {
 }
 
 /**
- * Annotations of objects that `down` leaves: the stack owns their fields, and its next `up` may change them. Without a fixed
- * name each `up` is another owner, in conflict with the one before; another stack's name is a conflict too, and is refused.
+ * Annotations of objects that `down` leaves: the next `up` of the stack owns their fields and may change them, and the `up` of
+ * another stack is refused with a conflict. Without a fixed name each `up` is another owner.
  */
 export function keptAnnotations(stack: string): Labels {
   return { "pulumi.com/patchFieldManager": `engine-room-${stack}` };

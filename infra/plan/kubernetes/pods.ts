@@ -248,11 +248,10 @@ function requirements(
   };
 }
 
-/** A check that takes longer is a server that hangs; three in a row are no accident. */
 const PERIOD_SECONDS = 10;
 const TIMEOUT_SECONDS = 5;
 const FAILURES = 3;
-/** A busy server may be late for a minute before it is restarted. */
+/** A busy server is restarted after a minute without answers. */
 const LIVENESS_FAILURES = 6;
 
 /** Neither of the other probes runs before the first success of the startup probe. */

@@ -69,11 +69,11 @@ export function monitoringPlan(watched: WatchedStack) {
 function targetsOf({ servers, databases }: WatchedStack) {
   return [...servers, ...databases].flatMap(({ name, service, pod }) => {
     const port = pod.role === "gateway" || pod.role === "vector" ? "http" : "metrics";
-    return service.spec?.ports?.some((one) => one.name === port) ? [{ name, pod, port }] : [];
+    return service.spec?.ports?.some(({ name: named }) => named === port) ? [{ name, pod, port }] : [];
   });
 }
 
-/** Value of `job` of the series of GPUs, so that a second monitor of the same exporter counts nothing twice. */
+/** Label `job` of the series of GPUs: another monitor of the same exporter does not count twice. */
 const gpuJob = (stack: string) => `engine-room-gpus-${stack}`;
 
 /** One for each role, so that a further model needs no further monitor, and one for the exporter of GPUs. */
@@ -185,7 +185,7 @@ function fillingsOf(watched: WatchedStack, { gpuExporter, runbookUrl }: Options)
   };
 }
 
-/** A regular expression in a string of PromQL; null: there is no name. Of a name's characters only `.` has a meaning. */
+/** A regular expression in a string of PromQL; null without names. Only `.` of a name needs an escape. */
 function anyOf(names: readonly string[]): string | null {
   return names.length === 0 ? null : names.map((name) => name.replaceAll(".", "\\\\.")).join("|");
 }
@@ -201,7 +201,7 @@ function modelEntries(plan: ClusterPlan): readonly Values[] {
   }));
 }
 
-/** Price of all machines; one that is not known is null, and not 0. Without pools nothing has a price. */
+/** Price of all machines; null where it is unknown, and in stacks on CPUs. */
 function priceValues(plan: ClusterPlan): Values {
   if (plan.tier === "cpu" || plan.cost.hourlyUsd === null)
     return { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };

@@ -79,7 +79,7 @@ function filled(template: unknown, fillings: Fillings): unknown {
 
 const PLACEHOLDER = /\$\{([\w.]+)\}/g;
 
-/** A matcher of a regular expression that is one plain name. */
+/** A regular expression without special characters. */
 const MATCHER_OF_ONE = /=~"([\w-]+)"/g;
 
 function filledText(template: string, values: Values): string | undefined {
