@@ -72,8 +72,7 @@ export function ownSelection({ namespace, selector }: KubernetesStack): readonly
 }
 
 /** What a plan has, by kind and name, with labels of its pods. */
-function planned({ models, encoders, databases, gateway, builds }: KubernetesStack) {
-  const servers = [...models, ...(encoders === null ? [] : [encoders]), gateway];
+function planned({ servers, databases, builds }: KubernetesStack) {
   return [
     ...builds.map(({ name }) => ({ name, kind: "Job" as const, selector: { "job-name": name } })),
     ...servers.map(({ name, pod }) => ({ name, kind: "Deployment" as const, selector: pod.selector })),

@@ -38,18 +38,13 @@ interface NamedSecret {
 /** Secrets that must be there before the stack comes up. */
 export function namedSecrets({
   builds,
-  models,
-  encoders,
-  gateway,
+  servers,
   imagePullSecrets,
   ingress,
   apiKeys,
   namespace,
 }: KubernetesStack): readonly NamedSecret[] {
-  const pods = [...builds, ...models, ...(encoders === null ? [] : [encoders]), gateway].map(
-    ({ pod }) => pod,
-  );
-  const references = pods.flatMap(({ secretFiles }) => Object.values(secretFiles));
+  const references = [...builds, ...servers].flatMap(({ pod }) => Object.values(pod.secretFiles));
   const byName = new Map<string, SecretReference>(
     references
       .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name)

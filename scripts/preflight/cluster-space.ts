@@ -16,8 +16,7 @@ interface PlannedPod {
 }
 
 /** Pods that run when the stack is up, each as often as it is kept. */
-export function keptPods({ models, encoders, databases, gateway }: KubernetesStack): readonly PlannedPod[] {
-  const servers = [...models, ...(encoders === null ? [] : [encoders]), gateway];
+export function keptPods({ servers, databases }: KubernetesStack): readonly PlannedPod[] {
   return [
     // Of one that an autoscaler owns, the first.
     ...servers.flatMap(({ name, pod, replicas }) =>

@@ -894,7 +894,7 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
         }
       }
 
-      const servers = [...stack.models, ...(stack.encoders === null ? [] : [stack.encoders]), stack.gateway];
+      const { servers } = stack;
       const deployments = servers.map(({ name }) => name);
       expect(new Set(deployments).size).toBe(deployments.length);
       for (const name of [...deployments, ...stack.builds.map((build) => build.name)])

@@ -436,8 +436,7 @@ test("monitors match the labels and ports of a stack's Services", () => {
   for (const values of [clusterValues, { ...clusterValues, databases: "container" }]) {
     const plan = clusterPlan({ ...WATCHED, ...values });
     const stack = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
-    const servers = [...stack.models, ...(stack.encoders === null ? [] : [stack.encoders]), stack.gateway];
-    const services = [...servers, ...stack.databases].map(({ service }) => service);
+    const services = [...stack.servers, ...stack.databases].map(({ service }) => service);
     const own = stack.monitoring?.monitors.filter(({ spec }) => spec.namespaceSelector === undefined) ?? [];
     const specs = own.map(({ spec }) => spec as unknown as MonitorSpec);
     const found = specs.flatMap(({ selector, endpoints }) =>

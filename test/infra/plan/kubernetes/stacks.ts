@@ -109,7 +109,6 @@ export function configOf({ config }: PodPlan, file: string) {
 }
 
 export function podsOf(stack: KubernetesStack): readonly PodPlan[] {
-  const { builds, models, encoders, databases, prePulls, gateway } = stack;
-  const servers = [...models, ...(encoders === null ? [] : [encoders]), ...databases];
-  return [...builds, ...servers, ...prePulls, gateway].map(({ pod }) => pod);
+  const { builds, servers, databases, prePulls } = stack;
+  return [...builds, ...servers, ...databases, ...prePulls].map(({ pod }) => pod);
 }
