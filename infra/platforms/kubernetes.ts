@@ -111,8 +111,7 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
 
   const builds = new Map(
     stack.builds.map((plan) => {
-      const isEngine = plan.pod.role === "engineBuild";
-      const group = new ObjectGroup(isEngine ? "EngineBuild" : "EncoderBuild", plan.name, opts);
+      const group = new ObjectGroup(found(TYPES, plan.pod.role), plan.name, opts);
       const after = [...before(plan.pod), ...store, ...addConfig(group, "spec", plan.pod)];
       // Its name stays the same.
       const options = { dependsOn: after, deleteBeforeReplace: true, ...awaited(plan) };
@@ -123,7 +122,7 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
   for (const plan of stack.servers) {
     const { name, pod, replicas } = plan;
     const isGateway = plan === stack.gateway;
-    const group = new ObjectGroup(SERVER_TYPES[pod.role] ?? pod.role, name, opts);
+    const group = new ObjectGroup(found(TYPES, pod.role), name, opts);
     const config = addConfig(group, "config", pod);
     const service = group.add("service", plan.service, namespace);
     const bound = isGateway ? (made?.bindGateway?.(service, cluster) ?? []) : store;
@@ -172,12 +171,14 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
     );
 }
 
-/** Types of components by role of the pods. */
-const SERVER_TYPES: Readonly<Partial<Record<PodPlan["role"], string>>> = {
-  triton: "TritonServer",
-  encoders: "Encoders",
-  gateway: "Gateway",
-};
+/** Types of the components of builds and servers. */
+const TYPES: ReadonlyMap<PodPlan["role"], string> = new Map([
+  ["engineBuild", "EngineBuild"],
+  ["encoderBuild", "EncoderBuild"],
+  ["triton", "TritonServer"],
+  ["encoders", "Encoders"],
+  ["gateway", "Gateway"],
+]);
 
 /** Limits of the wait for a workload. */
 function awaited({ awaitSeconds }: { readonly awaitSeconds: number }): pulumi.CustomResourceOptions {
