@@ -129,7 +129,7 @@ export interface VisionTower {
   /** Most images that one request may hold. */
   readonly maxImagesPerRequest: number;
   /** Whether a request may hold a video instead. */
-  readonly video: boolean;
+  readonly video?: boolean | undefined;
   /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */
   readonly needsHubFolder: boolean;
   /** Python packages file of the release that the builder needs besides the image's own, such as `requirements-vila.txt`. */

@@ -32,7 +32,6 @@ export const visionModels = {
       tokensPerImage: 576,
       runsPerImage: 1,
       maxImagesPerRequest: 1,
-      video: false,
       needsHubFolder: false,
     },
     dtype: "float16",
@@ -58,7 +57,6 @@ export const visionModels = {
         "{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}",
       stopWords: ["</s>", "USER:"],
     },
-    imagePrompt: "USER: <image>\nQuestion: {question} Answer:",
     golden: {
       prompt: "What is shown in this picture?",
       image: "coffee",
@@ -104,7 +102,6 @@ export const visionModels = {
       tokensPerRequest: 7300,
       runsPerImage: 16,
       maxImagesPerRequest: 1,
-      video: true,
       needsHubFolder: true,
       requirements: "requirements-llava-onevision.txt",
     },
@@ -129,7 +126,6 @@ export const visionModels = {
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
       stopWords: ["<|im_end|>"],
     },
-    imagePrompt: "<|im_start|>user <image>\n{question}<|im_end|><|im_start|>assistant\n",
     golden: {
       prompt: "What is shown in this image?",
       image: "coffee",
@@ -176,7 +172,6 @@ export const visionModels = {
       tokensPerImage: 32,
       runsPerImage: 1,
       maxImagesPerRequest: 1,
-      video: false,
       needsHubFolder: false,
     },
     dtype: "float16",
@@ -194,7 +189,6 @@ export const visionModels = {
     runtimes: ["engine"],
     // The model ends an answer with a line feed, which is its end id; OPT's own end token is 2.
     tokenizer: { endId: 50_118, padId: 1, addsBeginToken: true },
-    imagePrompt: "Question: {question} Answer:",
     golden: {
       prompt: "what is shown in this picture?",
       image: "coffee",
@@ -241,7 +235,6 @@ export const visionModels = {
       tokensPerImage: 196,
       runsPerImage: 1,
       maxImagesPerRequest: 4,
-      video: false,
       needsHubFolder: false,
       requirements: "requirements-vila.txt",
       // The commit that NVIDIA's own examples check out for this model.
@@ -264,9 +257,6 @@ export const visionModels = {
     flavours: ["multimodal"],
     runtimes: ["engine"],
     tokenizer: { endId: 2, padId: 2, addsBeginToken: true },
-    imagePrompt:
-      "A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, detailed, " +
-      "and polite answers to the user's questions. USER: <image>\n {question} ASSISTANT:",
     golden: {
       prompt: "Please elaborate what you see in the images?",
       image: "coffee",
@@ -317,7 +307,6 @@ export const visionModels = {
       tokensPerImage: 4100,
       runsPerImage: 1,
       maxImagesPerRequest: 1,
-      video: false,
       needsHubFolder: true,
       requirements: "requirements-mllama.txt",
     },
@@ -336,7 +325,6 @@ export const visionModels = {
     flavours: ["multimodal"],
     runtimes: ["engine"],
     tokenizer: { endId: 128_001, padId: 128_004, addsBeginToken: true },
-    imagePrompt: "<|image|>{question}",
     golden: {
       // The base model goes on with a text; it was not taught to answer.
       prompt: "This picture shows",
