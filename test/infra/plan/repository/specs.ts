@@ -1,6 +1,6 @@
 /** Models, engines and releases to plan repositories for. */
 import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
-import { type ReleaseTag, releases } from "../../../../infra/plan/catalogue/releases.ts";
+import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { TemplateRef } from "../../../../infra/plan/catalogue/templates.ts";
 import type {
   EngineLimits,
@@ -13,30 +13,11 @@ import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import type { EngineSpec, ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
 import { engineSpec, servedModel } from "../model-specs.ts";
 
-/** An image with each set of templates, or the image nearest to it where the set is only a branch's. */
-const TAGS: Readonly<Record<TemplateRef, ReleaseTag>> = {
-  "v0.8.0": "24.03",
-  "v0.9.0": "24.05",
-  "r24.04": "24.04",
-  "v0.10.0": "24.06",
-  "v0.11.0": "24.07",
-  "v0.12.0": "24.08",
-  "v0.13.0": "24.09",
-  "v0.14.0": "24.10",
-  "v0.15.0": "24.11",
-  "v0.16.0": "24.12",
-  "v0.17.0": "25.01",
-  "r25.02": "25.02",
-  "r25.03": "25.03",
-  "v0.18.2": "25.04",
-  "v0.19.0": "25.05",
-  "v0.20.0": "25.07",
-  "v1.1.0": "25.12",
-};
-
 /** A release with a set of templates. */
 export function releaseWith(ref: TemplateRef, change: Partial<Release> = {}): Release {
-  return { ...releases[TAGS[ref]], templates: ref, ...change };
+  const found = Object.values<Release>(releases).find((row) => row.templates === ref && row.verified);
+  if (found === undefined) throw new Error(`No verified release has the templates ${ref}.`);
+  return { ...found, ...change };
 }
 
 export interface SpecChange {
