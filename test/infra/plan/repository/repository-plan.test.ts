@@ -160,7 +160,9 @@ test("tokenizer_type is filled on 0.8 only, and the prompt table's type from 1.1
       ),
     );
   expect(has("tokenizer_type")).toEqual(["v0.8.0"]);
-  expect(has("prompt_embedding_table_data_type")).toEqual(["v1.1.0"]);
+  expect(has("prompt_embedding_table_data_type")).toEqual(
+    TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v1.1.0")),
+  );
   expect(has("triton_backend")).toEqual(TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.10.0")));
 });
 
