@@ -7,7 +7,7 @@ import { canonicalJson } from "./canonical-json.ts";
 import type { ColdStart, CostLine, GpuCost } from "./cost/types.ts";
 import { explainKeyChange, type KeyChange } from "./engine/explain-key-change.ts";
 import type { EnginePlan } from "./engine/types.ts";
-import type { MemoryFit } from "./fit/types.ts";
+import type { MemoryFit } from "./fit/memory-fit.ts";
 
 export type FitState = Pick<MemoryFit, "gpu" | "verdict" | "needGiB" | "capacityGiB">;
 

@@ -6,7 +6,7 @@ import type { ColdStart, FirstUp, GpuCost } from "./cost/types.ts";
 import type { DockerGpuHost } from "./docker/host.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
 import type { EnginePlan } from "./engine/types.ts";
-import type { MemoryFit } from "./fit/types.ts";
+import type { MemoryFit } from "./fit/memory-fit.ts";
 import type { Cluster } from "./kubernetes/cluster.ts";
 import type { RepositoryPlan } from "./repository/flavours.ts";
 import type { requestProfile } from "./requests/request-profile.ts";

@@ -13,9 +13,8 @@ import { dockerPlatform } from "./docker/platform.ts";
 import { encoderPlan } from "./encoders/encoder-plan.ts";
 import type { EncoderPlan } from "./encoders/types.ts";
 import { enginePlan } from "./engine/engine-plan.ts";
-import { kvCacheFractions } from "./fit/kv-cache.ts";
-import { memoryFit } from "./fit/memory-fit.ts";
-import type { MemoryFit } from "./fit/types.ts";
+import { type MemoryFit, memoryFit } from "./fit/memory-fit.ts";
+import { kvCacheFractions } from "./fit/verdicts.ts";
 import type { GpuPlatform } from "./gpu-platform.ts";
 import type { GpuPlanParts, ModelPlan } from "./gpu-stack.ts";
 import { kubernetesPlatform } from "./kubernetes/platform.ts";
@@ -62,7 +61,7 @@ export function platformOf(config: GpuStackConfig): GpuPlatform {
 }
 
 function planParts(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly MemoryFit[]): GpuPlanParts {
-  const fractions = kvCacheFractions(spec, fit);
+  const fractions = kvCacheFractions(fit);
   const models = spec.models.map((model) => planModel(model, spec, fractions));
   const cost = stackCost(
     spec,
@@ -81,14 +80,10 @@ function planParts(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly Mem
   };
 }
 
-function planModel(
-  model: ModelSpec,
-  stack: GpuStackSpec,
-  fractions: Readonly<Record<string, number>>,
-): ModelPlan {
+function planModel(model: ModelSpec, stack: GpuStackSpec, fractions: ReadonlyMap<string, number>): ModelPlan {
   const { name, runtime } = model.serving;
   const engine = runtime === "engine" ? enginePlan(model.engine) : null;
-  const kvCacheFreeGpuMemoryFraction = fractions[name];
+  const kvCacheFreeGpuMemoryFraction = fractions.get(name);
   if (kvCacheFreeGpuMemoryFraction === undefined) throw new Error(`No KV cache fraction for ${name}`);
   const repository = repositoryPlan(model, engine, kvCacheFreeGpuMemoryFraction);
   return {

@@ -1,6 +1,5 @@
 /** The pods and builds that a pool can hold with all its machines, and the room that they leave. */
-import { slotsPerGpu } from "./fit/gpu-memory.ts";
-import { hostGpuIndices, worldSize } from "./fit/placement.ts";
+import { gpuPart, hostGpuIndices, worldSize } from "./fit/placement.ts";
 import {
   buildRequest,
   DATABASE_REQUEST,
@@ -74,7 +73,7 @@ export function frontPool<Pool extends Pick<PoolSpec, "gpu">>(pools: readonly Po
 
 /** Slots of one machine. */
 export function slotsPerMachine({ gpu, machine, sharing }: PoolSpec): number {
-  return gpu === null ? 0 : machine.gpus * slotsPerGpu(gpu, sharing);
+  return gpu === null ? 0 : machine.gpus * gpuPart(gpu, sharing).slots;
 }
 
 /** Room of an empty machine for servers and builds; images that are pulled before take a little. */
@@ -233,15 +232,9 @@ export function waitingBuilds(
   });
 }
 
-/** Numbers of pods without a machine, and of builds without one while all servers run. */
-export function crowding(
-  spec: GpuStackSpec,
-  pool: PoolSpec,
-): { readonly homelessPods: number; readonly waitingBuilds: number } {
-  return {
-    homelessPods: packPool(spec, pool).homeless.length,
-    waitingBuilds: waitingBuilds(spec, pool).length,
-  };
+/** Number of pods without a machine, and of builds without one while all servers run. */
+export function podsWithoutRoom(spec: GpuStackSpec, pool: PoolSpec): number {
+  return packPool(spec, pool).homeless.length + waitingBuilds(spec, pool).length;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Memory of every GPU, term by term, so that a reader can add it up. */
-import type { MemoryFit, MemoryTerm, Verdict } from "../../infra/plan/fit/types.ts";
+import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
+import type { MemoryTerm } from "../../infra/plan/fit/terms.ts";
+import type { Verdict } from "../../infra/plan/fit/verdicts.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { figure, paragraph, type Section, textTable } from "./text-table.ts";
 
@@ -59,7 +61,7 @@ function gpuLines(fit: MemoryFit, count: number): string[] {
   return [
     ...paragraph(heading),
     ...textTable(columns, rows, { indent: 4 }),
-    ...(fit.notes ?? []).flatMap((note) => paragraph(note, 4)),
+    ...fit.notes.flatMap((note) => paragraph(note, 4)),
     ...alternatives.flatMap((alternative) => paragraph(`would fit: ${showAlternative(alternative)}`, 4)),
   ];
 }

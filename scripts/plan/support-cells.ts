@@ -3,7 +3,7 @@ import { parseConfig } from "../../infra/config/config.ts";
 import type { LanguageModelName } from "../../infra/plan/catalogue/language-models.ts";
 import { DEFAULT_RELEASE, RELEASE_TAGS, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
 import type { Flavour } from "../../infra/plan/catalogue/types.ts";
-import type { Verdict } from "../../infra/plan/fit/types.ts";
+import type { Verdict } from "../../infra/plan/fit/verdicts.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { planStack } from "../../infra/plan/plan-stack.ts";
 

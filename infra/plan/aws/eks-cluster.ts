@@ -16,7 +16,7 @@ import {
   kubernetesVersions,
   publishedCharts,
 } from "../catalogue/aws.ts";
-import { slotsPerGpu } from "../fit/gpu-memory.ts";
+import { gpuPart } from "../fit/placement.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { devicePluginConfigs, GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
 import {
@@ -196,7 +196,7 @@ function scalingTags(pool: Pool, labels: Labels, resource: string): Labels {
     ...(gpu === null
       ? {}
       : {
-          [`resources/${resource}`]: String(machine.gpus * slotsPerGpu(gpu, sharing)),
+          [`resources/${resource}`]: String(machine.gpus * gpuPart(gpu, sharing).slots),
           [`taint/${GPU_TAINT.key}`]: `${GPU_TAINT.value}:NoSchedule`,
         }),
   };
@@ -227,7 +227,7 @@ function nodeUserData(pool: Pool): string {
   // JSON is YAML too.
   const parts = [["application/node.eks.aws", documentText("nodeConfig", values, 2)]];
   if (gpu !== null && sharing.mode === "mig") {
-    const partitions = Array.from({ length: slotsPerGpu(gpu, sharing) }, () => sharing.profile);
+    const partitions = Array.from({ length: gpuPart(gpu, sharing).slots }, () => sharing.profile);
     // It runs before the kubelet starts, and so before anything has opened a GPU.
     // https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
     const script = `#!/bin/bash\nset -euo pipefail\nnvidia-smi -mig 1\nnvidia-smi mig -cgi ${partitions.join(",")} -C`;

@@ -1,7 +1,7 @@
 /** Checks of a stack file: their type, and how findings become problems. */
 import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
 import { distinct, type Problem, pathParts, showValue, valueAt } from "../../problems.ts";
-import type { MemoryFit } from "../fit/types.ts";
+import type { MemoryFit } from "../fit/memory-fit.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 
 /** A stack file of either tier. */

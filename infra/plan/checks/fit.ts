@@ -1,5 +1,5 @@
 /** Memory of GPUs: verdicts of the fit, and what the stack file says about KV caches. */
-import type { MemoryFit } from "../fit/types.ts";
+import type { MemoryFit } from "../fit/memory-fit.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import type { Check, CheckedStack } from "./check.ts";
 
@@ -37,14 +37,14 @@ export const fitChecks = {
       path,
       reason: [
         `${tenantNames(fit)}: about ${gib(fit.needGiB)} of the ${gib(fit.capacityGiB)} of ${fit.gpu}, with an error of ${gib(fit.errorGiB)} either way.`,
-        ...(fit.notes ?? []),
+        ...fit.notes,
       ].join(" "),
       fix: "Lower concurrentRequests or limits.maxBatchSize, or use a larger GPU.",
     })),
 
   cacheFractionsOfGpu: ({ spec, fit }) =>
-    fit.map(({ kvCaches = [], gpu }) => {
-      const fractions = kvCaches.flatMap(({ explicitFraction }) => explicitFraction ?? []);
+    fit.map(({ kvCaches, gpu }) => {
+      const fractions = kvCaches.flatMap(({ isExplicit, fraction }) => (isExplicit ? [fraction] : []));
       const total = fractions.reduce((sum, fraction) => sum + fraction, 0);
       if (fractions.length < 2 || total <= 1) return [];
       const model = spec.models.find(({ serving }) => serving.name === kvCaches[0]?.model);

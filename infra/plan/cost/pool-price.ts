@@ -1,7 +1,6 @@
 /** Price of one machine of a pool, and the number of machines that a stack plans with. */
 import { onDemandHourlyUsd } from "../catalogue/prices.ts";
-import { slotsPerGpu } from "../fit/gpu-memory.ts";
-import { worldSize } from "../fit/placement.ts";
+import { gpuPart, worldSize } from "../fit/placement.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 
 /**
@@ -53,7 +52,7 @@ function neededNodes(stack: GpuStackSpec, pool: PoolSpec, models: GpuStackSpec["
   if (slotsByPod.length === 0) return encoders?.device === "cpu" && encoderReplicas > 0 ? 1 : 0;
   // A Docker host is one machine whose containers may share GPUs as they like.
   if (runsOn === "host" || pool.gpu === null) return 1;
-  const slotsPerNode = pool.machine.gpus * slotsPerGpu(pool.gpu, pool.sharing);
+  const slotsPerNode = pool.machine.gpus * gpuPart(pool.gpu, pool.sharing).slots;
   const freeSlots: number[] = [];
   for (const slots of slotsByPod) {
     const node = freeSlots.findIndex((free) => free >= slots);

@@ -1,71 +1,288 @@
 /** Whether all processes on a GPU fit its memory, and changes of the stack file with which they would. */
+import { gpus } from "../catalogue/gpus.ts";
+import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
+import type { Gpu, MachineType, Quantization } from "../catalogue/types.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
-import type { GpuStackSpec } from "../spec.ts";
-import { comparePrices, fittingChanges } from "./changes.ts";
-import type { Placement } from "./placement.ts";
-import type { Alternative, MemoryFit } from "./types.ts";
-import { verdicts } from "./verdicts.ts";
+import { dividesHeads, engineBytesGiB } from "../engine/engine-size.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
+import { machineHolds, podsWithoutRoom } from "../pool-space.ts";
+import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
+import { showGiB } from "../units.ts";
+import { isMixed, usableGiB } from "./placement.ts";
+import { type GpuFit, poolFits } from "./verdicts.ts";
+
+/** One change of the stack file that makes all of a GPU fit, with the estimate's whole error to spare. */
+export interface Alternative {
+  readonly change: string;
+  /** Machine that it then runs on; null for one that is described by its parts. */
+  readonly instanceType: string | null;
+  /** One machine, in the stack's region; null where no price is known there. */
+  readonly hourlyUsd: number | null;
+}
+
+export interface MemoryFit extends GpuFit {
+  /** Settings for the pool's own machines first, in the order of what they give up; then machines, the cheapest first. */
+  readonly alternatives: readonly Alternative[];
+}
 
 /** Every GPU of the stack, with the most that can land on it, in the order of the pools. */
 export function memoryFit(stack: GpuStackSpec): readonly MemoryFit[] {
-  return verdicts(stack).map(({ placement, terms, claims, shortages, ...judged }) => ({
-    ...judged,
-    pool: placement.pool.name,
-    gpu: placement.label,
-    tenants: placement.tenants.map(({ name }) => name),
-    terms: terms.map(({ when: _, ...term }) => term),
-    kvCaches: claims,
-    notes: shortages,
-    alternatives: judged.verdict === "fits" ? [] : alternatives(stack, placement),
-  }));
+  return stack.pools.flatMap((pool) => {
+    const fits = poolFits(stack, pool);
+    const unfit = fits.find(({ verdict }) => verdict !== "fits");
+    if (unfit === undefined || pool.gpu === null) return fits.map((fit) => ({ ...fit, alternatives: [] }));
+    const advice = adviser(stack, pool, pool.gpu);
+    // Mixes differ in one pod, so that they fit together or not at all.
+    const common = isMixed(stack, pool) ? advice(unfit.tenants) : null;
+    return fits.map((fit) => ({
+      ...fit,
+      alternatives: fit.verdict === "fits" ? [] : (common ?? advice(fit.tenants)),
+    }));
+  });
+}
+
+/** A change of one thing, before it is known whether all fits then. */
+interface Candidate {
+  /** In the words of the stack file. */
+  readonly change: string;
+  readonly stack: GpuStackSpec;
+  readonly pool: PoolSpec;
+  /** Share of what there was, 0 to 1: bits of a weight, requests, pods of a GPU. */
+  readonly givesUp: number;
 }
 
 /** Enough to choose from. */
 const MOST_ALTERNATIVES = 6;
-
-/** Places that settings leave to machines, and machines to settings, where there are many of both. */
 const MOST_SETTINGS = 3;
 
 /**
- * Changes of one thing each that make the placement fit with the estimate's whole error to spare: settings of the stack file
- * such as a quantization or fewer promised requests, and other machines, which hold the pool's servers and builds as well.
- *
- * Ranked by the machine's hourly price in the stack's region. Where that is not known, settings come first, as they cost
- * nothing, and machines follow in the order of us-east-1's prices, which are not shown. Among settings of the same price,
- * the one that changes least is first.
+ * Finds changes that make all tenants of a GPU fit and leave no more pods and builds without room than there are: settings
+ * such as a quantization or fewer promised requests, and the cheapest machine of each kind of GPU. No setting makes a server
+ * run on a GPU that TensorRT-LLM does not support.
  */
-function alternatives(stack: GpuStackSpec, placement: Placement): readonly Alternative[] {
-  const { region } = stack;
-  const isPriced = region !== null && PRICE_REGIONS.includes(region);
-  const ownUsd = poolHourlyUsd(stack, placement.pool);
-  const ranked = fittingChanges(stack, placement)
-    .map(({ instanceType, ...change }) =>
-      instanceType === undefined
-        ? {
-            ...change,
-            isSetting: true,
-            instanceType: placement.pool.instanceType,
-            hourlyUsd: ownUsd,
-            orderUsd: isPriced ? (ownUsd ?? 0) : 0,
-          }
-        : {
-            ...change,
-            isSetting: false,
-            instanceType,
-            hourlyUsd: region === null ? null : onDemandHourlyUsd(region, instanceType),
-            orderUsd: orderingHourlyUsd(region, instanceType),
-          },
-    )
-    .sort(
-      (a, b) =>
-        comparePrices(a.orderUsd, b.orderUsd) || a.givesUp - b.givesUp || (a.change < b.change ? -1 : 1),
+function adviser(
+  stack: GpuStackSpec,
+  pool: PoolSpec,
+  gpu: Gpu,
+): (tenants: readonly string[]) => readonly Alternative[] {
+  const machines = rentablePools(stack, pool);
+  const served = stack.models.filter((model) => model.pool === pool.name);
+  const withoutRoom = podsWithoutRoom(stack, pool);
+  const hasRoom = (changed: GpuStackSpec, on: PoolSpec) =>
+    (on.instanceType === pool.instanceType || machineHolds(changed, on)) &&
+    podsWithoutRoom(changed, on) <= withoutRoom;
+  const others = machines.filter(
+    (other) =>
+      // A partitioned pool has profiles of its own on each kind of GPU.
+      pool.sharing.mode !== "mig" &&
+      usableGiB(other.gpu) >= usableGiB(gpu) &&
+      served.every(({ engine }) => computes(other.gpu, engine)) &&
+      hasRoom(stack, other),
+  );
+
+  return (tenants) => {
+    const names = new Set(tenants);
+    const models = stack.models.filter(({ serving }) => names.has(serving.name));
+    const spread = withoutIndices(stack, names);
+    const suffix = spread === stack ? "" : ", without gpuIndices";
+    const fits = (candidate: Candidate) => allFit(names, candidate);
+    const fitsWithRoom = (candidate: Candidate) =>
+      fits(candidate) && hasRoom(candidate.stack, candidate.pool);
+
+    const moves = others.map((other) => ({
+      change: `${machineText(other)} with ${showGiB(other.gpu.memoryGiB)}${suffix}${buildPoolsText(stack, pool, other.gpu)}`,
+      stack: spread,
+      pool: other,
+      givesUp: 0,
+    }));
+    const moved = [...new Set(others.map((other) => other.gpu))].flatMap(
+      (kind) =>
+        moves.filter((move) => move.pool.gpu === kind).find(spread === stack ? fits : fitsWithRoom) ?? [],
     );
-  const settings = ranked.filter(({ isSetting }) => isSetting);
-  const machines = ranked.filter(({ isSetting }) => !isSetting);
-  const kept = settings.slice(0, Math.max(MOST_SETTINGS, MOST_ALTERNATIVES - machines.length));
-  const shown = new Set([...kept, ...machines.slice(0, MOST_ALTERNATIVES - kept.length)]);
-  return ranked
-    .filter((alternative) => shown.has(alternative))
-    .map(({ change, instanceType, hourlyUsd }) => ({ change, instanceType, hourlyUsd }));
+    const settings = models.flatMap((model) =>
+      [...smallerWeights(stack, pool, model), ...fewerRequests(stack, pool, model, fits)].map(
+        (candidate) => ({
+          ...candidate,
+          change: tenants.length === 1 ? candidate.change : `${model.serving.name}: ${candidate.change}`,
+        }),
+      ),
+    );
+    const wider = moreGpus(spread, pool, tenants.length === 1 ? models[0] : undefined, suffix);
+    const elsewhere = wider.flatMap((candidate) =>
+      machines
+        .filter((other) => other.gpu.name === gpu.name)
+        .map((other) => ({
+          ...candidate,
+          change: `${candidate.change} on ${machineText(other)}`,
+          pool: { ...other, sharing: candidate.pool.sharing },
+        })),
+    );
+    const widened = [...wider, ...elsewhere].find(fitsWithRoom);
+    const found: readonly Candidate[] = gpu.supported
+      ? [...moved, ...settings.filter(fits), ...(widened === undefined ? [] : [widened])]
+      : moved;
+
+    const isSetting = (candidate: Candidate) => candidate.pool.instanceType === pool.instanceType;
+    const price = (candidate: Candidate) =>
+      machines.findIndex(({ instanceType }) => instanceType === candidate.pool.instanceType);
+    const kept = found.filter(isSetting).sort((a, b) => a.givesUp - b.givesUp);
+    const bought = found.filter((candidate) => !isSetting(candidate)).sort((a, b) => price(a) - price(b));
+    return [...kept.slice(0, MOST_SETTINGS), ...bought]
+      .slice(0, MOST_ALTERNATIVES)
+      .map(({ change, pool: on }) => ({
+        change,
+        instanceType: on.instanceType,
+        hourlyUsd: poolHourlyUsd(stack, on),
+      }));
+  };
+}
+
+/** The pool on every machine with a supported GPU that its region has, the cheapest first. */
+function rentablePools(
+  { region }: GpuStackSpec,
+  pool: PoolSpec,
+): readonly (PoolSpec & { readonly gpu: Gpu })[] {
+  const isPriced = region !== null && PRICE_REGIONS.includes(region) && pool.capacity !== "owned";
+  const price = ({ instanceType }: PoolSpec) => orderingHourlyUsd(region, instanceType ?? "");
+  return Object.entries<MachineType>(machineTypes)
+    .flatMap(([instanceType, machine]) => {
+      const gpu = (gpus as Readonly<Record<string, Gpu>>)[machine.gpu];
+      // A region whose prices are known does not offer what it has no price for.
+      const isOffered = !isPriced || onDemandHourlyUsd(region, instanceType) !== null;
+      const rented = { instanceType, machine, capacity: "onDemand", hourlyUsd: undefined } as const;
+      return gpu?.supported && isOffered ? [{ ...pool, ...rented, gpu }] : [];
+    })
+    .sort((a, b) => {
+      const [usd, otherUsd] = [price(a), price(b)];
+      if (usd !== otherUsd) return usd < otherUsd ? -1 : 1;
+      return a.machine.gpus - b.machine.gpus || a.machine.vcpus - b.machine.vcpus;
+    });
+}
+
+function machineText({ instanceType, machine: { gpus: count, gpu } }: PoolSpec): string {
+  return `${instanceType}: ${count} × ${gpu}`;
+}
+
+/** An engine runs on the kind of GPU that built it, so pools that build for this one change with it. */
+function buildPoolsText({ models }: GpuStackSpec, { name, gpu }: PoolSpec, other: Gpu): string {
+  const names = models.flatMap(({ pool, buildPool, serving }) =>
+    pool === name && buildPool !== name && serving.runtime === "engine" ? [buildPool] : [],
+  );
+  const isOther = names.length > 0 && other.name !== gpu?.name;
+  return isOther ? `, in ${[...new Set(names)].join(" and ")} too` : "";
+}
+
+function computes(gpu: Gpu, { dtype, quantization }: EngineSpec): boolean {
+  return gpu.formats.includes(dtype) && (quantization === "none" || gpu.formats.includes(quantization));
+}
+
+/** Whether all of the tenants have the verdict "fits" wherever they land. */
+function allFit(names: ReadonlySet<string>, { stack, pool }: Candidate): boolean {
+  const { models, encoders } = stack;
+  // Where the scheduler gives each pod a part of its own, the others are of no account.
+  const isDivided = stack.runsOn === "cluster" && !isMixed(stack, pool);
+  const alone = {
+    ...stack,
+    models: models.filter(({ serving }) => names.has(serving.name)),
+    encoders: names.has("encoders") ? encoders : null,
+  };
+  const landed = poolFits(isDivided ? alone : stack, pool).filter(({ tenants }) =>
+    tenants.some((tenant) => names.has(tenant)),
+  );
+  const placed = new Set(landed.flatMap(({ tenants }) => tenants));
+  return [...names].every((name) => placed.has(name)) && landed.every(({ verdict }) => verdict === "fits");
+}
+
+/** Bits of a weight, to tell how much a quantization gives up. */
+const WEIGHT_BITS: Readonly<Record<Quantization, number>> = { none: 16, int8: 8, fp8: 8, int4: 4 };
+
+function smallerWeights(stack: GpuStackSpec, pool: PoolSpec, model: ModelSpec): readonly Candidate[] {
+  const { engine, serving } = model;
+  return engine.row.quantizations
+    .map((quantization) => ({ ...engine, quantization }))
+    .filter(
+      (smaller) =>
+        engineBytesGiB(smaller).llmGiB < engineBytesGiB(engine).llmGiB &&
+        computes(engine.target.gpu, smaller) &&
+        (serving.runtime !== "engine" || unsupportedReason(smaller) === null),
+    )
+    .map((smaller) => ({
+      change: `quantization: ${smaller.quantization}`,
+      givesUp: 1 - WEIGHT_BITS[smaller.quantization] / WEIGHT_BITS[engine.quantization],
+      stack: withModel(stack, model, { ...model, engine: smaller }),
+      pool,
+    }));
+}
+
+/** The most concurrent requests with which it fits, if there are any. */
+function fewerRequests(
+  stack: GpuStackSpec,
+  pool: PoolSpec,
+  model: ModelSpec,
+  fits: (candidate: Candidate) => boolean,
+): readonly Candidate[] {
+  const asked = model.serving.concurrentRequests;
+  const withRequests = (concurrentRequests: number): Candidate => ({
+    change: `concurrentRequests: ${concurrentRequests}`,
+    givesUp: 1 - concurrentRequests / asked,
+    stack: withModel(stack, model, { ...model, serving: { ...model.serving, concurrentRequests } }),
+    pool,
+  });
+  let [fitting, tooMany] = [0, asked];
+  while (tooMany - fitting > 1) {
+    const middle = Math.floor((fitting + tooMany) / 2);
+    if (fits(withRequests(middle))) fitting = middle;
+    else tooMany = middle;
+  }
+  return fitting === 0 ? [] : [withRequests(fitting)];
+}
+
+/** The whole GPU for each pod where GPUs are shared; otherwise more ranks for a model that has its GPUs to itself, the fewest first. */
+function moreGpus(
+  stack: GpuStackSpec,
+  pool: PoolSpec,
+  model: ModelSpec | undefined,
+  suffix: string,
+): readonly Candidate[] {
+  if (pool.sharing.mode !== "none") {
+    return [
+      { change: "sharing.mode: none", givesUp: 1, stack, pool: { ...pool, sharing: { mode: "none" } } },
+    ];
+  }
+  if (model === undefined) return [];
+  const { tensorParallel: present, row } = model.engine;
+  return [2, 4, 8]
+    .filter((tensorParallel) => tensorParallel > present && dividesHeads(tensorParallel, row.architecture))
+    .map((tensorParallel) => ({
+      change: `tensorParallel: ${tensorParallel}${suffix}`,
+      givesUp: 1 - present / tensorParallel,
+      stack: withModel(stack, model, {
+        ...model,
+        engine: { ...model.engine, tensorParallel },
+        gpuIndices: undefined,
+      }),
+      pool,
+    }));
+}
+
+function withModel(stack: GpuStackSpec, model: ModelSpec, changed: ModelSpec): GpuStackSpec {
+  return {
+    ...stack,
+    models: stack.models.map((other) => (other.serving.name === model.serving.name ? changed : other)),
+  };
+}
+
+/** The stack without GPU numbers of some tenants, which are as many as ranks; itself where they have none. */
+function withoutIndices(stack: GpuStackSpec, names: ReadonlySet<string>): GpuStackSpec {
+  const { models, encoders } = stack;
+  const isNumbered = ({ serving, gpuIndices }: ModelSpec) =>
+    gpuIndices !== undefined && names.has(serving.name);
+  const isEncoders = encoders?.gpuIndices !== undefined && names.has("encoders");
+  if (!isEncoders && !models.some(isNumbered)) return stack;
+  return {
+    ...stack,
+    models: models.map((model) => (isNumbered(model) ? { ...model, gpuIndices: undefined } : model)),
+    encoders: isEncoders ? { ...encoders, gpuIndices: undefined } : encoders,
+  };
 }

@@ -1,89 +1,127 @@
 /** Which processes land on which GPU: the worst that a scheduler can do, so that a stack that fits here always fits. */
 import type { Gpu } from "../catalogue/types.ts";
-import type { EncodersSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
+import type { EncodersSpec, GpuSharing, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import { showGiB } from "../units.ts";
-import { usableGiB } from "./gpu-memory.ts";
+import { encodersTenant, type GpuTenant, rankTenant } from "./terms.ts";
 
-/** One process group on a GPU: a rank of a language model, or the encoders. */
-export type GpuTenant =
-  | {
-      readonly kind: "rank";
-      /** Name of the model in the stack. */
-      readonly name: string;
-      readonly model: ModelSpec;
-      /** Rank 0 runs Triton's frontend and the visual engine; the others only their part of the language model. */
-      readonly leader: boolean;
-    }
-  | { readonly kind: "encoders"; readonly name: "encoders"; readonly encoders: EncodersSpec };
+/**
+ * Share of the memory of a data sheet or the EC2 API that CUDA can allocate; the driver and its page tables have the rest.
+ * Reports of `cudaMemGetInfo`: 79.10 of 80 GiB on an H100 (https://nvidia.github.io/TensorRT-LLM/reference/memory.html),
+ * 40,338 of 40,960 MiB on an A100 (https://github.com/NVIDIA/TensorRT-LLM/issues/85), 22,588 of the API's 22,888 MiB on an
+ * A10 (https://github.com/signalnine/q27/issues/1): 98.5 to 98.9 %.
+ */
+const USABLE_FRACTION = 0.98;
 
-/** One GPU, partition or share, with the most that can land on it. */
-export interface Placement {
-  readonly pool: PoolSpec;
-  readonly gpu: Gpu;
-  /** `A10G 22.35 GiB`, with partition, share or number. */
-  readonly label: string;
-  readonly capacityGiB: number;
-  readonly tenants: readonly GpuTenant[];
-  /** Tenants that meet when the scheduler mixes all pods of the pool; 0 where the placement is certain. */
-  readonly mixes: number;
+/**
+ * A T4 has its error correction in line: it takes a sixteenth of the 16 GiB that the EC2 API reports. The API's figures of
+ * the other GPUs with GDDR6 (22,888 MiB of 24 GB, 45,776 MiB of 48 GB) are net of it. Inferred from these figures.
+ */
+const IN_LINE_ECC_OF_TURING = 15 / 16;
+
+/** GiB that the processes on a GPU, or on a partition of `partitionGiB`, can allocate together. */
+export function usableGiB(gpu: Gpu, partitionGiB: number = gpu.memoryGiB): number {
+  const ecc = gpu.architecture === "Turing" ? IN_LINE_ECC_OF_TURING : 1;
+  return partitionGiB * ecc * USABLE_FRACTION;
 }
 
-/** Need of a tenant on a GPU of that capacity, in GiB. */
-type TenantSize = (tenant: GpuTenant, capacityGiB: number) => number;
+/** Compute slices of a GPU that can be partitioned: A100, H100 and H200 have seven. */
+const COMPUTE_SLICES = 7;
+
+/** A GPU, partition or share as a pod sees it. */
+interface GpuPart {
+  /** `A10G 22.35 GiB`, with partition or share. */
+  readonly label: string;
+  readonly capacityGiB: number;
+  /** Pods that one GPU takes: `nvidia.com/gpu` (or MIG resources) that the device plugin advertises for it. */
+  readonly slots: number;
+}
+
+export function gpuPart(gpu: Gpu, sharing: GpuSharing): GpuPart {
+  const whole = `${gpu.name} ${showGiB(gpu.memoryGiB)}`;
+  const capacityGiB = usableGiB(gpu);
+  switch (sharing.mode) {
+    case "none":
+      return { label: whole, capacityGiB, slots: 1 };
+    case "timeSlicing":
+      return {
+        label: `${whole}, shared by ${sharing.replicas} in time`,
+        capacityGiB,
+        slots: sharing.replicas,
+      };
+    case "mps": {
+      // The device plugin limits each client to total ÷ replicas (k8s-device-plugin, README, "With CUDA MPS").
+      const { replicas } = sharing;
+      return {
+        label: `${whole}, 1/${replicas} by MPS`,
+        capacityGiB: capacityGiB / replicas,
+        slots: replicas,
+      };
+    }
+    case "mig": {
+      // A profile that the GPU lacks has no memory and no slots: nothing fits, and the checks say why.
+      const { profile } = sharing;
+      const memoryGiB = gpu.migProfiles[profile] ?? 0;
+      const slices = Number.parseInt(profile, 10);
+      return {
+        label: `${gpu.name} ${profile} ${showGiB(memoryGiB)}`,
+        capacityGiB: usableGiB(gpu, memoryGiB),
+        slots:
+          memoryGiB > 0 && slices > 0
+            ? Math.floor(Math.min(COMPUTE_SLICES / slices, gpu.memoryGiB / memoryGiB))
+            : 0,
+      };
+    }
+  }
+}
+
+/** One GPU, partition or share, with the most that can land on it. */
+export interface Placement extends Omit<GpuPart, "slots"> {
+  readonly tenants: readonly GpuTenant[];
+}
 
 /** GPUs that one server of a model takes. */
 export function worldSize(model: ModelSpec): number {
   return model.engine.tensorParallel * model.engine.pipelineParallel;
 }
 
-/**
- * Placements of every pool with GPUs, in the order of the pools. Placements that differ only by the number of the GPU appear once;
- * the encoders (where they use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it.
- *
- * @param sizeGiB decides which pods are the worst company on a shared GPU.
- */
-export function placements(stack: GpuStackSpec, sizeGiB: TenantSize): readonly Placement[] {
-  return stack.pools.flatMap((pool): readonly Placement[] => {
-    const { gpu } = pool;
-    if (gpu === null) return [];
-    const place = (tenants: readonly GpuTenant[], suffix = "", mixes = 0): Placement => {
-      const { label, capacityGiB } = podCapacity(pool, gpu);
-      return { pool, gpu, label: `${label}${suffix}`, capacityGiB, tenants, mixes };
-    };
-    if (stack.runsOn === "host") {
-      return hostTenants(stack, pool).map(([index, tenants]) => place(tenants, `, number ${index}`));
-    }
-    const kinds = tenantKinds(stack, pool);
-    if (pool.sharing.mode !== "timeSlicing") return kinds.map((tenant) => place([tenant]));
-    const { replicas } = pool.sharing;
-    const { capacityGiB } = podCapacity(pool, gpu);
-    const groups = mixedTenants(kinds, replicas, (tenant) => sizeGiB(tenant, capacityGiB));
-    return groups.map((tenants) => place(tenants, `, shared by ${replicas} in time`, groups[0]?.length));
-  });
+/** Whether pods meet on a GPU whose memory is not divided, as the scheduler likes. */
+export function isMixed({ runsOn }: GpuStackSpec, { sharing }: PoolSpec): boolean {
+  return runsOn === "cluster" && sharing.mode === "timeSlicing";
 }
 
-/** Memory that one pod has to itself, by way of sharing. */
-function podCapacity(pool: PoolSpec, gpu: Gpu): Pick<Placement, "label" | "capacityGiB"> {
-  const whole = `${gpu.name} ${showGiB(gpu.memoryGiB)}`;
-  switch (pool.sharing.mode) {
-    case "none":
-    case "timeSlicing":
-      return { label: whole, capacityGiB: usableGiB(gpu) };
-    case "mps": {
-      // The device plugin limits each client to total ÷ replicas (k8s-device-plugin, README, "With CUDA MPS").
-      const { replicas } = pool.sharing;
-      return { label: `${whole}, 1/${replicas} by MPS`, capacityGiB: usableGiB(gpu) / replicas };
-    }
-    case "mig": {
-      // A profile that the GPU lacks has no memory: nothing fits, and the checks say why.
-      const { profile } = pool.sharing;
-      const memoryGiB = gpu.migProfiles[profile] ?? 0;
-      return {
-        label: `${gpu.name} ${profile} ${showGiB(memoryGiB)}`,
-        capacityGiB: usableGiB(gpu, memoryGiB),
-      };
-    }
+/**
+ * Placements on the GPUs of a pool. Placements that differ only by the number of the GPU appear once; the encoders (where they
+ * use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it. Where pods are mixed,
+ * the worst mix comes first.
+ *
+ * @param sizeGiB Need of a tenant where others share its GPU, which decides which pods are the worst company.
+ */
+export function placements(
+  stack: GpuStackSpec,
+  pool: PoolSpec,
+  sizeGiB: (tenant: GpuTenant, capacityGiB: number) => number,
+): readonly Placement[] {
+  if (pool.gpu === null) return [];
+  const { slots, ...part } = gpuPart(pool.gpu, pool.sharing);
+  if (stack.runsOn === "host") {
+    return hostTenants(stack, pool).map(([index, tenants]) => ({
+      ...part,
+      label: `${part.label}, number ${index}`,
+      tenants,
+    }));
   }
+  // What one GPU can hold alone. Replicas are alike.
+  const encoders = gpuEncoders(stack, pool);
+  const kinds = [
+    ...placeableModels(stack, pool).flatMap((model) =>
+      (worldSize(model) > 1 ? [true, false] : [true]).map((leader) => rankTenant(model, leader)),
+    ),
+    ...(encoders === null ? [] : [encodersTenant(encoders)]),
+  ];
+  const groups = isMixed(stack, pool)
+    ? mixedTenants(kinds, slots, encoders?.replicas ?? 0, (tenant) => sizeGiB(tenant, part.capacityGiB))
+    : kinds.map((tenant) => [tenant]);
+  return groups.map((tenants) => ({ ...part, tenants }));
 }
 
 /** Models that a pool serves. All ranks of a server run on one machine, so a model for which none has the GPUs is left out. */
@@ -96,23 +134,6 @@ function gpuEncoders({ encoders }: GpuStackSpec, pool: PoolSpec): EncodersSpec |
   return encoders?.device === "gpu" && encoders.pool === pool.name ? encoders : null;
 }
 
-function rank(model: ModelSpec, leader: boolean): GpuTenant {
-  return { kind: "rank", name: model.serving.name, model, leader };
-}
-
-function encoderTenant(encoders: EncodersSpec): GpuTenant {
-  return { kind: "encoders", name: "encoders", encoders };
-}
-
-/** Kinds of pods of a pool: what one GPU can hold alone. Replicas are alike. */
-function tenantKinds(stack: GpuStackSpec, pool: PoolSpec): readonly GpuTenant[] {
-  const ranks = placeableModels(stack, pool).flatMap((model) =>
-    worldSize(model) > 1 ? [rank(model, true), rank(model, false)] : [rank(model, true)],
-  );
-  const encoders = gpuEncoders(stack, pool);
-  return encoders === null ? ranks : [...ranks, encoderTenant(encoders)];
-}
-
 /**
  * Time slicing: any `slots` pods meet on a GPU. The largest together are one group; each other kind of pod with the largest
  * company that it can have is another.
@@ -120,24 +141,22 @@ function tenantKinds(stack: GpuStackSpec, pool: PoolSpec): readonly GpuTenant[] 
 function mixedTenants(
   kinds: readonly GpuTenant[],
   slots: number,
+  encoderReplicas: number,
   sizeGiB: (tenant: GpuTenant) => number,
 ): readonly (readonly GpuTenant[])[] {
   const sorted = kinds
     .map((tenant) => ({ tenant, size: sizeGiB(tenant) }))
     .sort((a, b) => b.size - a.size)
     .map(({ tenant }) => tenant);
+  const podsOf = ({ model, leader }: GpuTenant): number => {
+    const replicas = Math.max(1, model?.serving.replicas ?? encoderReplicas);
+    return model === null || leader ? replicas : replicas * (worldSize(model) - 1);
+  };
   const worst = sorted
-    .flatMap((tenant) => Array.from({ length: Math.min(podsOf(tenant), slots) }, () => tenant))
+    .flatMap((tenant) => Array<GpuTenant>(Math.min(podsOf(tenant), slots)).fill(tenant))
     .slice(0, slots);
   const others = sorted.filter((tenant) => !worst.includes(tenant));
   return worst.length === 0 ? [] : [worst, ...others.map((tenant) => [tenant, ...worst.slice(0, -1)])];
-}
-
-/** Pods (slots, for ranks) that a kind of tenant has in the whole pool. */
-function podsOf(tenant: GpuTenant): number {
-  if (tenant.kind === "encoders") return Math.max(1, tenant.encoders.replicas);
-  const replicas = Math.max(1, tenant.model.serving.replicas);
-  return tenant.leader ? replicas : replicas * (worldSize(tenant.model) - 1);
 }
 
 /** GPU numbers of a Docker host in their order, each with the containers on it: these may overlap. */
@@ -150,8 +169,8 @@ function hostTenants(
     for (const [rankNumber, index] of indices.entries()) {
       const tenants = byIndex.get(index) ?? [];
       byIndex.set(index, tenants);
-      if (model !== null) tenants.push(rank(model, rankNumber === 0));
-      else if (stack.encoders !== null) tenants.push(encoderTenant(stack.encoders));
+      if (model !== null) tenants.push(rankTenant(model, rankNumber === 0));
+      else if (stack.encoders !== null) tenants.push(encodersTenant(stack.encoders));
     }
   }
   return [...byIndex].sort(([a], [b]) => a - b);

@@ -1,6 +1,6 @@
 /**
  * Memory of one process group on a GPU, term by term. `test/infra/plan/fit/memory-fit.test.ts` compares the fitted coefficients
- * with the measurements.
+ * with the measurements. The memory guide is https://nvidia.github.io/TensorRT-LLM/reference/memory.html
  */
 
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
@@ -10,78 +10,98 @@ import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
 import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
-import { kvCacheTerms } from "./kv-cache.ts";
-import type { GpuTenant } from "./placement.ts";
-import type { SizedTerm } from "./types.ts";
 
-type Term = Omit<SizedTerm, "tenant">;
+export interface MemoryTerm {
+  /** Name of the model or encoder in the stack. */
+  readonly tenant: string;
+  readonly what:
+    | "weights"
+    | "visionEngine"
+    | "visionActivations"
+    | "activations"
+    | "kvCache"
+    | "crossKvCache"
+    | "memoryPool"
+    | "cudaContext";
+  /** `before` TensorRT-LLM measures the free memory for its KV `cache`, or at `anyTime` by another process or model. */
+  readonly when: "before" | "anyTime" | "cache";
+  readonly gib: number;
+  /** `6,738,415,616 parameters × 2 bytes ÷ 1 GPU` */
+  readonly arithmetic: string;
+  /** How far the true number may be from `gib`, either way. */
+  readonly uncertaintyGiB: number;
+}
 
-/** Common facts of the terms of a kind; the error is a share of the term or a number of GiB. */
-type TermRule = Pick<Term, "what" | "source" | "when"> &
-  ({ readonly errorShare: number } | { readonly errorGiB: number });
-
-const MEMORY_GUIDE = "https://nvidia.github.io/TensorRT-LLM/reference/memory.html";
-
-const RULES = {
-  /** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (michaelnny/llama3_inference, README). */
-  weights: {
-    what: "weights",
-    errorShare: 0.02,
-    source: "https://github.com/michaelnny/llama3_inference",
-    when: "before",
-  },
-  /** {@link ACTIVATION_FACTOR} */
-  activations: {
-    what: "activations",
-    errorShare: 0.25,
-    source: `${MEMORY_GUIDE}; factor fitted to published logs`,
-    when: "before",
-  },
-  /** {@link DECODER_BYTES} */
-  decoder: {
-    what: "activations",
-    errorShare: 0.5,
-    source: `${MEMORY_GUIDE}; bytes fitted to published logs`,
-    when: "before",
-  },
-  memoryPool: {
-    what: "memoryPool",
-    errorGiB: 0,
-    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/2233",
-    when: "before",
-  },
-  serverContext: { what: "cudaContext", errorGiB: 0.25, source: MEMORY_GUIDE, when: "before" },
-  stubContext: {
-    what: "cudaContext",
-    errorGiB: 0.2,
-    source: "https://github.com/NVIDIA/TensorRT-LLM/issues/3058",
-    when: "before",
-  },
-  visionEngine: {
-    what: "visionEngine",
-    errorShare: 0.02,
-    source: "https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md",
-    when: "anyTime",
-  },
-  visionActivations: {
-    what: "visionActivations",
-    errorShare: 0.5,
-    source: "inferred: the language models' factor on the tower's own shape",
-    when: "anyTime",
-  },
-  encoderActivations: {
-    what: "activations",
-    errorShare: 0.5,
-    source: "inferred: the language models' factor on the encoder's own shape",
-    when: "anyTime",
-  },
-} as const satisfies Record<string, TermRule>;
+type Term = Omit<MemoryTerm, "tenant">;
 
 /** A term, rounded before terms are added, so that the sum is that of the shown numbers. */
-function term(rule: TermRule, gib: number, arithmetic: string): Term {
-  const { what, source, when } = rule;
-  const uncertaintyGiB = "errorGiB" in rule ? rule.errorGiB : gib * rule.errorShare;
-  return { what, gib: round3(gib), arithmetic, uncertaintyGiB: round3(uncertaintyGiB), source, when };
+function term(
+  what: Term["what"],
+  when: Term["when"],
+  gib: number,
+  errorShare: number,
+  arithmetic: string,
+): Term {
+  return { what, when, gib: round3(gib), arithmetic, uncertaintyGiB: round3(gib * errorShare) };
+}
+
+/** One process group on a GPU: a rank of a language model, or the encoders. */
+export interface GpuTenant {
+  /** Name of the model in the stack, or `encoders`. */
+  readonly name: string;
+  /** null: the encoders. */
+  readonly model: ModelSpec | null;
+  /** Rank 0 runs Triton's frontend and the visual engine; the others only their part of the language model. */
+  readonly leader: boolean;
+  readonly terms: readonly MemoryTerm[];
+  /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
+  readonly cacheCeilingGiB: number | null;
+}
+
+export function rankTenant(model: ModelSpec, leader: boolean): GpuTenant {
+  const { engine, serving } = model;
+  const visual = visualNumbers(engine.row, engine.limits);
+  const cache = kvCache(model, visual?.maxEncoderInputTokens ?? 0);
+  const terms = [
+    weights(model),
+    ...buffers(engine),
+    ...cache.terms,
+    memoryPool("before", leader ? visual?.cudaMemoryPoolBytes : undefined),
+    ...contexts(model),
+    ...(leader && visual !== null ? visualTerms(engine, visual.visionMaxBatchSize) : []),
+  ].map((bare) => ({ ...bare, tenant: serving.name }));
+  return { name: serving.name, model, leader, terms, cacheCeilingGiB: cache.ceilingGiB };
+}
+
+/** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (github.com/michaelnny/llama3_inference, README). */
+const ENGINE_ERROR_SHARE = 0.02;
+
+function weights({ engine, serving }: ModelSpec): Term {
+  const { tensorParallel, pipelineParallel, quantization, dtype, row } = engine;
+  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(engine, serving.runtime);
+  const format = quantization === "none" ? dtype : quantization;
+  const ranks = tensorParallel * pipelineParallel;
+  const share =
+    ranks === 1
+      ? `${llmGiB.toFixed(2)} GiB`
+      : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
+  const parameters = grouped(row.architecture.parameters);
+  const arithmetic = `${parameters} parameters in ${format}: ${share}`;
+  return term("weights", "before", llmPerRankGiB, ENGINE_ERROR_SHARE, arithmetic);
+}
+
+/** Tokens that one step of an engine can hold. */
+export function maxTokensPerStep({ limits, release }: EngineSpec): number {
+  if (limits.maxNumTokens !== undefined) return limits.maxNumTokens;
+  const longestPrompts = limits.maxBatchSize * limits.maxBeamWidth * limits.maxInputTokens;
+  return compareVersions(release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
+}
+
+interface StepShape {
+  readonly tokens: number;
+  readonly hiddenSize: number;
+  readonly sequences: number;
+  readonly vocabularySize: number;
 }
 
 /**
@@ -96,6 +116,12 @@ function term(rule: TermRule, gib: number, arithmetic: string): Term {
  */
 const ACTIVATION_FACTOR = 18;
 const WORKSPACE_BYTES = 32 * 2 ** 20;
+const INFERRED_ERROR_SHARE = 0.5;
+
+export function activationBytes({ tokens, hiddenSize, sequences, vocabularySize }: StepShape): number {
+  const layers = ACTIVATION_FACTOR * tokens * hiddenSize * 2;
+  return layers + sequences * vocabularySize * 2 + WORKSPACE_BYTES;
+}
 
 /**
  * Runtime buffers and decoder: bytes for each element of `batch × beams × vocabulary`.
@@ -105,76 +131,11 @@ const WORKSPACE_BYTES = 32 * 2 ** 20;
  */
 const DECODER_BYTES = 32;
 
-/**
- * CUDA context, kernels and libraries of a process that runs an engine: total less available less the engine's own parts
- * is 0.77 GiB in the memory guide's log. A process without TensorRT-LLM's kernels, such as a Python stub: "each trtllm seems to
- * allocate 500MB", up to 590 MiB in nvidia-smi.
- */
-const SERVER_CONTEXT_GIB = 0.75;
-const STUB_CONTEXT_GIB = 0.55;
-
-export interface TenantNeed {
-  readonly terms: readonly SizedTerm[];
-  /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
-  readonly cacheCeilingGiB: number | null;
-}
-
-export function tenantNeed(tenant: GpuTenant): TenantNeed {
-  const named = (terms: readonly Term[]) => terms.map((bare) => ({ ...bare, tenant: tenant.name }));
-  if (tenant.kind === "encoders") {
-    return { terms: named(encoderTerms(tenant.encoders)), cacheCeilingGiB: null };
-  }
-  const { model, leader } = tenant;
-  const visual = visualNumbers(model.engine.row, model.engine.limits);
-  const cache = kvCacheTerms(model, visual?.maxEncoderInputTokens ?? 0);
-  return {
-    terms: named([
-      weights(model),
-      ...buffers(model.engine),
-      ...cache.terms,
-      memoryPool(leader ? visual?.cudaMemoryPoolBytes : undefined),
-      ...contexts(model),
-      // Rank 0 has the visual engine and its Python stub.
-      ...(leader && visual !== null ? visualTerms(model.engine, visual.visionMaxBatchSize) : []),
-    ]),
-    cacheCeilingGiB: cache.ceilingGiB,
-  };
-}
-
-function weights({ engine, serving }: ModelSpec): Term {
-  const { tensorParallel, pipelineParallel, quantization, dtype, row } = engine;
-  const { llmPerRankGiB, llmGiB, layersGiB } = engineBytesGiB(engine, serving.runtime);
-  const format = quantization === "none" ? dtype : quantization;
-  const ranks = tensorParallel * pipelineParallel;
-  const share =
-    ranks === 1
-      ? `${llmGiB.toFixed(2)} GiB`
-      : `${layersGiB.toFixed(2)} GiB of layers ÷ ${ranks} GPUs + ${(llmPerRankGiB - layersGiB / ranks).toFixed(2)} GiB of embedding and output head`;
-  const parameters = grouped(row.architecture.parameters);
-  return term(RULES.weights, llmPerRankGiB, `${parameters} parameters in ${format}: ${share}`);
-}
-
-/** Tokens that one step of an engine can hold. */
-export function maxTokensPerStep({ limits, release }: EngineSpec): number {
-  if (limits.maxNumTokens !== undefined) return limits.maxNumTokens;
-  const longestPrompts = limits.maxBatchSize * limits.maxBeamWidth * limits.maxInputTokens;
-  return compareVersions(release.tensorRtLlm, "0.11") >= 0 ? DEFAULT_MAX_NUM_TOKENS : longestPrompts;
-}
-
-/** Bytes of an engine's activations; see {@link ACTIVATION_FACTOR}. */
-export function activationBytes(shape: {
-  readonly tokens: number;
-  readonly hiddenSize: number;
-  readonly sequences: number;
-  readonly vocabularySize: number;
-}): number {
-  const layers = ACTIVATION_FACTOR * shape.tokens * shape.hiddenSize * 2;
-  return layers + shape.sequences * shape.vocabularySize * 2 + WORKSPACE_BYTES;
-}
-
-/** Bytes of runtime buffers and decoder; see {@link DECODER_BYTES}. */
-export function decoderBytes(shape: { readonly sequences: number; readonly vocabularySize: number }): number {
-  return shape.sequences * shape.vocabularySize * DECODER_BYTES;
+export function decoderBytes({
+  sequences,
+  vocabularySize,
+}: Pick<StepShape, "sequences" | "vocabularySize">): number {
+  return sequences * vocabularySize * DECODER_BYTES;
 }
 
 /** Activations, and the buffers of runtime and decoder. */
@@ -184,60 +145,146 @@ function buffers(engine: EngineSpec): readonly Term[] {
   const sequences = engine.limits.maxBatchSize * engine.limits.maxBeamWidth;
   const shape = { tokens, hiddenSize, sequences, vocabularySize };
   const logits = `${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits`;
+  const layers = `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes`;
+  const decoder = `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`;
   return [
     term(
-      RULES.activations,
+      "activations",
+      "before",
       activationBytes(shape) / GIB,
-      `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes + ${logits} × 2 bytes + 32 MiB`,
+      0.25,
+      `${layers} + ${logits} × 2 bytes + 32 MiB`,
     ),
-    term(
-      RULES.decoder,
-      decoderBytes(shape) / GIB,
-      `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`,
-    ),
+    term("activations", "before", decoderBytes(shape) / GIB, 0.5, decoder),
   ];
 }
 
-/** CUDA contexts of one rank; a Python or PyTorch runtime is a process beside the server on every rank. */
-function contexts({ serving: { flavour, tritonBackend } }: ModelSpec): readonly Term[] {
-  const server = term(
-    RULES.serverContext,
-    SERVER_CONTEXT_GIB,
-    "tritonserver: CUDA context, kernels and libraries",
+/**
+ * Part of the KV cache that is kept for cross attention (`cross_kv_cache_fraction`), where a model has it: the value of the
+ * multimodal guide and of TensorRT-LLM's own `run.py`.
+ * https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md
+ */
+export const CROSS_KV_CACHE_FRACTION = 0.5;
+
+/**
+ * Tokens of one block of the paged cache. Releases differ (64 since 0.10, 32 in 0.20); the larger one rounds a sequence up
+ * further. https://nvidia.github.io/TensorRT-LLM/release-notes.html
+ */
+const TOKENS_PER_BLOCK = 64;
+
+/** Keys and values are kept in 16 bits; an fp8 cache would take half, and no recipe asks for one. */
+const BYTES_PER_VALUE = 2;
+
+/**
+ * KV cache for `concurrentRequests` sequences of the greatest length, each beam of its own, on the rank with the largest share
+ * of layers and heads. With cross attention the cache is a pool of fixed shares, and may be larger than its two uses together.
+ *
+ * @param encoderTokens positions that a request's images take in cross attention; 0 without.
+ */
+function kvCache(
+  { engine, serving }: ModelSpec,
+  encoderTokens: number,
+): { readonly terms: readonly Term[]; readonly ceilingGiB: number | null } {
+  const { limits, row, tensorParallel, pipelineParallel } = engine;
+  const { layers, kvLayers = layers, kvHeads, headDimension } = row.architecture;
+  const { concurrentRequests: requests, maxAttentionWindowTokens, maxTokensInPagedKvCache: most } = serving;
+  // Fewer key-value heads than ranks are duplicated.
+  const heads = Math.max(1, Math.ceil(kvHeads / tensorParallel));
+  const bytesPerToken = (count: number) =>
+    2 * Math.ceil(count / pipelineParallel) * heads * headDimension * BYTES_PER_VALUE;
+  const sequence = Math.min(
+    limits.maxInputTokens + limits.maxOutputTokens,
+    maxAttentionWindowTokens ?? Infinity,
   );
-  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
-  return runsInStub ? [server, stub("language model", "before")] : [server];
+  const inBlocks = Math.ceil(sequence / TOKENS_PER_BLOCK) * TOKENS_PER_BLOCK;
+  const wanted = requests * limits.maxBeamWidth * inBlocks;
+  const tokens = Math.min(wanted, most ?? Infinity);
+  const perToken = bytesPerToken(kvLayers);
+  const selfGiB = (tokens * perToken) / GIB;
+  const ceilingGiB = most === undefined ? null : (most * perToken) / GIB;
+  const beams = limits.maxBeamWidth > 1 ? ` × ${limits.maxBeamWidth} beams` : "";
+  const uses =
+    tokens < wanted
+      ? `maxTokensInPagedKvCache ${grouped(tokens)} tokens`
+      : `${requests} requests${beams} × ${grouped(inBlocks)} tokens`;
+  const selfUse = `${uses} × ${grouped(perToken)} bytes`;
+  if (encoderTokens === 0) return { terms: [term("kvCache", "cache", selfGiB, 0, selfUse)], ceilingGiB };
+
+  const crossShare = CROSS_KV_CACHE_FRACTION;
+  const selfShare = 1 - crossShare;
+  const crossPerToken = bytesPerToken(layers - kvLayers);
+  const crossGiB = (requests * encoderTokens * crossPerToken) / GIB;
+  const crossUse = `${requests} requests × ${grouped(encoderTokens)} encoder positions × ${grouped(crossPerToken)} bytes`;
+  const poolGiB = Math.max(selfGiB / selfShare, crossGiB / crossShare);
+  const part = (what: Term["what"], use: string, share: number) =>
+    term(what, "cache", poolGiB * share, 0, `${use}; ${share} of a pool that holds both uses`);
+  return {
+    terms: [part("kvCache", selfUse, selfShare), part("crossKvCache", crossUse, crossShare)],
+    ceilingGiB: ceilingGiB === null ? null : ceilingGiB / selfShare,
+  };
 }
 
-function stub(of: string, when: Term["when"]): Term {
-  const arithmetic = `Python stub of the ${of}: a process of its own with a CUDA context`;
-  return term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, arithmetic);
-}
-
-/** Triton's own pool on a GPU: 67,108,864 bytes in its log where `--cuda-memory-pool-byte-size` says nothing. */
-function memoryPool(bytes?: number): Term {
+/**
+ * Triton's own pool on a GPU: 67,108,864 bytes in its log where `--cuda-memory-pool-byte-size` says nothing.
+ * https://github.com/NVIDIA/TensorRT-LLM/issues/2233
+ */
+function memoryPool(when: Term["when"], bytes?: number): Term {
   const arithmetic =
     bytes === undefined
       ? "Triton's default of 67,108,864 bytes"
       : `--multimodal_gpu0_cuda_mem_pool_bytes ${grouped(bytes)}`;
-  return term(RULES.memoryPool, (bytes ?? 64 * 2 ** 20) / GIB, arithmetic);
+  return term("memoryPool", when, (bytes ?? 64 * 2 ** 20) / GIB, 0, arithmetic);
 }
 
+/**
+ * CUDA context, kernels and libraries of a process that runs an engine: total less available less the engine's own parts is
+ * 0.77 GiB in the memory guide's log.
+ */
+const SERVER_CONTEXT_GIB = 0.75;
+
+/**
+ * A process without TensorRT-LLM's kernels, such as a Python stub: "each trtllm seems to allocate 500MB", up to 590 MiB in
+ * nvidia-smi (https://github.com/NVIDIA/TensorRT-LLM/issues/3058).
+ */
+const STUB_CONTEXT_GIB = 0.55;
+
+/** CUDA contexts of one rank; a Python or PyTorch runtime is a process beside the server on every rank. */
+function contexts({ serving: { flavour, tritonBackend } }: ModelSpec): readonly Term[] {
+  const arithmetic = "tritonserver: CUDA context, kernels and libraries";
+  const server = term("cudaContext", "before", SERVER_CONTEXT_GIB, 0.25 / SERVER_CONTEXT_GIB, arithmetic);
+  const runsInStub = flavour === "gpt" || flavour === "llmapi" || tritonBackend === "python";
+  return runsInStub ? [server, stubContext("before", stubOf("language model"))] : [server];
+}
+
+function stubContext(when: Term["when"], arithmetic: string): Term {
+  return term("cudaContext", when, STUB_CONTEXT_GIB, 0.2 / STUB_CONTEXT_GIB, arithmetic);
+}
+
+function stubOf(what: string): string {
+  return `Python stub of the ${what}: a process of its own with a CUDA context`;
+}
+
+/** https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md */
 function visualTerms(engine: EngineSpec, maxBatchSize: number): readonly Term[] {
   const { vision } = engine.row;
   if (vision === undefined) return [];
   const { width, patches } = visionTypes[vision.modelType];
   const tokens = patches ?? vision.tokensPerImage;
+  const activationsGiB = (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB;
   return [
-    stub("visual engine", "anyTime"),
+    stubContext("anyTime", stubOf("visual engine")),
     term(
-      RULES.visionEngine,
+      "visionEngine",
+      "anyTime",
       engineBytesGiB(engine).visionGiB,
+      ENGINE_ERROR_SHARE,
       `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
     ),
     term(
-      RULES.visionActivations,
-      (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB,
+      "visionActivations",
+      "anyTime",
+      activationsGiB,
+      INFERRED_ERROR_SHARE,
       `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
     ),
   ];
@@ -253,31 +300,36 @@ const ENCODER_PRECISIONS = {
   int8: { weightBytes: 1, activationBytes: 2, errorShare: 0.5 },
 } as const;
 
-/** Terms of `vision_encoder`, `text_encoder` and `clip_text` in one Triton. */
-function encoderTerms(spec: EncodersSpec): readonly Term[] {
-  const { vision, text: clipText, source } = visionEncoders[spec.vision];
+/** `vision_encoder`, `text_encoder` and `clip_text` in one Triton. */
+export function encodersTenant(spec: EncodersSpec): GpuTenant {
+  const name = "encoders";
+  const { vision, text: clipText } = visionEncoders[spec.vision];
   const { text } = textEncoders[spec.text];
   const { weightBytes, activationBytes: bytes, errorShare } = ENCODER_PRECISIONS[spec.precision];
   const towers = [
-    { name: "vision_encoder", tokens: vision.tokens, row: vision },
-    { name: "text_encoder", tokens: text.maxTokens, row: text },
-    { name: "clip_text", tokens: clipText.maxTokens, row: clipText },
+    { tower: "vision_encoder", tokens: vision.tokens, row: vision },
+    { tower: "text_encoder", tokens: text.maxTokens, row: text },
+    { tower: "clip_text", tokens: clipText.maxTokens, row: clipText },
   ];
-  const when = "anyTime";
-  return [
-    ...towers.flatMap(({ name, tokens, row: { parameters, width } }) => [
+  const terms = [
+    ...towers.flatMap(({ tower, tokens, row: { parameters, width } }) => [
       term(
-        { what: "weights", errorShare, source: source.repository, when },
+        "weights",
+        "anyTime",
         (parameters * weightBytes) / GIB,
-        `${name}: ${grouped(parameters)} parameters × ${weightBytes} bytes (${spec.precision})`,
+        errorShare,
+        `${tower}: ${grouped(parameters)} parameters × ${weightBytes} bytes (${spec.precision})`,
       ),
       term(
-        RULES.encoderActivations,
+        "activations",
+        "anyTime",
         (ACTIVATION_FACTOR * spec.maxBatchSize * tokens * width * bytes) / GIB,
-        `${name}: ${ACTIVATION_FACTOR} × batch ${spec.maxBatchSize} × ${tokens} tokens × ${width} × ${bytes} bytes`,
+        INFERRED_ERROR_SHARE,
+        `${tower}: ${ACTIVATION_FACTOR} × batch ${spec.maxBatchSize} × ${tokens} tokens × ${width} × ${bytes} bytes`,
       ),
     ]),
-    { ...memoryPool(), when },
-    term({ ...RULES.stubContext, when }, STUB_CONTEXT_GIB, "tritonserver: CUDA context and libraries"),
-  ];
+    memoryPool("anyTime"),
+    stubContext("anyTime", "tritonserver: CUDA context and libraries"),
+  ].map((bare) => ({ ...bare, tenant: name }));
+  return { name, model: null, leader: true, terms, cacheCeilingGiB: null };
 }

@@ -1,149 +1,195 @@
-/** Verdict of every GPU of a stack. */
+/** Verdict of every GPU of a stack, and the KV cache that each model gets there. */
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { round3, showGiB } from "../units.ts";
-import { leastCacheGiB, SMALLEST_FRACTION } from "./kv-cache.ts";
-import { type GpuTenant, type Placement, placements } from "./placement.ts";
-import { type TenantNeed, tenantNeed } from "./terms.ts";
-import type { KvCacheClaim, SizedTerm, Verdict } from "./types.ts";
+import { isMixed, type Placement, placements } from "./placement.ts";
+import type { GpuTenant, MemoryTerm } from "./terms.ts";
 
-/** A placement with its needs; all in GiB. */
-interface Measured {
-  readonly placement: Placement;
-  readonly terms: readonly SizedTerm[];
+export type Verdict = "fits" | "tight" | "doesNotFit";
+
+/** One pod's KV cache on a GPU. */
+export interface KvCacheClaim {
+  /** Name of the model in the stack. */
+  readonly model: string;
+  /** Weights, activations, CUDA context and pool of this pod, loaded when it sizes the cache. */
+  readonly loadedBeforeGiB: number;
+  /** Cache for `concurrentRequests`, cross attention included. */
+  readonly promisedGiB: number;
+  /** `maxTokensInPagedKvCache` as memory; null: the fraction alone decides. */
+  readonly ceilingGiB: number | null;
+  /** Of the memory that is free when the cache is sized. */
+  readonly fraction: number;
+  /** Whether the stack file sets the fraction. */
+  readonly isExplicit: boolean;
+}
+
+/** One GPU (or partition), with all that lands on it. All in GiB. */
+export interface GpuFit {
+  readonly pool: string;
+  /** `A10G 22.35 GiB`, with partition or share. */
+  readonly gpu: string;
+  readonly tenants: readonly string[];
+  /** Without the driver's part. */
+  readonly capacityGiB: number;
+  readonly terms: readonly MemoryTerm[];
   readonly needGiB: number;
   /** Every term at its worst at once: the distance between "fits" and "does not fit". */
   readonly errorGiB: number;
-  readonly claims: readonly KvCacheClaim[];
-}
-
-export interface Judged extends Measured {
-  readonly capacityGiB: number;
-  /** Sentences about KV caches that may end smaller than promised. */
-  readonly shortages: readonly string[];
   readonly verdict: Verdict;
+  /** One for each language model on it. */
+  readonly kvCaches: readonly KvCacheClaim[];
+  /** Sentences about KV caches that may end smaller than promised, because of the order in which models load. */
+  readonly notes: readonly string[];
 }
 
-/** Verdict of a need: `tight` within the error of the capacity, either way. All in GiB. */
+/** Verdict of a need: `tight` within the error of the capacity, either way. */
 export function verdictOf(needGiB: number, errorGiB: number, capacityGiB: number): Verdict {
   if (needGiB + errorGiB <= capacityGiB) return "fits";
   return needGiB - errorGiB <= capacityGiB ? "tight" : "doesNotFit";
 }
 
-/** Every GPU of the stack, with the most that can land on it, in the order of the pools. */
-export function verdicts(stack: GpuStackSpec): readonly Judged[] {
-  const measured = placements(stack, (tenant, capacityGiB) =>
-    sum(measureTenant(tenant, tenantNeed(tenant), capacityGiB, true).terms.map(({ gib }) => gib)),
+/** TensorRT-LLM's own default: "90% of the remaining free GPU memory". https://nvidia.github.io/TensorRT-LLM/reference/memory.html */
+const LARGEST_FRACTION = 0.9;
+
+/** Fractions have two decimals, so no cache can be told to take less than this of the free memory. */
+const SMALLEST_FRACTION = 0.01;
+
+/** Fractions are rounded down to hundredths: a cache this close to the promise is the rounded one. */
+const SAME_SIZE = 0.95;
+
+/** Every GPU of a pool, with the most that can land on it; where pods are mixed, the worst mix first. */
+export function poolFits(stack: GpuStackSpec, pool: PoolSpec): readonly GpuFit[] {
+  const measured = placements(stack, pool, (tenant, capacityGiB) =>
+    sumGiB(withLeastCache(tenant, capacityGiB)),
   ).map(measure);
-  const worstSpareGiB = new Map<PoolSpec, number>();
-  for (const { placement, spareGiB } of measured) {
-    worstSpareGiB.set(placement.pool, Math.min(spareGiB, worstSpareGiB.get(placement.pool) ?? spareGiB));
-  }
-  return measured.map((needs) => {
-    const { pool, mixes } = needs.placement;
-    // All mixes of a pool get the share that the worst one has: the sum then holds for every mix.
-    if (mixes > 0) return judge(needs, (worstSpareGiB.get(pool) ?? 0) / mixes);
-    const derived = needs.claims.filter(({ explicitFraction }) => explicitFraction === null).length;
-    return judge(needs, derived === 0 ? 0 : needs.spareGiB / derived);
-  });
+  const spares = measured.map(({ spareGiB }) => spareGiB);
+  // All mixes get the share that the worst one has: the sum then holds for every mix.
+  const mixedGiB = isMixed(stack, pool)
+    ? Math.min(...spares) / Math.max(1, measured[0]?.placement.tenants.length ?? 0)
+    : null;
+  return measured.map((needs) => judge(pool.name, needs, mixedGiB));
 }
 
 /**
  * Needs of the tenants of one GPU. `spareGiB` is what is left of it when all have what they need, and the estimate's error is
  * set aside where something else can load after a KV cache was sized: another tenant, or the visual engine.
  */
-function measure(placement: Placement): Measured & { readonly spareGiB: number } {
+function measure(placement: Placement) {
   const { tenants, capacityGiB } = placement;
-  const needs = tenants.map((tenant) => ({ tenant, need: tenantNeed(tenant) }));
-  const contested =
-    tenants.length > 1 || needs.some(({ need }) => need.terms.some(({ when }) => when === "anyTime"));
-  const measured = needs.map(({ tenant, need }) => measureTenant(tenant, need, capacityGiB, contested));
-  const terms = measured.flatMap((tenant) => tenant.terms);
-  const needGiB = sum(terms.map(({ gib }) => gib));
-  const errorGiB = sum(terms.map(({ uncertaintyGiB }) => uncertaintyGiB));
-  return {
-    placement,
-    terms,
-    needGiB,
-    errorGiB,
-    claims: measured.flatMap(({ claim }) => claim ?? []),
-    spareGiB: Math.max(0, capacityGiB - needGiB - (contested ? errorGiB : 0)),
-  };
+  const isContested =
+    tenants.length > 1 || tenants.some(({ terms }) => terms.some(({ when }) => when === "anyTime"));
+  const termsOf = tenants.map((tenant) => (isContested ? withLeastCache(tenant, capacityGiB) : tenant.terms));
+  const terms = termsOf.flat();
+  const needGiB = sumGiB(terms);
+  const errorGiB = round3(terms.reduce((sum, { uncertaintyGiB }) => sum + uncertaintyGiB, 0));
+  const spareGiB = Math.max(0, capacityGiB - needGiB - (isContested ? errorGiB : 0));
+  return { placement, termsOf, terms, needGiB, errorGiB, spareGiB };
 }
 
-/** Terms and claim of one tenant; where others need the rest, its cache takes a least share whatever was promised. */
-function measureTenant(
-  tenant: GpuTenant,
-  { terms: needed, cacheCeilingGiB }: TenantNeed,
+/** Terms of a tenant beside others: its cache takes a least share of the free memory whatever was promised. */
+function withLeastCache(
+  { model, terms, cacheCeilingGiB }: GpuTenant,
   capacityGiB: number,
-  contested: boolean,
-): { readonly terms: readonly SizedTerm[]; readonly claim: KvCacheClaim | null } {
-  if (tenant.kind === "encoders") return { terms: needed, claim: null };
-  const explicitFraction = tenant.model.serving.kvCacheFreeGpuMemoryFraction ?? null;
-  const sumOf = (terms: readonly SizedTerm[], when: SizedTerm["when"]) =>
-    sum(terms.filter((term) => term.when === when).map(({ gib }) => gib));
-  const loadedBeforeGiB = sumOf(needed, "before");
-  const freeGiB = Math.max(0, capacityGiB - loadedBeforeGiB);
-  const fraction = explicitFraction ?? SMALLEST_FRACTION;
-  const leastGiB = contested
-    ? round3(Math.min(fraction * freeGiB, cacheCeilingGiB ?? Number.POSITIVE_INFINITY))
-    : 0;
-  const cacheGiB = sumOf(needed, "cache");
+): readonly MemoryTerm[] {
+  if (model === null) return terms;
+  const explicit = model.serving.kvCacheFreeGpuMemoryFraction;
+  const fraction = explicit ?? SMALLEST_FRACTION;
+  const freeGiB = Math.max(0, capacityGiB - sumGiB(terms, "before"));
+  const leastGiB = round3(Math.min(fraction * freeGiB, cacheCeilingGiB ?? Infinity));
+  const cacheGiB = sumGiB(terms, "cache");
+  if (leastGiB <= cacheGiB) return terms;
   const reason =
-    explicitFraction === null ? "the least that a fraction can say" : "as kvCacheFreeGpuMemoryFraction sets";
-  const terms =
-    leastGiB <= cacheGiB
-      ? needed
-      : needed.map((term) => {
-          if (term.when !== "cache") return term;
-          const share = cacheGiB > 0 ? term.gib / cacheGiB : Number(term.what === "kvCache");
-          return {
-            ...term,
-            gib: round3(leastGiB * share),
-            arithmetic: `${term.arithmetic}; raised to ${fraction} of ${showGiB(freeGiB)}, ${reason}`,
-          };
-        });
-  return {
-    terms,
-    claim: {
-      model: tenant.name,
-      loadedBeforeGiB,
-      promisedGiB: sumOf(terms, "cache"),
-      ceilingGiB: cacheCeilingGiB === null ? null : round3(cacheCeilingGiB),
-      explicitFraction,
-      headroomGiB: 0,
-    },
-  };
+    explicit === undefined ? "the least that a fraction can say" : "as kvCacheFreeGpuMemoryFraction sets";
+  return terms.map((term) => {
+    if (term.when !== "cache") return term;
+    const share = cacheGiB > 0 ? term.gib / cacheGiB : Number(term.what === "kvCache");
+    return {
+      ...term,
+      gib: round3(leastGiB * share),
+      arithmetic: `${term.arithmetic}; raised to ${fraction} of ${showGiB(freeGiB)}, ${reason}`,
+    };
+  });
 }
 
-function sum(values: readonly number[]): number {
-  return round3(values.reduce((total, value) => total + value, 0));
+function sumGiB(terms: readonly MemoryTerm[], when?: MemoryTerm["when"]): number {
+  return round3(
+    terms.reduce((sum, term) => (when === undefined || term.when === when ? sum + term.gib : sum), 0),
+  );
 }
 
-/** @param headroomGiB of each KV cache without a fraction of its own. */
-function judge({ placement, terms, needGiB, errorGiB, claims: bare }: Measured, headroomGiB: number): Judged {
+/** @param mixedGiB headroom of each KV cache where pods are mixed; null: caches with derived fractions share what is spare. */
+function judge(pool: string, needs: ReturnType<typeof measure>, mixedGiB: number | null): GpuFit {
+  const { placement, termsOf, terms, needGiB, errorGiB, spareGiB } = needs;
+  const { label: gpu, tenants } = placement;
   const capacityGiB = round3(placement.capacityGiB);
-  const claims = bare.map((claim) => ({ ...claim, headroomGiB: Math.floor(headroomGiB * 1000) / 1000 }));
+  const derived = tenants.filter(
+    ({ model }) => model !== null && model.serving.kvCacheFreeGpuMemoryFraction === undefined,
+  ).length;
+  const headroomGiB = Math.floor((mixedGiB ?? spareGiB / Math.max(1, derived)) * 1000) / 1000;
+  const kvCaches = tenants.flatMap(({ name, model, cacheCeilingGiB }, index): readonly KvCacheClaim[] => {
+    if (model === null) return [];
+    const own = termsOf[index] ?? [];
+    const explicit = model.serving.kvCacheFreeGpuMemoryFraction;
+    const loadedBeforeGiB = sumGiB(own, "before");
+    const promisedGiB = sumGiB(own, "cache");
+    return [
+      {
+        model: name,
+        loadedBeforeGiB,
+        promisedGiB,
+        ceilingGiB: cacheCeilingGiB === null ? null : round3(cacheCeilingGiB),
+        fraction: explicit ?? fractionFor(promisedGiB + headroomGiB, capacityGiB - loadedBeforeGiB),
+        isExplicit: explicit !== undefined,
+      },
+    ];
+  });
   const byNeed = verdictOf(needGiB, errorGiB, capacityGiB);
-  const shortages = byNeed === "doesNotFit" ? [] : cacheShortages(claims, capacityGiB, terms);
-  const verdict = byNeed === "fits" && shortages.length > 0 ? "tight" : byNeed;
-  return { placement, terms, needGiB, errorGiB, claims, capacityGiB, shortages, verdict };
+  const fixedGiB = terms.reduce((total, { when, gib }) => (when === "cache" ? total : total + gib), 0);
+  const notes = byNeed === "doesNotFit" ? [] : cacheShortages(kvCaches, capacityGiB, fixedGiB);
+  const verdict = byNeed === "fits" && notes.length > 0 ? "tight" : byNeed;
+  const names = tenants.map(({ name }) => name);
+  return { pool, gpu, tenants: names, capacityGiB, terms, needGiB, errorGiB, verdict, kvCaches, notes };
 }
 
-/** Fractions are rounded down to hundredths: a cache this close to the promise is the rounded one. */
-const SAME_SIZE = 0.95;
+/** Two decimals, rounded down. */
+function fractionFor(cacheGiB: number, freeGiB: number): number {
+  if (freeGiB <= 0) return SMALLEST_FRACTION;
+  // The addend keeps 0.29 from becoming 0.28 by way of 28.999999999999996.
+  const roundedDown = Math.floor((cacheGiB / freeGiB) * 100 + 1e-9) / 100;
+  return Math.min(LARGEST_FRACTION, Math.max(SMALLEST_FRACTION, roundedDown));
+}
 
-/** Sentences about KV caches that may end smaller than promised, because of the order in which models load. */
+/** A cache is smallest when its model loads last, and every other cache took the most that it may. */
 function cacheShortages(
   claims: readonly KvCacheClaim[],
   capacityGiB: number,
-  terms: readonly SizedTerm[],
+  fixedGiB: number,
 ): readonly string[] {
-  const fixedGiB = terms.reduce((total, { when, gib }) => (when === "cache" ? total : total + gib), 0);
+  const cacheGiB = ({ fraction, ceilingGiB }: KvCacheClaim, freeGiB: number) =>
+    Math.min(fraction * Math.max(0, freeGiB), ceilingGiB ?? Infinity);
   return claims.flatMap((claim) => {
-    const leastGiB = leastCacheGiB(claims, claim, capacityGiB, fixedGiB);
+    const othersGiB = claims
+      .filter((other) => other !== claim)
+      .reduce((sum, other) => sum + cacheGiB(other, capacityGiB - other.loadedBeforeGiB), 0);
+    const leastGiB = cacheGiB(claim, capacityGiB - fixedGiB - othersGiB);
     if (leastGiB >= claim.promisedGiB * SAME_SIZE) return [];
     return [
       `${claim.model}: if it loads last, its KV cache gets ${showGiB(leastGiB)} of the ${showGiB(claim.promisedGiB)} that concurrentRequests promises.`,
     ];
   });
+}
+
+/**
+ * `kv_cache_free_gpu_mem_fraction` of each language model of the stack by name: a fraction of the memory that is free when
+ * TensorRT-LLM sizes its KV cache. Two decimals, rounded down, between 0.01 and 0.90; a value of the stack file is taken as it
+ * is. A model on several GPUs has the least value that any of them allows.
+ *
+ * Models of one GPU load in no fixed order, and the first one sees the whole GPU: the sum of
+ * `loadedBefore + fraction × (capacity - loadedBefore)` stays below the capacity in any order.
+ */
+export function kvCacheFractions(fits: readonly GpuFit[]): ReadonlyMap<string, number> {
+  const fractions = new Map<string, number>();
+  for (const { model, fraction } of fits.flatMap(({ kvCaches }) => kvCaches)) {
+    fractions.set(model, Math.min(fraction, fractions.get(model) ?? 1));
+  }
+  return fractions;
 }

@@ -8,7 +8,7 @@ import type { TemplateKeys } from "../catalogue/templates.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../engine/types.ts";
 import { tokenizerDirectory } from "../engine/weights.ts";
-import { CROSS_KV_CACHE_FRACTION } from "../fit/kv-cache.ts";
+import { CROSS_KV_CACHE_FRACTION } from "../fit/terms.ts";
 import type { ModelSpec } from "../spec.ts";
 
 /** Facts that values depend on. */

@@ -1,9 +1,14 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../../infra/config/config.ts";
+import { LANGUAGE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
+import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
+import type { Quantization } from "../../../../infra/plan/catalogue/types.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import type { GpuStackSpec, PoolSpec } from "../../../../infra/plan/spec.ts";
-import { modelOf, poolOf, present, stackOf } from "./stacks.ts";
+import { times } from "../../../harness/thorough.ts";
+import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
 function alternativesOf(stack: GpuStackSpec) {
   return present(memoryFit(stack)[0], "fit").alternatives;
@@ -199,17 +204,17 @@ describe("alternatives on shared GPUs", () => {
 
   test("alternatives for models on one GPU are machines with one GPU each", () => {
     expect(changesOf(stackOf(pair(), [hostOf("g5.4xlarge")], docker))).toContain(
-      "g5.12xlarge: 4 × A10G with 22.35 GiB, one each",
+      "g5.12xlarge: 4 × A10G with 22.35 GiB",
     );
     expect(changesOf(stackOf(pair({ gpuIndices: [0] }), [hostOf("g5.4xlarge")], docker))).toContain(
-      "g5.12xlarge: 4 × A10G with 22.35 GiB, one each, without gpuIndices",
+      "g5.12xlarge: 4 × A10G with 22.35 GiB, without gpuIndices",
     );
   });
 
   test("an alternative with more ranks leaves gpuIndices out", () => {
     const numbered = modelOf("llama-3.2-11b-vision", { gpuIndices: [1] });
     expect(changesOf(stackOf([numbered], [hostOf("g5.12xlarge")], docker))).toContain(
-      "tensorParallel: 2 without gpuIndices",
+      "tensorParallel: 2, without gpuIndices",
     );
   });
 
@@ -227,7 +232,7 @@ describe("alternatives on shared GPUs", () => {
       sharing: { mode: "timeSlicing", replicas: 2 },
     });
     const found = changesOf(stackOf(pair(), [sliced]));
-    expect(found).toContain("sharing.mode: none on g5.12xlarge: 4 × A10G, one each");
+    expect(found).toContain("sharing.mode: none on g5.12xlarge: 4 × A10G");
     expect(found).not.toContain("sharing.mode: none");
   });
 
@@ -275,3 +280,112 @@ test("a problem of memory names each tenant once", () => {
   const reasons = problemsOf({ ...docker, models }).map(({ reason }) => reason);
   expect(reasons).toContainEqual(expect.stringMatching(/^2 × x, y need about /));
 });
+
+/** The stack with a change of its pool or of some tenants of a GPU, made as the words of an alternative say. */
+function applied(stack: GpuStackSpec, tenants: readonly string[], change: string): GpuStackSpec {
+  const valueOf = (key: string) => new RegExp(`${key}: (\\w+)`).exec(change)?.[1];
+  const pool = present(stack.pools[0], "pool");
+  const type = Object.keys(machineTypes).find((name) => change.includes(`${name}: `));
+  const { instanceType, machine, gpu } = type === undefined ? pool : poolOf(type);
+  const sharing = valueOf("sharing.mode") === undefined ? pool.sharing : ({ mode: "none" } as const);
+  const unpinned = change.includes("without gpuIndices") ? { gpuIndices: undefined } : {};
+  const changed = tenants.length === 1 ? tenants[0] : change.split(": ")[0];
+  return {
+    ...stack,
+    pools: [{ ...pool, instanceType, machine, gpu, sharing }],
+    encoders: stack.encoders && { ...stack.encoders, ...(tenants.includes("encoders") ? unpinned : {}) },
+    models: stack.models.map((model) => {
+      const { engine, serving } = model;
+      const { tensorParallel, quantization } = engine;
+      const spread = { ...model, ...(tenants.includes(serving.name) ? unpinned : {}) };
+      if (serving.name !== changed) return spread;
+      const requests = Number(valueOf("concurrentRequests") ?? serving.concurrentRequests);
+      return {
+        ...spread,
+        engine: {
+          ...engine,
+          tensorParallel: Number(valueOf("tensorParallel") ?? tensorParallel),
+          quantization: (valueOf("quantization") ?? quantization) as Quantization,
+        },
+        serving: { ...serving, concurrentRequests: requests },
+      };
+    }),
+  };
+}
+
+const sharings = fc.constantFrom<PoolSpec["sharing"]>(
+  { mode: "none" },
+  { mode: "timeSlicing", replicas: 3 },
+  { mode: "mps", replicas: 2 },
+);
+const anyStack = fc
+  .record({
+    models: fc.array(
+      fc.record({
+        model: fc.constantFrom(...LANGUAGE_MODELS),
+        concurrentRequests: fc.integer({ min: 1, max: 80 }),
+        isPinned: fc.boolean(),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    instanceType: fc.constantFrom("g4dn.2xlarge", "g5.2xlarge", "g5.12xlarge", "g6e.4xlarge", "p4d.24xlarge"),
+    platform: fc.constantFrom("docker", "kubernetes"),
+    sharing: sharings,
+    hasEncoders: fc.boolean(),
+  })
+  .map(({ models, instanceType, platform, sharing, hasEncoders }) => {
+    const isHost = platform === "docker";
+    return stackOf(
+      models.map(({ model, concurrentRequests, isPinned }, index) =>
+        modelOf(model, {
+          name: `m${index}`,
+          serving: { concurrentRequests },
+          ...(isHost && isPinned ? { gpuIndices: [0] } : {}),
+        }),
+      ),
+      [isHost ? hostOf(instanceType) : poolOf(instanceType, { sharing })],
+      { platform, encoders: hasEncoders ? encodersOf() : null },
+    );
+  });
+
+test("each alternative, made in the stack, lets all that share the GPU fit", () => {
+  const kinds = new Set<string>();
+  fc.assert(
+    fc.property(anyStack, (stack) => {
+      for (const { tenants, alternatives } of memoryFit(stack)) {
+        for (const { change } of alternatives) {
+          const landed = memoryFit(applied(stack, [...new Set(tenants)], change)).filter((fit) =>
+            fit.tenants.some((tenant) => tenants.includes(tenant)),
+          );
+          const placed = landed.flatMap((fit) => fit.tenants);
+          expect([change, placed]).toEqual([change, expect.arrayContaining([...tenants])]);
+          expect([change, ...landed.map(({ verdict }) => verdict)]).toEqual([
+            change,
+            ...landed.map(() => "fits"),
+          ]);
+          kinds.add(/quantization|concurrentRequests|tensorParallel|sharing.mode|$/.exec(change)?.[0] ?? "");
+        }
+      }
+    }),
+    { numRuns: times(60, 1000) },
+  );
+  expect(kinds.size).toBe(5);
+});
+
+test.each([
+  ["timeSlicing", poolOf("g5.2xlarge", { sharing: { mode: "timeSlicing", replicas: 4 } })],
+  ["none", poolOf("g5.12xlarge")],
+] as const)(
+  "1,000 models that do not fit GPUs with sharing.mode %s get alternatives in seconds",
+  (_, pool) => {
+    const models = Array.from({ length: 1000 }, (_model, index) =>
+      modelOf("llama-2-7b", { name: `m${index}`, serving: { concurrentRequests: 10 + index } }),
+    );
+    const started = performance.now();
+    const fits = memoryFit(stackOf(models, [{ ...pool, nodes: { min: 0, max: 1000 } }]));
+    expect((performance.now() - started) / 1000).toBeLessThan(20);
+    expect(fits.filter(({ verdict }) => verdict === "doesNotFit").length).toBeGreaterThan(900);
+    expect(fits.every(({ alternatives }) => alternatives.length > 0)).toBe(true);
+  },
+  120_000,
+);

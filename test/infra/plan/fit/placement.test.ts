@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { slotsPerGpu, usableGiB } from "../../../../infra/plan/fit/gpu-memory.ts";
-import { type GpuTenant, hostGpuIndices, placements } from "../../../../infra/plan/fit/placement.ts";
+import { gpuPart, hostGpuIndices, placements, usableGiB } from "../../../../infra/plan/fit/placement.ts";
 import { serverRequest } from "../../../../infra/plan/pod-requests.ts";
 import {
   canSurge,
@@ -13,11 +12,13 @@ import type { GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../../../..
 import { engineSpec, servedModel } from "../model-specs.ts";
 import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
-/** Sizes by name, as a test wants them. */
-const sized = (sizes: Readonly<Record<string, number>>) => (tenant: GpuTenant) => sizes[tenant.name] ?? 0;
+/** @param sizes by name, as a test wants them. */
+function placed(stack: GpuStackSpec, sizes: Readonly<Record<string, number>> = {}) {
+  return stack.pools.flatMap((pool) => placements(stack, pool, ({ name }) => sizes[name] ?? 0));
+}
 
 function tenantsOf(stack: GpuStackSpec, sizes: Readonly<Record<string, number>> = {}): readonly string[][] {
-  return placements(stack, sized(sizes)).map(({ tenants }) => tenants.map((tenant) => tenant.name));
+  return placed(stack, sizes).map(({ tenants }) => tenants.map((tenant) => tenant.name));
 }
 
 test("each rank and the encoders have a GPU of their own, and replicas are counted once", () => {
@@ -30,8 +31,8 @@ test("each rank and the encoders have a GPU of their own, and replicas are count
     { encoders: encodersOf() },
   );
   expect(tenantsOf(stack)).toEqual([["small"], ["large"], ["large"], ["encoders"]]);
-  const leaders = placements(stack, sized({})).flatMap(({ tenants }) =>
-    tenants.flatMap((tenant) => (tenant.kind === "rank" ? [tenant.leader] : [])),
+  const leaders = placed(stack).flatMap(({ tenants }) =>
+    tenants.flatMap(({ model, leader }) => (model === null ? [] : [leader])),
   );
   expect(leaders).toEqual([true, true, false]);
 });
@@ -42,7 +43,7 @@ test("pools are placed apart, and encoders on a CPU have no GPU", () => {
     [poolOf("g5.xlarge", { name: "two" }), poolOf("g6.xlarge", { name: "one" })],
     { encoders: encodersOf({ device: "cpu", pool: "one" }) },
   );
-  expect(placements(stack, sized({})).map(({ label, tenants }) => [label, tenants[0]?.name])).toEqual([
+  expect(placed(stack).map(({ label, tenants }) => [label, tenants[0]?.name])).toEqual([
     ["A10G 22.35 GiB", "b"],
     ["L4 22.35 GiB", "a"],
   ]);
@@ -68,8 +69,8 @@ describe("placement on shared GPUs", () => {
 
   test("MPS gives each pod its part of the memory", () => {
     const pool = poolOf("g5.xlarge", { sharing: { mode: "mps", replicas: 4 } });
-    const [whole] = placements(stackOf(models, [poolOf("g5.xlarge")]), sized({}));
-    const shared = placements(stackOf(models, [pool]), sized({}));
+    const [whole] = placed(stackOf(models, [poolOf("g5.xlarge")]));
+    const shared = placed(stackOf(models, [pool]));
     expect(shared.map(({ tenants }) => tenants.length)).toEqual([1, 1, 1]);
     expect(shared[0]?.label).toBe("A10G 22.35 GiB, 1/4 by MPS");
     expect(shared[0]?.capacityGiB).toBeCloseTo(present(whole, "placement").capacityGiB / 4, 9);
@@ -77,10 +78,7 @@ describe("placement on shared GPUs", () => {
 
   test("MIG gives each pod its partition, and a profile that the GPU lacks has no memory", () => {
     const on = (profile: string) =>
-      placements(
-        stackOf(models, [poolOf("p4d.24xlarge", { sharing: { mode: "mig", profile } })]),
-        sized({}),
-      )[0];
+      placed(stackOf(models, [poolOf("p4d.24xlarge", { sharing: { mode: "mig", profile } })]))[0];
     const { gpu } = poolOf("p4d.24xlarge");
     const [profile, memoryGiB] = present(
       Object.entries(present(gpu, "GPU").migProfiles).find(([name]) => name.startsWith("3g")),
@@ -88,8 +86,8 @@ describe("placement on shared GPUs", () => {
     );
     expect(on(profile)?.capacityGiB).toBeCloseTo(memoryGiB * 0.98, 9);
     expect(on("9g.90gb")?.capacityGiB).toBe(0);
-    expect(slotsPerGpu(present(gpu, "GPU"), { mode: "mig", profile })).toBe(2);
-    expect(slotsPerGpu(present(gpu, "GPU"), { mode: "mig", profile: "9g.90gb" })).toBe(0);
+    expect(gpuPart(present(gpu, "GPU"), { mode: "mig", profile }).slots).toBe(2);
+    expect(gpuPart(present(gpu, "GPU"), { mode: "mig", profile: "9g.90gb" }).slots).toBe(0);
   });
 });
 
@@ -107,7 +105,7 @@ test.each([
   ["7g.40gb", 1],
 ])("an A100 has as many %s partitions as slices and memory allow: %d", (profile, partitions) => {
   const a100 = present(poolOf("p4d.24xlarge").gpu, "A100");
-  expect(slotsPerGpu(a100, { mode: "mig", profile })).toBe(partitions);
+  expect(gpuPart(a100, { mode: "mig", profile }).slots).toBe(partitions);
 });
 
 describe("placement on a Docker host", () => {
@@ -123,9 +121,7 @@ describe("placement on a Docker host", () => {
       ],
       encodersOf({ gpuIndices: [1] }),
     );
-    expect(
-      placements(stack, sized({})).map(({ label, tenants }) => [label.slice(-8), tenants.map((t) => t.name)]),
-    ).toEqual([
+    expect(placed(stack).map(({ label, tenants }) => [label.slice(-8), tenants.map((t) => t.name)])).toEqual([
       ["number 1", ["large", "encoders"]],
       ["number 2", ["large", "small"]],
     ]);
@@ -133,9 +129,9 @@ describe("placement on a Docker host", () => {
 
   test("the first of a model's GPUs has the frontend and the visual engine", () => {
     const split = modelOf("llava-1.5-7b", { gpuIndices: [3, 1], engine: { tensorParallel: 2 } });
-    const leaders = placements(docker([split]), sized({})).map(({ label, tenants: [tenant] }) => [
+    const leaders = placed(docker([split])).map(({ label, tenants: [tenant] }) => [
       label.at(-1),
-      tenant?.kind === "rank" && tenant.leader,
+      tenant?.leader,
     ]);
     expect(leaders).toEqual([
       ["1", false],
