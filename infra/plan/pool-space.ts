@@ -1,52 +1,130 @@
-/** The pods and builds that a pool can hold with all its machines, and the room that they leave. */
+/**
+ * CPU, memory, GPUs and disk that pods and builds request, what a machine has, and the room that the machines of a pool leave.
+ * Requests of servers and encoders are this project's own choice, small enough that a server of one GPU runs on the smallest
+ * machine that has one; those of builds are estimated by engine/engine-size.ts.
+ */
+import type { Flavour, Release } from "./catalogue/types.ts";
+import type { CpuModelPlan } from "./cpu-stack.ts";
+import type { ImageName } from "./docker/types.ts";
+import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
 import { gpuPart, hostGpuIndices, worldSize } from "./fit/placement.ts";
-import {
-  buildRequest,
-  DATABASE_REQUEST,
-  ENCODERS_REQUEST,
-  GATEWAY_REQUEST,
-  type HostResources,
-  machineResources,
-  PRE_PULL_REQUEST,
-  prePulledImages,
-  serverRequest,
-} from "./pod-requests.ts";
 import type { EncodersSpec, GpuStackSpec, ModelSpec, PoolSpec } from "./spec.ts";
+import { GIB_PER_GB, MIB_PER_GIB } from "./units.ts";
 
 /** Resources that a pod takes of a machine, or that a machine has for pods. */
-interface Room extends HostResources {
+export interface Room {
+  readonly cpuMillis: number;
+  readonly memoryMiB: number;
   /** GPUs, or shares or partitions of them. */
   readonly slots: number;
 }
 
-/** A replica that a pool keeps running. */
-interface Pod extends Room {
-  readonly kind: "model" | "encoders" | "front";
-  /** Name of its Deployment or StatefulSet. */
-  readonly name: string;
+/** Triton's frontend, preprocessing and postprocessing. */
+const SERVER_CPU_MILLIS = 2000;
+/** One process that drives its GPU. */
+const RANK_CPU_MILLIS = 500;
+/** tritonserver with one instance of each Python model, and `/dev/shm` in memory; the engine itself goes to the GPU. */
+const SERVER_MEMORY_MIB = 6 * MIB_PER_GIB;
+const RANK_MEMORY_MIB = 2 * MIB_PER_GIB;
+/**
+ * Every instance of a Python model is a process. Memory that it shares with none, rounded up: 222 MiB after `import torch`,
+ * which tensorrt_llm_bls needs, and 342 MiB after transformers and a tokenizer of Llama's kind, which preprocessing and
+ * postprocessing load. Measured as Private_Dirty in /proc/PID/smaps_rollup with Python 3.11, torch 2.7.1 and transformers
+ * 4.51.3; the code of their libraries is in memory once.
+ */
+const BLS_STUB_MIB = 256;
+const TOKENIZER_STUB_MIB = 384;
+/** Repositories whose instances the stack file sets; the others have one of each. */
+const WITH_INSTANCE_COUNTS: ReadonlySet<Flavour> = new Set(["inflight_batcher_llm", "multimodal"]);
+
+/** One server of a model. */
+export function serverRequest(model: ModelSpec): Room {
+  const { flavour, instanceCount, blsInstanceCount } = model.serving;
+  const ranks = worldSize(model);
+  // Beyond one instance of each; they run on rank 0 alone.
+  const stubsMiB = WITH_INSTANCE_COUNTS.has(flavour)
+    ? 2 * (instanceCount - 1) * TOKENIZER_STUB_MIB + (blsInstanceCount - 1) * BLS_STUB_MIB
+    : 0;
+  return {
+    cpuMillis: SERVER_CPU_MILLIS + RANK_CPU_MILLIS * ranks,
+    memoryMiB: SERVER_MEMORY_MIB + RANK_MEMORY_MIB * ranks + stubsMiB,
+    slots: ranks,
+  };
 }
 
-/** A resource of which a machine has too little for a pod. */
-export interface Shortage {
-  readonly resource: "gpu" | "cpu" | "memory";
-  /** GPU slots, thousandths of a CPU, or MiB. */
-  readonly needed: number;
-  readonly free: number;
+/** tritonserver with one Python model and small weights, `/dev/shm` in memory included. */
+const CPU_SERVER_MEMORY_MIB = 1.5 * MIB_PER_GIB;
+
+/** One server of a model on a CPU: the threads that it was given, else one core, and more where the machine has more. */
+export function cpuServerRequest({
+  threads,
+  parallelRequests,
+  contextTokens,
+  catalogue,
+}: CpuModelPlan): Room {
+  const cacheMiB = (parallelRequests * contextTokens * catalogue.kvBytesPerToken) / 2 ** 20;
+  return {
+    cpuMillis: 1000 * Math.max(1, threads),
+    memoryMiB: CPU_SERVER_MEMORY_MIB + Math.ceil(cacheMiB),
+    slots: 0,
+  };
 }
 
-interface PoolSpace {
-  /** Pods for which no machine has room. */
-  readonly homeless: readonly Pod[];
-  /** Free room of each machine; of machines without pods, one. */
-  readonly machines: readonly Room[];
+/** One replica of the encoders, or their build. */
+export function encodersRequest(device: EncodersSpec["device"]): Room {
+  return { cpuMillis: 1000, memoryMiB: 3 * MIB_PER_GIB, slots: device === "gpu" ? 1 : 0 };
 }
 
-/** A job that fills the engine store: an engine, weights that are served without one, or the encoders. */
-interface PoolBuild extends Room {
-  /** Of the model in the stack; `encoders`. */
-  readonly name: string;
-  /** null: of the encoders. */
-  readonly model: ModelSpec | null;
+/** One replica of the gateway: it holds requests, and decodes their images. */
+export const GATEWAY_REQUEST: Room = { cpuMillis: 250, memoryMiB: MIB_PER_GIB, slots: 0 };
+
+/** A database of the stack; MongoDB's cache is 1 GiB. */
+export const DATABASE_REQUEST: Room = { cpuMillis: 250, memoryMiB: 2 * MIB_PER_GIB, slots: 0 };
+
+/** A process that sleeps, so that its image stays on the machine. */
+export const PRE_PULL_REQUEST: Room = { cpuMillis: 10, memoryMiB: 32, slots: 0 };
+
+/** A hub's client writes to the disk as it reads, in parts of some MiB. */
+const DOWNLOAD_MEMORY_MIB = 2 * MIB_PER_GIB;
+
+/** The build of a model's engine, an estimate; of weights alone where the model runs without an engine. */
+export function buildRequest(model: ModelSpec): Room {
+  const hasEngine = model.serving.runtime === "engine";
+  return {
+    cpuMillis: SERVER_CPU_MILLIS,
+    memoryMiB: hasEngine ? Math.ceil(hostMemoryGiB(model.engine) * MIB_PER_GIB) : DOWNLOAD_MEMORY_MIB,
+    // A download needs no GPU.
+    slots: hasEngine ? worldSize(model) : 0,
+  };
+}
+
+/** Terms of the disk that a build takes in GiB: image, weights as downloaded, checkpoint, engine. */
+export function buildDiskGiB({ engine }: ModelSpec, release: Release): Readonly<Record<string, number>> {
+  return {
+    image: (release.imageGB ?? 0) * GIB_PER_GB,
+    weights: engine.row.source.downloadGB * GIB_PER_GB,
+    checkpoint: checkpointGiB(engine),
+    engine: engineBytesGiB(engine).totalGiB,
+  };
+}
+
+/** Size of a model in the engine store in GiB: weights, and the engine where there is one. */
+export function storedGiB({ engine, serving }: ModelSpec): number {
+  const engineGiB = serving.runtime === "engine" ? engineBytesGiB(engine).totalGiB : 0;
+  return engine.row.source.downloadGB * GIB_PER_GB + engineGiB;
+}
+
+/** Large images that the machines of a pool have before a pod needs them, where the stack file asks for it. */
+export function prePulledImages(
+  { models, encoders }: Pick<GpuStackSpec, "models" | "encoders">,
+  { name, prePullsImages }: Pick<PoolSpec, "name" | "prePullsImages">,
+): readonly ImageName[] {
+  if (prePullsImages !== true) return [];
+  const serves = models.some(({ pool, buildPool }) => pool === name || buildPool === name);
+  return [
+    ...(serves ? (["trtllm"] as const) : []),
+    ...(encoders?.pool === name ? (["encoders"] as const) : []),
+  ];
 }
 
 /** The pool that serves a model; a resolved model has one. */
@@ -71,27 +149,32 @@ export function frontPool<Pool extends Pick<PoolSpec, "gpu">>(pools: readonly Po
   return pools.find(({ gpu }) => gpu === null);
 }
 
-/** Slots of one machine. */
+/** What a machine leaves to pods: for an EC2 type as Karpenter found it, otherwise all of the machine. */
+export function machineResources({
+  machine,
+}: Pick<PoolSpec, "machine">): Pick<Room, "cpuMillis" | "memoryMiB"> {
+  return (
+    machine.allocatable ?? { cpuMillis: machine.vcpus * 1000, memoryMiB: machine.memoryGiB * MIB_PER_GIB }
+  );
+}
+
 export function slotsPerMachine({ gpu, machine, sharing }: PoolSpec): number {
   return gpu === null ? 0 : machine.gpus * gpuPart(gpu, sharing).slots;
 }
 
 /** Room of an empty machine for servers and builds; images that are pulled before take a little. */
 export function emptyMachine(spec: GpuStackSpec, pool: PoolSpec): Room {
-  return prePulledImages(spec, pool).reduce<Room>((room) => minus(room, { ...PRE_PULL_REQUEST, slots: 0 }), {
+  return prePulledImages(spec, pool).reduce<Room>((room) => minus(room, PRE_PULL_REQUEST), {
     ...machineResources(pool),
     slots: slotsPerMachine(pool),
   });
 }
 
-/** Room of one server of a model. */
-export function serverRoom(model: ModelSpec): Room {
-  return { ...serverRequest(model), slots: worldSize(model) };
-}
-
-/** Room of one replica of the encoders, or of their build. */
-export function encodersRoom({ device }: Pick<EncodersSpec, "device">): Room {
-  return { ...ENCODERS_REQUEST, slots: device === "gpu" ? 1 : 0 };
+/** A replica that a pool keeps running. */
+interface Pod extends Room {
+  readonly kind: "model" | "encoders" | "front";
+  /** Name of its Deployment or StatefulSet. */
+  readonly name: string;
 }
 
 /** Pods that a pool keeps running, the most GPUs first, then the most memory. */
@@ -99,25 +182,29 @@ export function podsOf(
   { encoders, models, front, runsOn, pools }: GpuStackSpec,
   pool: PoolSpec,
 ): readonly Pod[] {
-  const repeated = (pod: Pod, times: number) => Array<Pod>(times).fill(pod);
+  const repeated = (kind: Pod["kind"], name: string, request: Room, times: number) =>
+    Array<Pod>(times).fill({ kind, name, ...request });
   // On a Docker host, gateway and databases take what servers leave.
   const isFront = runsOn !== "host" && frontPool(pools)?.name === pool.name;
   return [
     ...models
       .filter((model) => model.pool === pool.name)
       .flatMap((model) =>
-        repeated({ kind: "model", name: model.serving.name, ...serverRoom(model) }, model.serving.replicas),
+        repeated("model", model.serving.name, serverRequest(model), model.serving.replicas),
       ),
     ...(encoders?.pool === pool.name
-      ? repeated({ kind: "encoders", name: "encoders", ...encodersRoom(encoders) }, encoders.replicas)
+      ? repeated("encoders", "encoders", encodersRequest(encoders.device), encoders.replicas)
       : []),
-    ...(isFront
-      ? repeated({ kind: "front", name: "gateway", ...GATEWAY_REQUEST, slots: 0 }, front.gateways)
-      : []),
-    ...(isFront ? front.databases : []).map(
-      (name): Pod => ({ kind: "front", name, ...DATABASE_REQUEST, slots: 0 }),
-    ),
+    ...(isFront ? repeated("front", "gateway", GATEWAY_REQUEST, front.gateways) : []),
+    ...(isFront ? front.databases : []).flatMap((name) => repeated("front", name, DATABASE_REQUEST, 1)),
   ].sort((a, b) => b.slots - a.slots || b.memoryMiB - a.memoryMiB);
+}
+
+interface PoolSpace {
+  /** Pods for which no machine has room. */
+  readonly homeless: readonly Pod[];
+  /** Free room of each machine; of machines without pods, one. */
+  readonly machines: readonly Room[];
 }
 
 /**
@@ -142,9 +229,10 @@ export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
   return { homeless, machines: machines.length < pool.nodes.max ? [...machines, empty] : machines };
 }
 
-/** Whether a machine has room for a pod. */
 export function holds(machine: Room, pod: Room): boolean {
-  return shortagesOf(machine, pod).length === 0;
+  return (
+    machine.slots >= pod.slots && machine.cpuMillis >= pod.cpuMillis && machine.memoryMiB >= pod.memoryMiB
+  );
 }
 
 function minus(machine: Room, pod: Room): Room {
@@ -155,29 +243,35 @@ function minus(machine: Room, pod: Room): Room {
   };
 }
 
-/** All shortages of a machine for a pod, as the scheduler counts them. */
-function shortagesOf(machine: Room, pod: Room): readonly Shortage[] {
-  const counted: readonly Shortage[] = [
-    { resource: "gpu", needed: pod.slots, free: machine.slots },
-    { resource: "cpu", needed: pod.cpuMillis, free: machine.cpuMillis },
-    { resource: "memory", needed: pod.memoryMiB, free: machine.memoryMiB },
-  ];
-  return counted.filter(({ needed, free }) => needed > free);
+/** A resource of which a machine has too little for a pod. */
+export interface Shortage {
+  readonly resource: "gpu" | "cpu" | "memory";
+  /** GPU slots, thousandths of a CPU, or MiB. */
+  readonly needed: number;
+  readonly free: number;
 }
 
 /** Shortages of the machine that comes closest to room for one pod more; none where a machine has room. */
 export function shortages(machines: readonly Room[], pod: Room): readonly Shortage[] {
+  const shortagesOf = (machine: Room): readonly Shortage[] =>
+    (
+      [
+        { resource: "gpu", needed: pod.slots, free: machine.slots },
+        { resource: "cpu", needed: pod.cpuMillis, free: machine.cpuMillis },
+        { resource: "memory", needed: pod.memoryMiB, free: machine.memoryMiB },
+      ] as const
+    ).filter(({ needed, free }) => needed > free);
   const missing = (short: readonly Shortage[]) =>
     short.reduce((sum, { needed, free }) => sum + (needed - free) / needed, 0);
   const [closest] = machines
-    .map((machine) => shortagesOf(machine, pod))
+    .map(shortagesOf)
     .toSorted((a, b) => a.length - b.length || missing(a) - missing(b));
-  return closest ?? shortagesOf({ slots: 0, cpuMillis: 0, memoryMiB: 0 }, pod);
+  return closest ?? shortagesOf({ slots: 0, cpuMillis: 0, memoryMiB: 0 });
 }
 
-/** Shortages for one server more beside all pods of the pool; none where there is room. */
-export function surgeShortages(spec: GpuStackSpec, pool: PoolSpec, pod: Room): readonly Shortage[] {
-  return shortages(packPool(spec, pool).machines, pod);
+/** Whether a pod's GPU has memory that is not divided between its pods. */
+export function sharesGpuMemory({ sharing }: PoolSpec, { slots }: Room): boolean {
+  return sharing.mode === "timeSlicing" && slots > 0;
 }
 
 /**
@@ -185,12 +279,15 @@ export function surgeShortages(spec: GpuStackSpec, pool: PoolSpec, pod: Room): r
  * divided, and old and new server would not fit into it together.
  */
 export function canSurge(spec: GpuStackSpec, pool: PoolSpec, pod: Room): boolean {
-  return !sharesGpuMemory(pool, pod) && surgeShortages(spec, pool, pod).length === 0;
+  return !sharesGpuMemory(pool, pod) && packPool(spec, pool).machines.some((machine) => holds(machine, pod));
 }
 
-/** Whether a pod's GPU has memory that is not divided between its pods. */
-export function sharesGpuMemory({ sharing }: PoolSpec, { slots }: Room): boolean {
-  return sharing.mode === "timeSlicing" && slots > 0;
+/** A job that fills the engine store: an engine, weights that are served without one, or the encoders. */
+interface PoolBuild extends Room {
+  /** Of the model in the stack; `encoders`. */
+  readonly name: string;
+  /** null: of the encoders. */
+  readonly model: ModelSpec | null;
 }
 
 /** Builds of a pool. Weights in a folder that are served without an engine need none. */
@@ -200,41 +297,34 @@ export function buildsOf({ runsOn, models, encoders }: GpuStackSpec, pool: PoolS
       const fillsStore = serving.runtime === "engine" || engine.weights.kind !== "folder";
       return buildPool === pool.name && fillsStore;
     })
-    .map((model) => ({
-      name: model.serving.name,
-      model,
-      ...buildRequest(model),
-      // A download needs no GPU.
-      slots: model.serving.runtime === "engine" ? worldSize(model) : 0,
-    }));
+    .map((model) => ({ name: model.serving.name, model, ...buildRequest(model) }));
   // On a Docker host encoders are built on the GPUs that they serve from.
   if (runsOn === "host" || encoders === null || encoders.pool !== pool.name) return ofModels;
-  return [...ofModels, { name: "encoders", model: null, ...encodersRoom(encoders) }];
+  return [...ofModels, { name: "encoders", model: null, ...encodersRequest(encoders.device) }];
 }
 
 /**
- * Builds for which there is no room while all servers run, with the shortages of the closest machine; no shortages where only a
- * machine without servers would do. None where a build stops a server. Time slicing does not divide a GPU's memory, so that
- * builds on such GPUs need machines on whose GPUs no server runs.
+ * Builds for which there is no room while all servers run, with the machines that could hold them if they had room. None where a
+ * build stops a server. Time slicing does not divide a GPU's memory, so that builds on such GPUs need machines on whose GPUs
+ * no server runs.
  */
 export function waitingBuilds(
   spec: GpuStackSpec,
   pool: PoolSpec,
-): readonly (PoolBuild & { readonly short: readonly Shortage[] })[] {
+  { machines: all }: PoolSpace = packPool(spec, pool),
+): readonly (PoolBuild & { readonly machines: readonly Room[] })[] {
   if (spec.whenFull === "stopServer") return [];
-  const { machines } = packPool(spec, pool);
-  const idle = machines.filter(({ slots }) => slots === slotsPerMachine(pool));
+  const idle = all.filter(({ slots }) => slots === slotsPerMachine(pool));
   return buildsOf(spec, pool).flatMap((build) => {
-    const isAlone = sharesGpuMemory(pool, build);
-    if (isAlone && idle.length === 0) return [{ ...build, short: [] }];
-    const short = shortages(isAlone ? idle : machines, build);
-    return short.length === 0 ? [] : [{ ...build, short }];
+    const machines = sharesGpuMemory(pool, build) ? idle : all;
+    return machines.some((machine) => holds(machine, build)) ? [] : [{ ...build, machines }];
   });
 }
 
 /** Number of pods without a machine, and of builds without one while all servers run. */
 export function podsWithoutRoom(spec: GpuStackSpec, pool: PoolSpec): number {
-  return packPool(spec, pool).homeless.length + waitingBuilds(spec, pool).length;
+  const space = packPool(spec, pool);
+  return space.homeless.length + waitingBuilds(spec, pool, space).length;
 }
 
 /**
@@ -246,7 +336,7 @@ export function machineHolds(spec: GpuStackSpec, pool: PoolSpec): boolean {
   const pods = podsOf(spec, pool);
   const sumMiB = pods.reduce((sum, { memoryMiB }) => sum + memoryMiB, 0);
   return (
-    [...pods, ...buildsOf(spec, pool)].every((one) => holds(empty, one)) &&
-    (spec.runsOn !== "host" || sumMiB <= machineResources(pool).memoryMiB)
+    [...pods, ...buildsOf(spec, pool)].every((pod) => holds(empty, pod)) &&
+    (spec.runsOn !== "host" || sumMiB <= empty.memoryMiB)
   );
 }

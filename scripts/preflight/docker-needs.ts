@@ -1,6 +1,6 @@
 /** What a stack needs of its Docker host, from its plan. */
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pod-requests.ts";
+import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
 import { GB_PER_GIB } from "../../infra/plan/units.ts";
 import { downloadGB, missingImages } from "../images/missing-images.ts";
 import type { DockerTarget } from "../program/docker-target.ts";

@@ -3,7 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Shortage, serverRoom, surgeShortages, waitingBuilds } from "../../infra/plan/pool-space.ts";
+import {
+  packPool,
+  type Shortage,
+  serverRequest,
+  shortages,
+  waitingBuilds,
+} from "../../infra/plan/pool-space.ts";
 import type { GpuStackSpec, PoolSpec } from "../../infra/plan/spec.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
@@ -228,8 +234,8 @@ describeWithCluster("changed stack files", ({ api }) => {
       // No wait for the build, which never ends.
       await applyAll(api, second);
       const { name } = jobOf(second).metadata;
-      const ofBuild = waitingBuilds(planned, small).flatMap((build) => build.short);
-      const ofServer = surgeShortages(planned, small, serverRoom(model));
+      const ofBuild = waitingBuilds(planned, small).flatMap((build) => shortages(build.machines, build));
+      const ofServer = shortages(packPool(planned, small).machines, serverRequest(model));
       expect([ofBuild, ofServer].map(resources)).toEqual([[RESOURCES[short]], [RESOURCES[short]]]);
       for (const [selector, predicted] of [
         [`job-name=${name}`, ofBuild],

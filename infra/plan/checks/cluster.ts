@@ -2,7 +2,7 @@
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInStore } from "../engine/weights.ts";
 import { gpuResource } from "../kubernetes/capacity.ts";
-import { canSurge, poolOf, serverRoom, sharesGpuMemory, surgeShortages } from "../pool-space.ts";
+import { canSurge, packPool, poolOf, serverRequest, sharesGpuMemory, shortages } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import { type CheckedStack, type Checks, eachModel } from "./check.ts";
 import { unreadScaling } from "./kubernetes.ts";
@@ -53,7 +53,7 @@ export const clusterChecks = {
     spec.models.map((model) => {
       const { name } = model.serving;
       const pool = poolOf(model, spec);
-      const room = serverRoom(model);
+      const room = serverRequest(model);
       if (configOf(config.models, name)?.rollout !== "surge" || canSurge(spec, pool, room)) return [];
       const path = `${model.path}.rollout`;
       if (sharesGpuMemory(pool, room)) {
@@ -63,7 +63,7 @@ export const clusterChecks = {
           fix: "Write inPlace.",
         };
       }
-      const short = surgeShortages(spec, pool, room);
+      const short = shortages(packPool(spec, pool).machines, room);
       return {
         path,
         reason: `When all servers run, no machine of ${pool.name} has room for a new server of ${name}, which takes ${shortageWords(short)}: the rollout would never finish.`,

@@ -5,17 +5,21 @@ import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
 import { encoderProblems } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
-import { buildDiskGiB, machineResources, serverRequest, storedGiB } from "../pod-requests.ts";
 import {
+  buildDiskGiB,
   buildPoolOf,
   buildsOf,
   emptyMachine,
   holds,
+  machineResources,
   packPool,
   podsOf,
   poolOf,
+  serverRequest,
+  sharesGpuMemory,
   shortages,
   slotsPerMachine,
+  storedGiB,
   waitingBuilds,
 } from "../pool-space.ts";
 import type { EncodersSpec, PoolSpec } from "../spec.ts";
@@ -237,7 +241,8 @@ export const buildChecks = {
     // A machine that is too small even when it is empty has a check of its own.
     const first = waitingBuilds(spec, pool).find((build) => holds(empty, build));
     if (first === undefined) return [];
-    const { name, model, short } = first;
+    const { name, model, machines } = first;
+    const short = machines.length === 0 && sharesGpuMemory(pool, first) ? [] : shortages(machines, first);
     const isHost = spec.runsOn === "host";
     const [what, stopped] =
       model === null

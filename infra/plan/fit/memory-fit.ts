@@ -72,14 +72,22 @@ function adviser(
   const hasRoom = (changed: GpuStackSpec, on: PoolSpec) =>
     (on.instanceType === pool.instanceType || machineHolds(changed, on)) &&
     podsWithoutRoom(changed, on) <= withoutRoom;
-  const others = machines.filter(
-    (other) =>
-      // A partitioned pool has profiles of its own on each kind of GPU.
-      pool.sharing.mode !== "mig" &&
-      usableGiB(other.gpu) >= usableGiB(gpu) &&
-      served.every(({ engine }) => computes(other.gpu, engine)) &&
-      hasRoom(stack, other),
-  );
+  const moves = machines
+    .filter(
+      (other) =>
+        // A partitioned pool has profiles of its own on each kind of GPU.
+        pool.sharing.mode !== "mig" &&
+        usableGiB(other.gpu) >= usableGiB(gpu) &&
+        served.every(({ engine }) => computes(other.gpu, engine)) &&
+        hasRoom(stack, other),
+    )
+    .map((other) => ({
+      change: `${machineText(other)} with ${showGiB(other.gpu.memoryGiB)}${buildPoolsText(stack, pool, other.gpu)}`,
+      stack,
+      pool: other,
+      givesUp: 0,
+    }));
+  const kinds = [...new Set(moves.map((move) => move.pool.gpu))];
 
   return (tenants) => {
     const names = new Set(tenants);
@@ -90,15 +98,12 @@ function adviser(
     const fitsWithRoom = (candidate: Candidate) =>
       fits(candidate) && hasRoom(candidate.stack, candidate.pool);
 
-    const moves = others.map((other) => ({
-      change: `${machineText(other)} with ${showGiB(other.gpu.memoryGiB)}${suffix}${buildPoolsText(stack, pool, other.gpu)}`,
-      stack: spread,
-      pool: other,
-      givesUp: 0,
-    }));
-    const moved = [...new Set(others.map((other) => other.gpu))].flatMap(
+    const moved = kinds.flatMap(
       (kind) =>
-        moves.filter((move) => move.pool.gpu === kind).find(spread === stack ? fits : fitsWithRoom) ?? [],
+        moves
+          .filter((move) => move.pool.gpu === kind)
+          .map((move) => ({ ...move, change: move.change + suffix, stack: spread }))
+          .find(spread === stack ? fits : fitsWithRoom) ?? [],
     );
     const settings = models.flatMap((model) =>
       [...smallerWeights(stack, pool, model), ...fewerRequests(stack, pool, model, fits)].map(

@@ -5,8 +5,13 @@ import { type BuildContainer, container } from "../containers/container.ts";
 import type { ImageName } from "../docker/types.ts";
 import { checkpointGiB, engineBytesGiB } from "../engine/engine-size.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { buildRequest, ENCODERS_REQUEST, PRE_PULL_REQUEST, prePulledImages } from "../pod-requests.ts";
-import { poolNamed } from "../pool-space.ts";
+import {
+  buildRequest,
+  encodersRequest,
+  PRE_PULL_REQUEST,
+  poolNamed,
+  prePulledImages,
+} from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import { type ApiObject, keptAnnotations, objectLabels, objectName } from "./objects.ts";
 import { containerSettings, type PodContext, type PodPlan, pod } from "./pods.ts";
@@ -85,7 +90,7 @@ function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
   const model = models.find(({ name }) => name === build.model);
   const pool = poolNamed(spec.pools, model?.spec.buildPool ?? spec.encoders?.pool ?? "");
   return model === undefined
-    ? pod(context, build, { pool, request: ENCODERS_REQUEST, diskGiB: ENCODERS_SCRATCH_GIB })
+    ? pod(context, build, { pool, request: encodersRequest("gpu"), diskGiB: ENCODERS_SCRATCH_GIB })
     : pod(context, build, { pool, request: buildRequest(model.spec), diskGiB: scratchGiB(model) });
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../containers/container.ts";
 import { type ClusterImage, imageNamed } from "../images.ts";
 import type { Plain } from "../plain.ts";
-import type { HostResources } from "../pod-requests.ts";
+import type { Room } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { MIB_PER_GIB } from "../units.ts";
@@ -45,7 +45,7 @@ type StackRole = Exclude<PodRole, "bench" | "smoke">;
 type PodContainer = Omit<Container, "role" | "entrypoint"> & { readonly role: StackRole };
 
 export interface PodOptions {
-  readonly request: HostResources;
+  readonly request: Room;
   /** null: nodes that take any pod of the stack. */
   readonly pool: PoolSpec | null;
   /** Disk of the node besides `diskGiB`; absent with it: next to none. */

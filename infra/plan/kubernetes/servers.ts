@@ -13,13 +13,14 @@ import type { ClusterCpuPlan, CpuModelPlan } from "../cpu-stack.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { ModelPlan } from "../gpu-stack.ts";
 import {
+  canSurge,
   cpuServerRequest,
   DATABASE_REQUEST,
-  ENCODERS_REQUEST,
+  encodersRequest,
   GATEWAY_REQUEST,
+  poolNamed,
   serverRequest,
-} from "../pod-requests.ts";
-import { canSurge, poolNamed } from "../pool-space.ts";
+} from "../pool-space.ts";
 import type { BuildPlan, GpuContext } from "./builds.ts";
 import { frontPoolOf } from "./capacity.ts";
 import { isRetained, type Rollout } from "./cluster.ts";
@@ -83,7 +84,7 @@ export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]
   const pool = poolNamed(plan.spec.pools, encoders.pool);
   return server(context, container, {
     pool,
-    request: ENCODERS_REQUEST,
+    request: encodersRequest(encoders.device),
     ephemeralGiB: SERVER_EPHEMERAL_GIB,
     replicas: encoders.replicas,
     readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
@@ -96,7 +97,7 @@ export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPl
   const { plan } = context;
   return server(context, cpuServerContainer(plan, model, containerSettings(plan)), {
     pool: null,
-    request: model === null ? ENCODERS_REQUEST : cpuServerRequest(model),
+    request: model === null ? encodersRequest("cpu") : cpuServerRequest(model),
     ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB,
     replicas: model === null ? plan.encoderReplicas : (plan.replicas[model.name] ?? 1),
     readySeconds: CPU_START_SECONDS + CPU_PULL_SECONDS,
@@ -136,7 +137,7 @@ function server(context: PodContext, container: Container, options: ServerOption
   const planned = pod(context, container, options);
   // Where any node may run it, some node has room.
   const hasRoom =
-    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, { ...request, slots: container.gpus });
+    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, request);
   const rollout = options.rollout ?? (hasRoom ? "surge" : "inPlace");
   // In place, the old pod ends first.
   const endSeconds = planned.template.spec.terminationGracePeriodSeconds ?? 0;

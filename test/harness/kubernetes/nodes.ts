@@ -1,6 +1,5 @@
 /** Machines of a plan's pools as a cluster shows them; KWOK answers for their kubelets. */
-import { machineResources } from "../../../infra/plan/pod-requests.ts";
-import { slotsPerMachine } from "../../../infra/plan/pool-space.ts";
+import { machineResources, slotsPerMachine } from "../../../infra/plan/pool-space.ts";
 import type { PoolSpec } from "../../../infra/plan/spec.ts";
 import { eventually } from "../stack.ts";
 import type { ApiServer } from "./api-server.ts";

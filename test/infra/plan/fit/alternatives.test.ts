@@ -283,11 +283,11 @@ test("a problem of memory names each tenant once", () => {
 
 /** The stack with a change of its pool or of some tenants of a GPU, made as the words of an alternative say. */
 function applied(stack: GpuStackSpec, tenants: readonly string[], change: string): GpuStackSpec {
-  const valueOf = (key: string) => new RegExp(`${key}: (\\w+)`).exec(change)?.[1];
+  const settingOf = (key: string) => new RegExp(`${key}: (\\w+)`).exec(change)?.[1];
   const pool = present(stack.pools[0], "pool");
   const type = Object.keys(machineTypes).find((name) => change.includes(`${name}: `));
   const { instanceType, machine, gpu } = type === undefined ? pool : poolOf(type);
-  const sharing = valueOf("sharing.mode") === undefined ? pool.sharing : ({ mode: "none" } as const);
+  const sharing = settingOf("sharing.mode") === undefined ? pool.sharing : ({ mode: "none" } as const);
   const unpinned = change.includes("without gpuIndices") ? { gpuIndices: undefined } : {};
   const changed = tenants.length === 1 ? tenants[0] : change.split(": ")[0];
   return {
@@ -299,13 +299,13 @@ function applied(stack: GpuStackSpec, tenants: readonly string[], change: string
       const { tensorParallel, quantization } = engine;
       const spread = { ...model, ...(tenants.includes(serving.name) ? unpinned : {}) };
       if (serving.name !== changed) return spread;
-      const requests = Number(valueOf("concurrentRequests") ?? serving.concurrentRequests);
+      const requests = Number(settingOf("concurrentRequests") ?? serving.concurrentRequests);
       return {
         ...spread,
         engine: {
           ...engine,
-          tensorParallel: Number(valueOf("tensorParallel") ?? tensorParallel),
-          quantization: (valueOf("quantization") ?? quantization) as Quantization,
+          tensorParallel: Number(settingOf("tensorParallel") ?? tensorParallel),
+          quantization: (settingOf("quantization") ?? quantization) as Quantization,
         },
         serving: { ...serving, concurrentRequests: requests },
       };
@@ -373,19 +373,19 @@ test("each alternative, made in the stack, lets all that share the GPU fit", () 
 });
 
 test.each([
-  ["timeSlicing", poolOf("g5.2xlarge", { sharing: { mode: "timeSlicing", replicas: 4 } })],
-  ["none", poolOf("g5.12xlarge")],
+  ["timeSlicing", "gpt2-medium", "g5.2xlarge", { mode: "timeSlicing", replicas: 8 }],
+  ["none", "llama-2-7b", "g5.12xlarge", { mode: "none" }],
 ] as const)(
-  "1,000 models that do not fit GPUs with sharing.mode %s get alternatives in seconds",
-  (_, pool) => {
-    const models = Array.from({ length: 1000 }, (_model, index) =>
-      modelOf("llama-2-7b", { name: `m${index}`, serving: { concurrentRequests: 10 + index } }),
+  "300 models on GPUs with sharing.mode %s have alternatives in seconds",
+  (_, name, type, sharing) => {
+    const models = Array.from({ length: 300 }, (_model, index) =>
+      modelOf(name, { name: `m${index}`, serving: { concurrentRequests: 40 + (index % 20) } }),
     );
     const started = performance.now();
-    const fits = memoryFit(stackOf(models, [{ ...pool, nodes: { min: 0, max: 1000 } }]));
+    const fits = memoryFit(stackOf(models, [poolOf(type, { sharing, nodes: { min: 0, max: 2500 } })]));
     expect((performance.now() - started) / 1000).toBeLessThan(20);
-    expect(fits.filter(({ verdict }) => verdict === "doesNotFit").length).toBeGreaterThan(900);
+    expect(fits.length).toBeGreaterThan(290);
     expect(fits.every(({ alternatives }) => alternatives.length > 0)).toBe(true);
   },
-  120_000,
+  60_000,
 );

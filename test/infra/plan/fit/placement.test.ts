@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { gpuPart, hostGpuIndices, placements, usableGiB } from "../../../../infra/plan/fit/placement.ts";
-import { serverRequest } from "../../../../infra/plan/pod-requests.ts";
 import {
   canSurge,
   packPool,
-  serverRoom,
-  surgeShortages,
+  type Room,
+  serverRequest,
+  shortages,
   waitingBuilds,
 } from "../../../../infra/plan/pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
@@ -196,6 +196,10 @@ function stack(
   return stackOf(models, [pool], { platform: "kubernetes", ...changes });
 }
 
+function surgeShortages(spec: GpuStackSpec, pool: PoolSpec, pod: Room) {
+  return shortages(packPool(spec, pool).machines, pod);
+}
+
 // A server takes 2500m of CPU and 8 GiB, its build 2000m.
 test.each<[string, PoolSpec, readonly unknown[]]>([
   ["has room for another", machine(2, 5, 16), []],
@@ -212,9 +216,9 @@ test.each<[string, PoolSpec, readonly unknown[]]>([
   ],
 ])("an update beside one server %s", (_, pool, short) => {
   const spec = stack(pool);
-  const found = surgeShortages(spec, pool, serverRoom(model));
+  const found = surgeShortages(spec, pool, serverRequest(model));
   expect(found.map(({ resource, needed, free }) => [resource, needed, free])).toEqual(short);
-  expect(canSurge(spec, pool, serverRoom(model))).toBe(short.length === 0);
+  expect(canSurge(spec, pool, serverRequest(model))).toBe(short.length === 0);
 });
 
 test.each<[string, PoolSpec, readonly string[]]>([
@@ -224,7 +228,9 @@ test.each<[string, PoolSpec, readonly string[]]>([
   ["lacks memory", machine(2, 16, 12), ["memory"]],
 ])("a build beside one server %s", (_, pool, short) => {
   const waiting = waitingBuilds(stack(pool), pool);
-  expect(waiting.flatMap((build) => build.short.map(({ resource }) => resource))).toEqual(short);
+  expect(
+    waiting.flatMap((build) => shortages(build.machines, build).map(({ resource }) => resource)),
+  ).toEqual(short);
   expect(waitingBuilds(stack(pool, { whenFull: "stopServer" }), pool)).toEqual([]);
 });
 
@@ -232,11 +238,11 @@ test("shortages of several machines are those of the one with the most room", ()
   const pool = { ...machine(2, 5, 12), nodes: { min: 2, max: 2 } };
   const servers = [modelOf("gpt2-medium", { serving: { replicas: 2 } })];
   const found = surgeShortages(stack(pool, {}, servers), pool, {
-    ...serverRoom(model),
+    ...serverRequest(model),
     slots: 2,
   });
   expect(found.map(({ resource }) => resource)).toEqual(["gpu", "memory"]);
-  expect(surgeShortages(stack(pool), pool, serverRoom(model))).toEqual([]);
+  expect(surgeShortages(stack(pool), pool, serverRequest(model))).toEqual([]);
 });
 
 describe("the encoders' build on a GPU", () => {
@@ -275,7 +281,7 @@ test("downloading weights that are served without an engine takes room, and weig
     waitingBuilds(
       stack(pool, {}, [modelOf("llama-2-7b-chat", { serving: { runtime: "llmapi" }, engine: { weights } })]),
       pool,
-    ).map(({ short }) => short);
+    ).map((build) => shortages(build.machines, build));
   const repository = { repository: "org/llama", revision: "main" };
   expect(of({ kind: "hub", ...repository })).toEqual([[{ resource: "cpu", needed: 2000, free: 1500 }]]);
   expect(of({ kind: "folder", path: "/store/own/llama", revision: "1" })).toEqual([]);
@@ -310,7 +316,10 @@ test("pulling images in advance takes a part of every machine", () => {
   const pool = machine(2, 5, 16);
   const pulling = { ...pool, prePullsImages: true };
   expect(
-    surgeShortages(stack(pulling), pulling, serverRoom(model)).map(({ resource, free }) => [resource, free]),
+    surgeShortages(stack(pulling), pulling, serverRequest(model)).map(({ resource, free }) => [
+      resource,
+      free,
+    ]),
   ).toEqual([
     ["cpu", 2490],
     ["memory", 8192 - 32],
