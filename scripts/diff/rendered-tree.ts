@@ -1,6 +1,5 @@
 /** What a tree's own code says of a stack, checked on the way in: older code says less, and says it in older forms. */
 import { z } from "zod";
-import type { ComparablePlan } from "../../infra/plan/differences.ts";
 import type { Problem } from "../../infra/problems.ts";
 
 const problem = z.object({
@@ -108,6 +107,13 @@ const plan = z.object({
   }),
 });
 
+/** The compared parts of a plan. */
+export type ComparablePlan = z.infer<typeof plan> & {
+  /** Advisories, ends of life and others. */
+  readonly warnings: readonly Problem[];
+  readonly problems: readonly Problem[];
+};
+
 const rendered = z.object({
   graph: graph.nullable().default(null),
   /** Why there is no graph though there is a plan. */
@@ -118,7 +124,7 @@ const rendered = z.object({
   problems: z.array(problem).default([]),
 });
 
-/** Of a plan, what is an output of its stack too: infra/plan-outputs.ts. */
+/** Of a plan, what is an output of its stack too: infra/outputs.ts. */
 const plannedStack = z.object({
   cost: z.object({
     hourlyUsd: z.number().nullable(),

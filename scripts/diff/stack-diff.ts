@@ -1,7 +1,7 @@
 /** What merging a change would do to one stack, from what both trees' own code says of it. */
-import { planDifferences } from "../../infra/plan/differences.ts";
 import type { StackPolicy } from "../../policy/stack-policy.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
+import { planDifferences } from "./plan-differences.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import { changedSecrets, redacted, type StackSecrets } from "./stack-secrets.ts";
 import type { ComparedTree, StackDiff } from "./types.ts";

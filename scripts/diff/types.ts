@@ -1,6 +1,6 @@
 /** What a change does to a stack, as data: computed in one place, shown as Markdown, text or JSON. */
-import type { PlanDifferences } from "../../infra/plan/differences.ts";
 import type { Problem } from "../../infra/problems.ts";
+import type { PlanDifferences } from "./plan-differences.ts";
 
 /**
  * What happens to a resource. `may-replace`: the table of replacements does not know the property, and the provider may

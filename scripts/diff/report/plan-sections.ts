@@ -1,10 +1,11 @@
 /** What changes in engines, memory, time and money. */
-import type { Amount, AmountChange, FitState, PlanDifferences } from "../../../infra/plan/differences.ts";
 import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
 import { VERDICTS } from "../../plan/fit-section.ts";
 import { duration, figure } from "../../plan/text-table.ts";
+import type { Amount, FitState, PlanDifferences } from "../plan-differences.ts";
 import type { ComparedTree } from "../types.ts";
+
 import { code, type Inline, joined, strong } from "./inline.ts";
 import { type Entry, entrySection, listSection, type Section, tableSection } from "./section.ts";
 
@@ -115,6 +116,8 @@ function coldStartRows({ coldStarts }: PlanDifferences, isUnknown: boolean): rea
     return [[code(model)], [before ?? (isUnknown ? "unknown" : "not served")], [after ?? "not served"]];
   });
 }
+
+type AmountChange = PlanDifferences["cost"][number];
 
 const AMOUNTS: Readonly<Record<AmountChange["what"], { readonly title: string; readonly digits: number }>> = {
   hourlyUsd: { title: "an hour", digits: HOURLY_DIGITS },

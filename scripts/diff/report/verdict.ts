@@ -1,6 +1,7 @@
 /** What a change does to a stack, in one line. */
-import type { PlanDifferences } from "../../../infra/plan/differences.ts";
+
 import { NO_PRICE } from "../../plan/amounts.ts";
+import type { PlanDifferences } from "../plan-differences.ts";
 import type { ChangeKind, SecretChange, StackDiff } from "../types.ts";
 import { counted, type Inline, joined, strong } from "./inline.ts";
 import { KIND_WORDS } from "./kind-words.ts";

@@ -1,28 +1,24 @@
 import { expect, test } from "vitest";
-import { stackCost } from "../../../../infra/plan/cost/cost.ts";
-import { coldStart } from "../../../../infra/plan/cost/times.ts";
-import { type ComparablePlan, planDifferences } from "../../../../infra/plan/differences.ts";
-import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
-import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
-import type { GpuStackSpec } from "../../../../infra/plan/spec.ts";
-import type { Problem } from "../../../../infra/problems.ts";
-import { modelOf, poolOf, stackOf } from "../fit/stacks.ts";
+import { stackCost } from "../../../infra/plan/cost/cost.ts";
+import { coldStart } from "../../../infra/plan/cost/times.ts";
+import { enginePlan } from "../../../infra/plan/engine/engine-plan.ts";
+import { memoryFit } from "../../../infra/plan/fit/memory-fit.ts";
+import type { GpuStackSpec } from "../../../infra/plan/spec.ts";
+import type { Problem } from "../../../infra/problems.ts";
+import { planDifferences } from "../../../scripts/diff/plan-differences.ts";
+import { type ComparablePlan, parseRenderedTree } from "../../../scripts/diff/rendered-tree.ts";
+import { modelOf, poolOf, stackOf } from "../../infra/plan/fit/stacks.ts";
 
 function planOf(stack: GpuStackSpec, warnings: readonly Problem[] = []): ComparablePlan {
   const models = stack.models.map((spec) => {
     const engine = spec.serving.runtime === "engine" ? enginePlan(spec.engine) : null;
     return { name: spec.serving.name, spec, engine, coldStart: coldStart(spec, stack, engine) };
   });
-  return {
-    models,
-    fit: memoryFit(stack),
-    cost: stackCost(
-      stack,
-      models.flatMap(({ spec, engine }) => (engine === null ? [] : [{ model: spec, engine }])),
-    ),
-    warnings,
-    problems: [],
-  };
+  const built = models.flatMap(({ spec, engine }) => (engine === null ? [] : [{ model: spec, engine }]));
+  const planned = { models, fit: memoryFit(stack), cost: stackCost(stack, built) };
+  const { plan: parsed } = parseRenderedTree(JSON.stringify({ plan: planned, warnings }), true);
+  if (parsed === null) throw new Error("The plan has another form.");
+  return parsed;
 }
 
 const warning = (reason: string): Problem => ({ path: "release", value: '"25.07"', reason, fix: "Update." });
