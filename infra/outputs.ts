@@ -1,13 +1,14 @@
 /**
- * The contract of scripts and users: what a stack says of itself when it is up. `npm run outputs -- --json` prints
- * exactly this object, on every platform.
+ * Outputs of a stack, the contract of scripts and users: `npm run outputs -- --json` prints exactly this object, on every
+ * platform.
  */
 import type * as pulumi from "@pulumi/pulumi";
 import type { CostPlan } from "./plan/cost/types.ts";
 import type { Endpoints } from "./plan/endpoints.ts";
+import type { KubernetesStack } from "./plan/kubernetes/kubernetes-stack.ts";
+import type { ClusterPlan, StackPlan } from "./plan/stack-plan.ts";
 
-/** One served model. */
-export interface ModelOutput {
+interface ModelOutput {
   readonly name: string;
   readonly model: string;
   readonly release: string;
@@ -35,3 +36,47 @@ export type DeployedStack = Omit<
   readonly endpoints: pulumi.Input<{ readonly [K in keyof Endpoints]: pulumi.Input<Endpoints[K]> }>;
   readonly notes: pulumi.Input<readonly pulumi.Input<string>[]>;
 };
+
+/**
+ * The part that the plan knows, before anything is up.
+ *
+ * @param nodePool Machines of a model as the platform names them, by the pool of the stack file; null in stacks on CPUs,
+ *   which have no pools.
+ * @param served Values that only the platform knows, some of them perhaps only after `up`: what is a promise or an output
+ *   stays one.
+ */
+export function planOutputs<Served extends Pick<DeployedStack, "endpoints" | "engineStore" | "notes">>(
+  plan: StackPlan,
+  nodePool: (pool: string | null) => string,
+  served: Served,
+): Pick<StackOutputs, "models" | "release" | "cost"> & Served {
+  // The cost of GPUs has its lines as well, which are no part of the contract.
+  const { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf } = plan.cost;
+  const release = plan.tier === "cpu" ? plan.release : plan.release.tag;
+  const models =
+    plan.tier === "cpu"
+      ? plan.models.map(({ name, model }) => ({
+          name,
+          model,
+          release,
+          engineKey: null,
+          nodePool: nodePool(null),
+        }))
+      : plan.models.map(({ name, spec, engine }) => ({
+          name,
+          model: spec.engine.model,
+          release,
+          engineKey: engine?.key ?? null,
+          nodePool: nodePool(spec.pool),
+        }));
+  return { ...served, models, release, cost: { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf } };
+}
+
+/** Outputs of a stack in a cluster, which are known before `up`: names of Services do not change. */
+export function clusterOutputs(
+  plan: ClusterPlan,
+  { endpoints, notes, namespace, store }: KubernetesStack,
+): StackOutputs {
+  const engineStore = store === null ? "image" : `claim ${namespace.name}/${store.claim}`;
+  return planOutputs(plan, (pool) => pool ?? "cluster", { endpoints, engineStore, notes });
+}

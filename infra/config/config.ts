@@ -3,8 +3,7 @@
  * beside its unit; rules over several keys are in plan/checks.
  */
 import type { z } from "zod";
-import { nearestName } from "../nearest-name.ts";
-import { ConfigError, type Problem, showValue } from "../problems.ts";
+import { ConfigError, nearestName, type Problem, showValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";

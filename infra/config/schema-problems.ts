@@ -1,7 +1,6 @@
 /** Describes what a schema refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
-import { nearestName } from "../nearest-name.ts";
-import { distinct, formatPath, type Problem, pathParts, showValue, valueAt } from "../problems.ts";
+import { distinct, formatPath, nearestName, type Problem, pathParts, showValue, valueAt } from "../problems.ts";
 import { SECRET_PATHS } from "./common.ts";
 
 type Path = readonly PropertyKey[];

@@ -46,15 +46,13 @@ export function resolveStack(
     store: platform.store(config),
     rented: platform.rented(config),
     whenFull: config.engines.whenFull,
-    memoryFitAccept: acceptedFits(config),
+    memoryFitAccept: Object.fromEntries(
+      config.models.flatMap(({ name, memoryFit }) =>
+        memoryFit === undefined ? [] : [[name, memoryFit.accept]],
+      ),
+    ),
     acceptUnverified: config.acceptUnverified,
   };
   const encoders = resolveEncoders(choice, withoutEncoders);
   return { spec: { ...withoutEncoders, encoders }, problems: asProblems(findings, config).problems };
-}
-
-function acceptedFits({ models }: GpuStackConfig): GpuStackSpec["memoryFitAccept"] {
-  return Object.fromEntries(
-    models.flatMap(({ name, memoryFit }) => (memoryFit === undefined ? [] : [[name, memoryFit.accept]])),
-  );
 }

@@ -1,12 +1,11 @@
 /** `platform: docker`: the whole service on one Docker host, with or without GPUs. */
 import * as pulumi from "@pulumi/pulumi";
 import { planImages } from "../image-inputs.ts";
-import type { DeployedStack } from "../outputs.ts";
+import { type DeployedStack, planOutputs } from "../outputs.ts";
 import type { DockerCpuPlan } from "../plan/cpu-stack.ts";
 import { type DockerStack, dockerStack } from "../plan/docker/docker-stack.ts";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
 import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
-import { planOutputs } from "../plan-outputs.ts";
 import { deployContainers } from "./docker-containers.ts";
 import { secretValues } from "./program.ts";
 

@@ -3,12 +3,11 @@ import * as pulumi from "@pulumi/pulumi";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Instance, InstanceSecurity } from "../../components/aws/instance.ts";
 import { planInstanceImages } from "../image-inputs.ts";
-import type { DeployedStack } from "../outputs.ts";
+import { type DeployedStack, planOutputs } from "../outputs.ts";
 import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import { SECRET_PATHS } from "../plan/docker/types.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
-import { planOutputs } from "../plan-outputs.ts";
 import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
 

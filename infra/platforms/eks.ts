@@ -6,13 +6,12 @@ import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/clu
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import type { Network } from "../../components/aws/network.ts";
 import { WorkloadRole } from "../../components/aws/workload-role.ts";
-import type { DeployedStack } from "../outputs.ts";
+import { clusterOutputs, type DeployedStack } from "../outputs.ts";
 import { type EksStack, eksStack } from "../plan/aws/account.ts";
 import { hasEdge } from "../plan/aws/network.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import { clusterNotes } from "../plan/kubernetes/endpoints.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import { clusterOutputs } from "../plan-outputs.ts";
 import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
 

@@ -4,12 +4,11 @@ import { Provider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
 import { ObjectGroup, type ObjectResource } from "../../components/kubernetes/object-group.ts";
 import { planClusterImages } from "../image-inputs.ts";
-import type { DeployedStack } from "../outputs.ts";
+import { clusterOutputs, type DeployedStack } from "../outputs.ts";
 import { SECRET_PATHS } from "../plan/docker/types.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
-import { clusterOutputs } from "../plan-outputs.ts";
 import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
 
 /** @throws ConfigError where an image has no digest, as {@link plannedObjects}. */

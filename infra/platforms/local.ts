@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { PythonEnvironment } from "../../components/local/resources.ts";
 import { cpuTriton, localDatabase, localGateway } from "../../components/services/local-services.ts";
-import type { DeployedStack } from "../outputs.ts";
+import { type DeployedStack, planOutputs } from "../outputs.ts";
 import {
   encodersRepository,
   languageModelRepository,
@@ -10,7 +10,6 @@ import {
 } from "../plan/cpu-repositories.ts";
 import type { LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
-import { planOutputs } from "../plan-outputs.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";

@@ -1,7 +1,7 @@
 /** How the models of a stack are asked: from its plan, so that requests and repository can't differ. */
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
-import { nearestName } from "../../infra/nearest-name.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { nearestName } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 
 /** @throws UserError with the nearest name, or all of them, for a model that the stack does not have. */

@@ -1,10 +1,9 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
-import { nearestName } from "../../infra/nearest-name.ts";
 import { volumeName } from "../../infra/plan/docker/host-objects.ts";
 import type { ClusterGpuPlan, GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { ConfigError } from "../../infra/problems.ts";
+import { ConfigError, nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { devicePluginValues } from "../plan/device-plugin-values.ts";
 import { explain, explainableNames } from "../plan/explain.ts";

@@ -1,7 +1,7 @@
 /** Stacks in a cluster that a kubeconfig reaches. */
 
 import { planClusterImages } from "../../infra/image-inputs.ts";
-import { clusterOutputs } from "../../infra/plan-outputs.ts";
+import { clusterOutputs } from "../../infra/outputs.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { applyChanges, readServers, sleepChanges, wakeChanges } from "../cluster/sleep.ts";
 import { sleepReport, wakeReport } from "../cluster/sleep-report.ts";

@@ -1,7 +1,6 @@
 /** Region, prices, budget and capacity of a stack on AWS. */
-
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { nearestName } from "../../nearest-name.ts";
+import { nearestName } from "../../problems.ts";
 import { hasWordsOfRegions, isRegion, partitionOf, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/aws.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";

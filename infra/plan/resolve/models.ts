@@ -13,9 +13,9 @@ import type {
 } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { repositoryProblems } from "../repository/problems.ts";
-import type { EngineSpec, ModelSpec, PoolSpec, ServingSpec, WeightsSource } from "../spec.ts";
+import type { EngineSpec, ModelSpec, ServingSpec, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
-import { namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
+import { gpuPool, namedPool, type PoolChoice } from "./pools.ts";
 
 /**
  * First TensorRT-LLM whose Triton backend reuses the KV cache by default: inflight_batcher_llm/src/model_instance_state.cc of
@@ -23,7 +23,11 @@ import { namedPool, onlyGpuPool, type PoolChoice } from "./pools.ts";
  */
 const KV_CACHE_REUSE_BY_DEFAULT_FROM = "0.19";
 
-const ON_GPUS_ONLY = "TensorRT-LLM runs on nothing else";
+const MODEL_NEED: Parameters<typeof gpuPool>[3] = {
+  reason: "TensorRT-LLM runs on nothing else",
+  misplaced: (pool) => `The machines of ${pool} have no GPU, and TensorRT-LLM runs on nothing else.`,
+  otherwise: "",
+};
 
 interface ModelContext extends PoolChoice {
   readonly release: Release;
@@ -41,17 +45,17 @@ export function resolveModels(context: ModelContext): readonly ModelSpec[] {
 function resolveModel(model: GpuModelConfig, path: string, context: ModelContext): ModelSpec | null {
   const { platform, release, layout, report } = context;
   const row = modelRow(model.model, path, context);
-  const pool = servingPool(model, path, context);
+  const pool = gpuPool(context, `${path}.pool`, model.pool, MODEL_NEED);
   if (row === null) return null;
   const weights = resolveWeights(model.weights, row.source, path, report);
-  const gpu = pool?.gpu ?? null;
-  if (pool === null || gpu === null) return null;
+  if (pool?.gpu == null) return null;
+  const { gpu, sharing } = pool;
   const engine: EngineSpec = {
     model: model.model,
     row,
     release,
     layout,
-    target: pool.sharing.mode === "mig" ? { gpu, migProfile: pool.sharing.profile } : { gpu },
+    target: sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu },
     weights,
     dtype: model.dtype ?? row.dtype,
     quantization: model.quantization,
@@ -88,22 +92,6 @@ function modelRow(name: string, path: string, { config, report }: ModelContext):
     ),
   );
   return null;
-}
-
-function servingPool(model: GpuModelConfig, path: string, context: ModelContext): PoolSpec | null {
-  const at = `${path}.pool`;
-  if (model.pool === undefined) {
-    return onlyGpuPool(context, at, { reason: ON_GPUS_ONLY, otherwise: "" });
-  }
-  const pool = namedPool(context, model.pool, at);
-  if (pool !== null && pool.gpu === null) {
-    context.report({
-      path: at,
-      reason: `The machines of ${pool.name} have no GPU, and ${ON_GPUS_ONLY}.`,
-      fix: "Name a pool with GPUs.",
-    });
-  }
-  return pool;
 }
 
 /** In place of a missing name, so that checks which don't look at it still run. */
@@ -151,26 +139,18 @@ function resolveWeights(
   }
 }
 
-function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release: Release): EngineLimits {
-  const limits = {
-    maxBatchSize: own.maxBatchSize ?? row.maxBatchSize,
-    maxInputTokens: own.maxInputTokens ?? row.maxInputTokens,
-    maxOutputTokens: own.maxOutputTokens ?? row.maxOutputTokens,
-    maxBeamWidth: own.maxBeamWidth ?? row.maxBeamWidth,
-    maxImagesPerRequest: own.maxImagesPerRequest ?? row.maxImagesPerRequest,
-  };
-  return { ...limits, maxNumTokens: own.maxNumTokens ?? row.maxNumTokens ?? tokensPerStep(limits, release) };
-}
-
 /**
- * Absent: TensorRT-LLM's default. Before 0.11 that is a batch of the longest prompts, whose activations are larger than most
- * GPUs; such an engine gets the later default, or one prompt where that is more.
+ * Where nothing says how many tokens a step has, TensorRT-LLM's default holds. Before 0.11 that is a batch of the longest
+ * prompts, whose activations are larger than most GPUs; such an engine gets the later default, or one prompt where that is more.
  */
-function tokensPerStep(limits: EngineLimits, { tensorRtLlm }: Release): number | undefined {
+function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release: Release): EngineLimits {
+  // The schema leaves absent keys out.
+  const limits = { ...row, ...own } as EngineLimits;
+  if (limits.maxNumTokens !== undefined || compareVersions(release.tensorRtLlm, "0.11") >= 0) return limits;
   const { maxBatchSize, maxBeamWidth, maxInputTokens } = limits;
-  if (compareVersions(tensorRtLlm, "0.11") >= 0) return undefined;
   const most = Math.max(DEFAULT_MAX_NUM_TOKENS, maxInputTokens);
-  return maxBatchSize * maxBeamWidth * maxInputTokens > most ? most : undefined;
+  const longestPrompts = maxBatchSize * maxBeamWidth * maxInputTokens;
+  return longestPrompts > most ? { ...limits, maxNumTokens: most } : limits;
 }
 
 /** The first repository of the row that serves the model on this release; where none does, the first, which is reported. */

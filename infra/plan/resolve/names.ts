@@ -1,5 +1,5 @@
 /** Names of the stack file that stand for something else. */
-import { editDistance, nearestName } from "../../nearest-name.ts";
+import { nearestName } from "../../problems.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { MachineType } from "../catalogue/types.ts";
 import type { Finding } from "../checks/check.ts";
@@ -27,33 +27,26 @@ export function unknownName(
 ): Finding {
   const different = [...new Set(names)];
   const nearest = nearestName(name, different);
-  // Two names of one letter are one change apart, and have nothing in common.
-  const isMeant =
-    nearest !== undefined && editDistance(name.toLowerCase(), nearest.toLowerCase()) < name.length;
   return {
     path,
     reason: `${name} is not the name of ${kind}.`,
-    fix: [isMeant ? `Did you mean \`${nearest}\`?` : existing(different), otherwise]
-      .filter((sentence) => sentence !== "")
-      .join(" "),
+    fix: `${nearest === undefined ? existing(different) : `Did you mean \`${nearest}\`?`} ${otherwise}`.trimEnd(),
   };
 }
 
 /** A release that nothing has: the nearest in time, and from when to when there are any. */
 export function unknownRelease(tag: string, tags: readonly string[]): Finding {
-  const distance = (other: string) => Math.abs(monthOf(other) - monthOf(tag));
-  const nearest = tags.reduce((best, other) => (distance(other) < distance(best) ? other : best));
+  const [month = 0, ...months] = [tag, ...tags].map((text) => {
+    const [years = 0, rest = 0] = text.split(".").map(Number);
+    return years * 12 + rest;
+  });
+  const distances = months.map((other) => Math.abs(other - month));
+  const nearest = tags[distances.indexOf(Math.min(...distances))];
   return {
     path: "release",
     reason: `${tag} is not the name of a release of the catalogue, which has ${tags[0]} to ${tags.at(-1)}.`,
     fix: `The nearest is ${nearest}: write \`release: "${nearest}"\`.`,
   };
-}
-
-/** Months since 2000 of a tag such as `25.07`. */
-function monthOf(tag: string): number {
-  const [year, month] = tag.split(".").map(Number);
-  return (year ?? 0) * 12 + (month ?? 0);
 }
 
 function existing(names: readonly string[]): string {
@@ -67,7 +60,6 @@ const FAMILY = /^[a-z]+\d+[a-z]*(-[a-z0-9]+)?$/;
 const SIZE = /^(nano|micro|small|medium|\d*x?large|metal(-\d+xl)?)$/;
 
 const TYPES: readonly string[] = Object.keys(machineTypes);
-const FAMILIES: readonly string[] = [...new Set(TYPES.map(familyOf))];
 
 /**
  * A type that the catalogue does not have. The nearest one is named only for a name that is misspelt, and never one of another
@@ -89,7 +81,7 @@ export function unknownInstanceType(path: string, name: string, isRented: boolea
 
 function meantType(name: string): string | undefined {
   const typed = name.toLowerCase();
-  const [family, size] = [familyOf(typed), typed.slice(familyOf(typed).length + 1)];
+  const [family = "", size = ""] = typed.split(/\.(.*)/);
   if (FAMILY.test(family) && SIZE.test(size)) return TYPES.find((type) => type === typed);
   // Letters and number of a family are short, and one stroke away from those of another machine.
   const generation = /^[a-z]+\d+/.exec(typed)?.[0] ?? "";
@@ -103,13 +95,10 @@ function meantType(name: string): string | undefined {
 function existingTypes(name: string): string {
   const own = TYPES.filter((type) => familyOf(type) === familyOf(name.toLowerCase()));
   if (own.length > 0) return `The catalogue has ${own.join(", ")}.`;
-  const families = FAMILIES.map((family) => `${family} (${gpuOf(family)})`);
-  return `The catalogue has sizes of ${families.join(", ")}.`;
-}
-
-function gpuOf(family: string): string {
-  const type = Object.entries<MachineType>(machineTypes).find(([name]) => familyOf(name) === family);
-  return type === undefined || type[1].gpu === "" ? "no GPU" : type[1].gpu;
+  const families = Object.entries<MachineType>(machineTypes).map(
+    ([type, { gpu }]) => `${familyOf(type)} (${gpu === "" ? "no GPU" : gpu})`,
+  );
+  return `The catalogue has sizes of ${[...new Set(families)].join(", ")}.`;
 }
 
 /** `g5` of `g5.xlarge`. */

@@ -1,6 +1,5 @@
 /** Machines: pools of a cluster, or the one host of a Docker stack; and the choice of one for a model or the encoders. */
 import type { GpuStackConfig } from "../../config/config.ts";
-import type { MachineConfig } from "../../config/models.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { Gpu, MachineType } from "../catalogue/types.ts";
@@ -18,33 +17,22 @@ export function resolvePools(
 ): readonly PoolSpec[] {
   return declared.flatMap((pool): readonly PoolSpec[] => {
     const { name, path, nodes, capacity, hourlyUsd, diskGiB, prePullsImages } = pool;
-    const { zones, capacityReservationId } = pool;
-    const machine = resolveMachine(pool, path, isRented, report);
+    const { zones, capacityReservationId, instanceType = null } = pool;
+    const machine = resolveMachine(pool, isRented, report);
     if (machine === null) return [];
-    const own = {
-      name,
-      nodes,
-      capacity,
-      hourlyUsd,
-      diskGiB,
-      prePullsImages,
-      zones,
-      capacityReservationId,
-      path,
-    };
-    return [{ ...own, ...machine, sharing: resolveSharing(pool.sharing, machine.gpu, path, report) }];
+    const gpu = rowOf<Gpu>(gpus, machine.gpu) ?? null;
+    const sharing = resolveSharing(pool.sharing, gpu, path, report);
+    const own = { nodes, capacity, hourlyUsd, diskGiB, prePullsImages, zones, capacityReservationId, path };
+    return [{ name, instanceType, machine, gpu, sharing, ...own }];
   });
 }
 
-type ResolvedMachine = Pick<PoolSpec, "instanceType" | "machine" | "gpu">;
-
 /** An instance type by its row, anything else by its parts. */
 function resolveMachine(
-  { instanceType, machine }: Pick<DeclaredPool, "instanceType" | "machine">,
-  path: string,
+  { instanceType, machine, path }: DeclaredPool,
   isRented: boolean,
   report: Report,
-): ResolvedMachine | null {
+): MachineType | null {
   if (instanceType === undefined && (machine === undefined || isRented)) {
     report({
       path: `${path}.instanceType`,
@@ -58,41 +46,27 @@ function resolveMachine(
     return null;
   }
   const row = instanceType === undefined ? undefined : rowOf<MachineType>(machineTypes, instanceType);
-  if (row !== undefined) {
-    if (machine !== undefined) {
-      report({
-        path: `${path}.machine`,
-        reason: `The parts of ${instanceType} are in the catalogue, and ${path}.instanceType names it.`,
-        fix: "Remove one of the two.",
-      });
-    }
-    return { instanceType: instanceType ?? null, machine: row, gpu: rowOf<Gpu>(gpus, row.gpu) ?? null };
+  if (row !== undefined && machine !== undefined) {
+    report({
+      path: `${path}.machine`,
+      reason: `The parts of ${instanceType} are in the catalogue, and ${path}.instanceType names it.`,
+      fix: "Remove one of the two.",
+    });
   }
+  if (row !== undefined) return row;
   if (machine === undefined) {
     report(unknownInstanceType(`${path}.instanceType`, instanceType ?? "", isRented));
     return null;
   }
-  return machineOfParts(machine, instanceType ?? null, path, report);
-}
-
-function machineOfParts(
-  { gpu: gpuName, gpus: gpuCount, ...parts }: MachineConfig,
-  instanceType: string | null,
-  path: string,
-  report: Report,
-): ResolvedMachine | null {
-  const withoutGpu = { ...parts, gpu: "", gpus: 0 };
-  if (gpuName === undefined || gpuCount === 0) return { instanceType, machine: withoutGpu, gpu: null };
-  const gpu = rowOf<Gpu>(gpus, gpuName);
-  if (gpu === undefined) {
-    const names = Object.keys(gpus);
-    const unknown = unknownName(`${path}.machine.gpu`, gpuName, "a GPU of the catalogue", names);
-    // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
-    const all = `There are ${names.join(", ")}.`;
-    report({ ...unknown, fix: unknown.fix.startsWith(all) ? all : `${unknown.fix} ${all}` });
-    return null;
-  }
-  return { instanceType, machine: { ...withoutGpu, gpu: gpuName, gpus: gpuCount }, gpu };
+  const { gpu, gpus: count, ...parts } = machine;
+  if (gpu === undefined || count === 0) return { ...parts, gpu: "", gpus: 0 };
+  if (rowOf<Gpu>(gpus, gpu) !== undefined) return { ...parts, gpu, gpus: count };
+  const names = Object.keys(gpus);
+  const unknown = unknownName(`${path}.machine.gpu`, gpu, "a GPU of the catalogue", names);
+  // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
+  const all = `There are ${names.join(", ")}.`;
+  report({ ...unknown, fix: unknown.fix.startsWith(all) ? all : `${unknown.fix} ${all}` });
+  return null;
 }
 
 /** Partitions have the names that NVIDIA gave them; others are reported, and the GPU is taken as a whole. */
@@ -144,116 +118,108 @@ export function namedPool(
   return pools.find((pool) => pool.name === name) ?? null;
 }
 
-/** Why something needs a pool with GPUs, and what else could be done. */
+/** Words of something that runs on GPUs only. */
 interface GpuNeed {
   /** `TensorRT-LLM runs on nothing else` */
   readonly reason: string;
+  /** The reason where the machines of a named pool have no GPU. */
+  misplaced(pool: string): string;
   /** `, or write …`; empty where there is no other way. */
   readonly otherwise: string;
 }
 
 /**
- * The only pool with GPUs; null where there are none or several (reported, unless a pool is missing that could not be
- * resolved). Of pools with one name, which a check reports, it is the first.
+ * A pool with GPUs: the one of that name, or else the only one. null where there is none, or several (reported, unless a pool
+ * is missing that could not be resolved). Of pools with one name, which a check reports, it is the first.
  */
-export function onlyGpuPool(
-  { platform, declared, pools, report }: PoolChoice,
+export function gpuPool(
+  choice: PoolChoice,
   path: string,
-  { reason, otherwise }: GpuNeed,
+  name: string | undefined,
+  { reason, misplaced, otherwise }: GpuNeed,
 ): PoolSpec | null {
+  const { platform, declared, pools, report } = choice;
+  if (name !== undefined) {
+    const named = namedPool(choice, name, path);
+    if (named === null || named.gpu !== null) return named;
+    report({ path, reason: misplaced(name), fix: `Name a pool with GPUs${otherwise}.` });
+    return null;
+  }
   const candidates = pools.filter(({ gpu }) => gpu !== null);
   const [only] = candidates;
-  const names = [...new Set(candidates.map(({ name }) => name))];
+  const names = [...new Set(candidates.map((pool) => pool.name))];
   if (only !== undefined && names.length === 1) return only;
   if (pools.length < declared.length) return null;
+  const [host] = declared;
   if (only !== undefined) {
     report({
       path,
       reason: `The stack has ${names.length} pools with GPUs, and does not say which is meant.`,
       fix: `Name one of ${names.join(", ")}.`,
     });
-    return null;
+  } else if (platform.hasPools || host === undefined) {
+    report({
+      path,
+      reason: `The stack has no pool with GPUs, and ${reason}.`,
+      fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
+    });
+  } else {
+    report({
+      path: `${host.path}.${host.instanceType === undefined ? "machine" : "instanceType"}`,
+      reason: `The host has no GPU, and ${reason}.`,
+      fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
+    });
   }
-  const [host] = declared;
-  report(
-    platform.hasPools || host === undefined
-      ? {
-          path,
-          reason: `The stack has no pool with GPUs, and ${reason}.`,
-          fix: `Add one, such as machines of type g5.4xlarge${otherwise}.`,
-        }
-      : {
-          path: `${host.path}.${host.instanceType === undefined ? "machine" : "instanceType"}`,
-          reason: `The host has no GPU, and ${reason}.`,
-          fix: `Use a host with one, such as g5.4xlarge${otherwise}.`,
-        },
-  );
   return null;
 }
 
 const ENCODERS_POOL = "encoders.pool";
-const CPU_INSTEAD = ", or write `device: cpu` under encoders";
 
-/** Encoders that have no pool yet. */
-type Unplaced = Omit<EncodersSpec, "pool">;
+const ENCODERS_NEED: GpuNeed = {
+  reason: "the encoders are to run on one",
+  misplaced: (pool) => `The encoders are to run on a GPU, and the machines of ${pool} have none.`,
+  otherwise: ", or write `device: cpu` under encoders",
+};
 
 /**
  * null: the stack has none, or their pool is not known (reported).
  *
- * @param stack - All the rest of the specification, without encoders.
+ * @param stack All the rest of the specification, without encoders.
  */
 export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): EncodersSpec | null {
   const { encoders } = choice.config;
   if (encoders === false) return null;
-  const unplaced: Unplaced = {
-    vision: encoders.vision,
-    text: encoders.text,
-    device: encoders.device,
-    precision: encoders.precision ?? (encoders.device === "gpu" ? "fp16" : "fp32"),
-    maxBatchSize: encoders.maxBatchSize,
-    maxQueueDelayMicroseconds: encoders.maxQueueDelayMicroseconds,
-    gpuIndices: encoders.gpuIndices,
-    replicas: encoders.replicas,
-  };
+  const { vision, text, device, maxBatchSize, maxQueueDelayMicroseconds, gpuIndices, replicas } = encoders;
+  const precision = encoders.precision ?? (device === "gpu" ? "fp16" : "fp32");
+  const batching = { maxBatchSize, maxQueueDelayMicroseconds };
+  const unplaced = { vision, text, device, precision, ...batching, gpuIndices, replicas };
   const pool =
-    encoders.pool === undefined
-      ? defaultPool(unplaced, choice, stack)
-      : encodersPool(unplaced, encoders.pool, choice);
+    device === "gpu"
+      ? gpuPool(choice, ENCODERS_POOL, encoders.pool, ENCODERS_NEED)
+      : encoders.pool !== undefined
+        ? namedPool(choice, encoders.pool, ENCODERS_POOL)
+        : cheapestWithRoom(unplaced, choice, stack);
   return pool === null ? null : { ...unplaced, pool: pool.name };
-}
-
-function encodersPool({ device }: Unplaced, pool: string, choice: PoolChoice): PoolSpec | null {
-  const named = namedPool(choice, pool, ENCODERS_POOL);
-  if (named === null || named.gpu !== null || device === "cpu") return named;
-  choice.report({
-    path: ENCODERS_POOL,
-    reason: `The encoders are to run on a GPU, and the machines of ${pool} have none.`,
-    fix: `Name a pool with GPUs${CPU_INSTEAD}.`,
-  });
-  return null;
 }
 
 /**
  * On a CPU the encoders take no place from models where there is a pool without GPU. Of several pools it is the cheapest that
  * has room for them beside the models' servers, or the cheapest where none has; of equal ones the first of the stack file.
  */
-function defaultPool(encoders: Unplaced, choice: PoolChoice, stack: GpuStackSpec): PoolSpec | null {
-  if (encoders.device === "gpu") {
-    return onlyGpuPool(choice, ENCODERS_POOL, {
-      reason: "the encoders are to run on one",
-      otherwise: CPU_INSTEAD,
-    });
-  }
+function cheapestWithRoom(
+  encoders: Omit<EncodersSpec, "pool">,
+  { declared }: PoolChoice,
+  stack: GpuStackSpec,
+): PoolSpec | null {
   const withoutGpus = stack.pools.filter(({ gpu }) => gpu === null);
   const candidates = withoutGpus.length > 0 ? withoutGpus : stack.pools;
   // A pool that could not be resolved, which is reported, may have been the better one.
-  if (candidates.length > 1 && stack.pools.length < choice.declared.length) return null;
+  if (candidates.length > 1 && stack.pools.length < declared.length) return null;
   const price = (pool: PoolSpec) => poolHourlyUsd(stack, pool) ?? Number.POSITIVE_INFINITY;
   const byPrice = candidates.toSorted((a, b) => (price(a) < price(b) ? -1 : price(a) > price(b) ? 1 : 0));
-  return byPrice.find((pool) => hasRoom(encoders, pool, stack)) ?? byPrice[0] ?? null;
-}
-
-function hasRoom(encoders: Unplaced, pool: PoolSpec, stack: GpuStackSpec): boolean {
-  const { homeless } = packPool({ ...stack, encoders: { ...encoders, pool: pool.name } }, pool);
-  return homeless.every(({ kind }) => kind !== "encoders");
+  const hasRoom = (pool: PoolSpec) =>
+    packPool({ ...stack, encoders: { ...encoders, pool: pool.name } }, pool).homeless.every(
+      ({ kind }) => kind !== "encoders",
+    );
+  return byPrice.find(hasRoom) ?? byPrice[0] ?? null;
 }

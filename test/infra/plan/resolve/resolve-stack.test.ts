@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type GpuStackConfig, parseConfig } from "../../../../infra/config/config.ts";
-import { editDistance, nearestName } from "../../../../infra/nearest-name.ts";
 import { languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
@@ -9,6 +8,7 @@ import { platformOf } from "../../../../infra/plan/plan-stack.ts";
 import { unknownInstanceType } from "../../../../infra/plan/resolve/names.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
+import { editDistance, nearestName } from "../../../../infra/problems.ts";
 import {
   awsValues,
   clusterModel,
