@@ -44,7 +44,7 @@ export const fitChecks = {
 
   cacheFractionsOfGpu: ({ spec, fit }) =>
     fit.map(({ kvCaches, gpu }) => {
-      const fractions = kvCaches.flatMap(({ isExplicit, fraction }) => (isExplicit ? [fraction] : []));
+      const fractions = kvCaches.flatMap(({ explicitFraction }) => explicitFraction ?? []);
       const total = fractions.reduce((sum, fraction) => sum + fraction, 0);
       if (fractions.length < 2 || total <= 1) return [];
       const model = spec.models.find(({ serving }) => serving.name === kvCaches[0]?.model);

@@ -2,7 +2,7 @@
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
-import type { Gpu, MachineType, Quantization } from "../catalogue/types.ts";
+import type { Gpu, MachineType } from "../catalogue/types.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { dividesHeads, engineBytesGiB } from "../engine/engine-size.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
@@ -22,7 +22,7 @@ export interface Alternative {
 }
 
 export interface MemoryFit extends GpuFit {
-  /** Settings for the pool's own machines first, in the order of what they give up; then machines, the cheapest first. */
+  /** Settings for the pool's own machines first, those that need no other engine before the rest; then the cheapest machines. */
   readonly alternatives: readonly Alternative[];
 }
 
@@ -48,8 +48,6 @@ interface Candidate {
   readonly change: string;
   readonly stack: GpuStackSpec;
   readonly pool: PoolSpec;
-  /** Share of what there was, 0 to 1: bits of a weight, requests, pods of a GPU. */
-  readonly givesUp: number;
 }
 
 /** Enough to choose from. */
@@ -69,7 +67,7 @@ function adviser(
   const machines = rentablePools(stack, pool);
   const served = stack.models.filter((model) => model.pool === pool.name);
   const withoutRoom = podsWithoutRoom(stack, pool);
-  const hasRoom = (changed: GpuStackSpec, on: PoolSpec) =>
+  const hasRoom = ({ stack: changed, pool: on }: Omit<Candidate, "change">) =>
     (on.instanceType === pool.instanceType || machineHolds(changed, on)) &&
     podsWithoutRoom(changed, on) <= withoutRoom;
   const moves = machines
@@ -79,13 +77,12 @@ function adviser(
         pool.sharing.mode !== "mig" &&
         usableGiB(other.gpu) >= usableGiB(gpu) &&
         served.every(({ engine }) => computes(other.gpu, engine)) &&
-        hasRoom(stack, other),
+        hasRoom({ stack, pool: other }),
     )
     .map((other) => ({
       change: `${machineText(other)} with ${showGiB(other.gpu.memoryGiB)}${buildPoolsText(stack, pool, other.gpu)}`,
       stack,
       pool: other,
-      givesUp: 0,
     }));
   const kinds = [...new Set(moves.map((move) => move.pool.gpu))];
 
@@ -95,51 +92,47 @@ function adviser(
     const spread = withoutIndices(stack, names);
     const suffix = spread === stack ? "" : ", without gpuIndices";
     const fits = (candidate: Candidate) => allFit(names, candidate);
-    const fitsWithRoom = (candidate: Candidate) =>
-      fits(candidate) && hasRoom(candidate.stack, candidate.pool);
+    const fitsWithRoom = (candidate: Candidate) => fits(candidate) && hasRoom(candidate);
 
-    const moved = kinds.flatMap(
-      (kind) =>
-        moves
-          .filter((move) => move.pool.gpu === kind)
-          .map((move) => ({ ...move, change: move.change + suffix, stack: spread }))
-          .find(spread === stack ? fits : fitsWithRoom) ?? [],
-    );
     const settings = models.flatMap((model) =>
-      [...smallerWeights(stack, pool, model), ...fewerRequests(stack, pool, model, fits)].map(
-        (candidate) => ({
-          ...candidate,
-          change: tenants.length === 1 ? candidate.change : `${model.serving.name}: ${candidate.change}`,
+      [...fewerRequests(stack, pool, model, fits), ...smallerWeights(stack, pool, model).filter(fits)].map(
+        ({ change, ...changed }) => ({
+          ...changed,
+          change: tenants.length === 1 ? change : `${model.serving.name}: ${change}`,
         }),
       ),
     );
     const wider = moreGpus(spread, pool, tenants.length === 1 ? models[0] : undefined, suffix);
-    const elsewhere = wider.flatMap((candidate) =>
-      machines
-        .filter((other) => other.gpu.name === gpu.name)
-        .map((other) => ({
-          ...candidate,
-          change: `${candidate.change} on ${machineText(other)}`,
-          pool: { ...other, sharing: candidate.pool.sharing },
-        })),
+    const here = wider.find(fitsWithRoom);
+    const there = wider
+      .flatMap((candidate) =>
+        machines
+          .filter((other) => other.gpu.name === gpu.name)
+          .map((other) => ({
+            ...candidate,
+            change: `${candidate.change} on ${machineText(other)}`,
+            pool: { ...other, sharing: candidate.pool.sharing },
+          })),
+      )
+      .find((candidate) => here === undefined && fitsWithRoom(candidate));
+    const moved = kinds.map((kind) =>
+      moves
+        .filter((move) => move.pool.gpu === kind)
+        .map((move) => ({ ...move, change: move.change + suffix, stack: spread }))
+        .find(spread === stack ? fits : fitsWithRoom),
     );
-    const widened = [...wider, ...elsewhere].find(fitsWithRoom);
-    const found: readonly Candidate[] = gpu.supported
-      ? [...moved, ...settings.filter(fits), ...(widened === undefined ? [] : [widened])]
-      : moved;
 
-    const isSetting = (candidate: Candidate) => candidate.pool.instanceType === pool.instanceType;
-    const price = (candidate: Candidate) =>
-      machines.findIndex(({ instanceType }) => instanceType === candidate.pool.instanceType);
-    const kept = found.filter(isSetting).sort((a, b) => a.givesUp - b.givesUp);
-    const bought = found.filter((candidate) => !isSetting(candidate)).sort((a, b) => price(a) - price(b));
-    return [...kept.slice(0, MOST_SETTINGS), ...bought]
-      .slice(0, MOST_ALTERNATIVES)
-      .map(({ change, pool: on }) => ({
-        change,
-        instanceType: on.instanceType,
-        hourlyUsd: poolHourlyUsd(stack, on),
-      }));
+    const price = ({ pool: { instanceType } }: Candidate) =>
+      machines.findIndex((machine) => machine.instanceType === instanceType);
+    const bought = (gpu.supported ? [...moved, there] : moved)
+      .filter((candidate) => candidate !== undefined)
+      .sort((a, b) => price(a) - price(b));
+    const kept = gpu.supported ? [...settings, ...(here === undefined ? [] : [here])] : [];
+    return [...kept.slice(0, MOST_SETTINGS), ...bought].slice(0, MOST_ALTERNATIVES).map((candidate) => ({
+      change: candidate.change,
+      instanceType: candidate.pool.instanceType,
+      hourlyUsd: poolHourlyUsd(stack, candidate.pool),
+    }));
   };
 }
 
@@ -199,9 +192,6 @@ function allFit(names: ReadonlySet<string>, { stack, pool }: Candidate): boolean
   return [...names].every((name) => placed.has(name)) && landed.every(({ verdict }) => verdict === "fits");
 }
 
-/** Bits of a weight, to tell how much a quantization gives up. */
-const WEIGHT_BITS: Readonly<Record<Quantization, number>> = { none: 16, int8: 8, fp8: 8, int4: 4 };
-
 function smallerWeights(stack: GpuStackSpec, pool: PoolSpec, model: ModelSpec): readonly Candidate[] {
   const { engine, serving } = model;
   return engine.row.quantizations
@@ -214,7 +204,6 @@ function smallerWeights(stack: GpuStackSpec, pool: PoolSpec, model: ModelSpec): 
     )
     .map((smaller) => ({
       change: `quantization: ${smaller.quantization}`,
-      givesUp: 1 - WEIGHT_BITS[smaller.quantization] / WEIGHT_BITS[engine.quantization],
       stack: withModel(stack, model, { ...model, engine: smaller }),
       pool,
     }));
@@ -230,7 +219,6 @@ function fewerRequests(
   const asked = model.serving.concurrentRequests;
   const withRequests = (concurrentRequests: number): Candidate => ({
     change: `concurrentRequests: ${concurrentRequests}`,
-    givesUp: 1 - concurrentRequests / asked,
     stack: withModel(stack, model, { ...model, serving: { ...model.serving, concurrentRequests } }),
     pool,
   });
@@ -251,9 +239,7 @@ function moreGpus(
   suffix: string,
 ): readonly Candidate[] {
   if (pool.sharing.mode !== "none") {
-    return [
-      { change: "sharing.mode: none", givesUp: 1, stack, pool: { ...pool, sharing: { mode: "none" } } },
-    ];
+    return [{ change: "sharing.mode: none", stack, pool: { ...pool, sharing: { mode: "none" } } }];
   }
   if (model === undefined) return [];
   const { tensorParallel: present, row } = model.engine;
@@ -261,7 +247,6 @@ function moreGpus(
     .filter((tensorParallel) => tensorParallel > present && dividesHeads(tensorParallel, row.architecture))
     .map((tensorParallel) => ({
       change: `tensorParallel: ${tensorParallel}${suffix}`,
-      givesUp: 1 - present / tensorParallel,
       stack: withModel(stack, model, {
         ...model,
         engine: { ...model.engine, tensorParallel },

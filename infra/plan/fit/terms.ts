@@ -70,7 +70,8 @@ export function rankTenant(model: ModelSpec, leader: boolean): GpuTenant {
     ...contexts(model),
     ...(leader && visual !== null ? visualTerms(engine, visual.visionMaxBatchSize) : []),
   ].map((bare) => ({ ...bare, tenant: serving.name }));
-  return { name: serving.name, model, leader, terms, cacheCeilingGiB: cache.ceilingGiB };
+  const cacheCeilingGiB = cache.ceilingGiB === null ? null : round3(cache.ceilingGiB);
+  return { name: serving.name, model, leader, terms, cacheCeilingGiB };
 }
 
 /** Engines hold little but weights: 15,320 MiB loaded for 15,317 MiB of weights (github.com/michaelnny/llama3_inference, README). */

@@ -16,10 +16,10 @@ export interface KvCacheClaim {
   readonly promisedGiB: number;
   /** `maxTokensInPagedKvCache` as memory; null: the fraction alone decides. */
   readonly ceilingGiB: number | null;
+  /** `kvCacheFreeGpuMemoryFraction` of the stack file; null: derived. */
+  readonly explicitFraction: number | null;
   /** Of the memory that is free when the cache is sized. */
   readonly fraction: number;
-  /** Whether the stack file sets the fraction. */
-  readonly isExplicit: boolean;
 }
 
 /** One GPU (or partition), with all that lands on it. All in GiB. */
@@ -61,12 +61,14 @@ export function poolFits(stack: GpuStackSpec, pool: PoolSpec): readonly GpuFit[]
   const measured = placements(stack, pool, (tenant, capacityGiB) =>
     sumGiB(withLeastCache(tenant, capacityGiB)),
   ).map(measure);
-  const spares = measured.map(({ spareGiB }) => spareGiB);
   // All mixes get the share that the worst one has: the sum then holds for every mix.
-  const mixedGiB = isMixed(stack, pool)
-    ? Math.min(...spares) / Math.max(1, measured[0]?.placement.tenants.length ?? 0)
-    : null;
-  return measured.map((needs) => judge(pool.name, needs, mixedGiB));
+  const mix = isMixed(stack, pool) ? measured[0]?.placement.tenants.length : undefined;
+  const leastSpareGiB = Math.min(...measured.map(({ spareGiB }) => spareGiB));
+  return measured.map((needs) => {
+    const derived = needs.claims.filter(({ explicitFraction }) => explicitFraction === null).length;
+    const headroomGiB = mix === undefined ? needs.spareGiB / Math.max(1, derived) : leastSpareGiB / mix;
+    return judge(pool.name, needs, Math.floor(headroomGiB * 1000) / 1000);
+  });
 }
 
 /**
@@ -77,12 +79,26 @@ function measure(placement: Placement) {
   const { tenants, capacityGiB } = placement;
   const isContested =
     tenants.length > 1 || tenants.some(({ terms }) => terms.some(({ when }) => when === "anyTime"));
-  const termsOf = tenants.map((tenant) => (isContested ? withLeastCache(tenant, capacityGiB) : tenant.terms));
-  const terms = termsOf.flat();
+  const parts = tenants.map((tenant) => ({
+    ...tenant,
+    terms: isContested ? withLeastCache(tenant, capacityGiB) : tenant.terms,
+  }));
+  const terms = parts.flatMap((tenant) => tenant.terms);
   const needGiB = sumGiB(terms);
   const errorGiB = round3(terms.reduce((sum, { uncertaintyGiB }) => sum + uncertaintyGiB, 0));
+  const claims = parts.flatMap(({ model, terms: own, cacheCeilingGiB: ceilingGiB }) =>
+    model === null
+      ? []
+      : {
+          model: model.serving.name,
+          loadedBeforeGiB: sumGiB(own, "before"),
+          promisedGiB: sumGiB(own, "cache"),
+          ceilingGiB,
+          explicitFraction: model.serving.kvCacheFreeGpuMemoryFraction ?? null,
+        },
+  );
   const spareGiB = Math.max(0, capacityGiB - needGiB - (isContested ? errorGiB : 0));
-  return { placement, termsOf, terms, needGiB, errorGiB, spareGiB };
+  return { placement, terms, needGiB, errorGiB, spareGiB, claims };
 }
 
 /** Terms of a tenant beside others: its cache takes a least share of the free memory whatever was promised. */
@@ -116,38 +132,23 @@ function sumGiB(terms: readonly MemoryTerm[], when?: MemoryTerm["when"]): number
   );
 }
 
-/** @param mixedGiB headroom of each KV cache where pods are mixed; null: caches with derived fractions share what is spare. */
-function judge(pool: string, needs: ReturnType<typeof measure>, mixedGiB: number | null): GpuFit {
-  const { placement, termsOf, terms, needGiB, errorGiB, spareGiB } = needs;
-  const { label: gpu, tenants } = placement;
+/** @param headroomGiB of each KV cache without a fraction of its own. */
+function judge(pool: string, needs: ReturnType<typeof measure>, headroomGiB: number): GpuFit {
+  const { placement, terms, needGiB, errorGiB, claims } = needs;
   const capacityGiB = round3(placement.capacityGiB);
-  const derived = tenants.filter(
-    ({ model }) => model !== null && model.serving.kvCacheFreeGpuMemoryFraction === undefined,
-  ).length;
-  const headroomGiB = Math.floor((mixedGiB ?? spareGiB / Math.max(1, derived)) * 1000) / 1000;
-  const kvCaches = tenants.flatMap(({ name, model, cacheCeilingGiB }, index): readonly KvCacheClaim[] => {
-    if (model === null) return [];
-    const own = termsOf[index] ?? [];
-    const explicit = model.serving.kvCacheFreeGpuMemoryFraction;
-    const loadedBeforeGiB = sumGiB(own, "before");
-    const promisedGiB = sumGiB(own, "cache");
-    return [
-      {
-        model: name,
-        loadedBeforeGiB,
-        promisedGiB,
-        ceilingGiB: cacheCeilingGiB === null ? null : round3(cacheCeilingGiB),
-        fraction: explicit ?? fractionFor(promisedGiB + headroomGiB, capacityGiB - loadedBeforeGiB),
-        isExplicit: explicit !== undefined,
-      },
-    ];
-  });
+  const kvCaches = claims.map((claim) => ({
+    ...claim,
+    fraction:
+      claim.explicitFraction ??
+      fractionFor(claim.promisedGiB + headroomGiB, capacityGiB - claim.loadedBeforeGiB),
+  }));
   const byNeed = verdictOf(needGiB, errorGiB, capacityGiB);
   const fixedGiB = terms.reduce((total, { when, gib }) => (when === "cache" ? total : total + gib), 0);
   const notes = byNeed === "doesNotFit" ? [] : cacheShortages(kvCaches, capacityGiB, fixedGiB);
   const verdict = byNeed === "fits" && notes.length > 0 ? "tight" : byNeed;
-  const names = tenants.map(({ name }) => name);
-  return { pool, gpu, tenants: names, capacityGiB, terms, needGiB, errorGiB, verdict, kvCaches, notes };
+  const tenants = placement.tenants.map(({ name }) => name);
+  const gpu = placement.label;
+  return { pool, gpu, tenants, capacityGiB, terms, needGiB, errorGiB, verdict, kvCaches, notes };
 }
 
 /** Two decimals, rounded down. */
