@@ -116,8 +116,8 @@ export function storedGiB({ engine, serving }: ModelSpec): number {
 
 /** Large images that the machines of a pool have before a pod needs them, where the stack file asks for it. */
 export function prePulledImages(
-  { models, encoders }: Pick<GpuStackSpec, "models" | "encoders">,
-  { name, prePullsImages }: Pick<PoolSpec, "name" | "prePullsImages">,
+  { models, encoders }: GpuStackSpec,
+  { name, prePullsImages }: PoolSpec,
 ): readonly ImageName[] {
   if (prePullsImages !== true) return [];
   const serves = models.some(({ pool, buildPool }) => pool === name || buildPool === name);
@@ -127,7 +127,7 @@ export function prePulledImages(
   ];
 }
 
-/** The pool that serves a model; a resolved model has one. */
+/** The pool that serves a model. */
 export function poolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec {
   return poolNamed(pools, model.pool);
 }
@@ -145,7 +145,7 @@ export function poolNamed(pools: readonly PoolSpec[], name: string): PoolSpec {
 }
 
 /** The pool of the gateway and the databases: the first without GPUs. undefined: they take any machine that has room. */
-export function frontPool<Pool extends Pick<PoolSpec, "gpu">>(pools: readonly Pool[]): Pool | undefined {
+export function frontPool(pools: readonly PoolSpec[]): PoolSpec | undefined {
   return pools.find(({ gpu }) => gpu === null);
 }
 

@@ -66,7 +66,6 @@ function gpuLines(fit: MemoryFit, count: number): string[] {
   ];
 }
 
-function showAlternative({ change, instanceType, hourlyUsd }: MemoryFit["alternatives"][number]): string {
-  const machine = instanceType === null || change.includes(instanceType) ? "" : ` on ${instanceType}`;
-  return `${change}${machine}${hourlyUsd === null ? "" : `, $${figure(hourlyUsd, 3)} an hour`}`;
+function showAlternative({ change, hourlyUsd }: MemoryFit["alternatives"][number]): string {
+  return `${change}${hourlyUsd === null ? "" : `, $${figure(hourlyUsd, 3)} an hour`}`;
 }

@@ -13,11 +13,9 @@ import { isMixed, usableGiB } from "./placement.ts";
 import { type GpuFit, poolFits } from "./verdicts.ts";
 
 /** One change of the stack file that makes all of a GPU fit, with the estimate's whole error to spare. */
-export interface Alternative {
+interface Alternative {
   readonly change: string;
-  /** Machine that it then runs on; null for one that is described by its parts. */
-  readonly instanceType: string | null;
-  /** One machine, in the stack's region; null where no price is known there. */
+  /** One machine that it then runs on, in the stack's region; null where no price is known there. */
   readonly hourlyUsd: number | null;
 }
 
@@ -130,7 +128,6 @@ function adviser(
     const kept = gpu.supported ? [...settings, ...(here === undefined ? [] : [here])] : [];
     return [...kept.slice(0, MOST_SETTINGS), ...bought].slice(0, MOST_ALTERNATIVES).map((candidate) => ({
       change: candidate.change,
-      instanceType: candidate.pool.instanceType,
       hourlyUsd: poolHourlyUsd(stack, candidate.pool),
     }));
   };
