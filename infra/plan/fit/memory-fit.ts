@@ -100,19 +100,10 @@ function adviser(
         }),
       ),
     );
-    const wider = moreGpus(spread, pool, tenants.length === 1 ? models[0] : undefined, suffix);
-    const here = wider.find(fitsWithRoom);
-    const there = wider
-      .flatMap((candidate) =>
-        machines
-          .filter((other) => other.gpu.name === gpu.name)
-          .map((other) => ({
-            ...candidate,
-            change: `${candidate.change} on ${machineText(other)}`,
-            pool: { ...other, sharing: candidate.pool.sharing },
-          })),
-      )
-      .find((candidate) => here === undefined && fitsWithRoom(candidate));
+    const widened = [pool, ...machines.filter((other) => other.gpu.name === gpu.name)]
+      .flatMap((on) => moreGpus(spread, pool, on, tenants.length === 1 ? models[0] : undefined))
+      .map((candidate) => ({ ...candidate, change: candidate.change + suffix }))
+      .find(fitsWithRoom);
     const moved = kinds.map((kind) =>
       moves
         .filter((move) => move.pool.gpu === kind)
@@ -120,16 +111,17 @@ function adviser(
         .find(spread === stack ? fits : fitsWithRoom),
     );
 
+    const found = [...moved, ...(gpu.supported ? [...settings, widened] : [])].filter(
+      (candidate) => candidate !== undefined,
+    );
     const price = ({ pool: { instanceType } }: Candidate) =>
       machines.findIndex((machine) => machine.instanceType === instanceType);
-    const bought = (gpu.supported ? [...moved, there] : moved)
-      .filter((candidate) => candidate !== undefined)
-      .sort((a, b) => price(a) - price(b));
-    const kept = gpu.supported ? [...settings, ...(here === undefined ? [] : [here])] : [];
-    return [...kept.slice(0, MOST_SETTINGS), ...bought].slice(0, MOST_ALTERNATIVES).map((candidate) => ({
-      change: candidate.change,
-      hourlyUsd: poolHourlyUsd(stack, candidate.pool),
-    }));
+    const isSetting = (candidate: Candidate) => candidate.pool.instanceType === pool.instanceType;
+    const kept = found.filter(isSetting).slice(0, MOST_SETTINGS);
+    const bought = found.filter((candidate) => !isSetting(candidate)).sort((a, b) => price(a) - price(b));
+    return [...kept, ...bought]
+      .slice(0, MOST_ALTERNATIVES)
+      .map(({ change, pool: on }) => ({ change, hourlyUsd: poolHourlyUsd(stack, on) }));
   };
 }
 
@@ -201,7 +193,7 @@ function smallerWeights(stack: GpuStackSpec, pool: PoolSpec, model: ModelSpec): 
     )
     .map((smaller) => ({
       change: `quantization: ${smaller.quantization}`,
-      stack: withModel(stack, model, { ...model, engine: smaller }),
+      stack: withModel(stack, { ...model, engine: smaller }),
       pool,
     }));
 }
@@ -216,7 +208,7 @@ function fewerRequests(
   const asked = model.serving.concurrentRequests;
   const withRequests = (concurrentRequests: number): Candidate => ({
     change: `concurrentRequests: ${concurrentRequests}`,
-    stack: withModel(stack, model, { ...model, serving: { ...model.serving, concurrentRequests } }),
+    stack: withModel(stack, { ...model, serving: { ...model.serving, concurrentRequests } }),
     pool,
   });
   let [fitting, tooMany] = [0, asked];
@@ -228,36 +220,34 @@ function fewerRequests(
   return fitting === 0 ? [] : [withRequests(fitting)];
 }
 
-/** The whole GPU for each pod where GPUs are shared; otherwise more ranks for a model that has its GPUs to itself, the fewest first. */
+/**
+ * The whole GPU for each pod where GPUs are shared; otherwise more ranks for a model that has its GPUs to itself, the fewest
+ * first. @param on The pool itself, or the pool on machines with more GPUs of the same kind.
+ */
 function moreGpus(
   stack: GpuStackSpec,
   pool: PoolSpec,
+  on: PoolSpec,
   model: ModelSpec | undefined,
-  suffix: string,
 ): readonly Candidate[] {
+  const place = on === pool ? "" : ` on ${machineText(on)}`;
   if (pool.sharing.mode !== "none") {
-    return [{ change: "sharing.mode: none", stack, pool: { ...pool, sharing: { mode: "none" } } }];
+    return [{ change: `sharing.mode: none${place}`, stack, pool: { ...on, sharing: { mode: "none" } } }];
   }
   if (model === undefined) return [];
-  const { tensorParallel: present, row } = model.engine;
+  const { engine } = model;
   return [2, 4, 8]
-    .filter((tensorParallel) => tensorParallel > present && dividesHeads(tensorParallel, row.architecture))
+    .filter((ranks) => ranks > engine.tensorParallel && dividesHeads(ranks, engine.row.architecture))
     .map((tensorParallel) => ({
-      change: `tensorParallel: ${tensorParallel}${suffix}`,
-      stack: withModel(stack, model, {
-        ...model,
-        engine: { ...model.engine, tensorParallel },
-        gpuIndices: undefined,
-      }),
-      pool,
+      change: `tensorParallel: ${tensorParallel}${place}`,
+      stack: withModel(stack, { ...model, engine: { ...engine, tensorParallel }, gpuIndices: undefined }),
+      pool: on,
     }));
 }
 
-function withModel(stack: GpuStackSpec, model: ModelSpec, changed: ModelSpec): GpuStackSpec {
-  return {
-    ...stack,
-    models: stack.models.map((other) => (other.serving.name === model.serving.name ? changed : other)),
-  };
+function withModel(stack: GpuStackSpec, changed: ModelSpec): GpuStackSpec {
+  const { name } = changed.serving;
+  return { ...stack, models: stack.models.map((model) => (model.serving.name === name ? changed : model)) };
 }
 
 /** The stack without GPU numbers of some tenants, which are as many as ranks; itself where they have none. */
