@@ -202,7 +202,7 @@ export function podsOf(
 
 interface PoolSpace {
   /** Pods for which no machine has room. */
-  readonly homeless: readonly Pod[];
+  readonly unplaced: readonly Pod[];
   /** Free room of each machine; of machines without pods, one. */
   readonly machines: readonly Room[];
 }
@@ -215,18 +215,18 @@ export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
   if (spec.runsOn === "host") {
     const taken = new Set(hostGpuIndices(spec, pool).flatMap(({ indices }) => indices));
     const slots = pool.machine.gpus - taken.size;
-    return { homeless: [], machines: [{ slots, cpuMillis: Infinity, memoryMiB: Infinity }] };
+    return { unplaced: [], machines: [{ slots, cpuMillis: Infinity, memoryMiB: Infinity }] };
   }
   const empty = emptyMachine(spec, pool);
   const machines: Room[] = [];
-  const homeless: Pod[] = [];
+  const unplaced: Pod[] = [];
   for (const pod of podsOf(spec, pool)) {
     const found = machines.findIndex((room) => holds(room, pod));
     if (found >= 0) machines[found] = minus(machines[found] as Room, pod);
     else if (machines.length < pool.nodes.max && holds(empty, pod)) machines.push(minus(empty, pod));
-    else homeless.push(pod);
+    else unplaced.push(pod);
   }
-  return { homeless, machines: machines.length < pool.nodes.max ? [...machines, empty] : machines };
+  return { unplaced, machines: machines.length < pool.nodes.max ? [...machines, empty] : machines };
 }
 
 export function holds(machine: Room, pod: Room): boolean {
@@ -324,7 +324,7 @@ export function waitingBuilds(
 /** Number of pods without a machine, and of builds without one while all servers run. */
 export function podsWithoutRoom(spec: GpuStackSpec, pool: PoolSpec): number {
   const space = packPool(spec, pool);
-  return space.homeless.length + waitingBuilds(spec, pool, space).length;
+  return space.unplaced.length + waitingBuilds(spec, pool, space).length;
 }
 
 /**

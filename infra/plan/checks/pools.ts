@@ -140,10 +140,10 @@ export const poolChecks = {
     const space = packPool(spec, pool);
     const empty = emptyMachine(spec, pool);
     // A server that no machine could hold is a problem of its model.
-    const homeless = space.homeless.filter((pod) => pod.kind !== "model" || holds(empty, pod));
-    const [first] = homeless;
+    const unplaced = space.unplaced.filter((pod) => pod.kind !== "model" || holds(empty, pod));
+    const [first] = unplaced;
     if (first === undefined) return [];
-    const names = [...new Set(homeless.map(({ name }) => name))];
+    const names = [...new Set(unplaced.map(({ name }) => name))];
     const pods = podsOf(spec, pool);
     const gpus = pool.gpu === null ? "" : ` with ${count(sum(pods.map(({ slots }) => slots)), "GPU")}`;
     const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
@@ -236,7 +236,7 @@ export const buildChecks = {
   }),
 
   gpuIsFreeToBuild: eachPool((pool, { spec }) => {
-    if (packPool(spec, pool).homeless.length > 0) return [];
+    if (packPool(spec, pool).unplaced.length > 0) return [];
     const empty = emptyMachine(spec, pool);
     // A machine that is too small even when it is empty has a check of its own.
     const first = waitingBuilds(spec, pool).find((build) => holds(empty, build));

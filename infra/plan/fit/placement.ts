@@ -94,7 +94,7 @@ export function isMixed({ runsOn }: GpuStackSpec, { sharing }: PoolSpec): boolea
  * use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it. Where pods are mixed,
  * the worst mix comes first.
  *
- * @param sizeGiB Need of a tenant where others share its GPU, which decides which pods are the worst company.
+ * @param sizeGiB Need of a tenant where others share its GPU, by which the worst mix is found.
  */
 export function placements(
   stack: GpuStackSpec,
@@ -136,7 +136,7 @@ function gpuEncoders({ encoders }: GpuStackSpec, pool: PoolSpec): EncodersSpec |
 
 /**
  * Time slicing: any `slots` pods meet on a GPU. The largest together are one group; each other kind of pod with the largest
- * company that it can have is another.
+ * pods beside it is another.
  */
 function mixedTenants(
   kinds: readonly GpuTenant[],

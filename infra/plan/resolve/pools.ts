@@ -218,7 +218,7 @@ function cheapestWithRoom(
   const price = (pool: PoolSpec) => poolHourlyUsd(stack, pool) ?? Number.POSITIVE_INFINITY;
   const byPrice = candidates.toSorted((a, b) => (price(a) < price(b) ? -1 : price(a) > price(b) ? 1 : 0));
   const hasRoom = (pool: PoolSpec) =>
-    packPool({ ...stack, encoders: { ...encoders, pool: pool.name } }, pool).homeless.every(
+    packPool({ ...stack, encoders: { ...encoders, pool: pool.name } }, pool).unplaced.every(
       ({ kind }) => kind !== "encoders",
     );
   return byPrice.find(hasRoom) ?? byPrice[0] ?? null;

@@ -299,10 +299,10 @@ describe("room for gateway and databases", () => {
 
   test("gateway and databases take room of the first pool without GPUs", () => {
     // 3, 2 and 1 GiB: the second database and the second gateway have none.
-    const { homeless, machines } = packPool(spec([gpu, cpu]), cpu);
-    expect(homeless.map(({ name }) => name)).toEqual(["vector", "gateway"]);
+    const { unplaced, machines } = packPool(spec([gpu, cpu]), cpu);
+    expect(unplaced.map(({ name }) => name)).toEqual(["vector", "gateway"]);
     expect(machines).toEqual([{ slots: 0, cpuMillis: 500, memoryMiB: 0 }]);
-    expect(packPool(spec([gpu, { ...cpu, name: "first" }, cpu]), cpu).homeless).toEqual([]);
+    expect(packPool(spec([gpu, { ...cpu, name: "first" }, cpu]), cpu).unplaced).toEqual([]);
   });
 
   test("gateway and databases take no room where all pools have GPUs", () => {
