@@ -136,8 +136,7 @@ function server(context: PodContext, container: Container, options: ServerOption
   const { plan } = context;
   const planned = pod(context, container, options);
   // Where any node may run it, some node has room.
-  const hasRoom =
-    plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, request);
+  const hasRoom = plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, request);
   const rollout = options.rollout ?? (hasRoom ? "surge" : "inPlace");
   // In place, the old pod ends first.
   const endSeconds = planned.template.spec.terminationGracePeriodSeconds ?? 0;
