@@ -7,7 +7,7 @@ import type { GpuTenant, MemoryTerm } from "./terms.ts";
 export type Verdict = "fits" | "tight" | "doesNotFit";
 
 /** One pod's KV cache on a GPU. */
-export interface KvCacheClaim {
+interface KvCacheClaim {
   /** Name of the model in the stack. */
   readonly model: string;
   /** Weights, activations, CUDA context and pool of this pod, loaded when it sizes the cache. */
