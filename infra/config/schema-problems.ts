@@ -1,6 +1,14 @@
 /** Describes what a schema refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
-import { distinct, formatPath, nearestName, type Problem, pathParts, showValue, valueAt } from "../problems.ts";
+import {
+  distinct,
+  formatPath,
+  nearestName,
+  type Problem,
+  pathParts,
+  showValue,
+  valueAt,
+} from "../problems.ts";
 import { SECRET_PATHS } from "./common.ts";
 
 type Path = readonly PropertyKey[];
