@@ -33,8 +33,7 @@ export class PythonEnvironment extends pulumi.CustomResource {
     args: Arguments<typeof pythonEnvironmentInputs>,
     options?: pulumi.CustomResourceOptions,
   ) {
-    const outputs = { python: undefined, version: undefined, sitePackages: undefined };
-    super("local:index:PythonEnvironment", name, { ...args, ...outputs }, options);
+    super("local:index:PythonEnvironment", name, { ...args, python: undefined }, options);
   }
 }
 

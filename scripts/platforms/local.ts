@@ -1,6 +1,6 @@
 /** Stacks on this machine: processes under supervisord. */
 import { join } from "node:path";
-import { stackStatus } from "../../components/local/provider/status.ts";
+import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
 import { defaultOperations, formatSeconds } from "./defaults.ts";

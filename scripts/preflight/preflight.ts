@@ -1,7 +1,7 @@
 /** Asks a host or a cluster all that a stack needs, and judges the answers. Nothing there changes. */
 import { cacheDirectory } from "../../components/local/provider/files.ts";
 import { findPython, PythonMissingError } from "../../components/local/provider/python.ts";
-import { stackStatus } from "../../components/local/provider/status.ts";
+import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { LocalPlan } from "../../infra/plan/cpu-stack.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { AskRegistry } from "../images/registry.ts";

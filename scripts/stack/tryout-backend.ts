@@ -1,7 +1,7 @@
 /** The stack operations without a Pulumi CLI. */
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
-import { sweepStack } from "../../components/local/provider/status.ts";
+import { sweepStack } from "../../components/local/provider/supervisor.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";

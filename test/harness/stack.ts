@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { stackStatus } from "../../components/local/provider/status.ts";
+import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";

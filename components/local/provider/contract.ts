@@ -1,11 +1,14 @@
 /** Operations on the resources of this provider, for the Pulumi engine and for callers in the same process. */
 import { isDeepStrictEqual } from "node:util";
-import type { z } from "zod";
+import { z } from "zod";
 
-export interface CheckFailure {
+/** Plain JSON, secrets unwrapped; a value that a preview does not know yet is UNKNOWN_VALUE. */
+export type PropertyMap = Readonly<Record<string, unknown>>;
+
+interface CheckFailure {
   /** As in `files["config.json"]`. */
   readonly property: string;
-  /** One sentence: the value, the reason, the fix. */
+  /** One sentence: the reason and the fix. */
   readonly reason: string;
 }
 
@@ -17,21 +20,25 @@ export interface HandlerContext {
 }
 
 /** One type of resource, in terms of its own inputs and outputs. */
-interface ResourceKind<Inputs extends object, Outputs extends Inputs> {
+interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
   readonly schema: z.ZodObject;
   /** Inputs whose change needs a new resource. */
   readonly replaceOn: readonly string[];
   readonly deleteBeforeReplace: boolean;
   /** Inputs whose change alone changes nothing. */
   readonly ignored?: readonly string[];
-  /** Outputs that `examine` gives, which become inputs as well, so that a preview knows them. */
-  readonly planned?: readonly (keyof Outputs)[];
+  /** Outputs that are chosen before the resource is made and become inputs as well, so that a preview knows them. */
+  readonly planned?: {
+    readonly names: readonly string[];
+    /** Inputs that must be known for it; others may hold unknown values. */
+    readonly from: readonly string[];
+    /** Changes nothing. */
+    choose(
+      inputs: Inputs,
+      olds: Partial<Outputs>,
+    ): Promise<{ readonly outputs: PropertyMap; readonly failures: CheckFailure[] }>;
+  };
   idOf(inputs: Inputs): string;
-  /** Checks inputs whose form is right but which may hold unknown values; changes nothing. */
-  examine(
-    inputs: PropertyMap,
-    olds: PropertyMap,
-  ): Promise<{ readonly planned?: Partial<Outputs>; readonly failures: readonly CheckFailure[] }>;
   /**
    * Makes the resource as `inputs` say; adopts or clears the remains of an interrupted run.
    *
@@ -47,24 +54,20 @@ interface ResourceKind<Inputs extends object, Outputs extends Inputs> {
 export type ResourceHandler = ReturnType<typeof resourceHandler>;
 
 /** The operations of Pulumi's engine; `outs` are inputs and outputs together, as the state keeps them. */
-export function resourceHandler<Inputs extends object, Outputs extends Inputs>(
+export function resourceHandler<Inputs extends PropertyMap, Outputs extends Inputs>(
   kind: ResourceKind<Inputs, Outputs>,
 ) {
-  const { shape } = kind.schema;
-  const compared = Object.keys(shape)
-    .filter((name) => !kind.ignored?.includes(name))
-    .toSorted();
-  const asMap = (values: object) => values as PropertyMap;
-  const pick = (state: PropertyMap, names: readonly PropertyKey[]) =>
-    Object.fromEntries(Object.entries(state).filter(([name]) => names.includes(name)));
-  const inputsOf = (state: PropertyMap) => pick(state, Object.keys(shape)) as unknown as Inputs;
+  const names = Object.keys(kind.schema.shape);
+  const compared = names.filter((name) => !kind.ignored?.includes(name)).toSorted();
+  const inputsOf = (state: PropertyMap) => pick(state, names) as Inputs;
   return {
     /** All mistakes in inputs at once. The answer's inputs have their defaults. */
     async check(given: PropertyMap, olds: PropertyMap = {}) {
-      const { inputs, failures } = checkProperties(shape, given);
-      if (failures.length > 0) return { inputs, failures };
-      const { planned, failures: found } = await kind.examine(inputs, olds);
-      return { inputs: asMap({ ...inputs, ...planned }), failures: found };
+      const { inputs, failures } = checkProperties(kind.schema, given);
+      if (failures.length > 0 || !kind.planned || hasUnknown(pick(inputs, kind.planned.from)))
+        return { inputs, failures };
+      const chosen = await kind.planned.choose(inputs as Inputs, olds as Partial<Outputs>);
+      return { inputs: { ...inputs, ...chosen.outputs } as PropertyMap, failures: chosen.failures };
     },
 
     /** Compares recorded outputs with checked inputs; an unknown input counts as changed. */
@@ -82,18 +85,18 @@ export function resourceHandler<Inputs extends object, Outputs extends Inputs>(
 
     async create(_name: string, inputs: PropertyMap, context: HandlerContext) {
       const wanted = inputsOf(inputs);
-      return { id: kind.idOf(wanted), outs: asMap(await kind.bring(wanted, {}, context)) };
+      const outs: PropertyMap = await kind.bring(wanted, {}, context);
+      return { id: kind.idOf(wanted), outs };
     },
 
     async read(id: string, state: PropertyMap, _context: HandlerContext) {
-      const found = await kind.find(state as unknown as Outputs);
-      if (found === undefined) return undefined;
-      const outs = asMap(found);
-      return { id, inputs: pick(outs, [...Object.keys(shape), ...(kind.planned ?? [])]), outs };
+      const outs: PropertyMap | undefined = await kind.find(state as Outputs);
+      return outs && { id, inputs: pick(outs, [...names, ...(kind.planned?.names ?? [])]), outs };
     },
 
     async update(_id: string, olds: PropertyMap, news: PropertyMap, context: HandlerContext) {
-      return { outs: asMap(await kind.bring(inputsOf(news), olds as Partial<Outputs>, context)) };
+      const outs: PropertyMap = await kind.bring(inputsOf(news), olds as Partial<Outputs>, context);
+      return { outs };
     },
 
     async delete(_id: string, state: PropertyMap, _context: HandlerContext) {
@@ -102,54 +105,26 @@ export function resourceHandler<Inputs extends object, Outputs extends Inputs>(
   };
 }
 
-/** Checks each property by itself, so that a preview's unknown values do not hide mistakes beside them. */
-function checkProperties(shape: Readonly<Record<string, z.core.$ZodType>>, inputs: PropertyMap) {
-  const checked: Record<string, unknown> = {};
-  const failures = Object.keys(inputs)
-    .filter((key) => !(key in shape) && inputs[key] !== undefined)
-    .map((key) => ({
-      property: key,
-      reason: `There is no such input; known are ${Object.keys(shape).join(", ")}.`,
-    }));
-  for (const [key, schema] of Object.entries(shape)) {
-    const value = inputs[key];
-    const result = hasUnknown(value)
-      ? { success: true as const, data: value }
-      : (schema as z.ZodType).safeParse(value);
-    const data = result.success ? result.data : value;
-    if (data !== undefined || !result.success) checked[key] = data;
-    for (const { path, message } of result.error?.issues.flatMap(explain) ?? [])
-      failures.push({
-        property: propertyPath([key, ...path]),
-        reason: message.endsWith(".") ? message : `${message}.`,
-      });
-  }
-  return { inputs: checked, failures };
+function pick<Value>(properties: Readonly<Record<string, Value>>, names: readonly string[]) {
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => names.includes(name)));
 }
 
-interface Problem {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
-
-/** The reason for a wrong key, and that of the alternative that comes nearest, in place of zod's general sentence. */
-function explain(issue: z.core.$ZodIssue): Problem[] {
-  if (issue.code === "invalid_key") return issue.issues.map(({ message }) => ({ path: issue.path, message }));
-  const nearest =
-    issue.code === "invalid_union" ? issue.errors.toSorted((a, b) => a.length - b.length)[0] : undefined;
-  if (nearest === undefined) return [issue];
-  return nearest.flatMap(explain).map(({ path, message }) => ({ path: [...issue.path, ...path], message }));
-}
-
-/** As in `ready.url` and `files["a b.json"]`. */
-export function propertyPath(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    const part = String(key);
-    if (text === "") return part;
-    return /^[A-Za-z_]\w*$/.test(part)
-      ? `${text}.${part}`
-      : `${text}[${typeof key === "number" ? part : JSON.stringify(part)}]`;
-  }, "");
+/** Checks the known values: a preview's unknown values do not hide mistakes beside them. */
+function checkProperties({ shape }: z.ZodObject, given: PropertyMap) {
+  const isKnown = (name: string) => !hasUnknown(given[name]);
+  const known = pick(given, Object.keys(given).filter(isKnown));
+  const result = z.strictObject(pick(shape, Object.keys(shape).filter(isKnown))).safeParse(known);
+  const failures = result.error?.issues.flatMap((issue): CheckFailure[] => {
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => ({
+        property: z.core.toDotPath([...issue.path, key]),
+        reason: "There is no such input.",
+      }));
+    // The reason for a wrong key, in place of zod's general sentence.
+    const { message } = issue.code === "invalid_key" ? (issue.issues[0] ?? issue) : issue;
+    return [{ property: z.core.toDotPath(issue.path), reason: `${message.replace(/\.$/, "")}.` }];
+  });
+  return { inputs: { ...given, ...result.data }, failures: failures ?? [] };
 }
 
 /**
@@ -170,56 +145,37 @@ export class InitializationError extends Error {
   }
 }
 
-/** Plain JSON, secrets unwrapped; a value that a preview does not know yet is UNKNOWN_VALUE. */
-export type PropertyMap = Readonly<Record<string, unknown>>;
-
 // From @pulumi/pulumi/runtime/rpc.ts.
 export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
 const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
-const OUTPUT_SIGNATURE = "d0e6a833031e9bbcd3f4e8bde6ca49a4";
-
-type Path = readonly (string | number)[];
 
 /** True where the value, or anything in it, is known only after `up`. */
-export function hasUnknown(value: unknown): boolean {
+function hasUnknown(value: unknown): boolean {
   if (value === UNKNOWN_VALUE) return true;
   return typeof value === "object" && value !== null && Object.values(value).some(hasUnknown);
 }
 
-/** Unwraps secrets and outputs at any depth. `secretPaths`: where secrets were, inner before outer. */
-export function unwrap(properties: PropertyMap | undefined): {
+/** Unwraps secrets at any depth. `secretNames`: properties that are secrets or hold some. */
+export function unwrap(properties: PropertyMap = {}): {
   readonly properties: PropertyMap;
-  readonly secretPaths: readonly Path[];
+  readonly secretNames: readonly string[];
 } {
-  const secretPaths: Path[] = [];
-  const plain = (value: unknown, path: Path): unknown => {
-    if (Array.isArray(value)) return value.map((item, index) => plain(item, [...path, index]));
-    if (typeof value !== "object" || value === null) return value;
-    const { [SIGNATURE_KEY]: signature, ...rest } = value as Record<string, unknown>;
-    if (signature !== SECRET_SIGNATURE && signature !== OUTPUT_SIGNATURE)
-      return Object.fromEntries(
-        Object.entries(value).map(([key, item]) => [key, plain(item, [...path, key])]),
-      );
-    const inner = "value" in rest ? plain(rest.value, path) : UNKNOWN_VALUE;
-    if (signature === SECRET_SIGNATURE || rest.secret === true) secretPaths.push(path);
-    return inner;
-  };
-  return { properties: plain(properties ?? {}, []) as PropertyMap, secretPaths };
+  const plain = JSON.parse(JSON.stringify(properties), (_key, value) =>
+    value?.[SIGNATURE_KEY] === SECRET_SIGNATURE ? value.value : value,
+  ) as PropertyMap;
+  const secretNames = Object.keys(properties).filter((name) =>
+    JSON.stringify(properties[name])?.includes(SECRET_SIGNATURE),
+  );
+  return { properties: plain, secretNames };
 }
 
-/** Wraps the values at the paths of secrets, as far as there are values. */
-export function wrap(properties: PropertyMap, secretPaths: readonly Path[]): Record<string, unknown> {
-  const wrapped = structuredClone(properties) as Record<string, unknown>;
-  // An inner secret is wrapped first: the path to it ends at the wrapping of an outer one.
-  for (const path of secretPaths) {
-    let parent: unknown = wrapped;
-    for (const key of path.slice(0, -1)) parent = (parent as Record<string, unknown> | undefined)?.[key];
-    const key = path.at(-1) ?? "";
-    if (typeof parent === "object" && parent !== null && key in parent) {
-      const record = parent as Record<string, unknown>;
-      record[key] = { [SIGNATURE_KEY]: SECRET_SIGNATURE, value: record[key] };
-    }
-  }
-  return wrapped;
+/** Marks the named properties as secrets, as far as they are there. */
+export function wrap(properties: PropertyMap, secretNames: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, value]) => [
+      name,
+      secretNames.includes(name) ? { [SIGNATURE_KEY]: SECRET_SIGNATURE, value } : value,
+    ]),
+  );
 }

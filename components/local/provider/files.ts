@@ -83,13 +83,14 @@ export async function fileSha256(path: string): Promise<string | undefined> {
   return read.catch(orWhenMissing(undefined));
 }
 
-/** A sentence where a project's file (path from the root) does not have the SHA-256 that the program has seen. */
-export async function sourceProblem(path: string, sha256: string): Promise<string | undefined> {
+/** Throws one sentence where a project's file (path from the root) does not have the SHA-256 that the program has seen. */
+export async function refuseChanged(path: string, sha256: string): Promise<void> {
   const actual = await fileSha256(fromRoot(path));
-  if (actual === undefined) return `${path} does not exist; restore it from the repository.`;
-  return actual === sha256
-    ? undefined
-    : `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`;
+  if (actual === undefined) throw new Error(`${path} does not exist; restore it from the repository.`);
+  if (actual !== sha256)
+    throw new Error(
+      `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`,
+    );
 }
 
 /** Paths of all files below `directory`, relative, sorted; none where it does not exist. */
@@ -110,6 +111,11 @@ export async function removeEmptyUpwards(path: string): Promise<void> {
   } catch (error) {
     if (!hasCode(error, "ENOTEMPTY")) throw error;
   }
+}
+
+/** Size in bytes; 0 where there is no such file. */
+export async function fileBytes(path: string): Promise<number> {
+  return (await stat(path).catch(orWhenMissing(undefined)))?.size ?? 0;
 }
 
 export async function exists(path: string): Promise<boolean> {
@@ -142,13 +148,11 @@ export function diskFullError(path: string): Error {
 const tails = new Map<string, Promise<unknown>>();
 
 /** Runs `action` when every earlier action of this Node process with the same key has ended, well or not. */
-export async function exclusively<T>(key: string, action: () => Promise<T>): Promise<T> {
-  const run = (tails.get(key) ?? Promise.resolve()).then(action, action);
-  const tail = run.catch(() => undefined);
-  tails.set(key, tail);
-  try {
-    return await run;
-  } finally {
-    if (tails.get(key) === tail) tails.delete(key);
-  }
+export function exclusively<T>(key: string, action: () => Promise<T>): Promise<T> {
+  const run = (tails.get(key) ?? Promise.resolve()).then(action);
+  tails.set(
+    key,
+    run.catch(() => undefined),
+  );
+  return run;
 }

@@ -1,16 +1,12 @@
 /** The package `local` as a plugin of the Pulumi engine, over the SDK's provider server. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
 import { InitializationError, unwrap, wrap } from "./contract.ts";
-import { handlerOf, packageSchema } from "./handlers.ts";
+import { handlerOf } from "./handlers.ts";
+import manifest from "./package.json" with { type: "json" };
 
 const PARENT_CHECK_MILLISECONDS = 500;
 
 const cancelled = new AbortController();
-const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "package.json"), "utf8")) as {
-  version: string;
-};
 
 /** @param urn - `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
 function resourceOf(urn: string) {
@@ -26,44 +22,40 @@ function resourceOf(urn: string) {
 }
 
 const provider: Provider = {
-  version,
-  getSchema: async () => packageSchema(version),
+  version: manifest.version,
 
   async check(urn, olds, news) {
-    const { properties, secretPaths } = unwrap(news);
+    const { properties, secretNames } = unwrap(news);
     const { inputs, failures } = await resourceOf(urn).handler.check(properties, unwrap(olds).properties);
-    return { inputs: wrap(inputs, secretPaths), failures: [...failures] };
+    return { inputs: wrap(inputs, secretNames), failures };
   },
 
-  async diff(id, urn, olds, news) {
-    const { handler } = resourceOf(urn);
-    const result = await handler.diff(id, unwrap(olds).properties, unwrap(news).properties);
-    return { ...result, replaces: [...result.replaces] };
-  },
+  diff: (id, urn, olds, news) =>
+    resourceOf(urn).handler.diff(id, unwrap(olds).properties, unwrap(news).properties),
 
   async create(urn, inputs) {
     const { name, handler, context } = resourceOf(urn);
-    const { properties, secretPaths } = unwrap(inputs);
-    const { id, outs } = await handler.create(name, properties, context).catch(keepingSecrets(secretPaths));
-    return { id, outs: wrap(outs, secretPaths) };
+    const { properties, secretNames } = unwrap(inputs);
+    const { id, outs } = await handler.create(name, properties, context).catch(keepingSecrets(secretNames));
+    return { id, outs: wrap(outs, secretNames) };
   },
 
   async read(id, urn, props) {
     const { handler, context } = resourceOf(urn);
-    const { properties, secretPaths } = unwrap(props);
+    const { properties, secretNames } = unwrap(props);
     const found = await handler.read(id, properties, context);
     // An empty id says that it is gone.
     if (found === undefined) return { id: "", props: {}, inputs: {} };
-    return { id, props: wrap(found.outs, secretPaths), inputs: wrap(found.inputs, secretPaths) };
+    return { id, props: wrap(found.outs, secretNames), inputs: wrap(found.inputs, secretNames) };
   },
 
   async update(id, urn, olds, news) {
     const { handler, context } = resourceOf(urn);
-    const { properties, secretPaths } = unwrap(news);
+    const { properties, secretNames } = unwrap(news);
     const { outs } = await handler
       .update(id, unwrap(olds).properties, properties, context)
-      .catch(keepingSecrets(secretPaths));
-    return { outs: wrap(outs, secretPaths) };
+      .catch(keepingSecrets(secretNames));
+    return { outs: wrap(outs, secretNames) };
   },
 
   async delete(id, urn, props) {
@@ -77,10 +69,10 @@ const provider: Provider = {
 };
 
 /** The properties of a half-made resource go into the state as well. */
-function keepingSecrets(secretPaths: Parameters<typeof wrap>[1]): (error: unknown) => never {
+function keepingSecrets(secretNames: readonly string[]): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof InitializationError)) throw error;
-    throw new InitializationError(error.message, error.id, wrap(error.properties, secretPaths));
+    throw new InitializationError(error.message, error.id, wrap(error.properties, secretNames));
   };
 }
 

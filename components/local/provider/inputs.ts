@@ -1,14 +1,6 @@
-/** Inputs and outputs of the three `local:` resources: schemas, from which the types and the package's schema come. */
+/** Inputs and outputs of the three `local:` resources. */
 import { z } from "zod";
 import { projectRoot } from "./files.ts";
-
-type Immutable<T> = T extends object ? { readonly [K in keyof T]: Immutable<T[K]> } : T;
-
-const mustBe = (rule: string) => ({
-  error: (issue: { readonly input: unknown }) => `${JSON.stringify(issue.input)} must ${rule}`,
-});
-
-const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._@+-]+$/;
 
 /**
  * All paths are relative to the project's root, with `/` between plain names, so that neither the state nor a rendered
@@ -18,14 +10,14 @@ const projectPath = z
   .string()
   .max(200)
   .refine(
-    (path) => path.split("/").every((segment) => SEGMENT.test(segment)),
-    mustBe("be a path below the project's root, made of letters, digits and . _ @ + - between slashes"),
+    (path) => path.split("/").every((segment) => /^(?!\.{1,2}$)[A-Za-z0-9._@+-]+$/.test(segment)),
+    "must be a path below the project's root, made of letters, digits and . _ @ + - between slashes",
   );
 
 /** Folder that this provider creates and deletes: below a stack's own folder, never the stack's folder itself. */
-const stackContentPath = projectPath.refine(
-  (path) => /^\.stacks\/[^/]+\/./.test(path),
-  mustBe("lie in a stack's folder, as in .stacks/local/python"),
+const stackContentPath = projectPath.regex(
+  /^\.stacks\/[^/]+\/./,
+  "must lie in a stack's folder, as in .stacks/local/python",
 );
 
 const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 lower-case hex digits");
@@ -47,15 +39,12 @@ export const pythonEnvironmentInputs = z.strictObject({
   pythonVersion: z.enum(PYTHON_VERSIONS).optional(),
 });
 
-export type PythonEnvironmentInputs = Immutable<z.output<typeof pythonEnvironmentInputs>>;
+export type PythonEnvironmentInputs = z.output<typeof pythonEnvironmentInputs>;
 
-export interface PythonEnvironmentOutputs extends PythonEnvironmentInputs {
+export type PythonEnvironmentOutputs = PythonEnvironmentInputs & {
   /** Interpreter: `<directory>/bin/python`. */
   readonly python: string;
-  /** As in `3.11.2`. */
-  readonly version: string;
-  readonly sitePackages: string;
-}
+};
 
 /** Written text, or a copy of a project's file. */
 const repositoryFile = z.union([
@@ -84,15 +73,15 @@ export const modelRepositoryInputs = z.strictObject({
   digest: sha256Hex,
 });
 
-export type RepositoryFile = Immutable<z.output<typeof repositoryFile>>;
-export type RepositoryArtifact = Immutable<z.output<typeof repositoryArtifact>>;
-export type ModelRepositoryInputs = Immutable<z.output<typeof modelRepositoryInputs>>;
+export type RepositoryFile = Readonly<z.output<typeof repositoryFile>>;
+export type RepositoryArtifact = Readonly<z.output<typeof repositoryArtifact>>;
 export type JsonObject = Readonly<Record<string, unknown>>;
+export type ModelRepositoryInputs = z.output<typeof modelRepositoryInputs>;
 
-export interface ModelRepositoryOutputs extends ModelRepositoryInputs {
+export type ModelRepositoryOutputs = ModelRepositoryInputs & {
   /** `facts.json` of each artifact, by folder; an empty object where the builder wrote none. */
   readonly facts: Readonly<Record<string, JsonObject>>;
-}
+};
 
 /** The name of supervisord itself among the processes of a stack. */
 export const SUPERVISORD = "supervisord";
@@ -112,20 +101,19 @@ export const processInputs = z.strictObject({
     .string()
     .regex(
       /^\.stacks\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,60}$/,
-      mustBe("be .stacks/ and a stack's name of letters, digits and . _ -"),
+      "must be .stacks/ and a stack's name of 60 letters, digits and . _ - at most",
     ),
   /** Unique in the stack. */
   name: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "must be made of lower-case letters, digits and -, 63 at most")
-    .refine((name) => name !== SUPERVISORD, `must not be ${SUPERVISORD}`),
+    .regex(
+      /^(?!supervisord$)[a-z0-9][a-z0-9-]{0,62}$/,
+      `must be made of lower-case letters, digits and -, 63 at most, and must not be ${SUPERVISORD}`,
+    ),
   /** Interpreter of an environment that holds supervisor. */
   python: projectPath,
   /** Program and arguments; never a shell. */
-  command: z
-    .array(passable)
-    .min(1, "must name a program")
-    .refine((command) => command[0] !== "", "must name a program"),
+  command: z.array(passable).refine(([program]) => program, "must name a program"),
   environment: z
     .record(z.string().regex(/^[A-Za-z_]\w*$/, "must be a variable's name: letters, digits and _"), passable)
     .default({}),
@@ -146,7 +134,7 @@ export const processInputs = z.strictObject({
       .string()
       .regex(
         /^http:\/\/(127\.0\.0\.1|localhost):(\d+|\{port\.[A-Za-z0-9_-]+\})(\/|$)/,
-        mustBe("be a URL of this machine, as in http://127.0.0.1:{port.http}/healthz"),
+        "must be a URL of this machine, as in http://127.0.0.1:{port.http}/healthz",
       ),
     timeoutSeconds: z.number().positive().max(86_400),
   }),
@@ -156,10 +144,7 @@ export const processInputs = z.strictObject({
   priority: z.int().min(1).max(999).default(500),
 });
 
-export type ProcessInputs = Immutable<z.output<typeof processInputs>>;
+export type ProcessInputs = z.output<typeof processInputs>;
 export type Ports = Readonly<Record<string, number>>;
-
-export interface ProcessOutputs extends ProcessInputs {
-  /** By the names of `requestedPorts`. */
-  readonly ports: Ports;
-}
+/** Ports by the names of `requestedPorts`. */
+export type ProcessOutputs = ProcessInputs & { readonly ports: Ports };

@@ -1,6 +1,6 @@
 """Becomes the program that a record describes: `launch.py RECORD.json`, run by supervisord.
 
-The record is JSON: {"argv": [...], "environment": {...}, "pathPrefix": "...", "launches": "..."}.
+The record is JSON: {"argv": [...], "environment": {...}, "pathPrefix": "..."}.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 
 def main(record_path: str) -> None:
     record = json.loads(Path(record_path).read_text(encoding="utf-8"))
-    with Path(record["launches"]).open("ab") as launches:
-        launches.write(b".")
+    # One byte for each start.
+    with Path(record_path).with_suffix(".starts").open("ab") as starts:
+        starts.write(b".")
     # What supervisord sets for its children is of no use to them.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SUPERVISOR_")}
     environment["PATH"] = f"{record['pathPrefix']}:{environment.get('PATH', os.defpath)}"

@@ -8,13 +8,7 @@ import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
 import { runOrThrow } from "./commands.ts";
-import {
-  type CheckFailure,
-  type HandlerContext,
-  hasUnknown,
-  propertyPath,
-  resourceHandler,
-} from "./contract.ts";
+import { type HandlerContext, resourceHandler } from "./contract.ts";
 import {
   cacheDirectory,
   exclusively,
@@ -24,8 +18,8 @@ import {
   listFiles,
   makeFolder,
   orWhenMissing,
+  refuseChanged,
   removeEmptyUpwards,
-  sourceProblem,
 } from "./files.ts";
 import {
   type JsonObject,
@@ -53,23 +47,6 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   // `digest` describes the content; another path to the interpreter does not change it.
   ignored: ["python"],
   idOf: ({ directory }) => directory,
-
-  async examine(inputs) {
-    if (hasUnknown(inputs)) return { failures: [] };
-    const { files, artifacts, digest } = inputs as unknown as ModelRepositoryInputs;
-    const failures: CheckFailure[] = [];
-    const expected = jsonDigest({ files, artifacts });
-    if (digest !== expected)
-      failures.push({
-        property: "digest",
-        reason: `${digest} is not the digest of files and artifacts, which is ${expected}; use jsonDigest.`,
-      });
-    for (const [path, file] of Object.entries(files)) {
-      const reason = "source" in file ? await sourceProblem(file.source, file.sha256) : undefined;
-      if (reason !== undefined) failures.push({ property: propertyPath(["files", path, "source"]), reason });
-    }
-    return { failures };
-  },
 
   /** Fills a new folder, which then replaces the old one: a failure leaves that as it is. */
   async bring(wanted, _olds, context) {
@@ -126,8 +103,7 @@ async function hashFolder(folder: string): Promise<Readonly<Record<string, strin
 async function writeRepositoryFile(to: string, file: RepositoryFile): Promise<void> {
   await mkdir(dirname(to), { recursive: true });
   if ("text" in file) return writeFile(to, file.text);
-  const problem = await sourceProblem(file.source, file.sha256);
-  if (problem !== undefined) throw new Error(problem);
+  await refuseChanged(file.source, file.sha256);
   await copyFile(fromRoot(file.source), to);
 }
 

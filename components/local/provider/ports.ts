@@ -1,5 +1,6 @@
 /** TCP ports of processes: those that were asked for, those that a process had before, free ones for the rest. */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { fromRoot, hasCode } from "./files.ts";
@@ -24,7 +25,7 @@ interface PortChoice {
  * @param running - Whether the process may listen on them: they count as free then.
  */
 export async function choosePorts(
-  inputs: Pick<ProcessInputs, "stackDirectory" | "name" | "requestedPorts">,
+  inputs: ProcessInputs,
   previous: Ports,
   { running }: { readonly running: boolean },
 ): Promise<PortChoice> {
@@ -34,23 +35,22 @@ export async function choosePorts(
   const holders = await claimedPorts(stackDirectory, name);
   const own = running ? Object.values(previous) : [];
   const isUsable = async (port: number) => !holders.has(port) && (own.includes(port) || (await isFree(port)));
-  const take = (portName: string, port: number) => {
+  // Free ones last: a port that was asked for is not given to another name.
+  const entries = Object.entries(requestedPorts).toSorted(
+    ([, a], [, b]) => Number(a === 0) - Number(b === 0),
+  );
+  for (const [portName, asked] of entries) {
+    const old = previous[portName];
+    let port = asked;
+    if (asked === 0)
+      port = old !== undefined && (await isUsable(old)) ? old : await freePort(inputs, portName, isUsable);
+    else if (!(await isUsable(asked))) {
+      const holder = holders.get(asked) ?? (await portHolder(asked));
+      taken[portName] =
+        `${name}: the ${portName} port ${asked} is taken by ${holder}; end that or choose another port (0 takes a free one).`;
+    }
     ports[portName] = port;
     holders.set(port, `${name}, as ${portName}`);
-  };
-  const entries = Object.entries(requestedPorts);
-  for (const [portName, port] of entries.filter(([, port]) => port !== 0)) {
-    if (!(await isUsable(port))) {
-      const holder = holders.get(port) ?? (await portHolder(port));
-      taken[portName] =
-        `${name}: the ${portName} port ${port} is taken by ${holder}; end that or choose another port (0 takes a free one).`;
-    }
-    take(portName, port);
-  }
-  for (const [portName] of entries.filter(([, port]) => port === 0)) {
-    const old = previous[portName];
-    const kept = old !== undefined && (await isUsable(old));
-    take(portName, kept ? old : await freePort(inputs, portName, isUsable));
   }
   return { ports, taken };
 }
@@ -61,7 +61,7 @@ export async function choosePorts(
  * the port of a process that is being restarted.
  */
 async function freePort(
-  { stackDirectory, name }: Pick<ProcessInputs, "stackDirectory" | "name">,
+  { stackDirectory, name }: ProcessInputs,
   portName: string,
   isUsable: (port: number) => Promise<boolean>,
 ): Promise<number> {
@@ -79,30 +79,26 @@ async function freePort(
 
 /** True where a server can listen on 127.0.0.1. */
 async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
+  const server = createServer().listen({ host: "127.0.0.1", port, exclusive: true });
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host: "127.0.0.1", port, exclusive: true }, resolve);
-    });
+    await once(server, "listening");
   } catch (error) {
     if (hasCode(error, "EADDRINUSE")) return false;
     if (hasCode(error, "EACCES")) throw new Error(`Port ${port} is only for root; choose one above 1023.`);
     throw error;
   }
-  await new Promise((resolve) => server.close(resolve));
+  await once(server.close(), "close");
   return true;
 }
-
-const LISTEN_STATE = "0A";
 
 /** Who listens: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
 async function portHolder(port: number): Promise<string> {
   const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
-  // proc_pid_net(5): sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  // proc_pid_net(5), state 0A is LISTEN: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …
   const sockets = (await Promise.all(tables))
     .flatMap((table) => table.split("\n").map((line) => line.trim().split(/\s+/)))
-    .filter(([, local, , state]) => state === LISTEN_STATE && local?.endsWith(`:${portHex(port)}`));
+    .filter(([, local, , state]) => state === "0A" && local?.endsWith(suffix));
   const links = new Set(sockets.map((fields) => `socket:[${fields[9]}]`));
   for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
     const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => []);
@@ -113,8 +109,4 @@ async function portHolder(port: number): Promise<string> {
       }
   }
   return sockets[0] === undefined ? "another process" : `a process of user ${sockets[0][7]}`;
-}
-
-function portHex(port: number): string {
-  return port.toString(16).toUpperCase().padStart(4, "0");
 }

@@ -5,7 +5,7 @@
  *     supervisor/conf.d/NAME.conf                       a program as supervisord sees it
  *     supervisor/launch.py
  *     supervisor/programs/NAME.json                     the program that launch.py starts
- *     supervisor/programs/NAME.launches                 one byte for each start of the program since it was configured
+ *     supervisor/programs/NAME.starts                   one byte for each start of the program since it was configured
  *     processes/NAME/                                   its files
  *     logs/NAME.log                                     rotated ones: NAME.log.1, NAME.log.2, …
  *
@@ -15,7 +15,15 @@
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
-import { fromRoot, listFiles, orWhenMissing, projectRoot, removeEmptyUpwards, writeWhole } from "./files.ts";
+import {
+  fileBytes,
+  fromRoot,
+  listFiles,
+  orWhenMissing,
+  projectRoot,
+  removeEmptyUpwards,
+  writeWhole,
+} from "./files.ts";
 import type { Ports, ProcessInputs } from "./inputs.ts";
 
 // A program that ends within this time has failed to start, and is tried again after 1, 2, 3, … seconds.
@@ -40,19 +48,17 @@ export function logFile(stackDirectory: string, name: string): string {
   return `${stackDirectory}/logs/${name}.log`;
 }
 
-/** Absolute path. */
-export function launchesFile(stackDirectory: string, name: string): string {
-  return fromRoot(supervisorFile(stackDirectory, `programs/${name}.launches`));
+/** How often the program was started since it was configured. */
+export async function startCount(stackDirectory: string, name: string): Promise<number> {
+  return fileBytes(fromRoot(supervisorFile(stackDirectory, `programs/${name}.starts`)));
 }
 
-/** The first four are for launch.py; all is kept for later runs. */
+/** The first three are for launch.py; all is kept for later runs. */
 interface ProcessRecord {
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   /** Folder that comes first on PATH, absolute. */
   readonly pathPrefix: string;
-  readonly launches: string;
-  readonly python: string;
   readonly ports: Ports;
   /** `recordDigest`: tells whether the state describes the running process. */
   readonly digest: string;
@@ -93,18 +99,11 @@ export async function claimedPorts(stackDirectory: string, name: string): Promis
   return claimed;
 }
 
-const PLACEHOLDER = /\{(?:port\.([A-Za-z0-9_-]+)|root)\}/g;
-
 /** Fills `{port.NAME}` and `{root}`; anything else in braces is left as it is. */
 export function fillPlaceholders(text: string, ports: Ports): string {
-  return text.replace(PLACEHOLDER, (placeholder, port: string | undefined) =>
+  return text.replace(/\{(?:port\.([A-Za-z0-9_-]+)|root)\}/g, (placeholder, port: string | undefined) =>
     port === undefined ? projectRoot() : String(ports[port] ?? placeholder),
   );
-}
-
-/** Names of ports in a text's placeholders. */
-export function portsIn(text: string): string[] {
-  return [...text.matchAll(PLACEHOLDER)].flatMap((match) => (match[1] === undefined ? [] : [match[1]]));
 }
 
 /** Writes all that supervisord and the program read. The program must not run. */
@@ -122,8 +121,8 @@ export async function writeProcess(inputs: ProcessInputs, ports: Ports): Promise
     if (inputs.files[file] === undefined) await rm(join(files, file));
 
   await write(own("supervisord.conf"), supervisorConfiguration(stackDirectory));
+  await rm(own(`programs/${name}.starts`), { force: true });
   await write(own("launch.py"), await readFile(join(import.meta.dirname, "launch.py"), "utf8"));
-  await rm(launchesFile(stackDirectory, name), { force: true });
   const filled = Object.entries(inputs.environment).map(([key, text]) => [
     key,
     fillPlaceholders(text, ports),
@@ -132,8 +131,6 @@ export async function writeProcess(inputs: ProcessInputs, ports: Ports): Promise
     argv: inputs.command.map((text) => fillPlaceholders(text, ports)),
     environment: { ...Object.fromEntries(filled), ...markOf(stackDirectory, name) },
     pathPrefix: dirname(fromRoot(python)),
-    launches: supervisorFile(stackDirectory, `programs/${name}.launches`),
-    python,
     ports,
     digest: recordDigest(inputs, ports),
   };
@@ -195,7 +192,7 @@ export async function removeProcessFiles(stackDirectory: string, name: string): 
     if (isLog.test(entry)) await rm(join(logs, entry), { force: true });
   await rm(join(processes, name), { recursive: true, force: true });
   await removeEmptyUpwards(processes);
-  for (const file of [`conf.d/${name}.conf`, `programs/${name}.json`, `programs/${name}.launches`])
+  for (const file of [`conf.d/${name}.conf`, `programs/${name}.json`, `programs/${name}.starts`])
     await rm(fromRoot(supervisorFile(stackDirectory, file)), { force: true });
 }
 

@@ -1,28 +1,26 @@
 /** `local:index:Process`: a program that supervisord keeps running, ready when its URL answers. */
-import {
-  type HandlerContext,
-  hasUnknown,
-  InitializationError,
-  propertyPath,
-  resourceHandler,
-} from "./contract.ts";
-import { exclusively, exists, fromRoot } from "./files.ts";
+import { readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { type HandlerContext, InitializationError, resourceHandler } from "./contract.ts";
+import { exclusively, exists, fileBytes, fromRoot, orWhenMissing } from "./files.ts";
 import { type Ports, type ProcessInputs, type ProcessOutputs, processInputs, SUPERVISORD } from "./inputs.ts";
 import { choosePorts } from "./ports.ts";
 import {
+  fillPlaceholders,
   logFile,
-  portsIn,
   readRecord,
   recordDigest,
   recordedNames,
   removeProcessFiles,
   removeSupervisorFiles,
+  startCount,
   writeProcess,
 } from "./process-files.ts";
-import { fileBytes, waitUntilReady, withLog } from "./readiness.ts";
 import {
   endOrphans,
-  programs,
+  type ProgramInfo,
+  programInfo,
   shutDownSupervisor,
   startProgram,
   startSupervisor,
@@ -34,30 +32,22 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   replaceOn: ["stackDirectory", "name"],
   // Old and new may ask for the same port.
   deleteBeforeReplace: true,
-  // A preview of an update of this process then shows no change of the resources that use its ports.
-  planned: ["ports"],
   idOf,
 
-  async examine(inputs, olds) {
-    const { stackDirectory, name, requestedPorts } = inputs;
-    if (hasUnknown([stackDirectory, name, requestedPorts])) return { failures: [] };
-    const wanted = inputs as unknown as ProcessInputs;
-    const record = await readRecord(wanted.stackDirectory, wanted.name);
-    const previous = { ...(olds.ports as Ports | undefined), ...record?.ports };
-    const { ports, taken } = await choosePorts(wanted, previous, { running: true });
-    const failures = Object.entries(taken).map(([portName, reason]) => ({
-      property: propertyPath(["requestedPorts", portName]),
-      reason,
-    }));
-    const known = Object.keys(ports).join(", ") || "none";
-    for (const property of ["command", "environment", "ready"] as const)
-      for (const port of portsIn(JSON.stringify(wanted[property])))
-        if (ports[port] === undefined)
-          failures.push({
-            property,
-            reason: `{port.${port}} is no port of requestedPorts, which has ${known}.`,
-          });
-    return { planned: { ports }, failures };
+  // A preview of an update of this process then shows no change of the resources that use its ports.
+  planned: {
+    names: ["ports"],
+    from: ["stackDirectory", "name", "requestedPorts"],
+    async choose(wanted, olds) {
+      const record = await readRecord(wanted.stackDirectory, wanted.name);
+      const previous = { ...olds.ports, ...record?.ports };
+      const { ports, taken } = await choosePorts(wanted, previous, { running: true });
+      const failures = Object.entries(taken).map(([portName, reason]) => ({
+        property: z.core.toDotPath(["requestedPorts", portName]),
+        reason,
+      }));
+      return { outputs: { ports }, failures };
+    },
   },
 
   /** Stops the process where it runs, starts it and waits until it is ready. */
@@ -87,14 +77,12 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
 
   async find(state) {
     const { ports, ...inputs } = state;
-    const record = await readRecord(inputs.stackDirectory, inputs.name);
-    if (record?.digest !== recordDigest(inputs, ports) || !(await exists(fromRoot(inputs.python))))
-      return undefined;
-    const info = (await programs(inputs.stackDirectory))?.find((program) => program.name === inputs.name);
+    const { stackDirectory, name, python } = inputs;
+    const record = await readRecord(stackDirectory, name);
+    if (record?.digest !== recordDigest(inputs, ports) || !(await exists(fromRoot(python)))) return undefined;
+    const info = await programInfo(stackDirectory, name);
     // BACKOFF: supervisord will start it again; in FATAL it has given up.
-    return info !== undefined && ["RUNNING", "STARTING", "BACKOFF"].includes(info.statename)
-      ? state
-      : undefined;
+    return ["RUNNING", "STARTING", "BACKOFF"].includes(info?.statename ?? "") ? state : undefined;
   },
 
   /** The last process takes supervisord along. */
@@ -113,8 +101,8 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   },
 });
 
-function idOf(inputs: Pick<ProcessInputs, "stackDirectory" | "name">): string {
-  return `${inputs.stackDirectory}/${inputs.name}`;
+function idOf({ stackDirectory, name }: ProcessInputs): string {
+  return `${stackDirectory}/${name}`;
 }
 
 /** Chooses ports and starts; one process of the project at a time, so that each sees the ports of those before it. */
@@ -137,4 +125,93 @@ function throwIfTaken({ ports, taken }: Awaited<ReturnType<typeof choosePorts>>)
   const [reason] = Object.values(taken);
   if (reason !== undefined) throw new Error(reason);
   return ports;
+}
+
+const POLL_MILLISECONDS = 100;
+const REQUEST_TIMEOUT_MILLISECONDS = 3000;
+const REPORT_EVERY_SECONDS = 10;
+/** Two restarts repair a port that was taken for a moment; a third failure has another reason. */
+const MOST_FAILED_STARTS = 3;
+
+/** Ends when the URL answers 200. Throws one sentence, without the log, where it won't or does not in time. */
+async function waitUntilReady(
+  { stackDirectory, name, ready }: ProcessInputs,
+  ports: Ports,
+  { report, signal }: HandlerContext,
+): Promise<void> {
+  const url = fillPlaceholders(ready.url, ports);
+  const begin = performance.now();
+  let nextReportSeconds = REPORT_EVERY_SECONDS;
+  for (;;) {
+    const status = await fetch(url, {
+      redirect: "manual",
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS),
+    }).then(
+      async (response) => {
+        await response.body?.cancel();
+        return response.status;
+      },
+      () => undefined,
+    );
+    const info = await programInfo(stackDirectory, name);
+    const failure = startFailure(info, await startCount(stackDirectory, name));
+    if (failure !== undefined) throw new Error(`${name} ${failure}`);
+    if (status === 200 && (info?.statename === "STARTING" || info?.statename === "RUNNING")) return;
+
+    const seconds = (performance.now() - begin) / 1000;
+    if (seconds > ready.timeoutSeconds)
+      throw new Error(
+        `${name} was not ready within ${ready.timeoutSeconds} s: ${url} ${status === undefined ? "did not answer" : `answered ${status}`}`,
+      );
+    if (seconds > nextReportSeconds) {
+      report(`waiting for ${url}`);
+      nextReportSeconds += REPORT_EVERY_SECONDS;
+    }
+    await sleep(POLL_MILLISECONDS, undefined, { ...(signal && { signal }) });
+  }
+}
+
+/** The failure of a start by supervisord's state of the program; undefined as long as it may succeed. */
+export function startFailure(
+  info: Pick<ProgramInfo, "statename" | "spawnerr"> | undefined,
+  starts: number,
+): string | undefined {
+  switch (info?.statename) {
+    case "FATAL":
+      return `could not be started (${info.spawnerr})`;
+    case "BACKOFF":
+      return starts >= MOST_FAILED_STARTS ? `ended ${starts} times while it started` : undefined;
+    case "STARTING":
+    case "RUNNING":
+    case "EXITED":
+      return starts > MOST_FAILED_STARTS ? `ended ${starts - 1} times while it started` : undefined;
+    default:
+      return `was stopped while it started (${info?.statename ?? "supervisord no longer knows it"})`;
+  }
+}
+
+const QUOTED_LINES = 8;
+const LONGEST_LINE = 300;
+const FAILURE_WORDS = /\b(error|exception|traceback|failed|fatal)\b/i;
+
+/**
+ * The reason with lines of the process's log behind `fromByte`: the last that speak of a failure, else the last. A server
+ * that gives up often prints a screen of tables after the reason.
+ */
+async function withLog(
+  reason: string,
+  { stackDirectory, name }: ProcessInputs,
+  fromByte: number,
+): Promise<string> {
+  const log = logFile(stackDirectory, name);
+  const bytes = await readFile(fromRoot(log)).catch(orWhenMissing(Buffer.alloc(0)));
+  // It was rotated since where it is shorter.
+  const text = bytes.subarray(bytes.length < fromByte ? 0 : fromByte).toString();
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  if (lines.length === 0) return `${reason}; its log ${log} is empty.`;
+  const telling = lines.filter((line) => FAILURE_WORDS.test(line));
+  const quoted = (telling.length > 0 ? telling : lines)
+    .slice(-QUOTED_LINES)
+    .map((line) => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line));
+  return `${reason}; its log ${log} says:\n${quoted.join("\n")}`;
 }

@@ -1,19 +1,116 @@
 /**
- * Python: finds an installed CPython of a version with wheels, with venv, and with the library that Triton's stub loads; and
- * makes environments by uv, at one pinned version in the download cache, which fills them by hard links.
+ * `local:index:PythonEnvironment`: a virtual environment that holds exactly the packages of a lock. Finds an installed CPython
+ * of a version with wheels, with venv, and with the library that Triton's stub loads; and makes environments by uv, at one
+ * pinned version in the download cache, which fills them by hard links.
  */
-import { access, constants } from "node:fs/promises";
-import { join } from "node:path";
+import { access, constants, readFile, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { runCommand, runOrThrow } from "./commands.ts";
-import type { HandlerContext } from "./contract.ts";
-import { cacheDirectory, exclusively, exists, makeFolder, projectRoot } from "./files.ts";
-import { PYTHON_VERSIONS } from "./inputs.ts";
+import { type HandlerContext, resourceHandler } from "./contract.ts";
+import {
+  cacheDirectory,
+  exclusively,
+  exists,
+  fromRoot,
+  makeFolder,
+  orWhenMissing,
+  projectRoot,
+  refuseChanged,
+  removeEmptyUpwards,
+  writeWhole,
+} from "./files.ts";
+import {
+  PYTHON_VERSIONS,
+  type PythonEnvironmentInputs,
+  type PythonEnvironmentOutputs,
+  pythonEnvironmentInputs,
+} from "./inputs.ts";
+
+/** Written last: an environment without it is half-made. */
+const MARKER = ".engine-room-environment.json";
+
+interface Marker {
+  readonly requirementsSha256: string;
+  /** The version that was asked for. */
+  readonly pythonVersion?: string | undefined;
+  /** As in `3.11.2`. */
+  readonly version: string;
+}
+
+export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, PythonEnvironmentOutputs>({
+  schema: pythonEnvironmentInputs,
+  // Another Python version is a new environment in the same place: a replacement would delete it under the
+  // processes that run from it, and the engine would not start those again.
+  replaceOn: ["directory"],
+  deleteBeforeReplace: false,
+  idOf: ({ directory }) => directory,
+
+  async bring(wanted, olds, context) {
+    try {
+      await makeOrSync(wanted, context);
+    } catch (error) {
+      if (olds.directory === undefined) await removeFolder(wanted.directory);
+      throw error;
+    }
+    return { ...wanted, python: interpreter(wanted.directory) };
+  },
+
+  async find(state) {
+    const marker = await usableMarker(state.directory);
+    return marker && { ...state, requirementsSha256: marker.requirementsSha256 };
+  },
+
+  remove: ({ directory }) => removeFolder(directory),
+});
+
+/** Does nothing, installs and removes packages in place, or makes a new environment. */
+async function makeOrSync(wanted: PythonEnvironmentInputs, context: HandlerContext): Promise<void> {
+  const { directory, requirements, requirementsSha256, pythonVersion } = wanted;
+  const found = await usableMarker(directory);
+  const marker = found?.pythonVersion === pythonVersion ? found : undefined;
+  if (marker?.requirementsSha256 === requirementsSha256) return;
+  await refuseChanged(requirements, requirementsSha256);
+  const python = await findPython(pythonVersion);
+  await rm(fromRoot(directory, MARKER), { force: true });
+  if (marker === undefined) context.report(`making ${directory} with Python ${python.version}`);
+  await installEnvironment(
+    { directory: fromRoot(directory), python, locks: [requirements], keep: marker !== undefined },
+    context,
+  );
+  const made: Marker = { requirementsSha256, pythonVersion, version: (marker ?? python).version };
+  await writeWhole(fromRoot(directory, MARKER), JSON.stringify(made), 0o644);
+}
+
+function interpreter(directory: string): string {
+  return `${directory}/bin/python`;
+}
+
+/** Undefined where the environment is half-made or its interpreter no longer runs. */
+async function usableMarker(directory: string): Promise<Marker | undefined> {
+  const text = await readFile(fromRoot(directory, MARKER), "utf8").catch(orWhenMissing(undefined));
+  if (text === undefined) return undefined;
+  const marker = JSON.parse(text) as Marker;
+  const code = "import platform; print(platform.python_version())";
+  const argv = [fromRoot(interpreter(directory)), "-I", "-c", code];
+  const result = await runCommand(argv, { cwd: "/", timeoutSeconds: 20 });
+  return result.exitCode === 0 && result.stdout.trim() === marker.version ? marker : undefined;
+}
+
+async function removeFolder(directory: string): Promise<void> {
+  const path = fromRoot(directory);
+  // First: an environment whose removal was interrupted is never adopted.
+  await rm(join(path, MARKER), { force: true });
+  await rm(path, { recursive: true, force: true });
+  await removeEmptyUpwards(dirname(path));
+}
 
 interface PythonInterpreter {
   /** Absolute. */
   readonly executable: string;
   /** As in `3.11.2`. */
   readonly version: string;
+  /** A missing part, as in ` without venv and ensurepip`; empty where the interpreter is usable. */
+  readonly lack: string;
 }
 
 /** There is no usable Python: one sentence that ends with the Debian command which helps. */
@@ -26,11 +123,6 @@ export class PythonMissingError extends Error {
     this.name = "PythonMissingError";
     this.debianPackages = debianPackages;
   }
-}
-
-interface Probe extends PythonInterpreter {
-  /** A missing part, as in ` without venv and ensurepip`; empty where the interpreter is usable. */
-  readonly lack: string;
 }
 
 // llama.cpp's wheel computes with libgomp and does not carry it.
@@ -57,32 +149,32 @@ print(json.dumps({"executable": sys.executable, "version": platform.python_versi
 
 /**
  * The newest usable interpreter, or that of `wanted` (`3.11`). Looks at `python3.N`, then at `python3`, in the folders of
- * PATH and in /usr/local/bin and /usr/bin; a name is started only where those before it were of no use, as version managers
- * have a script behind each. Throws a PythonMissingError.
+ * PATH and in /usr/local/bin and /usr/bin; a program is started only where those before it were of no use, as version
+ * managers have a script behind each name. Throws a PythonMissingError.
  */
 export async function findPython(wanted: string | undefined): Promise<PythonInterpreter> {
   const versions: readonly string[] = wanted === undefined ? PYTHON_VERSIONS : [wanted];
-  const probes = new Map<string, Probe>();
-  for (const name of [...versions.map((version) => `python${version}`), "python3"]) {
-    const found = (await Promise.all((await executables(name)).map(probe))).filter(
-      (probed) => probed !== undefined,
-    );
-    for (const version of versions) {
-      const usable = found.find((probed) => minor(probed) === version && probed.lack === "");
-      if (usable !== undefined) return { executable: usable.executable, version: usable.version };
-    }
-    for (const probed of found) probes.set(probed.executable, probed);
+  const folders = new Set([...(process.env.PATH ?? "").split(":"), "/usr/local/bin", "/usr/bin"]);
+  const paths = [...versions.map((version) => `python${version}`), "python3"].flatMap((name) =>
+    [...folders].filter((folder) => folder.startsWith("/")).map((folder) => join(folder, name)),
+  );
+  const seen = new Map<string, PythonInterpreter>();
+  for (const path of paths) {
+    const python = await probe(path);
+    if (python === undefined) continue;
+    if (versions.includes(minor(python)) && python.lack === "") return python;
+    seen.set(python.executable, python);
   }
-  throw missing(versions, [...probes.values()]);
+  throw missing(versions, [...seen.values()]);
 }
 
-function missing(versions: readonly string[], probes: readonly Probe[]): PythonMissingError {
-  const ofVersion = probes.filter((probed) => versions.includes(minor(probed)));
-  const seen = (ofVersion.length > 0 ? ofVersion : probes).map(
-    (probed) => `${probed.executable} is ${probed.version}${probed.lack}`,
+function missing(versions: readonly string[], seen: readonly PythonInterpreter[]): PythonMissingError {
+  const ofVersion = seen.filter((python) => versions.includes(minor(python)));
+  const descriptions = (ofVersion.length > 0 ? ofVersion : seen).map(
+    ({ executable, version, lack }) => `${executable} is ${version}${lack}`,
   );
   const [newest, only] = [versions[0], versions.length === 1];
-  const reason = `The stack needs CPython ${only ? newest : `${versions.at(-1)} to ${newest}`} with venv, its shared library and libgomp, but ${seen.join(", ") || "no python3 was found"}`;
+  const reason = `The stack needs CPython ${only ? newest : `${versions.at(-1)} to ${newest}`} with venv, its shared library and libgomp, but ${descriptions.join(", ") || "no python3 was found"}`;
   // Without a version: the distribution's python3; the development package depends on the library, whose name has a version.
   const [nearest] = ofVersion;
   const library = nearest === undefined ? "libpython3-dev" : `libpython${minor(nearest)}`;
@@ -92,27 +184,22 @@ function missing(versions: readonly string[], probes: readonly Probe[]): PythonM
   return new PythonMissingError(reason, [...packages, "libgomp1"]);
 }
 
-/** Absolute paths of a name, in the order of PATH. */
-async function executables(name: string): Promise<string[]> {
-  const folders = new Set([...(process.env.PATH ?? "").split(":"), "/usr/local/bin", "/usr/bin"]);
-  const paths = [...folders].filter((folder) => folder.startsWith("/")).map((folder) => join(folder, name));
-  const checks = await Promise.allSettled(paths.map((path) => access(path, constants.X_OK)));
-  return paths.filter((_, index) => checks[index]?.status === "fulfilled");
-}
-
-/** Undefined where the program does not answer as an interpreter. */
-async function probe(path: string): Promise<Probe | undefined> {
-  const result = await runCommand([path, "-I", "-c", PROBE], { cwd: "/", timeoutSeconds: 20 });
-  if (result.exitCode !== 0) return undefined;
+/** Undefined where there is no such program, or none that answers as an interpreter. */
+async function probe(path: string): Promise<PythonInterpreter | undefined> {
+  const result = await access(path, constants.X_OK).then(
+    () => runCommand([path, "-I", "-c", PROBE], { cwd: "/", timeoutSeconds: 20 }),
+    () => undefined,
+  );
+  if (result?.exitCode !== 0) return undefined;
   try {
-    return JSON.parse(result.stdout) as Probe;
+    return JSON.parse(result.stdout) as PythonInterpreter;
   } catch {
     return undefined;
   }
 }
 
 /** `3.11` of `3.11.2`. */
-function minor({ version }: Probe): string {
+function minor({ version }: PythonInterpreter): string {
   return version.split(".").slice(0, 2).join(".");
 }
 
@@ -125,7 +212,7 @@ const INSTALL_TIMEOUT_SECONDS = 1800;
 interface WantedEnvironment {
   /** Absolute path. */
   readonly directory: string;
-  readonly python: PythonInterpreter;
+  readonly python: Pick<PythonInterpreter, "executable">;
   /** Paths of locks with a hash for every file. */
   readonly locks: readonly string[];
   /** Keeps the environment that exists, in place of making an empty one first. */
@@ -163,7 +250,10 @@ export async function installEnvironment(
 }
 
 /** @returns Path of uv. */
-async function ensureUv(python: PythonInterpreter, context: HandlerContext): Promise<string> {
+async function ensureUv(
+  { executable }: WantedEnvironment["python"],
+  context: HandlerContext,
+): Promise<string> {
   const folder = join(cacheDirectory(), `uv-${UV_VERSION}`);
   const uv = join(folder, "bin", "uv");
   return exclusively(folder, async () => {
@@ -176,7 +266,7 @@ async function ensureUv(python: PythonInterpreter, context: HandlerContext): Pro
       const options = ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"];
       const lock = join(import.meta.dirname, "uv-requirements.txt");
       const step = { purpose, path: folder };
-      await run([python.executable, "-I", "-m", "venv", temporary], step, context);
+      await run([executable, "-I", "-m", "venv", temporary], step, context);
       await run([...pip, ...options, "--requirement", lock], step, context);
     });
     return uv;

@@ -4,12 +4,13 @@
  */
 import { readdir, readFile, rm } from "node:fs/promises";
 import { request } from "node:http";
+import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { runOrThrow } from "./commands.ts";
-import { fromRoot, hasCode, projectRoot } from "./files.ts";
-import { type ProcessInputs, SUPERVISORD } from "./inputs.ts";
-import { markOf, supervisorFile } from "./process-files.ts";
+import { fromRoot, hasCode, orWhenMissing, projectRoot, removeEmptyUpwards } from "./files.ts";
+import { type Ports, type ProcessInputs, SUPERVISORD } from "./inputs.ts";
+import { logFile, markOf, readRecord, recordedNames, startCount, supervisorFile } from "./process-files.ts";
 
 /** Part of the answer of getAllProcessInfo; times are seconds since 1970. */
 export interface ProgramInfo {
@@ -23,18 +24,71 @@ export interface ProgramInfo {
   readonly spawnerr: string;
 }
 
-/** http://supervisord.org/api.html and supervisor.xmlrpc.Faults. */
-const FAULTS = { BAD_NAME: 10, ALREADY_STARTED: 60, NOT_RUNNING: 70, ALREADY_ADDED: 90, STILL_RUNNING: 91 };
-type FaultName = keyof typeof FAULTS;
-
 const RPC_TIMEOUT_SECONDS = 20;
 const STOP_GRACE_SECONDS = 60;
 const START_TIMEOUT_SECONDS = 60;
 const POLL_MILLISECONDS = 50;
 
 /** All programs of a stack; undefined where no supervisord answers. */
-export async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
+async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
   return whereItAnswers(() => call(stackDirectory, "getAllProcessInfo") as Promise<ProgramInfo[]>);
+}
+
+/** Undefined where no supervisord answers, or none that knows the program. */
+export async function programInfo(stackDirectory: string, name: string): Promise<ProgramInfo | undefined> {
+  return (await programs(stackDirectory))?.find((program) => program.name === name);
+}
+
+interface ProcessStatus {
+  readonly name: string;
+  /**
+   * As supervisord says, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where
+   * no supervisord answers, so that nothing restarts the process.
+   */
+  readonly state: string;
+  /** Absent where it does not run. */
+  readonly pid?: number;
+  /** Since its last start; absent where it does not run. */
+  readonly uptimeSeconds?: number;
+  /** How often it was started again since it was configured. */
+  readonly restarts: number;
+  readonly ports: Ports;
+  /** Relative to the project's root. */
+  readonly logFile: string;
+}
+
+/** All processes of a stack by name; none where there is no such stack. `stack`: its folder, or just its name. */
+export async function stackStatus(stack: string): Promise<ProcessStatus[]> {
+  const stackDirectory = `.stacks/${basename(stack)}`;
+  const infos = await programs(stackDirectory);
+  const stateOf = (state = "STOPPED") => (state === "STARTING" ? "RUNNING" : state);
+  return Promise.all(
+    (await recordedNames(stackDirectory)).map(async (name) => {
+      const info = infos?.find((program) => program.name === name);
+      return {
+        name,
+        state: infos === undefined ? "UNSUPERVISED" : stateOf(info?.statename),
+        ...(info === undefined || info.pid === 0
+          ? {}
+          : { pid: info.pid, uptimeSeconds: Math.max(0, info.now - info.start) }),
+        restarts: Math.max(0, (await startCount(stackDirectory, name)) - 1),
+        ports: (await readRecord(stackDirectory, name))?.ports ?? {},
+        logFile: logFile(stackDirectory, name),
+      };
+    }),
+  );
+}
+
+/**
+ * For the end of `down`, when the state holds nothing any more: ends every process of the stack and removes all files
+ * of its folder but `keep` (names in the folder). A killed `up` may have made processes and files that the state does not have.
+ */
+export async function sweepStack(stack: string, keep: readonly string[]): Promise<void> {
+  const stackDirectory = `.stacks/${basename(stack)}`;
+  await endOrphans(stackDirectory);
+  for (const entry of await readdir(fromRoot(stackDirectory)).catch(orWhenMissing([])))
+    if (!keep.includes(entry)) await rm(fromRoot(stackDirectory, entry), { recursive: true, force: true });
+  await removeEmptyUpwards(fromRoot(stackDirectory));
 }
 
 /**
@@ -46,7 +100,7 @@ export async function stopProgram({
   stackDirectory,
   name,
   stopTimeoutSeconds,
-}: Pick<ProcessInputs, "stackDirectory" | "name" | "stopTimeoutSeconds">): Promise<boolean> {
+}: ProcessInputs): Promise<boolean> {
   // An earlier configuration may have given it more time.
   const limitSeconds = stopTimeoutSeconds + STOP_GRACE_SECONDS;
   const end = performance.now() + limitSeconds * 1000;
@@ -65,7 +119,7 @@ export async function stopProgram({
 /** Starts a stopped program by its written configuration. */
 export async function startProgram(stackDirectory: string, name: string): Promise<void> {
   await call(stackDirectory, "reloadConfig");
-  await fault(call(stackDirectory, "addProcessGroup", name), "ALREADY_ADDED");
+  await call(stackDirectory, "addProcessGroup", name);
   await fault(call(stackDirectory, "startProcess", name, false), "ALREADY_STARTED");
 }
 
@@ -94,22 +148,22 @@ export async function shutDownSupervisor(stackDirectory: string): Promise<void> 
 }
 
 class RpcFault extends Error {
-  readonly code: number;
+  /** Such as NOT_RUNNING: the names of supervisor.xmlrpc.Faults. */
+  readonly fault: string;
 
-  constructor({ faultCode, faultString }: { readonly faultCode: number; readonly faultString: string }) {
-    super(`supervisord refused: ${faultString}.`);
-    this.code = faultCode;
+  constructor(description: string) {
+    super(`supervisord refused: ${description}.`);
+    this.fault = description.split(":")[0] ?? "";
   }
 }
 
 /** Waits for an answer. @returns Which of the accepted faults it was, if it was a fault. */
-async function fault(answer: Promise<unknown>, ...accepted: FaultName[]): Promise<FaultName | undefined> {
+async function fault(answer: Promise<unknown>, ...accepted: readonly string[]): Promise<string | undefined> {
   try {
     await answer;
     return undefined;
   } catch (error) {
-    const name = error instanceof RpcFault && accepted.find((known) => FAULTS[known] === error.code);
-    if (name) return name;
+    if (error instanceof RpcFault && accepted.includes(error.fault)) return error.fault;
     throw error;
   }
 }
@@ -133,27 +187,24 @@ async function call(
   );
   const list = values.map((value) => `<param><value>${value}</value></param>`).join("");
   const body = `<methodCall><methodName>supervisor.${method}</methodName><params>${list}</params></methodCall>`;
+  const options = {
+    socketPath: fromRoot(supervisorFile(stackDirectory, "supervisord.sock")),
+    path: "/RPC2",
+    method: "POST",
+    headers: { "content-type": "text/xml", "content-length": Buffer.byteLength(body) },
+    agent: false,
+    signal: AbortSignal.timeout(RPC_TIMEOUT_SECONDS * 1000),
+  };
   const answer = await new Promise<string>((resolve, reject) => {
-    const options = {
-      socketPath: fromRoot(supervisorFile(stackDirectory, "supervisord.sock")),
-      path: "/RPC2",
-      method: "POST",
-      headers: { "content-type": "text/xml", "content-length": Buffer.byteLength(body) },
-      agent: false,
-      signal: AbortSignal.timeout(RPC_TIMEOUT_SECONDS * 1000),
-    };
-    const fail = (error: Error) =>
-      reject(
-        hasCode(error, "ABORT_ERR")
-          ? new Error(`supervisord of ${stackDirectory} did not answer within ${RPC_TIMEOUT_SECONDS} s.`)
-          : error,
-      );
-    request(options, (response) => text(response).then(resolve, fail))
-      .on("error", fail)
+    request(options, (response) => text(response).then(resolve, reject))
+      .on("error", reject)
       .end(body);
+  }).catch((error: unknown) => {
+    if (!hasCode(error, "ABORT_ERR")) throw error;
+    throw new Error(`supervisord of ${stackDirectory} did not answer within ${RPC_TIMEOUT_SECONDS} s.`);
   });
   const value = decodeXmlRpc(answer);
-  if (answer.includes("<fault>")) throw new RpcFault(value as { faultCode: number; faultString: string });
+  if (answer.includes("<fault>")) throw new RpcFault((value as { faultString: string }).faultString);
   return value;
 }
 

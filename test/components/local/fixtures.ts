@@ -16,8 +16,8 @@ import { dirname, join } from "node:path";
 import type { HandlerContext, PropertyMap } from "../../../components/local/provider/contract.ts";
 import type { ProcessOutputs } from "../../../components/local/provider/inputs.ts";
 import { processHandler } from "../../../components/local/provider/process.ts";
-import { pythonEnvironment } from "../../../components/local/provider/python-environment.ts";
-import { sweepStack } from "../../../components/local/provider/status.ts";
+import { pythonEnvironment } from "../../../components/local/provider/python.ts";
+import { sweepStack } from "../../../components/local/provider/supervisor.ts";
 
 /** With the hashes of PyPI. */
 export const SUPERVISOR_LOCK = `supervisor==4.3.0 \\

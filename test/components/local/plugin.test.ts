@@ -7,15 +7,8 @@ import { createInterface } from "node:readline";
 import { credentials } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import {
-  hasUnknown,
-  propertyPath,
-  UNKNOWN_VALUE,
-  unwrap,
-  wrap,
-} from "../../../components/local/provider/contract.ts";
+import { UNKNOWN_VALUE, unwrap, wrap } from "../../../components/local/provider/contract.ts";
 import { projectRoot } from "../../../components/local/provider/files.ts";
-import { handlers, packageSchema } from "../../../components/local/provider/handlers.ts";
 import { fillPlaceholders } from "../../../components/local/provider/process-files.ts";
 import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
@@ -87,11 +80,6 @@ describe("plugin", { shuffle: false }, () => {
     requirementsSha256: sha256(SUPERVISOR_LOCK),
   };
 
-  test("the plugin answers with its schema", async () => {
-    const response = await call("getSchema", "GetSchemaRequest", { Version: 0 });
-    expect(Object.keys(JSON.parse(response.getSchema()).resources)).toContain("local:index:Process");
-  });
-
   test("a check keeps secrets wrapped and unknown values unknown", async () => {
     const news = {
       ...environment,
@@ -135,10 +123,6 @@ describe("plugin", { shuffle: false }, () => {
   });
 });
 
-const SECRET = { "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270" };
-
-const OUTPUT = { "4dabf18193072939515e22adb298388d": "d0e6a833031e9bbcd3f4e8bde6ca49a4" };
-
 test("canonical JSON does not depend on the order of keys, and tells any two values apart", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
@@ -155,27 +139,26 @@ test("canonical JSON does not depend on the order of keys, and tells any two val
   );
 });
 
-test("secrets and outputs are unwrapped, and secrets wrapped again at the same places", () => {
-  const properties = {
-    plain: [1, null, "x"],
-    password: { ...SECRET, value: "p" },
-    environment: { KEY: { ...OUTPUT, value: "k", secret: true }, OTHER: { ...OUTPUT, value: "o" } },
-    unknown: { ...OUTPUT },
-  };
-  const { properties: plain, secretPaths } = unwrap(properties);
-  expect(plain).toMatchObject({
-    plain: [1, null, "x"],
-    password: "p",
-    environment: { KEY: "k", OTHER: "o" },
+test("secrets are unwrapped at any depth, and the properties with some wrapped again", () => {
+  const secret = (value: unknown) => ({
+    "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+    value,
   });
-  expect(hasUnknown(plain.unknown)).toBe(true);
-  const outs = { password: "p", environment: { KEY: "k", OTHER: "o" }, ports: { http: 1 } };
-  expect(wrap(outs, secretPaths)).toEqual({
-    password: { ...SECRET, value: "p" },
-    environment: { KEY: { ...SECRET, value: "k" }, OTHER: "o" },
+  const { properties, secretNames } = unwrap({
+    plain: [1, null, "x", UNKNOWN_VALUE],
+    password: secret({ inner: secret("p") }),
+    environment: { KEY: secret("k"), LIST: [secret("l")], OTHER: "o" },
+  });
+  const environment = { KEY: "k", LIST: ["l"], OTHER: "o" };
+  expect(properties).toEqual({
+    plain: [1, null, "x", UNKNOWN_VALUE],
+    password: { inner: "p" },
+    environment,
+  });
+  expect(wrap({ environment, ports: { http: 1 } }, secretNames)).toEqual({
+    environment: secret(environment),
     ports: { http: 1 },
   });
-  expect(wrap({ ports: {} }, secretPaths)).toEqual({ ports: {} });
 });
 
 test("known placeholders are filled and other braces stay", () => {
@@ -183,23 +166,4 @@ test("known placeholders are filled and other braces stay", () => {
   expect(fillPlaceholders("{port.http}{port.x} {root}/{a} {{root}}", { http: 8000 })).toBe(
     `8000{port.x} ${root}/{a} {${root}}`,
   );
-});
-
-test("property paths are written as Pulumi writes them", () => {
-  expect(propertyPath(["files", "a b", "source"])).toBe('files["a b"].source');
-  expect(propertyPath(["command", 3])).toBe("command[3]");
-});
-
-test("the schema describes every resource, its outputs beside its inputs", () => {
-  const schema = JSON.parse(packageSchema("1.2.3"));
-  expect(Object.keys(schema.resources)).toEqual(Object.keys(handlers));
-  expect(Object.keys(schema.resources["local:index:Process"].properties)).toContain("ports");
-  const { inputProperties, requiredInputs } = schema.resources["local:index:Process"];
-  expect(inputProperties).toMatchObject({
-    command: { type: "array", items: { type: "string" } },
-    requestedPorts: { type: "object", additionalProperties: { type: "integer" } },
-    ready: { $ref: "pulumi.json#/Any" },
-  });
-  expect(Object.keys(inputProperties)).not.toContain("ports");
-  expect(requiredInputs).not.toContain("priority");
 });

@@ -5,10 +5,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { InitializationError, UNKNOWN_VALUE } from "../../../components/local/provider/contract.ts";
-import { processHandler } from "../../../components/local/provider/process.ts";
-import { startFailure } from "../../../components/local/provider/readiness.ts";
-import { stackStatus, sweepStack } from "../../../components/local/provider/status.ts";
-import { decodeXmlRpc } from "../../../components/local/provider/supervisor.ts";
+import { processHandler, startFailure } from "../../../components/local/provider/process.ts";
+import { decodeXmlRpc, stackStatus, sweepStack } from "../../../components/local/provider/supervisor.ts";
 import { times } from "../../harness/thorough.ts";
 import {
   askedProcess,
@@ -418,20 +416,16 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     );
   });
 
-  test("a check knows the ports that placeholders may name", async () => {
+  test("a check refuses one port for two names", async () => {
     const server = await listenOn(0);
     const port = portOf(server);
     await new Promise((resolve) => server.close(resolve));
-    const changes = { requestedPorts: { http: port, grpc: port }, environment: { A: "{port.metrics}" } };
+    const changes = { requestedPorts: { http: port, grpc: port } };
     const { failures } = await processHandler.check(askedProcess("s", "x", changes));
     expect(failures).toEqual([
       {
         property: "requestedPorts.grpc",
         reason: `x: the grpc port ${port} is taken by x, as http; end that or choose another port (0 takes a free one).`,
-      },
-      {
-        property: "environment",
-        reason: "{port.metrics} is no port of requestedPorts, which has http, grpc.",
       },
     ]);
   });

@@ -29,19 +29,17 @@ const PARENT_CHECK_MILLISECONDS = 500;
 const settings = JSON.parse(process.argv[2] ?? "") as Settings;
 const account = new Account(settings.folder);
 
-type Secrets = ReturnType<typeof unwrap>["secretPaths"];
-
 interface Received {
   readonly properties: Properties;
-  readonly secretPaths: Secrets;
+  readonly secretNames: readonly string[];
 }
 
 function received(struct: Struct | undefined): Received {
   return unwrap(struct?.toJavaScript() as Properties | undefined);
 }
 
-function sent(properties: Properties, secretPaths: Secrets): Struct {
-  return structProto.Struct.fromJavaScript(wrap(properties, secretPaths) as never);
+function sent(properties: Properties, secretNames: readonly string[]): Struct {
+  return structProto.Struct.fromJavaScript(wrap(properties, secretNames) as never);
 }
 
 /** `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
@@ -115,10 +113,10 @@ function isObject(value: unknown): value is Properties {
 function create(request: providerTypes.CreateRequest) {
   const response = new providerProto.CreateResponse();
   const { type, name } = partsOf(request.getUrn());
-  const { properties: inputs, secretPaths } = received(request.getProperties());
+  const { properties: inputs, secretNames } = received(request.getProperties());
   const { id, computed } = made(type, inputs, settings);
   if (request.getPreview()) {
-    response.setProperties(sent(merged(inputs, unknown(computed) as Properties), secretPaths));
+    response.setProperties(sent(merged(inputs, unknown(computed) as Properties), secretNames));
     return response;
   }
   refuse({ operation: "create", type, name, id: null }, refusedCreation(account.live(), type, inputs));
@@ -126,9 +124,9 @@ function create(request: providerTypes.CreateRequest) {
   account.keep({ type, name, id, inputs, outputs });
   account.record({ operation: "create", type, name, id, refusal: null });
   const failure = account.takeFailure(type);
-  if (failure !== null) throw initFailure(id, sent(outputs, secretPaths), failure);
+  if (failure !== null) throw initFailure(id, sent(outputs, secretNames), failure);
   response.setId(id);
-  response.setProperties(sent(outputs, secretPaths));
+  response.setProperties(sent(outputs, secretNames));
   return response;
 }
 
@@ -169,8 +167,8 @@ function read(request: providerTypes.ReadRequest) {
   // An empty id says that it is gone.
   if (found === undefined) return response;
   response.setId(found.id);
-  response.setProperties(sent(found.outputs, received(request.getProperties()).secretPaths));
-  response.setInputs(sent(found.inputs, received(request.getInputs()).secretPaths));
+  response.setProperties(sent(found.outputs, received(request.getProperties()).secretNames));
+  response.setInputs(sent(found.inputs, received(request.getInputs()).secretNames));
   return response;
 }
 
@@ -178,7 +176,7 @@ function update(request: providerTypes.UpdateRequest) {
   const response = new providerProto.UpdateResponse();
   const { type, name } = partsOf(request.getUrn());
   const id = request.getId();
-  const { properties: inputs, secretPaths } = received(request.getNews());
+  const { properties: inputs, secretNames } = received(request.getNews());
   const found = account.find(type, id);
   if (found === undefined) throw new Error(`NotFound: ${id} does not exist`);
   const isPreview = request.getPreview();
@@ -188,7 +186,7 @@ function update(request: providerTypes.UpdateRequest) {
     account.keep({ ...found, inputs, outputs });
     account.record({ operation: "update", type, name, id, refusal: null });
   }
-  response.setProperties(sent(outputs, secretPaths));
+  response.setProperties(sent(outputs, secretNames));
   return response;
 }
 
