@@ -4,14 +4,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { jsonDigest } from "./plan/canonical-json.ts";
 import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
-import { type BaseChoice, imageSource } from "./plan/docker/image-sources.ts";
+import type { DockerImage, ImageName } from "./plan/docker/images.ts";
 import {
+  type BaseChoice,
   dockerImages,
   type ImageLock,
   type ImageOptions,
   imageBuildArguments,
+  imageSources,
 } from "./plan/docker/images.ts";
-import type { DockerImage, ImageName } from "./plan/docker/types.ts";
 import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
 import { clusterImages, neededImages } from "./plan/images.ts";
 import type { ClusterPlan } from "./plan/stack-plan.ts";
@@ -102,7 +103,7 @@ export function readImageLock(file: string = imageLockFile()): ImageLock {
  * @returns 64 hexadecimal digits.
  */
 export function imageContentHash(name: ImageName, choice: BaseChoice): string {
-  const source = imageSource(name);
+  const source = imageSources[name];
   const content =
     source.kind === "official"
       ? { reference: source.reference }

@@ -17,7 +17,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { type AwsContext, DATABASE_DISK, namedTags } from "../../infra/plan/aws/context.ts";
 import { type InstancePlan, userDataText } from "../../infra/plan/aws/machine/instance.ts";
 import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/tasks.ts";
-import type { SecretName } from "../../infra/plan/docker/types.ts";
+import type { SecretName } from "../../infra/plan/docker/host.ts";
 import { securityGroup, tcp } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 

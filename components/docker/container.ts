@@ -4,9 +4,9 @@
  */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import type { ContainerRole } from "../../infra/plan/containers/container.ts";
-import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
-import type { SecretName } from "../../infra/plan/docker/types.ts";
+import { type ContainerRole, isTask } from "../../infra/plan/containers/container.ts";
+import { type DockerContainer, FILE_PERMISSIONS } from "../../infra/plan/docker/container-args.ts";
+import type { SecretName } from "../../infra/plan/docker/host.ts";
 
 interface ContainerComponentArgs {
   readonly planned: DockerContainer;
@@ -21,8 +21,8 @@ interface ContainerComponentArgs {
 }
 
 /** A task that must have ended with success, or a service that must run. */
-export interface Predecessor {
-  readonly component: TaskContainer | ServiceContainer;
+interface Predecessor {
+  readonly component: StackContainer;
   /** Whether a task needs the GPU that this service has: the service goes before the task is made anew, and comes back after it. */
   readonly needsItsGpu: boolean;
 }
@@ -40,71 +40,46 @@ const TYPES: Readonly<Record<ContainerRole, string>> = {
 /** For the provider's own work around a wait: an image to look up, a container to make and to read back. */
 const SPARE_SECONDS = 300;
 
-/** Files of the plan are readable by all users of the container, as are those with secrets. */
-const FILE_PERMISSIONS = "0444";
-
-/** A container that runs once. Everything after it waits for its exit code to be 0. */
-export class TaskContainer extends pulumi.ComponentResource {
-  /** Id of the container, once it has ended with exit code 0. */
-  readonly finished: pulumi.Output<string>;
+/** A container that `up` waits for: a task until it has ended with exit code 0, a service until it is healthy. */
+export class StackContainer extends pulumi.ComponentResource {
   readonly container: docker.Container;
+  /** Id of the container, once it has ended with exit code 0; null for a service. */
+  readonly finished: pulumi.Output<string> | null;
 
   constructor(name: string, args: ContainerComponentArgs, opts?: pulumi.ComponentResourceOptions) {
-    super(TYPES[args.planned.container.role], name, {}, opts);
+    const { container } = args.planned;
+    super(TYPES[container.role], name, {}, opts);
 
-    this.container = createContainer(name, args, this, {
-      createSeconds: Math.ceil(args.planned.container.timeoutSeconds ?? 0) + SPARE_SECONDS,
-      // The program has secrets, and may print them.
-      additionalSecretOutputs: ["containerLogs"],
-    });
-    this.finished = this.#checkedId(args);
+    this.container = createContainer(name, args, this);
+    this.finished = isTask(container) ? this.#checkedId(args) : null;
     this.registerOutputs({ containerId: this.container.id });
   }
 
   /** The provider takes any exit code for success, so this is where a failed task ends `up`. */
   #checkedId({ planned, secrets }: ContainerComponentArgs): pulumi.Output<string> {
-    const { id, exitCode, containerLogs } = this.container;
-    const names = Object.values(planned.secretFiles);
-    const hidden = pulumi.output(names.map((name) => secrets[name] ?? ""));
+    const { id, exitCode, containerLogs: logs } = this.container;
+    const values = Object.values(planned.secretFiles).map((name) => secrets[name] ?? "");
     // The id alone comes out of it, and that is no secret.
-    return pulumi
-      .unsecret(pulumi.all([id, exitCode, containerLogs, hidden]))
-      .apply(([id, code, logs, values]) => {
-        const failure = taskFailure({ name: planned.args.name, exitCode: code, logs, secrets: values });
-        if (failure !== undefined) throw withoutStack(failure);
-        return id;
-      });
-  }
-}
-
-/** A container that runs until it is removed. With a health check, it is made when it is healthy. */
-export class ServiceContainer extends pulumi.ComponentResource {
-  readonly container: docker.Container;
-
-  constructor(name: string, args: ContainerComponentArgs, opts?: pulumi.ComponentResourceOptions) {
-    super(TYPES[args.planned.container.role], name, {}, opts);
-
-    this.container = createContainer(name, args, this, {
-      createSeconds: (args.planned.args.waitTimeout ?? 0) + SPARE_SECONDS,
+    return pulumi.unsecret(pulumi.output({ id, exitCode, logs, secrets: values })).apply((end) => {
+      const failure = taskFailure({ ...end, name: planned.args.name });
+      if (failure === undefined) return end.id;
+      const error = new pulumi.RunError(failure);
+      // The SDK prints the stack trace of an error that ends the program; it does not help with a failed build.
+      error.stack = "";
+      throw error;
     });
-    this.registerOutputs({ containerId: this.container.id });
   }
-}
-
-interface ContainerOptions {
-  readonly createSeconds: number;
-  readonly additionalSecretOutputs?: string[];
 }
 
 function createContainer(
   name: string,
   { planned, image, network, volumes, secrets, after }: ContainerComponentArgs,
   parent: pulumi.Resource,
-  { createSeconds, additionalSecretOutputs = [] }: ContainerOptions,
 ): docker.Container {
-  const { args } = planned;
-  const sharers = after.flatMap(({ component, needsItsGpu }) =>
-    needsItsGpu && component instanceof TaskContainer ? [component] : [],
+  const { args, container } = planned;
+  const waitSeconds = Math.ceil(container.timeoutSeconds ?? args.waitTimeout ?? 0);
+  const sharers = after.flatMap(({ component: { finished }, needsItsGpu }) =>
+    needsItsGpu && finished !== null ? [finished] : [],
   );
   return new docker.Container(
     `${name}-container`,
@@ -117,13 +92,17 @@ function createContainer(
     },
     {
       parent,
-      dependsOn: after.map(({ component }) => whenReady(component)),
+      // No property refers to a task: what only comes after it stays where it is while the task is made anew.
+      dependsOn: after.map(({ component: { container, finished } }) =>
+        finished === null ? container : finished.apply(() => container),
+      ),
       // Name and ports are taken as long as the old one is there.
       deleteBeforeReplace: true,
       // Docker can't change them, and the provider says that it did.
       replaceOnChanges: ["healthcheck", "tmpfs"],
-      customTimeouts: { create: `${createSeconds}s` },
-      additionalSecretOutputs,
+      customTimeouts: { create: `${waitSeconds + SPARE_SECONDS}s` },
+      // The program of a task has secrets, and may print them.
+      additionalSecretOutputs: isTask(container) ? ["containerLogs"] : [],
     },
   );
 }
@@ -145,27 +124,13 @@ function uploads(
   return { uploads: pulumi.secret(all) };
 }
 
-/** No property refers to the task: what only comes after one stays where it is while the task is made anew. */
-function whenReady(component: TaskContainer | ServiceContainer): pulumi.Input<pulumi.Resource> {
-  if (component instanceof ServiceContainer) return component.container;
-  return component.finished.apply(() => component.container);
-}
-
 /**
  * The image's id, in an input that refers to tasks: the engine deletes resources that have such an input, and could not keep them
  * without its value, before it replaces one of the tasks' containers.
  */
-function imageAfter(tasks: readonly TaskContainer[], image: pulumi.Input<string>): pulumi.Input<string> {
-  if (tasks.length === 0) return image;
-  const finished = pulumi.all(tasks.map((task) => task.finished));
-  return pulumi.all([image, finished]).apply(([id]) => id);
-}
-
-/** The SDK prints the stack trace of an error that ends the program; it does not help with a failed build. */
-function withoutStack(message: string): Error {
-  const error = new pulumi.RunError(message);
-  error.stack = "";
-  return error;
+function imageAfter(finished: pulumi.Output<string>[], image: pulumi.Input<string>): pulumi.Input<string> {
+  if (finished.length === 0) return image;
+  return pulumi.all([image, pulumi.all(finished)]).apply(([id]) => id);
 }
 
 interface TaskEnd {
@@ -192,30 +157,31 @@ const MEANINGS: Readonly<Record<number, string>> = {
   143: "it was stopped",
 };
 
-/** What is wrong with a task that has ended, in words for the one who ran `up`; undefined where nothing is. */
+/** The failure of a task that has ended, for users of `up`; undefined where it succeeded. */
 export function taskFailure({ name, exitCode, logs, secrets }: TaskEnd): string | undefined {
   if (exitCode === 0) return undefined;
+  const meaning = MEANINGS[exitCode ?? 0];
+  const ending =
+    typeof exitCode === "number"
+      ? `ended with exit code ${exitCode}${meaning === undefined ? "" : ` (${meaning})`}`
+      : "did not end in the time it has";
   const lines = lastLines(logs ?? "", secrets);
-  const quoted = lines.length === 0 ? "" : ` Its last lines:\n${lines.join("\n")}\n`;
-  return (
-    `The container ${name} ${ending(exitCode)}.${quoted === "" ? " " : quoted}` +
-    `\`docker logs ${name}\` on the host shows all of it; \`npm run up\` runs it again.`
-  );
-}
-
-function ending(exitCode: number | null | undefined): string {
-  if (typeof exitCode !== "number") return "did not end in the time it has";
-  const meaning = MEANINGS[exitCode];
-  return `ended with exit code ${exitCode}${meaning === undefined ? "" : ` (${meaning})`}`;
+  const quoted = lines.length === 0 ? " " : ` Its last lines:\n${lines.join("\n")}\n`;
+  return `The container ${name} ${ending}.${quoted}\`docker logs ${name}\` on the host shows all of it; \`npm run up\` runs it again.`;
 }
 
 function lastLines(logs: string, secrets: readonly string[]): string[] {
-  let text = logs;
-  for (const secret of secrets) if (secret !== "") text = text.replaceAll(secret, "[secret]");
-  // A progress bar writes one line over itself; its last state is what was to be seen.
-  const lines = text.split("\n").map((line) => line.replace(/\r$/, "").split("\r").at(-1) ?? "");
-  return lines
-    .filter((line) => line.trim() !== "")
-    .slice(-SHOWN_LINES)
-    .map((line) => `  ${line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line}`);
+  const text = secrets.reduce(
+    (hidden, secret) => (secret === "" ? hidden : hidden.replaceAll(secret, "[secret]")),
+    logs,
+  );
+  return (
+    text
+      .split("\n")
+      // A progress bar writes one line over itself.
+      .map((line) => line.replace(/\r$/, "").split("\r").at(-1) ?? "")
+      .filter((line) => line.trim() !== "")
+      .slice(-SHOWN_LINES)
+      .map((line) => `  ${line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line}`)
+  );
 }

@@ -1,7 +1,7 @@
 /** An image on the host: pulled by digest, or built there. Cost: its disk; a release of Triton takes about 20 GB. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
-import type { DockerImage } from "../../infra/plan/docker/types.ts";
+import type { DockerImage } from "../../infra/plan/docker/images.ts";
 
 interface ImageArgs {
   readonly image: DockerImage;
@@ -32,10 +32,11 @@ export class Image extends pulumi.ComponentResource {
 }
 
 function imageArgs(image: DockerImage, context: string): docker.RemoteImageArgs {
-  if (image.kind === "locked") return { name: image.reference };
-  const { tag, contentHash, dockerfile, buildArguments } = image;
+  const name = image.reference;
+  if (image.kind === "locked") return { name };
+  const { contentHash, dockerfile, buildArguments } = image;
   return {
-    name: tag,
+    name,
     build: { context, dockerfile, buildArgs: { ...buildArguments } },
     triggers: { contentHash },
   };

@@ -1,8 +1,13 @@
 /** Images of a stack. */
 import type { Problem } from "../problems.ts";
-import { imageSource } from "./docker/image-sources.ts";
-import { type ImageOptions, imageTag } from "./docker/images.ts";
-import { type DockerImage, IMAGE_NAMES, type ImageName } from "./docker/types.ts";
+import {
+  type DockerImage,
+  IMAGE_NAMES,
+  type ImageName,
+  type ImageOptions,
+  imageSources,
+  imageTag,
+} from "./docker/images.ts";
 import { plannedDatabases } from "./gateway-config.ts";
 import type { StackPlan } from "./stack-plan.ts";
 
@@ -53,7 +58,7 @@ export function clusterImages(
     readonly isMirror: boolean;
   },
 ): { readonly images: readonly ClusterImage[]; readonly problems: readonly Problem[] } {
-  const isOwn = (name: ImageName) => imageSource(name).kind === "built";
+  const isOwn = (name: ImageName) => imageSources[name].kind === "built";
   const images = found.map((image): ClusterImage => {
     const { name } = image;
     if (image.kind === "build")

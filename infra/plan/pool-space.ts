@@ -5,7 +5,7 @@
  */
 import type { Flavour, Release } from "./catalogue/types.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
-import type { ImageName } from "./docker/types.ts";
+import type { ImageName } from "./docker/images.ts";
 import { checkpointGiB, engineBytesGiB, hostMemoryGiB } from "./engine/engine-size.ts";
 import { gpuPart, hostGpuIndices, worldSize } from "./fit/placement.ts";
 import type { EncodersSpec, GpuStackSpec, ModelSpec, PoolSpec } from "./spec.ts";

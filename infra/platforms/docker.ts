@@ -1,32 +1,96 @@
 /** `platform: docker`: the whole service on one Docker host, with or without GPUs. */
+import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
+import { StackContainer } from "../../components/docker/container.ts";
+import { Image } from "../../components/docker/image.ts";
+import { Network } from "../../components/docker/network.ts";
+import { Volumes } from "../../components/docker/volumes.ts";
 import { planImages } from "../image-inputs.ts";
 import { type DeployedStack, planOutputs } from "../outputs.ts";
-import type { DockerCpuPlan } from "../plan/cpu-stack.ts";
+import { isTask } from "../plan/containers/container.ts";
+import { type DockerContainer, stopsFor } from "../plan/docker/container-args.ts";
 import { type DockerStack, dockerStack } from "../plan/docker/docker-stack.ts";
-import { SECRET_PATHS, type SecretName } from "../plan/docker/types.ts";
-import type { DockerGpuPlan } from "../plan/gpu-stack.ts";
-import { deployContainers } from "./docker-containers.ts";
-import { secretValues } from "./program.ts";
+import type { DockerPlan } from "../plan/docker/host-objects.ts";
+import { found, secretValues } from "./program.ts";
+
+/**
+ * Options of every ssh connection: ssh never asks for a password, a host that is away is an error
+ * after 10 s, and a connection on which nothing happens but a long build stays.
+ */
+const SSH_OPTIONS = [
+  ...["-o", "BatchMode=yes"],
+  ...["-o", "ConnectTimeout=10"],
+  ...["-o", "ServerAliveInterval=15"],
+  ...["-o", "ServerAliveCountMax=4"],
+];
+
+/** The project's root as the provider sees it, which runs in the program's folder. */
+const BUILD_CONTEXT = "..";
 
 /** Registers the resources of a stack on a Docker host. */
-export function deploy(plan: DockerCpuPlan | DockerGpuPlan): DeployedStack {
+export function deploy(plan: DockerPlan): DeployedStack {
   const { images } = planImages(plan);
   const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
-
-  deployContainers(stack, { uri: plan.host.uri, secrets: secretValues(SECRET_PATHS, secretNames(stack)) });
-
+  deployContainers(stack, plan.host.uri);
   const { endpoints, notes } = stack;
   return planOutputs(plan, () => "host", { endpoints, engineStore: engineStore(plan, stack), notes });
 }
 
-function secretNames({ containers }: DockerStack): readonly SecretName[] {
-  return containers.flatMap(({ secretFiles }) => Object.values(secretFiles));
-}
-
 /** A folder of the host, or a volume; the CPU's models lie in their image. */
-function engineStore(plan: DockerCpuPlan | DockerGpuPlan, { volumes }: DockerStack): string {
+function engineStore(plan: DockerPlan, { volumes }: DockerStack): string {
   if (plan.tier === "cpu") return "image";
   const volume = volumes.find(({ purpose }) => purpose === "store");
   return plan.host.storePath ?? `volume ${volume?.name}`;
+}
+
+/** Registers network, volumes, images and containers. */
+function deployContainers(stack: DockerStack, uri: string): void {
+  const provider = new docker.Provider("host", {
+    host: uri,
+    ...(uri.startsWith("ssh:") ? { sshOpts: SSH_OPTIONS } : {}),
+  });
+  const opts = { providers: { docker: provider } };
+
+  const network = new Network("network", { networkName: stack.network, labels: stack.labels }, opts);
+  const volumes = new Volumes("volumes", { volumes: stack.volumes }, opts);
+  const images = new Map(
+    stack.images.map((image) => [image.name, new Image(image.name, { image, context: BUILD_CONTEXT }, opts)]),
+  );
+  const secretNames = stack.containers.flatMap(({ secretFiles }) => Object.values(secretFiles));
+  const common = {
+    network: network.networkName,
+    volumes: volumes.volumeNames,
+    secrets: secretValues(secretNames),
+  };
+
+  const made = new Map<string, { planned: DockerContainer; component: StackContainer }>();
+  for (const planned of stack.containers) {
+    const after = planned.after.map((name) => {
+      const predecessor = found(made, name);
+      return { component: predecessor.component, needsItsGpu: stopsFor(planned, predecessor.planned) };
+    });
+    const [name, ...formerNames] = componentNames(planned, stack);
+    const component = new StackContainer(
+      name,
+      { ...common, planned, image: found(images, planned.container.image).imageId, after },
+      { ...opts, aliases: formerNames.map((former) => ({ name: former })) },
+    );
+    made.set(planned.args.name, { planned, component });
+  }
+}
+
+/**
+ * Services keep their names. A build has its container's, with the engine's key: the old engine serves until the new one
+ * is there. Where both need the same GPU it has a name without key, so that a new key replaces it, and the engine takes
+ * whatever refers to it away first. Each name is also known by the other one, for stacks whose GPUs are given out anew.
+ */
+function componentNames(
+  planned: DockerContainer,
+  { containers }: DockerStack,
+): readonly [name: string, ...formerly: string[]] {
+  const { container, args } = planned;
+  const subject = container.model ?? (container.role === "encoderBuild" ? "encoders" : container.role);
+  if (!isTask(container)) return [subject];
+  const isInTheWay = containers.some((other) => other.after.includes(args.name) && stopsFor(other, planned));
+  return isInTheWay ? [`${subject}-build`, args.name] : [args.name, `${subject}-build`];
 }

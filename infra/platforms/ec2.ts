@@ -6,7 +6,6 @@ import { planInstanceImages } from "../image-inputs.ts";
 import { type DeployedStack, planOutputs } from "../outputs.ts";
 import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
-import { SECRET_PATHS } from "../plan/docker/types.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
@@ -42,7 +41,7 @@ export function deploy(plan: Ec2Plan): DeployedStack {
     opts,
   );
   const own = instance.secrets.filter(({ secretName }) => secretName !== null);
-  const secrets = secretValues(SECRET_PATHS, new Set(own.map((secret) => secret.name)));
+  const secrets = secretValues(new Set(own.map((secret) => secret.name)));
   const { instanceId } = new Instance(
     "instance",
     { context, plan: instance, subnet, securityGroupId, fileSystem, secrets },

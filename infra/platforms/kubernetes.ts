@@ -5,7 +5,6 @@ import * as pulumi from "@pulumi/pulumi";
 import { ObjectGroup, type ObjectResource } from "../../components/kubernetes/object-group.ts";
 import { planClusterImages } from "../image-inputs.ts";
 import { clusterOutputs, type DeployedStack } from "../outputs.ts";
-import { SECRET_PATHS } from "../plan/docker/types.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
@@ -197,7 +196,7 @@ function deploySecrets(
   const workloads = [...builds, ...servers, ...databases];
   const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
   const named = new Map(references.flatMap(({ from, ...secret }) => (from === null ? [] : [[from, secret]])));
-  const values = secretValues(SECRET_PATHS, named.keys());
+  const values = secretValues(named.keys());
   const group = new ObjectGroup("Secrets", "secrets", opts);
   const secrets: MountedSecrets = new Map();
   if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);

@@ -1,19 +1,15 @@
 /** Parts of Pulumi's runtime that platforms share: secrets of the stack file, images without a digest, stack traces. */
 import * as pulumi from "@pulumi/pulumi";
+import { SECRET_PATHS, type SecretName } from "../plan/docker/host.ts";
 import { ConfigError, isSecure, type Problem } from "../problems.ts";
 
-/**
- * Secrets of the stack file: the plan has none, so that they are read from the stack's configuration here.
- *
- * @param paths - Place of each in the stack file, such as `hub.token`.
- */
-export function secretValues<Name extends string>(
-  paths: Readonly<Record<Name, string>>,
-  names: Iterable<Name>,
-): Partial<Record<Name, pulumi.Output<string>>> {
+/** Secrets of the stack file: the plan has none, so that they are read from the stack's configuration here. */
+export function secretValues(
+  names: Iterable<SecretName>,
+): Partial<Record<SecretName, pulumi.Output<string>>> {
   const config = new pulumi.Config();
   const values = [...new Set(names)].map((name) => {
-    const [key = "", ...path] = paths[name].split(".");
+    const [key = "", ...path] = SECRET_PATHS[name].split(".");
     return [name, config.requireSecretObject<unknown>(key).apply((value) => textAt(value, path))];
   });
   return Object.fromEntries(values);

@@ -1,5 +1,5 @@
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
-import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
+import { IMAGE_NAMES } from "../../infra/plan/docker/images.ts";
 import { ecrHost } from "../aws/ecr.ts";
 import { requireAccount } from "../aws/own-account.ts";
 import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
@@ -155,8 +155,7 @@ function report(states: readonly ImageState[], gb: number): string {
     key,
     STATES[state],
     steps.join(", ") || "nothing",
-    (steps.includes("push") ? pushReference : null) ??
-      (image.kind === "locked" ? image.reference : image.tag),
+    (steps.includes("push") ? pushReference : null) ?? image.reference,
   ]);
   const lines = textTable(columns, rows, { indent: 0, width: 160 });
   if (gb === 0) return lines.join("\n");

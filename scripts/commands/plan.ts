@@ -1,6 +1,6 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
-import { volumeName } from "../../infra/plan/docker/host-objects.ts";
+import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import type { ClusterGpuPlan, GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { ConfigError, nearestName } from "../../infra/problems.ts";
@@ -101,7 +101,7 @@ function clusterGpuPlan(plan: StackPlan): ClusterGpuPlan {
 /** What a person mounts at /store: a folder of the machine, or the volume of a stack on Docker. */
 function storeSource(stack: string, config: StackConfig): string {
   if (config.platform !== "docker" || config.tier !== "gpu") return DEFAULT_STORE_PATH;
-  return config.engineStore.path ?? volumeName(stack, "store");
+  return config.engineStore.path ?? objectName(stack, "store");
 }
 
 function explained(plan: GpuPlan, store: string, name: string): string {

@@ -1,7 +1,7 @@
 /** What there is of each image, and what is left to do. */
-import { imageSource } from "../../infra/plan/docker/image-sources.ts";
-import { imageTag, lockKey } from "../../infra/plan/docker/images.ts";
-import type { DockerImage } from "../../infra/plan/docker/types.ts";
+
+import type { DockerImage } from "../../infra/plan/docker/images.ts";
+import { imageSources, imageTag, lockKey } from "../../infra/plan/docker/images.ts";
 import { shortReference } from "../preflight/docker-reading.ts";
 import type { ImageTarget } from "./image-target.ts";
 
@@ -36,10 +36,9 @@ export function imageStates(
     const { name } = image;
     const contentHash = contentHashes[name] ?? "";
     const key = lockKey(name, triton);
-    const isOfficial = imageSource(name).kind === "official";
+    const isOfficial = imageSources[name].kind === "official";
     const isLocked = lock.images[key]?.contentHash === contentHash;
-    const reference = image.kind === "locked" ? image.reference : image.tag;
-    const isOnHost = onHost.has(shortReference(reference));
+    const isOnHost = onHost.has(shortReference(image.reference));
     const made = isOnHost ? [] : [isOfficial ? ("pull" as const) : ("build" as const)];
     const kept = isOfficial ? (["lock"] as const) : push ? (["push", "lock"] as const) : [];
     return {

@@ -1,6 +1,5 @@
 /** Images of a stack, and the Docker engine that makes them. */
-import type { ImageOptions } from "../../infra/plan/docker/images.ts";
-import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
+import type { DockerImage, ImageName, ImageOptions } from "../../infra/plan/docker/images.ts";
 
 export interface ImageTarget {
   readonly needed: readonly ImageName[];

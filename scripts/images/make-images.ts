@@ -1,6 +1,6 @@
 /** Builds, pulls and pushes images with the Docker CLI, and locks their digests. */
 import { spawn } from "node:child_process";
-import type { BuiltImage } from "../../infra/plan/docker/types.ts";
+import type { BuiltImage } from "../../infra/plan/docker/images.ts";
 import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
@@ -30,7 +30,7 @@ export async function makeImage(state: ImageState, options: MakeOptions): Promis
         if (image.kind === "locked") await runDocker(["pull", image.reference], options.uri);
         break;
       case "push":
-        if (image.kind === "build") await push(image.tag, pushReference(state), options.uri);
+        if (image.kind === "build") await push(image.reference, pushReference(state), options.uri);
         break;
       case "copy":
         // The same bytes: one source alone keeps its digest.
@@ -70,7 +70,7 @@ export async function requireBuildKit(probe: HostProbe): Promise<void> {
 }
 
 function build(
-  { dockerfile, buildArguments, tag }: BuiltImage,
+  { dockerfile, buildArguments, reference }: BuiltImage,
   { uri, secrets }: MakeOptions,
 ): Promise<void> {
   const values = Object.entries(buildArguments).flatMap(([name, value]) => [
@@ -78,7 +78,7 @@ function build(
     `${name}=${value}`,
   ]);
   const files = secrets.flatMap((secret) => ["--secret", secret]);
-  return runDocker(["build", "--file", dockerfile, ...values, ...files, "--tag", tag, "."], uri);
+  return runDocker(["build", "--file", dockerfile, ...values, ...files, "--tag", reference, "."], uri);
 }
 
 async function push(tag: string, reference: string, uri: string): Promise<void> {

@@ -1,8 +1,7 @@
 /** NVIDIA's images of a stack's release, copied into the account's own registry as they are: by digest, and all platforms. */
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
-import type { BaseChoice } from "../../infra/plan/docker/image-sources.ts";
-import { imageSource } from "../../infra/plan/docker/image-sources.ts";
-import type { ImageName } from "../../infra/plan/docker/types.ts";
+import type { BaseChoice, ImageName } from "../../infra/plan/docker/images.ts";
+import { imageSources } from "../../infra/plan/docker/images.ts";
 import { ecrHost, ecrImage } from "../aws/ecr.ts";
 import { required } from "../aws/session.ts";
 import { UserError } from "../errors.ts";
@@ -38,7 +37,7 @@ export function mirroredBases(
 ): readonly MirroredBase[] {
   if (triton === null) return [];
   return needed.flatMap((image) => {
-    const source = imageSource(image);
+    const source = imageSources[image];
     if (source.kind !== "built" || !source.hasRelease) return [];
     return [{ image, source: source.base({ release: triton.release }) }];
   });

@@ -1,8 +1,7 @@
 /** A stack on AWS, as its file plans it. */
 import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
 import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
-import type { ImageOptions } from "../../infra/plan/docker/images.ts";
-import type { DockerImage, ImageName } from "../../infra/plan/docker/types.ts";
+import type { DockerImage, ImageName, ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import type { ClusterImage } from "../../infra/plan/images.ts";
 import type { Problem } from "../../infra/problems.ts";

@@ -3,8 +3,7 @@ import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { imageSource } from "../../infra/plan/docker/image-sources.ts";
-import { IMAGE_NAMES } from "../../infra/plan/docker/types.ts";
+import { IMAGE_NAMES, imageSources } from "../../infra/plan/docker/images.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import {
   ensureBrowser,
@@ -70,7 +69,7 @@ const PYTHON_PACKAGES = {
 } as const;
 
 const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
-  const source = imageSource(name);
+  const source = imageSources[name];
   return source.kind === "built" ? [source.dockerfile] : [];
 });
 

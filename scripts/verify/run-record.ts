@@ -2,7 +2,7 @@
 import type { GpuName } from "../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../infra/plan/catalogue/language-models.ts";
 import { isReleaseTag, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
-import { encoderGpus, hostPool, modelGpus } from "../../infra/plan/docker/docker-stack.ts";
+import { hostPool, serverGpus } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { catalogueName } from "../preflight/gpu-facts.ts";
@@ -37,10 +37,7 @@ export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise
   if ("unreachable" in machine) return none(`the host can't be asked for its GPU (${machine.unreachable})`);
   if (machine.gpus === null) return none(`nvidia-smi shows no GPU of the host (${machine.gpuWords})`);
   const planned = hostPool(plan).gpu?.name;
-  const indices = new Set([
-    ...plan.models.flatMap(({ spec }) => modelGpus(plan, spec)),
-    ...encoderGpus(plan),
-  ]);
+  const indices = new Set(serverGpus(plan).flatMap((server) => server.indices));
   const used = machine.gpus.filter(({ index }) => indices.has(index));
   const other = used.find(({ name }) => planned === undefined || catalogueName(name) !== planned);
   const [first] = used;

@@ -4,7 +4,7 @@ import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import type { LockedImage } from "../../infra/plan/docker/types.ts";
+import type { DockerImage } from "../../infra/plan/docker/images.ts";
 import { stackContainers } from "../../scripts/docker-host/containers.ts";
 import { hostProbe } from "../../scripts/preflight/host-probe.ts";
 import { smokeChecks } from "../../scripts/smoke/checks.ts";
@@ -149,7 +149,7 @@ async function plannedStack(
   if (plan.platform !== "docker" || plan.tier !== "cpu") throw new Error("The plan is of another kind.");
   const images = Object.entries(references).map(
     ([image, reference]) =>
-      ({ kind: "locked", name: image as keyof typeof references, reference }) satisfies LockedImage,
+      ({ kind: "locked", name: image as keyof typeof references, reference }) satisfies DockerImage,
   );
   const stack = dockerStack(plan, { stack: name, images });
   const { release, cost } = plan;

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import type { ContainerRole } from "../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
 import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import type { ImageName } from "../../infra/plan/docker/types.ts";
+import type { ImageName } from "../../infra/plan/docker/images.ts";
 
 /**
  * A stack's builds and servers. The gateway and the databases are left out, which the stack of `tier: cpu` tests.

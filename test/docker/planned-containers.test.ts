@@ -11,7 +11,7 @@ import { checkedPlan } from "../../infra/checked-plan.ts";
 import { SPEC_FILES } from "../../infra/plan/container-specs.ts";
 import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
-import type { ImageName } from "../../infra/plan/docker/types.ts";
+import type { ImageName } from "../../infra/plan/docker/images.ts";
 import type { ClusterGpuPlan, DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { neededImages } from "../../infra/plan/images.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";

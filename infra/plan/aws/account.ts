@@ -10,8 +10,8 @@ import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { IMAGE_USER_ID } from "../containers/container.ts";
 import type { GpuCost } from "../cost/types.ts";
 import type { DockerStack } from "../docker/docker-stack.ts";
-import { imageSource } from "../docker/image-sources.ts";
-import type { ImageName } from "../docker/types.ts";
+import type { ImageName } from "../docker/images.ts";
+import { imageSources } from "../docker/images.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
 import { type AwsContext, awsContext, plainName, REPOSITORY_PREFIX, STACK_TAG } from "./context.ts";
 import { documentText } from "./data-files.ts";
@@ -159,7 +159,7 @@ export function repositoryPlans(
   imageNames: readonly ImageName[],
 ) {
   if (images.registry !== undefined || images.repositories === "existing") return [];
-  const built = imageNames.filter((name) => imageSource(name).kind === "built");
+  const built = imageNames.filter((name) => imageSources[name].kind === "built");
   return [...built, MIRROR_REPOSITORY].map((image) => ({
     image,
     args: {

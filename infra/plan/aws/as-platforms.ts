@@ -2,7 +2,7 @@
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInstalled } from "../catalogue/aws.ts";
-import { SECRET_NAMES } from "../docker/types.ts";
+import { SECRET_NAMES } from "../docker/host.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import {
   BUILD_SERVICE_ACCOUNT,

@@ -2,7 +2,9 @@
  * One container of a stack, on Docker, Compose on an EC2 instance, or Kubernetes. Platforms add ports of the host, volumes,
  * placement, requests for resources and labels. Pure data.
  */
-import type { ImageName, SecretName } from "../docker/types.ts";
+
+import type { SecretName } from "../docker/host.ts";
+import type { ImageName } from "../docker/images.ts";
 
 /** User of builders, servers and gateway in every image of this project; Node's images call it `node`. */
 export const IMAGE_USER_ID = 1000;

@@ -3,8 +3,9 @@ import type * as docker from "@pulumi/docker";
 import { type Container, type ContainerCheck, isTask, sortedByKey } from "../containers/container.ts";
 import { nodeCheck } from "../containers/databases.ts";
 import type { Plain } from "../plain.ts";
+import type { SecretName } from "./host.ts";
 import { type DockerVolume, labels, objectName } from "./host-objects.ts";
-import type { DockerImage, SecretName } from "./types.ts";
+import type { DockerImage } from "./images.ts";
 
 /** One container on a Docker host. */
 export interface DockerContainer {
@@ -48,7 +49,7 @@ const MIB = 1024 ** 2;
  * Readable by all users of the container: the provider copies files as root's, and most images run as another user.
  * Outside of the container they lie where only root of the host can look.
  */
-const FILE_PERMISSIONS = "0444";
+export const FILE_PERMISSIONS = "0444";
 
 /**
  * As NVIDIA's documents start their containers: memory that the GPU reads is locked without limit, and threads have
@@ -87,7 +88,7 @@ export function dockerContainer(container: Container, placement: HostPlacement):
   if (container.readOnlyRoot && uploads.length + secretFiles.length > 0)
     throw new Error(`The container ${name} has files and a read-only root, into which Docker copies none.`);
   const environment = isTask(container)
-    ? { ...container.environment, [IMAGE_VARIABLE]: image.kind === "locked" ? image.reference : image.tag }
+    ? { ...container.environment, [IMAGE_VARIABLE]: image.reference }
     : container.environment;
   return {
     ...{ container, gpus, after },

@@ -11,19 +11,25 @@ import {
 import { databaseContainers } from "../containers/databases.ts";
 import { gatewayContainer } from "../containers/gateway.ts";
 import { cpuServerContainer, encodersContainer, modelContainer } from "../containers/servers.ts";
-import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { Endpoints } from "../endpoints.ts";
-import { hostGpuIndices, worldSize } from "../fit/placement.ts";
+import { hostGpuIndices } from "../fit/placement.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
-import { imageNamed, neededImages } from "../images.ts";
-import type { ModelSpec, PoolSpec } from "../spec.ts";
+import { imageNamed } from "../images.ts";
+import type { PoolSpec } from "../spec.ts";
 import { type DockerContainer, dockerContainer, type HostPlacement } from "./container-args.ts";
-import { databasesOf, dockerEndpoints, dockerNotes } from "./endpoints.ts";
+import { dockerEndpoints, dockerNotes } from "./endpoints.ts";
 import { SECRET_FILES } from "./host.ts";
-import { type DockerLabel, type DockerVolume, labels, objectName, volumes } from "./host-objects.ts";
-import type { DockerImage } from "./types.ts";
-
-type DockerPlan = DockerCpuPlan | DockerGpuPlan;
+import {
+  type DockerLabel,
+  type DockerPlan,
+  type DockerVolume,
+  databasesOf,
+  labels,
+  objectName,
+  tritonPorts,
+  volumes,
+} from "./host-objects.ts";
+import type { DockerImage } from "./images.ts";
 
 export interface DockerStack {
   /** Network of the stack's containers. */
@@ -42,7 +48,7 @@ export interface DockerStack {
 interface DockerStackOptions {
   /** Name of the stack: the host may have several. */
   readonly stack: string;
-  /** At least {@link neededImages}; others are left out. */
+  /** Those of `neededImages`. */
   readonly images: readonly DockerImage[];
 }
 
@@ -55,17 +61,16 @@ interface DockerStackOptions {
 export function dockerStack(plan: DockerPlan, { stack, images }: DockerStackOptions): DockerStack {
   refuseName(stack);
   const kept = volumes(stack, plan);
-  const needed = neededImages(plan).map((name) => imageNamed(name, images));
   const all = containers(plan);
   return {
     network: objectName(stack, "network"),
     labels: labels(stack),
     volumes: kept,
-    images: needed,
+    images,
     containers: all.map((container) =>
       dockerContainer(container, {
         stack,
-        image: imageNamed(container.image, needed),
+        image: imageNamed(container.image, images),
         gpus: gpuOption(plan, gpuIndices(plan, container)),
         publishedPorts: publishedPorts(plan, container),
         publishedAddress: container.role === "gateway" ? plan.host.gatewayAddress : LOOPBACK,
@@ -134,7 +139,7 @@ function predecessors(
 function publishedPorts(plan: DockerPlan, { role, model: name }: Container): HostPlacement["publishedPorts"] {
   const databases = databasesOf(plan);
   const own = databases === null || databases.kind === "external" ? null : databases.ports;
-  const index = plan.models.findIndex((model) => model.name === name);
+  const tritons = tritonPorts(plan);
   switch (role) {
     case "gateway":
       return { http: plan.gateway.port };
@@ -143,20 +148,12 @@ function publishedPorts(plan: DockerPlan, { role, model: name }: Container): Hos
     case "vector":
       return own === null ? {} : { http: own.vector };
     case "encoders":
-      return { ...(plan.tier === "cpu" ? plan.encoders.ports : plan.host.encoderPorts) };
+      return { ...tritons.encoders };
     case "triton":
-      return { ...(plan.tier === "cpu" ? plan.models[index]?.ports : plan.host.modelPorts[index]) };
+      return { ...tritons.models[plan.models.findIndex((model) => model.name === name)] };
     default:
       return {};
   }
-}
-
-/** Numbers of the GPUs that a container uses. */
-function gpuIndices(plan: DockerPlan, { role, model: name, gpus }: Container): readonly number[] {
-  if (plan.tier === "cpu" || gpus === 0) return [];
-  const spec = plan.models.find((model) => model.name === name)?.spec;
-  if (spec === undefined) return encoderGpus(plan);
-  return role === "engineBuild" ? buildGpus(plan, spec) : modelGpus(plan, spec);
 }
 
 /** The one pool of the plan. */
@@ -166,32 +163,25 @@ export function hostPool({ spec }: DockerGpuPlan): PoolSpec {
   return pool;
 }
 
-/** Numbers of the GPUs that a model's server takes, as the plan of their memory has them. */
-export function modelGpus(plan: DockerGpuPlan, model: ModelSpec): readonly number[] {
-  return gpusOf(plan, (container) => container.model?.serving.name === model.serving.name);
+/** Numbers of the GPUs that each server takes, as the plan of their memory has them; `model` is null for the encoders. */
+export function serverGpus(plan: DockerGpuPlan): ReturnType<typeof hostGpuIndices> {
+  return hostGpuIndices(plan.spec, hostPool(plan));
 }
 
-/** Numbers of the GPUs of the encoders; none where they run on the CPU. */
-export function encoderGpus(plan: DockerGpuPlan): readonly number[] {
-  return gpusOf(plan, (container) => container.model === null);
-}
-
-function gpusOf(
-  plan: DockerGpuPlan,
-  isMeant: (container: ReturnType<typeof hostGpuIndices>[number]) => boolean,
-): readonly number[] {
-  return hostGpuIndices(plan.spec, hostPool(plan)).find(isMeant)?.indices ?? [];
-}
-
-/** GPUs that build a model's engine: those without a server, or else the server's own, which stops meanwhile. */
-function buildGpus(plan: DockerGpuPlan, model: ModelSpec): readonly number[] {
-  const pool = hostPool(plan);
-  const serving = new Set(hostGpuIndices(plan.spec, pool).flatMap(({ indices }) => indices));
-  const free = Array.from({ length: pool.machine.gpus }, (_, index) => index).filter(
-    (index) => !serving.has(index),
-  );
-  const needed = worldSize(model);
-  return needed <= free.length ? free.slice(0, needed) : modelGpus(plan, model);
+/**
+ * Numbers of the GPUs that a container uses. An engine is built on GPUs without a server, or else on those of its own
+ * server, which stops meanwhile.
+ */
+function gpuIndices(plan: DockerPlan, { role, model: name, gpus }: Container): readonly number[] {
+  if (plan.tier === "cpu" || gpus === 0) return [];
+  const servers = serverGpus(plan);
+  if (role === "engineBuild") {
+    const serving = servers.flatMap(({ indices }) => indices);
+    const all = Array.from({ length: hostPool(plan).machine.gpus }, (_, index) => index);
+    const free = all.filter((index) => !serving.includes(index));
+    if (gpus <= free.length) return free.slice(0, gpus);
+  }
+  return servers.find(({ model }) => (model?.serving.name ?? null) === name)?.indices ?? [];
 }
 
 /** On a machine with one GPU it needs no number, as in the documents. */

@@ -1,9 +1,27 @@
-/** Names and labels of a stack's objects on a Docker host, where several stacks may be, and its volumes. */
+/** Objects of a stack on a Docker host, where several stacks may be: their names, labels and ports, and the volumes. */
 import type { ContainerRole } from "../containers/container.ts";
 import { databaseContainers } from "../containers/databases.ts";
 import type { DockerCpuPlan } from "../cpu-stack.ts";
 import type { DockerGpuPlan } from "../gpu-stack.ts";
+import type { TritonPorts } from "../repository/launch.ts";
 import type { DockerDatabasesPlan } from "./host.ts";
+
+export type DockerPlan = DockerCpuPlan | DockerGpuPlan;
+
+/** Ports of the host: of each model's Triton, in the order of the stack file, and of the encoders' (null: there are none). */
+export function tritonPorts(plan: DockerPlan): {
+  readonly models: readonly TritonPorts[];
+  readonly encoders: TritonPorts | null;
+} {
+  return plan.tier === "cpu"
+    ? { models: plan.models.map(({ ports }) => ports), encoders: plan.encoders.ports }
+    : { models: plan.host.modelPorts, encoders: plan.host.encoderPorts };
+}
+
+/** null: the stack has no encoders, and documents are found by their vectors. */
+export function databasesOf(plan: DockerPlan): DockerDatabasesPlan | null {
+  return plan.tier === "cpu" ? plan.databases : plan.host.databases;
+}
 
 /** Name of a network, volume or container on the host. */
 export function objectName(stack: string, name: string): string {
@@ -47,38 +65,29 @@ export interface DockerVolume {
   readonly userId: number | null;
 }
 
-/** Volumes of the two kinds of databases differ: neither can read the other's files. */
-type VolumeUse = "store" | "scratch" | "mongo" | "vector" | "mock-mongo" | "mock-vector";
-
-export function volumeName(stack: string, use: VolumeUse): string {
-  return objectName(stack, use);
-}
-
-export function volumes(stack: string, plan: DockerCpuPlan | DockerGpuPlan): readonly DockerVolume[] {
+export function volumes(stack: string, plan: DockerPlan): readonly DockerVolume[] {
   const common = { labels: labels(stack, { role: "volume" }), userId: null };
-  const name = (use: VolumeUse) => volumeName(stack, use);
-  if (plan.tier === "cpu") return databaseVolumes(stack, plan.databases);
+  const databases = databasesOf(plan);
   return [
-    ...(plan.host.storePath === null
-      ? [{ ...common, name: name("store"), purpose: "store" as const, isKept: true }]
+    ...(plan.tier === "gpu" && plan.host.storePath === null
+      ? [{ ...common, name: objectName(stack, "store"), purpose: "store" as const, isKept: true }]
       : []),
     // Checkpoints: as large as the weights, and made again where they are missing.
-    { ...common, name: name("scratch"), purpose: "scratch", isKept: false },
-    ...databaseVolumes(stack, plan.host.databases),
+    ...(plan.tier === "gpu"
+      ? [{ ...common, name: objectName(stack, "scratch"), purpose: "scratch" as const, isKept: false }]
+      : []),
+    ...(databases === null || databases.kind === "external"
+      ? []
+      : databaseContainers(databases.kind).map(({ name, userId }): DockerVolume => {
+          const purpose = name === "mongo" ? "mongo" : "vector";
+          return {
+            ...common,
+            // The two kinds of databases can't read each other's files.
+            name: objectName(stack, databases.kind === "mock" ? `mock-${purpose}` : purpose),
+            purpose,
+            isKept: true,
+            userId,
+          };
+        })),
   ];
-}
-
-function databaseVolumes(stack: string, databases: DockerDatabasesPlan | null): readonly DockerVolume[] {
-  if (databases === null || databases.kind === "external") return [];
-  const { kind } = databases;
-  return databaseContainers(kind).map(({ name, userId }) => {
-    const purpose = name === "mongo" ? "mongo" : "vector";
-    return {
-      name: volumeName(stack, kind === "mock" ? `mock-${purpose}` : purpose),
-      purpose,
-      labels: labels(stack, { role: "volume" }),
-      isKept: true,
-      userId,
-    };
-  });
 }

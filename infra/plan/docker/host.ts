@@ -2,8 +2,7 @@
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
 import { LOOPBACK, PUBLISHED_PORTS, publishedModelPorts } from "../catalogue/published-ports.ts";
 import type { TritonPorts } from "../repository/launch.ts";
-import type { BaseChoice } from "./image-sources.ts";
-import type { SecretName } from "./types.ts";
+import type { BaseChoice } from "./images.ts";
 
 type DockerCpuConfig = Extract<CpuStackConfig, { platform: "docker" }>;
 type DockerGpuConfig = Extract<GpuStackConfig, { platform: "docker" }>;
@@ -91,11 +90,29 @@ export type DockerDatabasesPlan =
       readonly vector: { readonly url: string; readonly apiKeyFile?: string | undefined };
     };
 
-/** Where a container finds each secret that it is given; in memory with Docker's own secrets, a file of the container here. */
+/**
+ * Secrets of a stack, by the path of the stack file that holds each. No plan has their values: a container names them, and
+ * the platform writes them into its files.
+ */
+export const SECRET_PATHS = {
+  hubToken: "hub.token",
+  mongoUri: "externalDatabases.mongo.uri",
+  vectorApiKey: "externalDatabases.vector.apiKey",
+} as const;
+export type SecretName = keyof typeof SECRET_PATHS;
+
+/** Names of Secrets in a cluster, of secrets in Compose, and of their files. */
+export const SECRET_NAMES: Readonly<Record<SecretName, string>> = {
+  hubToken: "hub-token",
+  mongoUri: "mongo-uri",
+  vectorApiKey: "vector-api-key",
+};
+
+/** File of a container for each secret that it is given; in memory with Docker's own secrets, a file of the container here. */
 export const SECRET_FILES: Readonly<Record<SecretName, string>> = {
-  hubToken: "/run/secrets/hub-token",
-  mongoUri: "/run/secrets/mongo-uri",
-  vectorApiKey: "/run/secrets/vector-api-key",
+  hubToken: `/run/secrets/${SECRET_NAMES.hubToken}`,
+  mongoUri: `/run/secrets/${SECRET_NAMES.mongoUri}`,
+  vectorApiKey: `/run/secrets/${SECRET_NAMES.vectorApiKey}`,
 };
 
 export function dockerDatabases({

@@ -1,6 +1,166 @@
-/** Which images a stack runs, by digest or by what they are built from. Pure: hashes and lock file are given. */
-import { type BaseChoice, imageSource, type TritonBase } from "./image-sources.ts";
-import type { DockerImage, ImageName } from "./types.ts";
+/** Images of a stack: what each is made from, and by which reference or tag a stack runs it. Pure: hashes and lock file are given. */
+import { isReleaseTag, releases } from "../catalogue/releases.ts";
+
+/** Images by what they are for; `mongo` and `qdrant` are the databases' own. */
+export type ImageName = "services" | "cpu-models" | "trtllm" | "encoders" | "mongo" | "qdrant";
+
+interface NamedImage {
+  readonly name: ImageName;
+  /** `registry/repository@sha256:…`, or `engine-room/services:<hash12>` of an image that is built. */
+  readonly reference: string;
+}
+
+/** An image that is there: its digest is in images.lock.json, or its publisher does not move its tag. */
+interface LockedImage extends NamedImage {
+  readonly kind: "locked";
+}
+
+/** An image that the stack's own host builds, because the lock file has none of this content. */
+export interface BuiltImage extends NamedImage {
+  readonly kind: "build";
+  /** Of all files that the build reads and of its arguments: 64 hexadecimal digits. */
+  readonly contentHash: string;
+  /** Relative to the project's root, which is the context. */
+  readonly dockerfile: string;
+  readonly buildArguments: Readonly<Record<string, string>>;
+}
+
+export type DockerImage = LockedImage | BuiltImage;
+
+/** NVIDIA's image that builds engines and serves them, with the release that its parts are of. */
+interface TritonBase {
+  /** Tag of the catalogue: `25.07`. */
+  readonly release: string;
+  /** Of the stack file, where it has an image of its own. */
+  readonly image?: string | undefined;
+}
+
+/** Bases of a stack's images. */
+export interface BaseChoice {
+  /** null for a stack without NVIDIA's images. */
+  readonly triton: TritonBase | null;
+  /** References of the stack file that replace the usual bases, by image. */
+  readonly bases: Readonly<Partial<Record<ImageName, string | undefined>>>;
+}
+
+/** An image that this project builds. */
+interface BuiltSource {
+  readonly kind: "built";
+  /** Relative to the project's root. */
+  readonly dockerfile: string;
+  /** Files and folders that the Dockerfile copies, relative to the project's root. */
+  readonly paths: readonly string[];
+  /** Whether its base is NVIDIA's image of a release: one image for each release. */
+  readonly hasRelease: boolean;
+  /** The image that `FROM` names unless the stack file says otherwise: the Dockerfile's default, or one of the release. */
+  base(triton: TritonBase): string;
+  /** Further arguments of `docker build`, by name. @default none */
+  buildArguments?(triton: TritonBase): Readonly<Record<string, string>>;
+  /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
+  baseGB(triton: TritonBase): number | null;
+  /** Size on top of the base, in GB (10^9): measured, as `npm run test:docker` prints it. */
+  readonly ownGB: number;
+}
+
+/** An image of another publisher, taken as it is. */
+interface OfficialSource {
+  readonly kind: "official";
+  /** With a tag that its publisher does not move to another version. */
+  readonly reference: string;
+  /** Unpacked, in GB (10^9). */
+  readonly sizeGB: number;
+}
+
+/** An image with every backend of Triton but TensorRT-LLM's. 24.06-py3 has 15.5 GB unpacked; an assumption for the others. */
+const TRITON_PY3_GB = 16;
+
+const REGISTRY = "nvcr.io/nvidia/tritonserver";
+
+export const imageSources: Readonly<Record<ImageName, BuiltSource | OfficialSource>> = {
+  services: {
+    kind: "built",
+    dockerfile: "containers/services/Dockerfile",
+    paths: [
+      ".npmrc",
+      "containers/services/entrypoint.ts",
+      "containers/services/gateway/package.json",
+      "containers/services/gateway/public",
+      "containers/services/gateway/src",
+      "containers/services/mock-mongo/package.json",
+      "containers/services/mock-mongo/src",
+      "containers/services/mock-vector/package.json",
+      "containers/services/mock-vector/src",
+      "containers/services/service-process/package.json",
+      "containers/services/service-process/src",
+      "containers/services/triton-requests/package.json",
+      "containers/services/triton-requests/src",
+      "package-lock.json",
+      "package.json",
+    ],
+    hasRelease: false,
+    base: () => "node:24-slim",
+    baseGB: () => 0.2,
+    ownGB: 0.09,
+  },
+  "cpu-models": {
+    kind: "built",
+    dockerfile: "containers/cpu-models/Dockerfile",
+    paths: [
+      "containers/cpu-models/default-artifacts.json",
+      "containers/cpu-models/engine_room_models",
+      "containers/cpu-models/models",
+      "containers/cpu-models/requirements.lock",
+    ],
+    hasRelease: false,
+    base: () => "debian:12-slim",
+    baseGB: () => 0.1,
+    ownGB: 0.85,
+  },
+  trtllm: {
+    kind: "built",
+    dockerfile: "containers/trtllm/Dockerfile",
+    paths: [
+      "containers/container-program/container_program",
+      "containers/container-program/requirements.lock",
+      "containers/trtllm/engine_builder",
+      "containers/trtllm/golden",
+      "containers/trtllm/patches",
+      "containers/trtllm/triton_entrypoint",
+    ],
+    hasRelease: true,
+    base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
+    buildArguments: ({ release }) => {
+      const commit = isReleaseTag(release) ? releases[release].backendCommit : undefined;
+      return commit === undefined ? {} : { BACKEND_COMMIT: commit };
+    },
+    baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
+    // Without the backend's files of releases before 25.01, which are not measured.
+    ownGB: 0.001,
+  },
+  encoders: {
+    kind: "built",
+    dockerfile: "containers/encoders/Dockerfile",
+    paths: [
+      "containers/container-program/container_program",
+      "containers/container-program/requirements.lock",
+      "containers/cpu-models/engine_room_models",
+      "containers/cpu-models/models/encoders",
+      "containers/encoders/encoder_builder",
+      "containers/encoders/requirements.lock",
+      "containers/trtllm/triton_entrypoint",
+    ],
+    hasRelease: true,
+    base: ({ release }) => `${REGISTRY}:${release}-py3`,
+    baseGB: () => TRITON_PY3_GB,
+    ownGB: 0.3,
+  },
+  mongo: { kind: "official", reference: "docker.io/library/mongo:8.0.26", sizeGB: 0.9 },
+  // The version whose client the mock is tested with.
+  qdrant: { kind: "official", reference: "docker.io/qdrant/qdrant:v1.17.1-unprivileged", sizeGB: 0.3 },
+};
+
+/** In the order of the table. */
+export const IMAGE_NAMES = Object.keys(imageSources) as readonly ImageName[];
 
 /** images.lock.json: images that were pushed, by {@link lockKey}. */
 export interface ImageLock {
@@ -9,7 +169,7 @@ export interface ImageLock {
 }
 
 export interface LockEntry {
-  /** Of what the image was made from: 64 hexadecimal digits. */
+  /** Of all that the image was made from: 64 hexadecimal digits. */
   readonly contentHash: string;
   /** `registry/repository@sha256:…`. */
   readonly reference: string;
@@ -20,9 +180,6 @@ export interface ImageOptions extends BaseChoice {
   /** By image, of at least those that are needed: 64 hexadecimal digits each. */
   readonly contentHashes: Readonly<Partial<Record<ImageName, string>>>;
 }
-
-/** Digits of a content hash in a tag: no two contents of one project meet in them. */
-const TAG_DIGITS = 12;
 
 /**
  * Each image by its digest, where the lock file has one of the same content; else to be built on the stack's own host.
@@ -40,12 +197,12 @@ export function dockerImages(
     if (contentHash === undefined) throw new Error(`No content hash of the image ${name} was given.`);
     const locked = lock.images[lockKey(name, triton)];
     if (locked?.contentHash === contentHash) return { kind: "locked", name, reference: locked.reference };
-    const source = imageSource(name);
+    const source = imageSources[name];
     if (source.kind === "official") return { kind: "locked", name, reference: source.reference };
     return {
       kind: "build",
       name,
-      tag: `engine-room/${name}:${imageTag(name, contentHash, triton)}`,
+      reference: `engine-room/${name}:${imageTag(name, contentHash, triton)}`,
       contentHash,
       dockerfile: source.dockerfile,
       buildArguments: imageBuildArguments(name, { triton, bases }),
@@ -53,36 +210,36 @@ export function dockerImages(
   });
 }
 
-/** Under which the lock file keeps an image: `services`, `trtllm-25.07`. */
+/** Key of an image in the lock file: `services`, `trtllm-25.07`. */
 export function lockKey(name: ImageName, triton: TritonBase | null): string {
-  return hasRelease(name) ? `${name}-${known(triton, name).release}` : name;
+  const base = releaseBase(name, triton);
+  return base === null ? name : `${name}-${base.release}`;
 }
 
-/** Tag of a built image: `0123456789ab`, `25.07-0123456789ab`. */
+/** Tag of a built image: `0123456789ab`, `25.07-0123456789ab`. No two contents of one project meet in 12 digits. */
 export function imageTag(name: ImageName, contentHash: string, triton: TritonBase | null): string {
-  const digits = contentHash.slice(0, TAG_DIGITS);
-  return hasRelease(name) ? `${known(triton, name).release}-${digits}` : digits;
+  const base = releaseBase(name, triton);
+  const digits = contentHash.slice(0, 12);
+  return base === null ? digits : `${base.release}-${digits}`;
 }
 
-/** What `docker build` gets with `--build-arg`; empty for an official image. */
+/** Arguments of `docker build --build-arg`; empty for an official image. */
 export function imageBuildArguments(
   name: ImageName,
   { triton, bases }: BaseChoice,
 ): Readonly<Record<string, string>> {
-  const source = imageSource(name);
+  const source = imageSources[name];
   if (source.kind === "official") return {};
   const own = bases[name];
-  if (!source.hasRelease) return own === undefined ? {} : { BASE: own };
-  const release = known(triton, name);
-  return { ...source.buildArguments?.(release), BASE: own ?? source.base(release) };
+  const base = releaseBase(name, triton);
+  if (base === null) return own === undefined ? {} : { BASE: own };
+  return { ...source.buildArguments?.(base), BASE: own ?? source.base(base) };
 }
 
-function hasRelease(name: ImageName): boolean {
-  const source = imageSource(name);
-  return source.kind === "built" && source.hasRelease;
-}
-
-function known(triton: TritonBase | null, name: ImageName): TritonBase {
+/** null: the image does not depend on a release. */
+function releaseBase(name: ImageName, triton: TritonBase | null): TritonBase | null {
+  const source = imageSources[name];
+  if (source.kind === "official" || !source.hasRelease) return null;
   if (triton === null)
     throw new Error(`The image ${name} stands on a release of Triton, and none was given.`);
   return triton;

@@ -2,7 +2,7 @@
 
 import { buildContainers } from "../containers/builds.ts";
 import { type BuildContainer, container } from "../containers/container.ts";
-import type { ImageName } from "../docker/types.ts";
+import type { ImageName } from "../docker/images.ts";
 import { checkpointGiB, engineBytesGiB } from "../engine/engine-size.ts";
 import type { ClusterGpuPlan, ModelPlan } from "../gpu-stack.ts";
 import {

@@ -1,6 +1,6 @@
 /** The cluster of a stack, from its stack file. */
 import type { CpuStackConfig, GpuStackConfig } from "../../config/config.ts";
-import { SECRET_NAMES, type SecretName } from "../docker/types.ts";
+import { SECRET_NAMES, type SecretName } from "../docker/host.ts";
 import type { Labels } from "./objects.ts";
 
 type GpuClusterConfig = Extract<GpuStackConfig, { platform: "kubernetes" }>;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ServiceContainer, TaskContainer, taskFailure } from "../../../components/docker/container.ts";
+import { StackContainer, taskFailure } from "../../../components/docker/container.ts";
 import { type Container, container } from "../../../infra/plan/containers/container.ts";
 import { type DockerContainer, dockerContainer } from "../../../infra/plan/docker/container-args.ts";
 import { SECRET_SIGNATURE, SIGNATURE_KEY } from "../../../scripts/program/marks.ts";
@@ -102,8 +102,8 @@ test("a task is attached and its logs are kept", () => {
 test("a secret file makes all uploads of a container secret", async () => {
   const registrations = await registeredBy(() => {
     const args = { image: "sha256:1", network: "demo", volumes: {}, after: [] };
-    new TaskContainer("build", { ...args, planned: planned(BUILD), secrets: { hubToken: "hf_hush" } });
-    new ServiceContainer("llava", { ...args, planned: planned(SERVER), secrets: {} });
+    new StackContainer("build", { ...args, planned: planned(BUILD), secrets: { hubToken: "hf_hush" } });
+    new StackContainer("llava", { ...args, planned: planned(SERVER), secrets: {} });
   });
   const uploadsOf = (name: string) => byName(registrations, `${name}-container`).inputs.uploads;
   expect(uploadsOf("build")).toEqual({
@@ -163,7 +163,7 @@ test("files in a container with a read-only root are refused", () => {
 test("a secret file without a value is an error", async () => {
   const made = registeredBy(() => {
     const args = { image: "sha256:1", network: "demo", volumes: {}, after: [], secrets: {} };
-    new TaskContainer("build", { ...args, planned: planned(BUILD) });
+    new StackContainer("build", { ...args, planned: planned(BUILD) });
   });
   await expect(made).rejects.toThrow("No value for the secret hubToken");
 });

@@ -64,7 +64,7 @@ export class RunningStack {
   #image({ container, args }: DockerContainer): string {
     const image = this.#stack.images.find(({ name }) => name === container.image);
     if (image === undefined) throw new Error(`No image ${container.image} for the container ${args.name}.`);
-    return image.kind === "locked" ? image.reference : image.tag;
+    return image.reference;
   }
 
   /** Returns when the container's own check says so. @throws Error with the end of its log when it does not. */

@@ -67,7 +67,7 @@ describe("images of a stack", () => {
 
   const built = (name: string, { images }: ImageTarget): string => {
     const image = images.find((one) => one.name === name);
-    return image?.kind === "build" ? image.tag : expect.fail(`${name} is not built`);
+    return image?.kind === "build" ? image.reference : expect.fail(`${name} is not built`);
   };
 
   const steps = (push: boolean, onHost: readonly string[] = []) =>
@@ -137,7 +137,7 @@ describe("images of a stack", () => {
 
   test("an image is found on the host by its tag or its digest", () => {
     const { images } = target();
-    const all = new Set([...images.map((image) => (image.kind === "build" ? image.tag : image.reference))]);
+    const all = new Set([...images.map((image) => image.reference)]);
     expect(missingImages(images, new Set())).toHaveLength(4);
     const short = new Set([...all].map((name) => name.replace(/^docker\.io\/(library\/)?/, "")));
     expect(missingImages(images, short)).toEqual([]);
@@ -265,7 +265,7 @@ esac
 
     test("`images` does nothing where every image exists", async () => {
       const one = target();
-      const names = one.images.map((image) => (image.kind === "build" ? image.tag : image.reference));
+      const names = one.images.map((image) => image.reference);
       vi.stubEnv(
         "FAKE_IMAGES",
         names.map((name) => `${name.replace(/:([^:]+)$/, "\\t$1")}\\t<none>\\n`).join(""),

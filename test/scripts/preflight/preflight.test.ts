@@ -254,8 +254,7 @@ describe("a stack that is up", () => {
       "room",
     ).stack;
     const onHost = images.map((image) => {
-      const [, repository = "", tag = ""] =
-        /^(.*):([^:]+)$/.exec(image.kind === "build" ? image.tag : image.reference) ?? [];
+      const [, repository = "", tag = ""] = /^(.*):([^:]+)$/.exec(image.reference) ?? [];
       return [repository, tag, "<none>"] as const;
     });
     const full = { ...up, freeGB: { "/": 6 } };

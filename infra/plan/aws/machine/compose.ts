@@ -4,7 +4,7 @@ import { jsonDigest } from "../../canonical-json.ts";
 import { isTask } from "../../containers/container.ts";
 import type { DockerContainer } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
-import { SECRET_NAMES } from "../../docker/types.ts";
+import { SECRET_NAMES } from "../../docker/host.ts";
 import { imageNamed } from "../../images.ts";
 import { SECRET_FOLDER } from "../context.ts";
 
@@ -82,7 +82,7 @@ function service(planned: DockerContainer, stack: DockerStack) {
   const secrets = Object.entries(container.secretFiles);
   return {
     container_name: args.name,
-    image: image.kind === "locked" ? image.reference : image.tag,
+    image: image.reference,
     // The machine logs in to registries and pulls before: a start without them needs no registry.
     pull_policy: "never",
     entrypoint: args.entrypoints,

@@ -5,7 +5,7 @@ import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
 import type { Ec2Config } from "../../../config/aws-stacks.ts";
 import type { MachineType } from "../../catalogue/types.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
-import { SECRET_NAMES, SECRET_PATHS, type SecretName } from "../../docker/types.ts";
+import { SECRET_NAMES, SECRET_PATHS, type SecretName } from "../../docker/host.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
 import { type AwsContext, pulledFrom } from "../context.ts";
 import { fileText, placeholder } from "../data-files.ts";

@@ -4,7 +4,7 @@ import { jsonDigest } from "../../canonical-json.ts";
 import { isTask } from "../../containers/container.ts";
 import { type DockerContainer, stopsFor } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
-import { SECRET_NAMES, type SecretName } from "../../docker/types.ts";
+import { SECRET_NAMES, type SecretName } from "../../docker/host.ts";
 import { shellLine } from "../../engine/shell-line.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
 import type { AwsContext } from "../context.ts";

@@ -5,7 +5,7 @@ import { readStack } from "../../../../infra/config/config.ts";
 import { isTask } from "../../../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
 import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
-import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
+import type { DockerImage } from "../../../../infra/plan/docker/images.ts";
 import { neededImages } from "../../../../infra/plan/images.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
@@ -237,7 +237,7 @@ test("only builds have their image's digest or tag in the environment", () => {
   const plan = dockerPlan(gpuValues);
   const tag = "engine-room/encoders:25.07-0123456789ab";
   const [built, digest] = [
-    { kind: "build", name: "encoders", tag } as DockerImage,
+    { kind: "build", name: "encoders", reference: tag } as DockerImage,
     "example.org/trtllm@sha256:1",
   ];
   const images = lockedImages(plan).map((image): DockerImage => {

@@ -8,9 +8,15 @@ import {
   imageLockFile,
   readImageLock,
 } from "../../../../infra/image-inputs.ts";
-import { imageSource } from "../../../../infra/plan/docker/image-sources.ts";
-import { dockerImages, type ImageOptions, imageTag, lockKey } from "../../../../infra/plan/docker/images.ts";
-import { IMAGE_NAMES, type ImageName } from "../../../../infra/plan/docker/types.ts";
+import {
+  dockerImages,
+  IMAGE_NAMES,
+  type ImageName,
+  type ImageOptions,
+  imageSources,
+  imageTag,
+  lockKey,
+} from "../../../../infra/plan/docker/images.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 
 const triton = { release: "25.07" };
@@ -28,13 +34,13 @@ test("an image missing from the lock file is built, on the release's image where
   expect(named("services", options())).toEqual({
     kind: "build",
     name: "services",
-    tag: "engine-room/services:000000000000",
+    reference: "engine-room/services:000000000000",
     contentHash: hash("0"),
     dockerfile: "containers/services/Dockerfile",
     buildArguments: {},
   });
   expect(named("trtllm", options())).toMatchObject({
-    tag: "engine-room/trtllm:25.07-222222222222",
+    reference: "engine-room/trtllm:25.07-222222222222",
     buildArguments: { BASE: "nvcr.io/nvidia/tritonserver:25.07-trtllm-python-py3" },
   });
   expect(named("encoders", options())).toMatchObject({
@@ -158,7 +164,7 @@ function copied(dockerfile: string): string[] {
 }
 
 const builtImages = IMAGE_NAMES.flatMap((name) => {
-  const source = imageSource(name);
+  const source = imageSources[name];
   return source.kind === "official" ? [] : [{ name, ...source }];
 });
 

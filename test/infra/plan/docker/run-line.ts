@@ -59,7 +59,7 @@ export function containerLine({ container, args, gpus }: DockerContainer, stack:
         args.labels.map(({ label, value }) => `${label}=${value}`),
       ),
     ],
-    image.kind === "locked" ? image.reference : image.tag,
+    image.reference,
     args.command ?? [],
   );
 }

@@ -7,7 +7,7 @@ import type { ContainerRole } from "../../../../infra/plan/containers/container.
 import type { DockerCpuPlan } from "../../../../infra/plan/cpu-stack.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
 import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/docker-stack.ts";
-import type { DockerImage } from "../../../../infra/plan/docker/types.ts";
+import type { DockerImage } from "../../../../infra/plan/docker/images.ts";
 import type { DockerGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { neededImages } from "../../../../infra/plan/images.ts";
 import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readStack } from "../../../../infra/config/config.ts";
-import type { DockerImage, ImageName } from "../../../../infra/plan/docker/types.ts";
+import type { DockerImage, ImageName } from "../../../../infra/plan/docker/images.ts";
 import { clusterImages } from "../../../../infra/plan/images.ts";
 import type { BuildPlan } from "../../../../infra/plan/kubernetes/builds.ts";
 import { gpuResource } from "../../../../infra/plan/kubernetes/capacity.ts";
@@ -696,7 +696,7 @@ const locked = (name: ImageName, reference: string): DockerImage => ({ kind: "lo
 const missing = (name: ImageName): DockerImage => ({
   kind: "build",
   name,
-  tag: `engine-room/${name}:local`,
+  reference: `engine-room/${name}:local`,
   contentHash: "abcdef0123456789".repeat(4),
   dockerfile: "Dockerfile",
   buildArguments: {},
