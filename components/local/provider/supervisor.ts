@@ -31,7 +31,8 @@ const POLL_MILLISECONDS = 50;
 
 /** All programs of a stack; undefined where no supervisord answers. */
 async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
-  return whereItAnswers(() => call(stackDirectory, "getAllProcessInfo") as Promise<ProgramInfo[]>);
+  const infos: Promise<unknown> = whereItAnswers(() => call(stackDirectory, "getAllProcessInfo"));
+  return infos as Promise<ProgramInfo[] | undefined>;
 }
 
 /** Undefined where no supervisord answers, or none that knows the program. */
@@ -176,12 +177,12 @@ async function whereItAnswers<T>(action: () => Promise<T>): Promise<T | undefine
   });
 }
 
-/** @param params - Nothing in them may need an entity of XML. */
+/** @param params - Nothing in them may need an entity of XML. @returns The structs of the answer. */
 async function call(
   stackDirectory: string,
   method: string,
   ...params: readonly (string | false)[]
-): Promise<unknown> {
+): Promise<ReturnType<typeof decodeStructs>> {
   const values = params.map((value) =>
     value === false ? "<boolean>0</boolean>" : `<string>${value}</string>`,
   );
@@ -203,35 +204,29 @@ async function call(
     if (!hasCode(error, "ABORT_ERR")) throw error;
     throw new Error(`supervisord of ${stackDirectory} did not answer within ${RPC_TIMEOUT_SECONDS} s.`);
   });
-  const value = decodeXmlRpc(answer);
-  if (answer.includes("<fault>")) throw new RpcFault((value as { faultString: string }).faultString);
-  return value;
+  const structs = decodeStructs(answer);
+  if (answer.includes("<fault>")) throw new RpcFault(String(structs[0]?.faultString));
+  return structs;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&amp;": "&" };
-const BRACKETS: Readonly<Record<string, string>> = {
-  "<struct>": "{",
-  "</struct>": "}",
-  "<array>": "[",
-  "</array>": "]",
-};
-const XML_TOKENS =
-  /<(name|string|int|boolean)>([^<]*)<\/\1>|(<\/member>\s*<member>|<\/value>\s*<value>)|<[^>]*>|\s+/g;
+const MEMBER = /<name>([^<]*)<\/name>\s*<value><(string|int)>([^<]*)<\//g;
 
-/** The value of an answer: each token of its XML becomes one of JSON, or nothing. http://xmlrpc.com/spec.md */
-export function decodeXmlRpc(xml: string): unknown {
-  const json = xml.replace(
-    XML_TOKENS,
-    (token, type: string | undefined, content: string, between: string | undefined) => {
-      if (between !== undefined) return ",";
-      if (type === undefined) return BRACKETS[token] ?? "";
-      if (type === "int") return content;
-      if (type === "boolean") return String(content === "1");
-      const plain = content.replace(/&(?:lt|gt|amp);/g, (entity) => ENTITIES[entity] ?? entity);
-      return type === "name" ? `${JSON.stringify(plain)}:` : JSON.stringify(plain);
-    },
-  );
-  return JSON.parse(json);
+/** The structs of an answer (http://xmlrpc.com/spec.md): those of supervisord hold texts and numbers alone. */
+export function decodeStructs(xml: string): Record<string, string | number>[] {
+  return xml
+    .split("<struct>")
+    .slice(1)
+    .map((struct) =>
+      Object.fromEntries(
+        [...struct.matchAll(MEMBER)].map(([, name = "", type, content = ""]) => [
+          name,
+          type === "int"
+            ? Number(content)
+            : content.replace(/&(?:lt|gt|amp);/g, (entity) => ENTITIES[entity] ?? entity),
+        ]),
+      ),
+    );
 }
 
 /** One signal after the other, and how long each may take. */
