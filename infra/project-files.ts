@@ -1,6 +1,6 @@
 /** Hashes of the project's own files, so that a change of a program is seen like a change of configuration. */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const projectRoot = fileURLToPath(new URL("../", import.meta.url));
@@ -22,39 +22,20 @@ const known = new Map<string, string>();
  */
 export function sourcesSha256(paths: readonly string[], accept: RegExp): string {
   const key = JSON.stringify([paths, String(accept)]);
-  const found = known.get(key) ?? readSources(paths, accept);
-  known.set(key, found);
-  return found;
-}
-
-function readSources(paths: readonly string[], accept: RegExp): string {
+  const found = known.get(key);
+  if (found !== undefined) return found;
   const hash = createHash("sha256");
-  for (const path of paths
-    .flatMap(listFiles)
-    .filter((file) => accept.test(file))
-    .toSorted()) {
-    hash.update(`${path}\0${fileSha256(path)}\n`);
-  }
-  return hash.digest("hex");
+  const files = paths.flatMap(listFiles).filter((file) => accept.test(file));
+  for (const path of files.toSorted()) hash.update(`${path}\0${fileSha256(path)}\n`);
+  const digest = hash.digest("hex");
+  known.set(key, digest);
+  return digest;
 }
 
 const NOT_SOURCES = new Set(["node_modules", "__pycache__"]);
 
 function listFiles(path: string): string[] {
-  let entries: ReturnType<typeof readEntries>;
-  try {
-    entries = readEntries(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return [path];
-    throw error;
-  }
-  return entries.flatMap((entry) => {
-    if (NOT_SOURCES.has(entry.name)) return [];
-    const child = `${path}/${entry.name}`;
-    return entry.isDirectory() ? listFiles(child) : [child];
-  });
-}
-
-function readEntries(path: string) {
-  return readdirSync(projectRoot + path, { withFileTypes: true });
+  if (!statSync(projectRoot + path).isDirectory()) return [path];
+  const names = readdirSync(projectRoot + path).filter((name) => !NOT_SOURCES.has(name));
+  return names.flatMap((name) => listFiles(`${path}/${name}`));
 }

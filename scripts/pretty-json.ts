@@ -1,4 +1,4 @@
-import { canonicalJson } from "../infra/plan/canonical-json.ts";
+import { canonicalJson } from "../infra/plan/plain-data.ts";
 
 /** Sorted keys, two spaces, and a final newline. */
 export function prettyJson(value: unknown): string {

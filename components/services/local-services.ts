@@ -1,7 +1,7 @@
 /** Servers of a stack as processes of this machine. Cost: none but the machine's own. */
 import * as pulumi from "@pulumi/pulumi";
-import { jsonDigest } from "../../infra/plan/canonical-json.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
+import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import type { TritonPorts } from "../../infra/plan/repository/launch.ts";
 import type { JsonObject, Ports, RepositoryArtifact, RepositoryFile } from "../local/provider/inputs.ts";
 import { type LocalPlace, ModelRepository, Process } from "../local/resources.ts";

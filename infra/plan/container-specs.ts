@@ -4,7 +4,7 @@
  * does; the same plan gives the same bytes, so that a container is made anew only when something changed for it. No file has
  * a credential.
  */
-import { canonicalJson } from "./canonical-json.ts";
+
 import type { Release } from "./catalogue/types.ts";
 import type {
   EncoderBuildSpec,
@@ -12,13 +12,13 @@ import type {
   EngineBuildSpec,
   ModelServerSpec,
 } from "./container-spec-schemas.ts";
-import type { RepositoryPlan as CpuRepositoryPlan } from "./cpu-repositories.ts";
-import type { EncoderPlan } from "./encoders/types.ts";
+import type { EncoderPlan } from "./encoders/encoder-plan.ts";
 import { goldenQuestion } from "./engine/build-steps.ts";
 import { fetchCommands, weightsDirectory } from "./engine/weights.ts";
 import type { ModelPlan } from "./gpu-stack.ts";
+import { canonicalJson } from "./plain-data.ts";
+import type { CpuRepository } from "./repository/cpu-models.ts";
 import { MODEL_REPOSITORY } from "./repository/launch.ts";
-import { renderModelConfig } from "./repository/model-config.ts";
 import type { TargetGpu } from "./spec.ts";
 
 /** Paths of the files in a container. */
@@ -29,11 +29,6 @@ export const SPEC_FILES = {
   repository: "/etc/engine-room/repository.json",
   gateway: "/etc/engine-room/gateway.json",
 } as const;
-
-/** repository.json, for a Triton on a CPU: `python -m engine_room_models.container`. */
-interface CpuRepositorySpec extends CpuRepositoryPlan {
-  readonly version: 1;
-}
 
 /** engine.json: how the engine of a model is made, or that its weights are fetched where it has none. */
 export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engine">): string {
@@ -75,57 +70,44 @@ export function serverSpec({
 }
 
 /** encoders.json: how the encoders' graphs and plans are made. @param target - null: on a CPU. */
-export function encoderBuildSpec(plan: EncoderPlan, release: Release, target: TargetGpu | null): string {
+export function encoderBuildSpec(
+  { device, precision, key, keyFields, directory, models }: EncoderPlan,
+  release: Release,
+  target: TargetGpu | null,
+): string {
   return canonicalJson({
     version: 1,
     release: releaseSpec(release),
-    gpu: target === null ? null : gpuSpec(target),
-    plan: {
-      device: plan.device,
-      precision: plan.precision,
-      key: plan.key,
-      keyFields: plan.keyFields,
-      directory: plan.directory,
-      models: plan.models.map(({ name, encoder, export: { words: _, ...exported }, steps }) => ({
-        name,
-        encoder,
-        export: exported,
-        steps: steps.map(({ name, argv }) => ({ name, argv })),
-      })),
-    },
+    gpu: target && gpuSpec(target),
+    plan: { device, precision, key, keyFields, directory, models },
   } satisfies EncoderBuildSpec);
 }
 
 /** server.json of the encoders. @param target - null: on a CPU. */
-export function encoderServerSpec(plan: EncoderPlan, release: Release, target: TargetGpu | null): string {
+export function encoderServerSpec(
+  { directory, tritonModels }: EncoderPlan,
+  release: Release,
+  target: TargetGpu | null,
+): string {
   return canonicalJson({
     version: 1,
     model: "encoders",
     release: releaseSpec(release),
-    gpu: target === null ? null : gpuSpec(target),
-    engineDirectory: plan.directory,
-    repository: {
-      flavour: "encoders",
-      path: MODEL_REPOSITORY,
-      models: plan.tritonModels.map(({ config, files, sources }) => ({
-        name: config.name,
-        config: renderModelConfig(config),
-        files,
-        sources,
-      })),
-    },
+    gpu: target && gpuSpec(target),
+    engineDirectory: directory,
+    repository: { flavour: "encoders", path: MODEL_REPOSITORY, models: tritonModels },
   } satisfies EncoderServerSpec);
 }
 
-/** repository.json of a Triton on a CPU. */
-export function cpuRepositorySpec(plan: CpuRepositoryPlan): string {
-  return canonicalJson({ version: 1, ...plan } satisfies CpuRepositorySpec);
+/** repository.json, for a Triton on a CPU: `python -m engine_room_models.container`. */
+export function cpuRepositorySpec(repository: CpuRepository): string {
+  return canonicalJson({ version: 1, ...repository });
 }
 
 function releaseSpec({ tag, tensorRtLlm, tensorRt }: Release): EngineBuildSpec["release"] {
   return { tag, tensorRtLlm, tensorRt };
 }
 
-function gpuSpec({ gpu, migProfile }: TargetGpu): EngineBuildSpec["gpu"] {
-  return { name: gpu.name, computeCapability: gpu.computeCapability, migProfile: migProfile ?? null };
+function gpuSpec({ gpu: { name, computeCapability }, migProfile }: TargetGpu): EngineBuildSpec["gpu"] {
+  return { name, computeCapability, migProfile: migProfile ?? null };
 }

@@ -1,8 +1,8 @@
 /** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
+import { textEncoders, visionEncoders } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
-import type { EncoderModelName, EncoderPlan } from "./encoders/types.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
-import type { StackPlan } from "./stack-plan.ts";
+import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
 
@@ -20,89 +20,52 @@ interface UpstreamAddresses {
 /** The gateway's JSON configuration, without host and port. */
 export function gatewayConfig(plan: StackPlan, addresses: UpstreamAddresses): Record<string, unknown> {
   const { apiKeys, requestsPerMinute, limits, imageHosts } = plan.gateway;
+  const { bodyMiB, requestSeconds, concurrentRequests, queuedRequests } = limits;
+  const models =
+    plan.tier === "cpu" ? plan.models.map(cpuModel) : plan.models.map((model) => gpuModel(plan, model));
   return {
     ...encoders(plan, addresses.encoders),
-    models:
-      plan.tier === "cpu"
-        ? plan.models.map((model, index) => cpuModel(model, addresses.models[index]))
-        : plan.models.map((model, index) => ({
-            ...gpuModel(model, addresses.models[index]),
-            ...coldStart(plan, model),
-          })),
+    models: models.map((model, index) => ({ ...model, http: addresses.models[index] })),
     ...databases(plan, addresses),
     imageHosts,
     apiKeys,
     ...(requestsPerMinute > 0 ? { rateLimit: { requestsPerMinute } } : {}),
-    limits: {
-      bodyBytes: limits.bodyMiB * BYTES_PER_MIB,
-      requestSeconds: limits.requestSeconds,
-      concurrentRequests: limits.concurrentRequests,
-      queuedRequests: limits.queuedRequests,
-    },
+    limits: { bodyBytes: bodyMiB * BYTES_PER_MIB, requestSeconds, concurrentRequests, queuedRequests },
   };
 }
 
-function cpuModel({ name, catalogue, maxTokens, contextTokens }: CpuModelPlan, http: string | undefined) {
-  return {
-    name,
-    http,
-    tritonModel: "ensemble",
-    flavour: "inflight_batcher_llm",
-    chatTemplate: catalogue.chatTemplate,
-    stopWords: catalogue.stopWords,
-    maxTokens,
-    contextTokens,
-    endId: catalogue.endId,
-    padId: catalogue.padId,
-  };
+function cpuModel({ name, catalogue, maxTokens, contextTokens }: CpuModelPlan) {
+  const { chatTemplate, stopWords, endId, padId } = catalogue;
+  const flavour = { tritonModel: "ensemble", flavour: "inflight_batcher_llm" };
+  return { name, ...flavour, chatTemplate, stopWords, maxTokens, contextTokens, endId, padId };
 }
 
 /** The engine's limits are those of requests; a model without template completes text and does not chat. */
-function gpuModel({ name, spec, request }: ModelPlan, http: string | undefined) {
+function gpuModel(plan: GpuPlan, { name, spec, request, coldStart }: ModelPlan) {
   const { row, limits } = spec.engine;
+  const mayHaveNoServer = "cluster" in plan && plan.cluster.minReplicas[name] === 0;
   return {
     name,
-    http,
     profile: request,
     ...(row.chat === undefined ? {} : { chatTemplate: row.chat.template, stopWords: row.chat.stopWords }),
     maxTokens: limits.maxOutputTokens,
     contextTokens: limits.maxInputTokens + limits.maxOutputTokens,
+    // Clients are told when it will have one.
+    ...(mayHaveNoServer ? { coldStartSeconds: Math.ceil(coldStart.seconds) } : {}),
   };
-}
-
-/** Clients of a model that may have no server are told when it will have one. */
-function coldStart(plan: GpuPlan, { name, coldStart: { seconds } }: ModelPlan): object {
-  if (!("cluster" in plan) || plan.cluster.minReplicas[name] !== 0) return {};
-  return { coldStartSeconds: Math.ceil(seconds) };
 }
 
 function encoders(plan: StackPlan, http: string | undefined): object {
+  const config = (modelName: string, dimension: number, imageDimension: number, maxBatchSize: number) => ({
+    encoders: { http, modelName, dimension, imageDimension, maxBatchSize },
+  });
   if (plan.tier === "cpu") {
     const { text, vision, maxBatchSize } = plan.encoders;
-    return {
-      encoders: {
-        http,
-        modelName: text.name,
-        dimension: text.dimension,
-        imageDimension: vision.dimension,
-        maxBatchSize,
-      },
-    };
+    return config(text.name, text.dimension, vision.dimension, maxBatchSize);
   }
-  if (plan.encoders === null || plan.spec.encoders === null) return {};
-  return {
-    encoders: {
-      http,
-      modelName: plan.spec.encoders.text,
-      dimension: dimensionOf("text_encoder", plan.encoders),
-      imageDimension: dimensionOf("vision_encoder", plan.encoders),
-      maxBatchSize: plan.spec.encoders.maxBatchSize,
-    },
-  };
-}
-
-function dimensionOf(name: EncoderModelName, { models }: EncoderPlan): number | undefined {
-  return models.find((model) => model.name === name)?.export.dimension;
+  if (plan.spec.encoders === null) return {};
+  const { text, vision, maxBatchSize } = plan.spec.encoders;
+  return config(text, textEncoders[text].dimension, visionEncoders[vision].dimension, maxBatchSize);
 }
 
 function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): object {
@@ -110,10 +73,4 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
   if (planned === null) return {};
   if (planned.kind === "external") return { databases: { mongo: planned.mongo, vector: planned.vector } };
   return { databases: { mongo: { uri: mongo }, vector: { url: vector } } };
-}
-
-/** Databases of a stack, wherever they run; null: it has none. */
-export function plannedDatabases(plan: StackPlan) {
-  if ("cluster" in plan) return plan.cluster.databases;
-  return "databases" in plan ? plan.databases : plan.host.databases;
 }

@@ -8,8 +8,7 @@ import {
   imageSources,
   imageTag,
 } from "./docker/images.ts";
-import { plannedDatabases } from "./gateway-config.ts";
-import type { StackPlan } from "./stack-plan.ts";
+import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 /** Images that a plan's containers run, in the order of the table of images. */
 export function neededImages(plan: Exclude<StackPlan, { platform: "local" }>): readonly ImageName[] {

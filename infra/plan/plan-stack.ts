@@ -10,8 +10,7 @@ import { stackCost } from "./cost/cost.ts";
 import { coldStart, firstUp } from "./cost/times.ts";
 import { planCpuStack } from "./cpu-stack.ts";
 import { dockerPlatform } from "./docker/platform.ts";
-import { encoderPlan } from "./encoders/encoder-plan.ts";
-import type { EncoderPlan } from "./encoders/types.ts";
+import { encoderPlan, encoderTarget } from "./encoders/encoder-plan.ts";
 import { enginePlan } from "./engine/engine-plan.ts";
 import { type MemoryFit, memoryFit } from "./fit/memory-fit.ts";
 import { kvCacheFractions } from "./fit/verdicts.ts";
@@ -72,7 +71,7 @@ function planParts(config: GpuStackConfig, spec: GpuStackSpec, fit: readonly Mem
     release: spec.release,
     spec,
     models,
-    encoders: planEncoders(spec),
+    encoders: spec.encoders && encoderPlan(spec.encoders, spec.release, encoderTarget(spec)),
     fit,
     cost,
     firstUp: firstUp(spec, models, cost.builds),
@@ -94,13 +93,4 @@ function planModel(model: ModelSpec, stack: GpuStackSpec, fractions: ReadonlyMap
     request: requestProfile(model, repository),
     coldStart: coldStart(model, stack, engine),
   };
-}
-
-function planEncoders(stack: GpuStackSpec): EncoderPlan | null {
-  const { encoders, pools, release } = stack;
-  if (encoders === null) return null;
-  const pool = pools.find(({ name }) => name === encoders.pool);
-  if (encoders.device === "cpu" || pool === undefined) return encoderPlan(encoders, release, null);
-  const { gpu, sharing } = pool;
-  return encoderPlan(encoders, release, gpu, sharing.mode === "mig" ? sharing.profile : undefined);
 }

@@ -16,3 +16,9 @@ export interface PlanResult {
   /** What is worth knowing: open advisories, tight fits, unpriced machines. */
   readonly warnings: readonly Problem[];
 }
+
+/** Databases of a stack, wherever they run; null: it has none. */
+export function plannedDatabases(plan: StackPlan) {
+  if ("cluster" in plan) return plan.cluster.databases;
+  return "databases" in plan ? plan.databases : plan.host.databases;
+}

@@ -29,7 +29,7 @@ const BUILD_CONTEXT = "..";
 
 /** Registers the resources of a stack on a Docker host. */
 export function deploy(plan: DockerPlan): DeployedStack {
-  const { images } = planImages(plan);
+  const { found: images } = planImages(plan);
   const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
   deployContainers(stack, plan.host.uri);
   const { endpoints, notes } = stack;

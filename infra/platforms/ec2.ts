@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Instance, InstanceSecurity } from "../../components/aws/instance.ts";
-import { planInstanceImages } from "../image-inputs.ts";
+import { pulledImages } from "../image-inputs.ts";
 import { type DeployedStack, planOutputs } from "../outputs.ts";
 import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
@@ -17,7 +17,7 @@ import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts"
  */
 export function deploy(plan: Ec2Plan): DeployedStack {
   leaveOutStackTraces();
-  const { images, problems } = planInstanceImages(plan);
+  const { images, problems } = pulledImages(plan);
   refuseUnpulled(problems);
   const name = pulumi.getStack();
   const host = dockerStack(plan, {

@@ -3,7 +3,7 @@ import type { types } from "@pulumi/kubernetes";
 import { Provider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
 import { ObjectGroup, type ObjectResource } from "../../components/kubernetes/object-group.ts";
-import { planClusterImages } from "../image-inputs.ts";
+import { pulledImages } from "../image-inputs.ts";
 import { clusterOutputs, type DeployedStack } from "../outputs.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
@@ -25,7 +25,7 @@ export function deploy(plan: ClusterPlan): DeployedStack {
  */
 export function plannedObjects(plan: ClusterPlan): KubernetesStack {
   leaveOutStackTraces();
-  const { images, problems } = planClusterImages(plan);
+  const { images, problems } = pulledImages(plan);
   refuseUnpulled(problems);
   return kubernetesStack(plan, { stack: pulumi.getStack(), images });
 }

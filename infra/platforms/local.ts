@@ -3,13 +3,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { PythonEnvironment } from "../../components/local/resources.ts";
 import { cpuTriton, localDatabase, localGateway } from "../../components/services/local-services.ts";
 import { type DeployedStack, planOutputs } from "../outputs.ts";
-import {
-  encodersRepository,
-  languageModelRepository,
-  type RepositoryPlan,
-} from "../plan/cpu-repositories.ts";
 import type { LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
+import {
+  type CpuRepository,
+  encodersRepository,
+  languageModelRepository,
+} from "../plan/repository/cpu-models.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
 const REQUIREMENTS = "containers/cpu-models/requirements.lock";
@@ -25,11 +25,7 @@ export function deploy(plan: LocalPlan): DeployedStack {
     ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
   });
   const common = { stackDirectory, python };
-  const triton = (
-    name: string,
-    repository: RepositoryPlan,
-    { ports }: Pick<LocalPlan["encoders"], "ports">,
-  ) =>
+  const triton = (name: string, repository: CpuRepository, { ports }: Pick<LocalPlan["encoders"], "ports">) =>
     cpuTriton(name, {
       ...common,
       ...withHashes(repository),
@@ -98,7 +94,7 @@ function serviceSha256(services: readonly string[], files: RegExp): string {
 }
 
 /** A planned repository with the hashes of its sources; it is made again when the builders' code changes. */
-function withHashes({ files, artifacts }: RepositoryPlan) {
+function withHashes({ files, artifacts }: CpuRepository) {
   const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
   return {
     files: Object.fromEntries(

@@ -1,11 +1,11 @@
 /** How long planning takes: many models, in stacks as large as a stack may be. */
 import { parseConfig, type StackConfig } from "../../infra/config/config.ts";
-import { canonicalJson } from "../../infra/plan/canonical-json.ts";
 import {
   LANGUAGE_MODELS,
   type LanguageModelName,
   languageModels,
 } from "../../infra/plan/catalogue/language-models.ts";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { planStack } from "../../infra/plan/plan-stack.ts";
 import { median } from "./load.ts";
 

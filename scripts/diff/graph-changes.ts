@@ -1,5 +1,5 @@
 /** What happens to every resource between two rendered graphs. */
-import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { type LeafDifference, leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
 import { isMaskedSecret, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, withoutMarks } from "../program/marks.ts";
 import { earlierUrns } from "./aliases.ts";

@@ -2,10 +2,11 @@
  * Changes between two plans of a stack: engines and why they are rebuilt, memory, cost, time to the first answer, warnings.
  * Same plans, same bytes.
  */
-import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import { explainKeyChange, type KeyChange } from "../../infra/plan/engine/explain-key-change.ts";
 import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import type { Problem } from "../../infra/problems.ts";
 import type { ComparablePlan } from "./rendered-tree.ts";
 

@@ -1,6 +1,6 @@
 /** The true difference against a stack's state, out of `pulumi preview --json`: `pkg/backend/display/json.go` of Pulumi. */
 import { z } from "zod";
-import { jsonDigest } from "../../infra/plan/canonical-json.ts";
+import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import { UserError } from "../errors.ts";
 import { isSecret, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
 import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";

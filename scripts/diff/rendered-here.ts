@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { canonicalJson } from "../../infra/plan/canonical-json.ts";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { secretMark } from "../program/marks.ts";
 import {

@@ -2,13 +2,14 @@
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import type { GoldenPicture } from "../../infra/plan/catalogue/types.ts";
-import { explainEncoders } from "../../infra/plan/encoders/commands.ts";
+import { type EncoderPlan, towerName } from "../../infra/plan/encoders/encoder-plan.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
+import type { RepositoryClone } from "../../infra/plan/engine/release.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { cloneLines, fillTemplateLines } from "../../infra/plan/repository/fill-template.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
+import type { RepositoryModel, RepositoryPlan } from "../../infra/plan/repository/repository-plan.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
 /** Name under which `--explain` knows the encoders of a stack. */
@@ -44,6 +45,32 @@ export function explain(plan: GpuPlan, name: string, options: ExplainOptions): s
   if (model !== undefined) return explainModel(plan, model, options);
   if (plan.encoders === null || name !== ENCODERS) return undefined;
   return `${explainEncoders(plan.encoders).join("\n")}\n`;
+}
+
+/** Purpose and owner of each command of the encoders. */
+const ENCODER_STEPS = {
+  export:
+    "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program)",
+  calibrate:
+    "measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise)",
+  trtexec: "builds the plan (NVIDIA's own tool, part of the image)",
+} as const;
+
+/** NVIDIA's image lacks this project's own program. */
+export function explainEncoders(plan: EncoderPlan): readonly string[] {
+  const where = plan.gpu === null ? "on any machine" : `on a machine with the GPU that serves (${plan.gpu})`;
+  return [
+    `# Encoders ${plan.shortKey}: ${plan.precision}, in ${plan.image} with encoder_builder, ${where}.`,
+    shellLine(["mkdir", "-p", ...plan.models.map(({ name }) => `${plan.directory}/${name}`)]),
+    ...plan.models.flatMap((model) => [
+      "",
+      `# ${model.name}: ${model.encoder}, served by ${towerName(model.name)}.`,
+      ...[model.export, ...model.steps].flatMap(({ name, argv }) => [
+        `# ${name}: ${ENCODER_STEPS[name]}.`,
+        shellLine(argv),
+      ]),
+    ]),
+  ];
 }
 
 function explainModel(plan: GpuPlan, model: ModelPlan, options: ExplainOptions): string {
@@ -143,6 +170,76 @@ function repositoryChapter({ repository }: ModelPlan): Chapter {
     title: "In the container: the model repository, every placeholder that it has and none besides.",
     lines: fillTemplateLines(repository),
   };
+}
+
+/**
+ * Commands for bash that put a repository at its commit, which `git clone` can't. The submodule keeps binaries in LFS that only a
+ * build of TensorRT-LLM itself reads.
+ */
+export function cloneLines({ url, commit, directory, submodule }: RepositoryClone): string[] {
+  const git = (...words: readonly string[]) => line("git", "-C", directory, ...words);
+  return [
+    line("git", "init", directory),
+    git("fetch", "--depth", "1", url, commit),
+    git("checkout", "--detach", "FETCH_HEAD"),
+    ...(submodule === undefined
+      ? []
+      : [`GIT_LFS_SKIP_SMUDGE=1 ${git("submodule", "update", "--init", "--depth", "1", submodule)}`]),
+  ];
+}
+
+/** Templates whose folder of the version is missing, because Git keeps no empty folder. */
+const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);
+
+/**
+ * Commands for bash, in order: a copy of each template, and one fill_template.py line for each folder with values. Typed in the
+ * container they leave the repository that the plan describes.
+ */
+export function fillTemplateLines(plan: RepositoryPlan): string[] {
+  return [line("mkdir", "-p", plan.path), ...plan.models.flatMap((model) => modelLines(plan, model))];
+}
+
+function modelLines(
+  { allModels, fillTemplate, path }: RepositoryPlan,
+  { name, template, templateRoot = allModels, substitutions, configFields = {}, files = {} }: RepositoryModel,
+): string[] {
+  const folder = `${path}/${name}`;
+  const config = `${folder}/config.pbtxt`;
+  return [
+    line("cp", "-r", `${templateRoot}/${template}`, folder),
+    ...(WITHOUT_VERSION.has(String(template)) ? [line("mkdir", "-p", `${folder}/1`)] : []),
+    ...Object.entries(configFields).flatMap(([field, value]) => [
+      line("sed", "-i", `/^${field}\\b/d`, config),
+      `${line("echo", `${field}: ${value}`)} >> ${line(config)}`,
+    ]),
+    ...(Object.keys(substitutions).length === 0
+      ? []
+      : [line("python3", fillTemplate, "-i", config, fillTemplateArgument(substitutions))]),
+    ...Object.entries(files).map(
+      ([file, text]) => `${line("printf", "%s", text)} > ${line(`${folder}/${file}`)}`,
+    ),
+  ];
+}
+
+/**
+ * The argument of fill_template.py: `key:value,key:value`. The script first splits at commas and takes one level of
+ * backslashes away, then splits each part at colons and takes another: a colon needs two levels, a comma one. Before
+ * TensorRT-LLM 0.16 it takes none away, and no value of a plan has a comma or colon then.
+ * https://github.com/triton-inference-server/tensorrtllm_backend/blob/v0.16.0/tools/fill_template.py
+ */
+export function fillTemplateArgument(substitutions: Readonly<Record<string, string>>): string {
+  return Object.entries(substitutions)
+    .map(([key, value]) => escaped(`${key}:${escaped(value, ":")}`, ","))
+    .join(",");
+}
+
+function escaped(text: string, delimiter: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll(delimiter, `\\${delimiter}`);
+}
+
+/** A command in one line, other than `shellLine`, which begins a line for each flag. */
+function line(...words: readonly string[]): string {
+  return words.map((word) => shellLine([word])).join(" ");
 }
 
 /** launch_triton_server.py returns at once, while Triton still loads. */

@@ -48,7 +48,7 @@ export function operations(source: StackSource): Operations {
     },
     images() {
       const { plan } = target();
-      const { needed, inputs, images } = planImages(plan);
+      const { needed, inputs, found: images } = planImages(plan);
       const { registry, uri } = plan.host;
       return { target: { needed, options: inputs, images, registry, uri }, engineFinding, aws: null };
     },

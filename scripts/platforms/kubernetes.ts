@@ -1,6 +1,6 @@
 /** Stacks in a cluster that a kubeconfig reaches. */
 
-import { planClusterImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { applyChanges, readServers, sleepChanges, wakeChanges } from "../cluster/sleep.ts";
@@ -51,7 +51,7 @@ export function operations(source: StackSource): Operations {
     logs: async () => logReaders(target()),
     images() {
       const { plan } = target();
-      const { needed, inputs, found } = planClusterImages(plan);
+      const { needed, inputs, found } = pulledImages(plan);
       const { registry } = plan.cluster;
       return {
         target: { needed, options: inputs, images: found, registry, uri: OWN_ENGINE },

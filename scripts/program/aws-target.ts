@@ -1,5 +1,5 @@
 /** A stack on AWS, as its file plans it. */
-import { planClusterImages, planInstanceImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
 import type { DockerImage, ImageName, ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
@@ -33,7 +33,7 @@ export function readAwsTarget(stack: StackReference): AwsTarget {
 
 /** What a stack of `platform: aws` needs around its machines; nothing is contacted. @param name - Of the stack. */
 export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
-  const { problems, ...images } = "cluster" in plan ? planClusterImages(plan) : planInstanceImages(plan);
+  const { problems, ...images } = pulledImages(plan);
   const { registry } = "cluster" in plan ? plan.cluster : plan.host;
   return { plan, context: awsContext(plan.config, name), ...images, registry, imageProblems: problems };
 }

@@ -1,5 +1,5 @@
 /** A stack in a cluster, as its file plans it. */
-import { planClusterImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterPlan } from "../../infra/plan/stack-plan.ts";
@@ -25,6 +25,6 @@ export function readClusterTarget(stack: StackReference): ClusterTarget {
 
 /** What a stack in a cluster runs; nothing is contacted. */
 export function clusterTarget(plan: ClusterPlan, name: string): ClusterTarget {
-  const { images, problems } = planClusterImages(plan);
+  const { images, problems } = pulledImages(plan);
   return { name, plan, stack: kubernetesStack(plan, { stack: name, images }), imageProblems: problems };
 }

@@ -33,6 +33,6 @@ export function readDockerTarget(stack: StackReference): DockerTarget {
 
 /** What a stack of `platform: docker` runs, and which images; nothing is contacted. */
 export function dockerTarget(plan: DockerCpuPlan | DockerGpuPlan, name: string): DockerTarget {
-  const { needed, inputs, images } = planImages(plan);
+  const { needed, inputs, found: images } = planImages(plan);
   return { name, plan, needed, images: inputs, stack: dockerStack(plan, { stack: name, images }) };
 }

@@ -1,5 +1,5 @@
 /** A stack on one machine of EC2, as its file plans it. */
-import { planInstanceImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { type AwsContext, awsContext } from "../../infra/plan/aws/context.ts";
 import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
@@ -18,7 +18,7 @@ export function readInstanceTarget(stack: StackReference): InstanceTarget {
   const plan = readPlan(stack);
   if (plan.platform !== "aws" || plan.compute !== "ec2")
     throw new Error(`The stack ${stack.name} is on the platform ${plan.platform}.`);
-  const images = planInstanceImages(plan).images.map((image) => ({ kind: "locked", ...image }) as const);
+  const images = pulledImages(plan).images.map((image) => ({ kind: "locked", ...image }) as const);
   return {
     plan,
     context: awsContext(plan.config, stack.name),

@@ -142,8 +142,7 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
   const { plan, endpoints, apiKey, host } = stack;
   const gpuPlan = plan.tier === "gpu" ? plan.encoders : null;
   const level: Level = gpuPlan?.device ?? "cpu";
-  const models =
-    gpuPlan === null ? CPU_ENCODER_MODELS : gpuPlan.tritonModels.map(({ config }) => config.name);
+  const models = gpuPlan === null ? CPU_ENCODER_MODELS : gpuPlan.tritonModels.map(({ name }) => name);
   const maxBatchSize =
     plan.tier === "gpu" ? (plan.spec.encoders?.maxBatchSize ?? 1) : plan.encoders.maxBatchSize;
   const expected = [...tritonSeries(models), ...(level === "gpu" ? gpuSeries : [])];

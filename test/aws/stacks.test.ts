@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { planInstanceImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { type Ec2Stack, type EksStack, ec2Stack, eksStack } from "../../infra/plan/aws/account.ts";
 import { filled } from "../../infra/plan/aws/data-files.ts";
 import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
@@ -121,7 +121,7 @@ function stackOf(
   const { plan } = checkedPlan({ ...fromRuntimeConfig(values, projectName()), ...others });
   if (plan.platform !== "aws") throw new Error(`${name} is no stack on AWS.`);
   if (plan.compute === "eks") return eksStack(plan, name);
-  const images = planInstanceImages(plan).images.map((image) => ({ kind: "locked" as const, ...image }));
+  const images = pulledImages(plan).images.map((image) => ({ kind: "locked" as const, ...image }));
   return ec2Stack(plan, name, dockerStack(plan, { stack: name, images }));
 }
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { planClusterImages } from "../../infra/image-inputs.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 import { projectName } from "../../scripts/program/stack-file.ts";
 import type { ApiServer } from "../harness/kubernetes/api-server.ts";
@@ -65,7 +65,7 @@ export class PulumiStack {
 
   /** As after a push of images of the present content: nobody pulls them here. */
   #imageLock() {
-    const { needed, inputs } = planClusterImages(clusterPlanOf(this.stack.configFile));
+    const { needed, inputs } = pulledImages(clusterPlanOf(this.stack.configFile));
     const entries = needed.map((name) => [
       lockKey(name, inputs.triton),
       {

@@ -6,7 +6,7 @@ import { constants } from "node:fs";
 import { copyFile, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
+import { jsonDigest } from "../../../infra/plan/plain-data.ts";
 import { runOrThrow } from "./commands.ts";
 import { type HandlerContext, resourceHandler } from "./contract.ts";
 import {

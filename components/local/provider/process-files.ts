@@ -14,7 +14,7 @@
  */
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
+import { jsonDigest } from "../../../infra/plan/plain-data.ts";
 import {
   fileBytes,
   fromRoot,

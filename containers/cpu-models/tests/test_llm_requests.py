@@ -192,32 +192,6 @@ def test_an_encoders_configuration_of_another_platform_is_read(path: Path) -> No
     assert len(config.output) > 0
 
 
-def test_every_field_and_hostile_string_of_a_configuration_reads_back() -> None:
-    config = parse_config(RENDERED / "everything.pbtxt")
-    assert config.name == 'quo"te } \\ 名前 😀'
-    assert (config.backend, config.platform, config.max_batch_size) == ("python", "", 8)
-    assert [(field.name, list(field.dims), field.optional) for field in config.input] == [
-        ("in\nput", [-1, 3, 224, 224], True)
-    ]
-    assert config.input[0].data_type == model_config_pb2.TYPE_FP16
-    assert [(field.name, list(field.dims)) for field in config.output] == [("out\0put", [1])]
-    assert config.dynamic_batching.max_queue_delay_microseconds == 500
-    assert [group.count for group in config.instance_group] == [2, 1]
-    (warmup,) = config.model_warmup
-    assert (warmup.name, warmup.batch_size, list(warmup.inputs)) == ("zeros", 1, ["in\nput"])
-    zeros = warmup.inputs["in\nput"]
-    assert (zeros.data_type, list(zeros.dims), zeros.zero_data) == (
-        model_config_pb2.TYPE_FP16,
-        [3, 224, 224],
-        True,
-    )
-    assert config.model_transaction_policy.decoupled
-    assert {key: value.string_value for key, value in config.parameters.items()} == {
-        "b'": "$(date)",
-        "a": '" } parameters { key: "x" value { string_value: "y',
-    }
-
-
 def accepts(grammar: str, text: str) -> bool:
     """Runs the grammar, whose rules are the states of a deterministic automaton."""
     rules: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 /** The context of a stack on AWS: its account, names and tags, the registry of its images, and names and sizes that its parts share. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { jsonDigest } from "../canonical-json.ts";
 import { partitionOf } from "../catalogue/aws.ts";
+import { jsonDigest } from "../plain-data.ts";
 
 /** What every part of a stack on AWS is planned with. */
 export interface AwsContext {

@@ -16,7 +16,7 @@ export type TextEncoderName = (typeof TEXT_ENCODER_NAMES)[number];
 export const ONNX_OPSET = 17;
 
 /** What follows the transformer inside the exported graph, in this order. */
-export type GraphStep =
+type GraphStep =
   /** The first token's vector, after the last layer normalisation. */
   | "classTokenPooling"
   /** The last kept token's vector (CLIP's end of text), after the last layer normalisation. */

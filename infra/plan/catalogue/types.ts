@@ -56,6 +56,10 @@ export const FLAVOURS = [
 ] as const;
 export type Flavour = (typeof FLAVOURS)[number];
 
+export function takesImages(flavour: Flavour): flavour is "multimodal" | "llava" {
+  return flavour === "multimodal" || flavour === "llava";
+}
+
 /** Pictures of golden questions; the builder's image has each as `/opt/engine-room/golden/<name>.png`. */
 export const GOLDEN_PICTURE_NAMES = ["coffee"] as const;
 export type GoldenPicture = (typeof GOLDEN_PICTURE_NAMES)[number];

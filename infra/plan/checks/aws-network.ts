@@ -9,8 +9,8 @@ import {
   SHORTEST_VPC_PREFIX,
   vpcCidr,
 } from "../aws/network.ts";
-import { canonicalJson } from "../canonical-json.ts";
 import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
+import { canonicalJson } from "../plain-data.ts";
 import type { CheckedStack, Checks, Finding } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 

@@ -4,15 +4,13 @@
  */
 import { showValue } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
-import { type Flavour, GOLDEN_PICTURE_NAMES, type LanguageModel } from "../catalogue/types.ts";
+import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec } from "../spec.ts";
 import { repeatedKeyNames } from "./access.ts";
 import { type Check, eachModel, type Findings } from "./check.ts";
 import { atMost, oneOf, repeatedNames } from "./words.ts";
-
-const FLAVOURS_WITH_IMAGES: readonly Flavour[] = ["multimodal", "llava"];
 
 /** Figures of a row that contradict each other. Names of rows may have points: each check looks its value up itself. */
 export const customModelChecks = {
@@ -58,7 +56,7 @@ export const customModelChecks = {
   ),
 
   customFlavoursTakeInput: eachRow(({ vision, flavours }, path) => {
-    const withImages = flavours.filter((flavour) => FLAVOURS_WITH_IMAGES.includes(flavour));
+    const withImages = flavours.filter(takesImages);
     if (withImages.length === (vision === undefined ? 0 : flavours.length)) return [];
     return {
       path: `${path}.flavours`,
@@ -146,12 +144,7 @@ export const servingChecks = {
     if (hasEngine && !engine.release.runtimes.includes("engine")) return [];
     // A visual engine without a recipe is reported with a release that has a repository for it too.
     const isReported = hasEngine && engine.row.vision !== undefined && unsupportedReason(engine) !== null;
-    return repositoryProblems(model)
-      .filter(({ path }) => !(isReported && path === `${model.path}.flavour`))
-      .map(({ path, reason, fix, value }) =>
-        // Keys of the whole stack are shown as the stack file has them.
-        path.startsWith(`${model.path}.`) ? { path, value, reason, fix } : { path, reason, fix },
-      );
+    return repositoryProblems(model).filter(({ path }) => !(isReported && path === `${model.path}.flavour`));
   }),
 
   flavourOfModel: eachModel(({ engine: { row, model }, serving: { flavour }, path }) => {

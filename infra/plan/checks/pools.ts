@@ -285,10 +285,7 @@ function gpuOf({ gpu, sharing }: PoolSpec): string {
 }
 
 export const encoderChecks = {
-  encodersCanBeBuilt: onPool((encoders, { gpu }) =>
-    // The stack file's own value is shown, which is absent where a default was taken.
-    encoderProblems(encoders, gpu).map(({ path, reason, fix }) => ({ path, reason, fix })),
-  ),
+  encodersCanBeBuilt: onPool((encoders, { gpu }) => encoderProblems(encoders, gpu)),
 
   encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
     if (gpuIndices === undefined) return [];

@@ -5,6 +5,7 @@
 
 import type { SecretName } from "../docker/host.ts";
 import type { ImageName } from "../docker/images.ts";
+import { sortedByKey } from "../plain-data.ts";
 
 /** User of builders, servers and gateway in every image of this project; Node's images call it `node`. */
 export const IMAGE_USER_ID = 1000;
@@ -113,11 +114,11 @@ export interface ContainerSettings {
   readonly copiedEngines: readonly string[];
 }
 
-/** What each container says of itself. */
-type RequiredOptions = Pick<Container, "role" | "name" | "image" | "stopSeconds">;
+export type ContainerOptions = Partial<Container> &
+  Pick<Container, "role" | "name" | "image" | "stopSeconds">;
 
 /** Fills in what few containers have. */
-export function container(options: RequiredOptions & Partial<Container>): Container {
+export function container(options: ContainerOptions): Container {
   return {
     model: null,
     key: null,
@@ -144,8 +145,4 @@ export function container(options: RequiredOptions & Partial<Container>): Contai
 /** Whether a container runs once; the others run until they are removed. */
 export function isTask({ timeoutSeconds }: Container): boolean {
   return timeoutSeconds !== null;
-}
-
-export function sortedByKey<T>(record: Readonly<Record<string, T>>): Record<string, T> {
-  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,8 +1,9 @@
 /** The gateway's container. */
-import { canonicalJson } from "../canonical-json.ts";
+
 import { SPEC_FILES } from "../container-specs.ts";
-import { gatewayConfig, plannedDatabases } from "../gateway-config.ts";
-import type { StackPlan } from "../stack-plan.ts";
+import { gatewayConfig } from "../gateway-config.ts";
+import { canonicalJson } from "../plain-data.ts";
+import { plannedDatabases, type StackPlan } from "../stack-plan.ts";
 import { type Container, type ContainerSettings, container } from "./container.ts";
 import { DATABASE_PORTS } from "./databases.ts";
 import { ENCODERS, tritonAddress } from "./servers.ts";

@@ -2,18 +2,18 @@
 
 import { cpuRepositorySpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
 import { startEstimate } from "../cost/times.ts";
-import { encodersRepository, languageModelRepository } from "../cpu-repositories.ts";
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
+import { encoderTarget } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { poolNamed } from "../pool-space.ts";
+import { encodersRepository, languageModelRepository } from "../repository/cpu-models.ts";
 import { MODEL_REPOSITORY, MPI_ENVIRONMENT, TRITON_PORTS } from "../repository/launch.ts";
-import type { ModelSpec, TargetGpu } from "../spec.ts";
+import type { ModelSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
 import {
   type Container,
-  type ContainerCheck,
   type ContainerMount,
+  type ContainerOptions,
   type ContainerSettings,
   container,
 } from "./container.ts";
@@ -40,11 +40,17 @@ export const CPU_START_SECONDS = 300;
 /** An embedding takes milliseconds; a batch of images on a busy CPU some seconds. */
 const ENCODERS_ANSWER_SECONDS = 30;
 
+/** How long a server may take to end: by default, or after its last answer where the gateway's requests are waited for. */
+interface StopTimes {
+  readonly defaultSeconds: number;
+  readonly afterAnswersSeconds: number;
+}
+
 /** Triton answers running requests for up to 30 s (`--exit-timeout-secs`); then its ranks end. */
-const STOP = { defaultSeconds: 60, afterAnswersSeconds: 20 } as const;
+const STOP: StopTimes = { defaultSeconds: 60, afterAnswersSeconds: 20 };
 
 /** The launcher of the CPU tier gives running requests 20 s, and ends the stubs of Python models after that. */
-const CPU_STOP = { defaultSeconds: 30, afterAnswersSeconds: 10 } as const;
+const CPU_STOP: StopTimes = { defaultSeconds: 30, afterAnswersSeconds: 10 };
 
 /** Copy of the engine in a server's container. */
 const ENGINE_COPY = "/engine-copy";
@@ -53,31 +59,22 @@ const ENGINE_COPY = "/engine-copy";
 export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: ContainerSettings): Container {
   const { name, spec, engine } = model;
   const copiesEngine = engine !== null && settings.copiedEngines.includes(name);
-  // The gateway ends each request by then.
-  const { flags, stopSeconds } = end(settings, plan.gateway.limits.requestSeconds, STOP);
-  return container({
-    ...TRITON,
+  return triton(settings, plan.gateway.limits.requestSeconds, STOP, SERVE, {
     role: "triton",
     model: name,
     key: engine?.key ?? null,
     name,
     image: "trtllm",
-    arguments: [
-      ...["triton_entrypoint", "serve", SPEC_FILES.server, ...flags],
-      ...(copiesEngine ? ["--copy-engine-to", ENGINE_COPY] : []),
-    ],
-    environment: { ...MPI_ENVIRONMENT, ...home(settings) },
+    arguments: copiesEngine ? ["--copy-engine-to", ENGINE_COPY] : [],
+    environment: MPI_ENVIRONMENT,
     files: { [SPEC_FILES.server]: serverSpec(model) },
     mounts: [
       ...SERVER_MOUNTS,
       ...weightsMounts(spec),
-      ...(copiesEngine
-        ? [{ purpose: "engineCopy" as const, path: ENGINE_COPY, readOnly: false as const }]
-        : []),
+      ...(copiesEngine ? [{ purpose: "engineCopy", path: ENGINE_COPY, readOnly: false } as const] : []),
     ],
     // Its image is on the machine by then.
     startSeconds: START_BASE_SECONDS + START_ESTIMATES * startEstimate(model.coldStart),
-    stopSeconds,
     gpus: worldSize(spec),
   });
 }
@@ -86,20 +83,15 @@ export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: Contai
 export function encodersContainer(plan: GpuPlan, settings: ContainerSettings): Container | null {
   const { encoders, release } = plan;
   if (encoders === null) return null;
-  const target = encoderGpu(plan);
-  const { flags, stopSeconds } = end(settings, ENCODERS_ANSWER_SECONDS, STOP);
-  return container({
-    ...TRITON,
+  const target = encoderTarget(plan.spec);
+  return triton(settings, ENCODERS_ANSWER_SECONDS, STOP, SERVE, {
     role: "encoders",
     key: encoders.key,
     name: ENCODERS,
     image: "encoders",
-    arguments: ["triton_entrypoint", "serve", SPEC_FILES.server, ...flags],
-    environment: home(settings),
     files: { [SPEC_FILES.server]: encoderServerSpec(encoders, release, target) },
     mounts: SERVER_MOUNTS,
     startSeconds: ENCODERS_START_SECONDS,
-    stopSeconds,
     gpus: target === null ? 0 : 1,
   });
 }
@@ -112,29 +104,47 @@ export function cpuServerContainer(
 ): Container {
   const repository = model === null ? encodersRepository(plan.encoders) : languageModelRepository(model);
   const answerSeconds = model === null ? ENCODERS_ANSWER_SECONDS : plan.gateway.limits.requestSeconds;
-  const { flags, stopSeconds } = end(settings, answerSeconds, CPU_STOP);
-  return container({
-    ...TRITON,
+  return triton(settings, answerSeconds, CPU_STOP, [SPEC_FILES.repository], {
     role: model === null ? "encoders" : "triton",
     model: model?.name ?? null,
     name: model?.name ?? ENCODERS,
     image: "cpu-models",
     entrypoint: ["python", "-m", "engine_room_models.container"],
-    arguments: [SPEC_FILES.repository, ...flags],
-    environment: home(settings),
     files: { [SPEC_FILES.repository]: cpuRepositorySpec(repository) },
     mounts: [REPOSITORY_MOUNT, { purpose: "cache", path: "/cache", readOnly: false }],
     startSeconds: CPU_START_SECONDS,
-    stopSeconds,
   });
 }
 
-/** GPU of the encoders, as their plans see it; null: they run on the CPU. */
-export function encoderGpu({ spec }: GpuPlan): TargetGpu | null {
-  if (spec.encoders === null || spec.encoders.device === "cpu") return null;
-  const { gpu, sharing } = poolNamed(spec.pools, spec.encoders.pool);
-  if (gpu === null) return null;
-  return sharing.mode === "mig" ? { gpu, migProfile: sharing.profile } : { gpu };
+const SERVE = ["triton_entrypoint", "serve", SPEC_FILES.server];
+
+/**
+ * A container that is ready when all models are, and alive as long as Triton answers at all.
+ *
+ * @param answerSeconds - Longest answer; the gateway ends each request by then.
+ * @param program - First arguments; those of `options` are the last.
+ */
+function triton(
+  { answersBeforeEnd, home }: ContainerSettings,
+  answerSeconds: number,
+  { defaultSeconds, afterAnswersSeconds }: StopTimes,
+  program: readonly string[],
+  { arguments: last = [], environment, ...options }: Omit<ContainerOptions, "stopSeconds">,
+): Container {
+  return container({
+    ...options,
+    arguments: [
+      ...program,
+      ...(answersBeforeEnd ? ["--exit-timeout-seconds", String(answerSeconds)] : []),
+      ...last,
+    ],
+    environment: { ...environment, ...(home === null ? {} : { HOME: home }) },
+    ports: { ...TRITON_PORTS },
+    readiness: { kind: "http", path: "/v2/health/ready", port: TRITON_PORTS.http },
+    liveness: { kind: "http", path: "/v2/health/live", port: TRITON_PORTS.http },
+    sharedMemoryBytes: SHARED_MEMORY_BYTES,
+    stopSeconds: answersBeforeEnd ? answerSeconds + afterAnswersSeconds : defaultSeconds,
+  });
 }
 
 /** A folder of weights that the user keeps: its tokenizer is read by the server too. */
@@ -145,36 +155,7 @@ export function weightsMounts({ engine: { weights } }: ModelSpec): readonly Cont
 const REPOSITORY_MOUNT = { purpose: "repository", path: MODEL_REPOSITORY, readOnly: false } as const;
 const SERVER_MOUNTS = [{ purpose: "store", path: STORE, readOnly: true }, REPOSITORY_MOUNT] as const;
 
-/** Ready when all models are; alive as long as Triton answers at all. */
-const TRITON = {
-  ports: { ...TRITON_PORTS },
-  readiness: tritonCheck("/v2/health/ready"),
-  liveness: tritonCheck("/v2/health/live"),
-  sharedMemoryBytes: SHARED_MEMORY_BYTES,
-};
-
-function tritonCheck(path: string): ContainerCheck {
-  return { kind: "http", path, port: TRITON_PORTS.http };
-}
-
 /** Address of a Triton for other containers. */
 export function tritonAddress(name: string): string {
   return `http://${name}:${TRITON_PORTS.http}`;
-}
-
-function home({ home }: ContainerSettings): Readonly<Record<string, string>> {
-  return home === null ? {} : { HOME: home };
-}
-
-/** Flags and times of a server that is asked to end. @param answerSeconds - Longest answer. */
-function end(
-  { answersBeforeEnd }: ContainerSettings,
-  answerSeconds: number,
-  { defaultSeconds, afterAnswersSeconds }: { defaultSeconds: number; afterAnswersSeconds: number },
-): { readonly flags: readonly string[]; readonly stopSeconds: number } {
-  if (!answersBeforeEnd) return { flags: [], stopSeconds: defaultSeconds };
-  return {
-    flags: ["--exit-timeout-seconds", String(answerSeconds)],
-    stopSeconds: answerSeconds + afterAnswersSeconds,
-  };
 }

@@ -1,8 +1,8 @@
 /** A container as inputs of @pulumi/docker's Container. */
 import type * as docker from "@pulumi/docker";
-import { type Container, type ContainerCheck, isTask, sortedByKey } from "../containers/container.ts";
+import { type Container, type ContainerCheck, isTask } from "../containers/container.ts";
 import { nodeCheck } from "../containers/databases.ts";
-import type { Plain } from "../plain.ts";
+import { type Plain, sortedByKey } from "../plain-data.ts";
 import type { SecretName } from "./host.ts";
 import { type DockerVolume, labels, objectName } from "./host-objects.ts";
 import type { DockerImage } from "./images.ts";

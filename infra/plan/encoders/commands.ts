@@ -10,24 +10,37 @@ import {
   type VisionTowerRow,
 } from "../catalogue/encoders.ts";
 import type { Release } from "../catalogue/types.ts";
-import { shellLine } from "../engine/shell-line.ts";
-import { commandWords } from "../engine/types.ts";
+import type { EncoderBuildSpec } from "../container-spec-schemas.ts";
 import type { EncodersSpec } from "../spec.ts";
-import type { EncoderModelName, EncoderPlace, EncoderPlan, EncoderStepName, EncoderWord } from "./types.ts";
 
-/** One tower with its weights. */
+/** One tower with its weights, and `name` of the model that clients ask. */
 export type EncoderSubject = {
-  readonly name: EncoderModelName;
   /** Catalogue name. */
   readonly encoder: string;
   readonly row: ClipRow | SentenceEncoderRow;
 } & (
-  | { readonly kind: "vision"; readonly tower: VisionTowerRow }
-  | { readonly kind: "text"; readonly tower: TextTowerRow }
+  | { readonly kind: "vision"; readonly name: "vision_encoder"; readonly tower: VisionTowerRow }
+  | { readonly kind: "text"; readonly name: "clip_text" | "text_encoder"; readonly tower: TextTowerRow }
 );
 
+/** Folders and files that commands name. The key has their names in angle brackets, as the paths depend on store and key. */
+export interface EncoderPlaces {
+  /** Folder of the hub's files at their commit, shared by all builds. */
+  readonly weights: string;
+  /** Folder of tokenizer.json or preprocess.json, which the client's model reads. */
+  readonly assets: string;
+  /** The exported graph. */
+  readonly onnx: string;
+  /** The same with quantize and dequantize nodes. */
+  readonly quantized: string;
+  /** TensorRT's engine. */
+  readonly plan: string;
+}
+
+type BuildStep = EncoderBuildSpec["plan"]["models"][number]["steps"][number];
+
 /** Format of numbers in the graph, and trtexec's words for how they are computed. */
-export interface Numerics {
+interface Numerics {
   readonly dataType: "float32" | "float16";
   readonly flags: readonly string[];
 }
@@ -63,15 +76,18 @@ export function numerics({ device, precision }: EncodersSpec, release: Release):
   return (release.tag >= STRONGLY_TYPED_FROM ? STRONGLY_TYPED : WEAKLY_TYPED)[precision];
 }
 
-const BUILDER = "python3 -m encoder_builder";
+const BUILDER = ["python3", "-m", "encoder_builder"];
 
 /** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
-export function exportWords(subject: EncoderSubject, { dataType }: Numerics): readonly EncoderWord[] {
-  const { kind, tower } = subject;
-  const { source, dimension } = subject.row;
+export function exportCommand(
+  { kind, tower, row: { source, dimension } }: EncoderSubject,
+  { dataType }: Numerics,
+  { weights, assets, onnx }: EncoderPlaces,
+): readonly string[] {
   const files = Object.entries(source.files).filter(([path]) => kind === "text" || path !== "tokenizer.json");
   return [
-    ...commandWords<EncoderPlace>(`${BUILDER} export`),
+    ...BUILDER,
+    "export",
     `--repository=${source.repository}`,
     `--revision=${source.revision}`,
     ...files.map(([path, sha256]) => `--file=${path}=${sha256}`),
@@ -82,7 +98,9 @@ export function exportWords(subject: EncoderSubject, { dataType }: Numerics): re
     `--dimension=${dimension}`,
     `--data-type=${dataType}`,
     `--opset=${ONNX_OPSET}`,
-    ...commandWords<EncoderPlace>("--weights=<weights> --assets=<assets> --onnx=<onnx>"),
+    `--weights=${weights}`,
+    `--assets=${assets}`,
+    `--onnx=${onnx}`,
   ];
 }
 
@@ -91,13 +109,6 @@ export function exportWords(subject: EncoderSubject, { dataType }: Numerics): re
  * better one gets a new name, and with it a new key.
  */
 const CALIBRATION_SAMPLES = { vision: "images-1", text: "texts-1" } as const;
-
-/** Finds the range of every tensor on samples, and writes it into the graph as quantize and dequantize nodes. */
-export function calibrateWords({ kind }: EncoderSubject): readonly EncoderWord[] {
-  return commandWords(
-    `${BUILDER} calibrate --samples=${CALIBRATION_SAMPLES[kind]} --onnx=<onnx> --output=<quantized>`,
-  );
-}
 
 /** NVIDIA's packages put it there (libnvinfer-bin). */
 const TRTEXEC = "/usr/src/tensorrt/bin/trtexec";
@@ -112,55 +123,43 @@ const OPTIMUM_BATCH_SIZE = 8;
 export const OPTIMUM_TEXT_TOKENS = 64;
 
 /**
- * From the graph to `model.plan`. int8 takes the calibrated graph, never the float one. `--skipInference`, no benchmark after the
- * build, is in TensorRT from 8.6 on (sampleOptions.cpp), and so in every image from 23.12 on.
+ * Commands after the export, none on a CPU. For int8 a calibration finds the range of every tensor on samples, and writes it into
+ * the graph as quantize and dequantize nodes; trtexec takes that graph then, never the float one. `--skipInference`, no benchmark
+ * after the build, is in TensorRT from 8.6 on (sampleOptions.cpp), and so in every image from 23.12 on.
  */
-export function trtexecWords(
-  subject: EncoderSubject,
-  { precision, maxBatchSize }: EncodersSpec,
+export function buildSteps(
+  { kind, tower }: EncoderSubject,
+  { device, precision, maxBatchSize }: EncodersSpec,
   { flags }: Numerics,
-): readonly EncoderWord[] {
-  const { kind, tower } = subject;
+  { onnx, quantized, plan }: EncoderPlaces,
+): readonly BuildStep[] {
+  if (device === "cpu") return [];
   const shapes = (batchSize: number, tokens: number) => {
     const size =
       kind === "vision" ? `3x${tower.imageSize}x${tower.imageSize}` : Math.min(tokens, tower.maxTokens);
     return tower.inputs.map((input) => `${input}:${batchSize}x${size}`).join(",");
   };
+  const trtexec = (graph: string): BuildStep => ({
+    name: "trtexec",
+    argv: [
+      TRTEXEC,
+      `--onnx=${graph}`,
+      `--saveEngine=${plan}`,
+      ...flags,
+      `--minShapes=${shapes(1, 1)}`,
+      `--optShapes=${shapes(Math.min(OPTIMUM_BATCH_SIZE, maxBatchSize), OPTIMUM_TEXT_TOKENS)}`,
+      `--maxShapes=${shapes(maxBatchSize, Number.POSITIVE_INFINITY)}`,
+      `--memPoolSize=workspace:${WORKSPACE_MIB}`,
+      "--skipInference",
+    ],
+  });
+  if (precision !== "int8") return [trtexec(onnx)];
+  const samples = CALIBRATION_SAMPLES[kind];
   return [
-    ...commandWords<EncoderPlace>(
-      `${TRTEXEC} --onnx=<${precision === "int8" ? "quantized" : "onnx"}> --saveEngine=<plan>`,
-    ),
-    ...flags,
-    `--minShapes=${shapes(1, 1)}`,
-    `--optShapes=${shapes(Math.min(OPTIMUM_BATCH_SIZE, maxBatchSize), OPTIMUM_TEXT_TOKENS)}`,
-    `--maxShapes=${shapes(maxBatchSize, Number.POSITIVE_INFINITY)}`,
-    `--memPoolSize=workspace:${WORKSPACE_MIB}`,
-    "--skipInference",
-  ];
-}
-
-/** Purpose and owner of each command. */
-const COMMENTS: Readonly<Record<EncoderStepName, string>> = {
-  export:
-    "downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program)",
-  calibrate:
-    "measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise)",
-  trtexec: "builds the plan (NVIDIA's own tool, part of the image)",
-};
-
-/** The commands of a plan, as a person would type them in its image; NVIDIA's image lacks this project's own program. */
-export function explainEncoders(plan: EncoderPlan): readonly string[] {
-  const where = plan.gpu === null ? "on any machine" : `on a machine with the GPU that serves (${plan.gpu})`;
-  return [
-    `# Encoders ${plan.shortKey}: ${plan.precision}, in ${plan.image} with encoder_builder, ${where}.`,
-    shellLine(["mkdir", "-p", ...plan.models.map(({ name }) => `${plan.directory}/${name}`)]),
-    ...plan.models.flatMap((model) => [
-      "",
-      `# ${model.name}: ${model.encoder}, served by ${model.towerConfig.name}.`,
-      ...[model.export, ...model.steps].flatMap(({ name, argv }) => [
-        `# ${name}: ${COMMENTS[name]}.`,
-        shellLine(argv),
-      ]),
-    ]),
+    {
+      name: "calibrate",
+      argv: [...BUILDER, "calibrate", `--samples=${samples}`, `--onnx=${onnx}`, `--output=${quantized}`],
+    },
+    trtexec(quantized),
   ];
 }

@@ -1,5 +1,5 @@
 /** From what an engine depends on to the commands that build it, and to its key. */
-import { jsonDigest, shortKey } from "../canonical-json.ts";
+import { jsonDigest, shortKey } from "../plain-data.ts";
 import type { EngineSpec, TargetGpu } from "../spec.ts";
 import {
   type BuildContext,

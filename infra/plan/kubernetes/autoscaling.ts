@@ -1,7 +1,7 @@
 /** Autoscalers of servers whose number follows the load. */
 import { type MetricSeries, tensorRtLlmSeries } from "../catalogue/metrics.ts";
 import { ENCODERS } from "../containers/servers.ts";
-import { textEncoderConfig, visionEncoderConfig } from "../repository/cpu-models.ts";
+import { imageBatch } from "../repository/cpu-models.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { GATEWAY } from "./network.ts";
 import { type ApiObject, type CustomObject, objectLabels } from "./objects.ts";
@@ -140,13 +140,9 @@ function loadOf(plan: ClusterPlan, server: string, min: number) {
 
 /** Smallest batch of the encoders. No encoder is decoupled, so that Triton's queue holds waiting requests. */
 function encodersBatch(plan: ClusterPlan): number {
-  const models =
-    plan.tier === "cpu"
-      ? [textEncoderConfig(plan.encoders), visionEncoderConfig(plan.encoders)]
-      : (plan.encoders?.models ?? []).map(({ config }) => config);
-  return Math.min(
-    ...models.map(({ maxBatchSize, dynamicBatching }) => (dynamicBatching === undefined ? 1 : maxBatchSize)),
-  );
+  if (plan.tier === "cpu" && !plan.encoders.dynamicBatching) return 1;
+  const encoders = plan.tier === "cpu" ? plan.encoders : plan.spec.encoders;
+  return imageBatch(encoders?.maxBatchSize ?? 1);
 }
 
 /** Requests that one server of a model answers at a time, and its series of waiting requests; null: it has none. */

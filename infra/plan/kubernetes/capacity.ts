@@ -1,8 +1,8 @@
 /** Nodes, GPUs and priorities of pods, and the quota of all of them. */
 import type { types } from "@pulumi/kubernetes";
-import { sortedByKey } from "../containers/container.ts";
 import type { ClusterGpuPlan } from "../gpu-stack.ts";
-import type { Plain } from "../plain.ts";
+import type { Plain } from "../plain-data.ts";
+import { sortedByKey } from "../plain-data.ts";
 import { frontPool } from "../pool-space.ts";
 import type { GpuSharing, PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";

@@ -5,7 +5,7 @@
 import type { types } from "@pulumi/kubernetes";
 import { DATABASE_PORTS } from "../containers/databases.ts";
 import { GATEWAY_PORT } from "../containers/gateway.ts";
-import type { Plain } from "../plain.ts";
+import type { Plain } from "../plain-data.ts";
 import { TRITON_PORTS } from "../repository/launch.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import {

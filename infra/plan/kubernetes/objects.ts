@@ -1,7 +1,7 @@
 /** Objects of Kubernetes' API as plain data, their labels and their names. */
 import type { types } from "@pulumi/kubernetes";
-import { jsonDigest, shortKey } from "../canonical-json.ts";
-import type { Plain } from "../plain.ts";
+import type { Plain } from "../plain-data.ts";
+import { jsonDigest, shortKey } from "../plain-data.ts";
 
 /** Arguments of Pulumi's provider by kind. */
 interface Kinds {

@@ -1,14 +1,9 @@
 /** A container as the template of pods. Nothing in it runs as root. */
 import { posix } from "node:path";
 import type { types } from "@pulumi/kubernetes";
-import {
-  type Container,
-  type ContainerCheck,
-  type ContainerSettings,
-  sortedByKey,
-} from "../containers/container.ts";
+import type { Container, ContainerCheck, ContainerSettings } from "../containers/container.ts";
 import { type ClusterImage, imageNamed } from "../images.ts";
-import type { Plain } from "../plain.ts";
+import { type Plain, sortedByKey } from "../plain-data.ts";
 import type { Room } from "../pool-space.ts";
 import type { PoolSpec } from "../spec.ts";
 import type { ClusterPlan } from "../stack-plan.ts";

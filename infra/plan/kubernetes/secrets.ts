@@ -2,9 +2,9 @@
 import { posix } from "node:path";
 import type { types } from "@pulumi/kubernetes";
 import { stringify } from "yaml";
-import { canonicalJson } from "../canonical-json.ts";
 import type { Container } from "../containers/container.ts";
-import type { Plain } from "../plain.ts";
+import type { Plain } from "../plain-data.ts";
+import { canonicalJson } from "../plain-data.ts";
 import type { ClusterPlan } from "../stack-plan.ts";
 import { type SecretReference, secretFile } from "./cluster.ts";
 import { type ApiObject, type CustomObject, hashedMetadata, objectLabels, type PodRole } from "./objects.ts";

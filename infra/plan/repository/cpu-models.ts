@@ -2,7 +2,18 @@
  * The Triton models of this project that are written in Python: their modules and configurations, with the tensors and parameters
  * that containers/cpu-models/models reads. A CPU Triton serves them, and clients of the encoders ask them on every platform.
  */
-import type { DataType, InputConfig, ModelConfig, TensorConfig } from "./model-config.ts";
+import type { WeightSource } from "../catalogue/cpu-models.ts";
+import type { CpuEncodersPlan, CpuModelPlan } from "../cpu-stack.ts";
+import {
+  type DataType,
+  type Message,
+  mapEntries,
+  oneInstance,
+  optional,
+  parameters,
+  renderTextFormat,
+  tensor,
+} from "./model-config.ts";
 
 /** Folder of the modules, from the project's root; images have its content in /opt/engine-room/models. */
 export const PYTHON_MODELS = "containers/cpu-models/models";
@@ -11,65 +22,40 @@ const ENCODER_MODULES = ["own_session", "parameters", "request_rows", "tower", "
 
 /** Folder, the module that Triton loads as `model.py`, and those that it imports. */
 const MODULES = {
-  ensemble: { folder: "ensemble", model: "model", others: ["generation", "llama_server", "word_ban"] },
-  text_encoder: {
-    folder: "encoders",
-    model: "text_encoder",
-    others: ["sentence_encoder", ...ENCODER_MODULES],
-  },
-  vision_encoder: {
-    folder: "encoders",
-    model: "vision_encoder",
-    others: ["image_input", ...ENCODER_MODULES],
-  },
+  ensemble: ["ensemble", "model", "generation", "llama_server", "word_ban"],
+  text_encoder: ["encoders", "text_encoder", "sentence_encoder", ...ENCODER_MODULES],
+  vision_encoder: ["encoders", "vision_encoder", "image_input", ...ENCODER_MODULES],
 } as const;
 
-export type PythonModelName = keyof typeof MODULES;
-
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */
-export function pythonModelFiles(name: PythonModelName): Readonly<Record<string, string>> {
-  const { folder, model, others } = MODULES[name];
+export function pythonModelFiles(name: keyof typeof MODULES): Readonly<Record<string, string>> {
+  const [folder, model, ...others] = MODULES[name];
   return Object.fromEntries([
     ["1/model.py", `${folder}/${model}.py`],
     ...others.map((module) => [`1/${module}.py`, `${folder}/${module}.py`]),
   ]);
 }
 
-export type EncoderSettings = {
-  /** Most texts that Triton joins into one run; images: see {@link MAX_IMAGE_BATCH}. */
+interface EncoderSettings {
+  /** Most texts that Triton joins into one run; images: see {@link imageBatch}. */
   readonly maxBatchSize: number;
   /** How long a request may wait for others to join; 0 joins those that came during the last run. */
   readonly maxQueueDelayMicroseconds: number;
   /** Whether requests are joined at all; without it each runs alone. */
   readonly dynamicBatching: boolean;
-  /** Most texts × longest of them, in tokens, that are computed at once. @default {@link CPU_PADDED_TOKENS} */
-  readonly maxPaddedTokens?: number;
-  /** `maxTokens`: longer texts are cut. `dimension`: numbers in an embedding. */
+  /** Texts longer than `maxTokens` are cut. `dimension`: numbers in an embedding. */
   readonly text: { readonly dimension: number; readonly maxTokens: number };
   readonly vision: { readonly dimension: number };
-} & (
-  | {
-      /** The models compute by themselves, with so many threads for each run of each encoder. */
-      readonly threads: number;
-      readonly towers?: undefined;
-    }
-  /** The models read texts and images, and ask another model of the repository for the vectors. */
-  | { readonly towers: { readonly text: string; readonly vision: string } }
-);
-
-export interface LanguageModelSettings {
-  /** Requests that are generated for at the same time, in shared batches. */
-  readonly parallelRequests: number;
-  /** Prompt and answer of one request together, in tokens; memory is set aside for all of them. */
-  readonly contextTokens: number;
-  /** Most tokens that a request may ask for. */
-  readonly maxTokens: number;
-  /** Threads that compute; 0: one for each core but one, which is left to the servers around. */
-  readonly threads: number;
 }
 
-/** Decoded images are large: a batch holds its requests' bytes and their tensors. */
-const MAX_IMAGE_BATCH = 16;
+/**
+ * How vectors are computed: `intra_op_threads` by the model itself, with so many threads for each run, or `tower_model` by another
+ * model of the repository. `max_padded_tokens`: most texts × longest of them, in tokens, that are computed at once.
+ */
+type Computing = Readonly<
+  Partial<Record<"intra_op_threads" | "tower_model" | "max_padded_tokens", string | number>>
+>;
+
 /** Requests of a language model that may wait beside those in progress; one more is refused. */
 const MAX_QUEUED_REQUESTS = 64;
 const MAX_TEXT_BYTES = 65_536;
@@ -81,67 +67,87 @@ const MAX_IMAGE_PIXELS = 40_000_000;
  */
 const CPU_PADDED_TOKENS = 512;
 
-/** `text` to `text_embedding` and `token_count`. */
-export function textEncoderConfig(settings: EncoderSettings): ModelConfig {
-  return {
-    name: "text_encoder",
-    backend: "python",
-    maxBatchSize: settings.maxBatchSize,
-    inputs: [element("text", "TYPE_STRING", "optional"), companion("TYPE_STRING")],
-    outputs: [embedding("text", settings), element("token_count", "TYPE_INT32")],
-    ...scheduling(settings),
-    parameters: {
-      ...computing(settings, "text"),
-      max_padded_tokens: String(settings.maxPaddedTokens ?? CPU_PADDED_TOKENS),
-      max_text_bytes: String(MAX_TEXT_BYTES),
-      max_tokens: String(settings.text.maxTokens),
-    },
-  };
+/** Most images that are joined into one run: decoded images are large, and a batch holds its requests' bytes and their tensors. */
+export function imageBatch(maxBatchSize: number): number {
+  return Math.min(maxBatchSize, 16);
 }
 
-/** `image` (the bytes of an image file) to `image_embedding`. */
-export function visionEncoderConfig(settings: EncoderSettings): ModelConfig {
-  return {
+/** config.pbtxt: `text` to `text_embedding` and `token_count`. @param name - `clip_text` has the same tensors. */
+export function textEncoderConfig(
+  settings: EncoderSettings,
+  computing: Computing,
+  name: "text_encoder" | "clip_text" = "text_encoder",
+): string {
+  return renderTextFormat({
+    name,
+    backend: "python",
+    max_batch_size: settings.maxBatchSize,
+    input: [optional("text", "TYPE_STRING"), companion("TYPE_STRING")],
+    output: [textEmbedding(settings), tensor("token_count", "TYPE_INT32")],
+    ...scheduling(settings),
+    parameters: parameters({
+      max_padded_tokens: CPU_PADDED_TOKENS,
+      max_text_bytes: MAX_TEXT_BYTES,
+      max_tokens: settings.text.maxTokens,
+      ...computing,
+    }),
+  });
+}
+
+/** config.pbtxt: `image` (the bytes of an image file) to `image_embedding`. */
+export function visionEncoderConfig(settings: EncoderSettings, computing: Computing): string {
+  return renderTextFormat({
     name: "vision_encoder",
     backend: "python",
-    maxBatchSize: Math.min(settings.maxBatchSize, MAX_IMAGE_BATCH),
-    inputs: [element("image", "TYPE_STRING", "optional"), companion("TYPE_INT32")],
-    outputs: [embedding("vision", settings)],
+    max_batch_size: imageBatch(settings.maxBatchSize),
+    input: [optional("image", "TYPE_STRING"), companion("TYPE_INT32")],
+    output: [imageEmbedding(settings)],
     ...scheduling(settings),
-    parameters: {
-      ...computing(settings, "vision"),
-      max_image_bytes: String(MAX_IMAGE_BYTES),
-      max_image_pixels: String(MAX_IMAGE_PIXELS),
-    },
-  };
+    parameters: parameters({
+      max_image_bytes: MAX_IMAGE_BYTES,
+      max_image_pixels: MAX_IMAGE_PIXELS,
+      ...computing,
+    }),
+  });
 }
 
 /**
- * `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
+ * config.pbtxt: `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
  *
  * The steps run one after the other: where a step of Triton 2.51 fails while another is in flight, the request is never released,
  * and the server hangs or crashes sooner or later. The second step waits for `token_count` of the cheaper one, which is always there.
  */
-export function llavaEnsembleConfig(settings: EncoderSettings): ModelConfig {
-  return {
+export function llavaEnsembleConfig(settings: EncoderSettings): string {
+  return renderTextFormat({
     name: "llava_ensemble",
     platform: "ensemble",
-    maxBatchSize: Math.min(settings.maxBatchSize, MAX_IMAGE_BATCH),
-    inputs: [element("image", "TYPE_STRING", "optional"), element("text", "TYPE_STRING", "optional")],
-    outputs: [embedding("vision", settings), embedding("text", settings)],
-    ensembleSteps: [
-      {
-        modelName: "text_encoder",
-        inputMap: { text: "text", companion: "image" },
-        outputMap: { text_embedding: "text_embedding", token_count: "token_count" },
-      },
-      {
-        modelName: "vision_encoder",
-        inputMap: { image: "image", companion: "token_count" },
-        outputMap: { image_embedding: "image_embedding" },
-      },
-    ],
-  };
+    max_batch_size: imageBatch(settings.maxBatchSize),
+    input: [optional("image", "TYPE_STRING"), optional("text", "TYPE_STRING")],
+    output: [imageEmbedding(settings), textEmbedding(settings)],
+    ensemble_scheduling: {
+      step: [
+        ensembleStep(
+          "text_encoder",
+          { companion: "image", text: "text" },
+          { text_embedding: "text_embedding", token_count: "token_count" },
+        ),
+        ensembleStep(
+          "vision_encoder",
+          { companion: "token_count", image: "image" },
+          { image_embedding: "image_embedding" },
+        ),
+      ],
+    },
+  });
+}
+
+/** The latest version of a model; each map goes from the model's own tensor name to the ensemble's. */
+function ensembleStep(
+  model_name: string,
+  inputs: Readonly<Record<string, string>>,
+  outputs: Readonly<Record<string, string>>,
+): Message {
+  return { model_name, model_version: -1, input_map: mapEntries(inputs), output_map: mapEntries(outputs) };
 }
 
 /** Inputs of one element that a request to a language model may have, besides text and length. */
@@ -162,68 +168,114 @@ const OPTIONAL_INPUTS: Readonly<Record<string, DataType>> = {
   stream: "TYPE_BOOL",
 };
 
-/** A language model under the request names of TensorRT-LLM 0.20's `ensemble`. */
-export function languageModelConfig(settings: LanguageModelSettings): ModelConfig {
-  const words = { dataType: "TYPE_STRING", dims: [-1], optional: true } as const;
-  return {
+/** config.pbtxt of a language model, with the request names of TensorRT-LLM 0.20's `ensemble`. */
+export function languageModelConfig(
+  settings: Pick<CpuModelPlan, "parallelRequests" | "contextTokens" | "maxTokens" | "threads">,
+): string {
+  return renderTextFormat({
     name: "ensemble",
     backend: "python",
     // Tensors have TensorRT-LLM's batch dimension, but a request is one prompt; llama.cpp joins requests itself.
-    maxBatchSize: 1,
-    inputs: [
-      element("text_input", "TYPE_STRING"),
-      element("max_tokens", "TYPE_INT32"),
-      { name: "bad_words", ...words },
-      { name: "stop_words", ...words },
-      ...Object.entries(OPTIONAL_INPUTS).map(([name, dataType]) => element(name, dataType, "optional")),
+    max_batch_size: 1,
+    input: [
+      tensor("text_input", "TYPE_STRING"),
+      tensor("max_tokens", "TYPE_INT32"),
+      optional("bad_words", "TYPE_STRING", [-1]),
+      optional("stop_words", "TYPE_STRING", [-1]),
+      ...Object.entries(OPTIONAL_INPUTS).map(([name, dataType]) => optional(name, dataType)),
     ],
-    outputs: [
-      element("text_output", "TYPE_STRING"),
-      element("num_input_tokens", "TYPE_INT32"),
-      element("num_output_tokens", "TYPE_INT32"),
+    output: [
+      tensor("text_output", "TYPE_STRING"),
+      tensor("num_input_tokens", "TYPE_INT32"),
+      tensor("num_output_tokens", "TYPE_INT32"),
     ],
-    decoupled: true,
     // More instances would each load the model and have slots of their own.
-    instanceGroups: [{ kind: "KIND_CPU", count: 1 }],
-    parameters: {
-      context_tokens: String(settings.contextTokens),
-      max_queued_requests: String(MAX_QUEUED_REQUESTS),
-      max_tokens: String(settings.maxTokens),
-      parallel_requests: String(settings.parallelRequests),
-      threads: String(settings.threads),
-    },
-  };
-}
-
-/** A tensor of one element for each request of a batch. */
-function element(name: string, dataType: DataType, presence?: "optional"): InputConfig {
-  return { name, dataType, dims: [1], ...(presence && { optional: true }) };
+    instance_group: oneInstance("KIND_CPU"),
+    model_transaction_policy: { decoupled: true },
+    parameters: parameters({
+      context_tokens: settings.contextTokens,
+      max_queued_requests: MAX_QUEUED_REQUESTS,
+      max_tokens: settings.maxTokens,
+      parallel_requests: settings.parallelRequests,
+      threads: settings.threads,
+    }),
+  });
 }
 
 /**
  * A tensor of the ensemble which the encoder ignores: the Python backend refuses a request without any input, so one without the
  * encoder's own input brings this. It is answered without that encoder's output.
  */
-function companion(dataType: DataType): InputConfig {
-  return element("companion", dataType, "optional");
+function companion(dataType: DataType): Message {
+  return optional("companion", dataType);
 }
 
-function embedding(encoder: "text" | "vision", settings: EncoderSettings): TensorConfig {
-  const name = encoder === "text" ? "text_embedding" : "image_embedding";
-  return { name, dataType: "TYPE_FP32", dims: [settings[encoder].dimension] };
+function textEmbedding({ text }: EncoderSettings): Message {
+  return tensor("text_embedding", "TYPE_FP32", [text.dimension]);
 }
 
-function computing(settings: EncoderSettings, encoder: "text" | "vision"): Record<string, string> {
-  return settings.towers === undefined
-    ? { intra_op_threads: String(settings.threads) }
-    : { tower_model: settings.towers[encoder] };
+function imageEmbedding({ vision }: EncoderSettings): Message {
+  return tensor("image_embedding", "TYPE_FP32", [vision.dimension]);
 }
 
 /** One process for each encoder, which has the whole model in memory. */
-function scheduling(settings: EncoderSettings): Pick<ModelConfig, "dynamicBatching" | "instanceGroups"> {
-  const { dynamicBatching, maxQueueDelayMicroseconds } = settings;
+function scheduling({ dynamicBatching, maxQueueDelayMicroseconds }: EncoderSettings): Message {
   return {
-    ...(dynamicBatching && { dynamicBatching: { maxQueueDelayMicroseconds } }),
-    instanceGroups: [{ kind: "KIND_CPU", count: 1 }],
+    dynamic_batching: dynamicBatching
+      ? { max_queue_delay_microseconds: maxQueueDelayMicroseconds }
+      : undefined,
+    instance_group: oneInstance("KIND_CPU"),
   };
+}
+
+/** The model repository of a CPU Triton; a platform puts it where its Triton finds it. */
+export interface CpuRepository {
+  /** By path in the repository: a text, or a file of the project (path relative to its root). */
+  readonly files: Readonly<Record<string, { readonly text: string } | { readonly source: string }>>;
+  /** By folder in the repository: a specification for `python -m engine_room_models.build`, which fills it. */
+  readonly artifacts: Readonly<
+    Record<
+      string,
+      {
+        readonly artifact: "text-encoder" | "vision-encoder" | "file";
+        readonly sources: readonly WeightSource[];
+      }
+    >
+  >;
+}
+
+/** `text_encoder`, `vision_encoder`, and `llava_ensemble` over both. */
+export function encodersRepository(plan: CpuEncodersPlan): CpuRepository {
+  const computing = { intra_op_threads: plan.threads };
+  return {
+    files: {
+      ...pythonModel("text_encoder", textEncoderConfig(plan, computing)),
+      ...pythonModel("vision_encoder", visionEncoderConfig(plan, computing)),
+      "llava_ensemble/config.pbtxt": { text: llavaEnsembleConfig(plan) },
+      // Triton wants a version folder for an ensemble too, and folders exist here by the files in them.
+      "llava_ensemble/1/README": { text: "An ensemble has no files; the folder is its version.\n" },
+    },
+    artifacts: {
+      "text_encoder/1": { artifact: "text-encoder", sources: plan.text.sources },
+      "vision_encoder/1": { artifact: "vision-encoder", sources: plan.vision.sources },
+    },
+  };
+}
+
+/** One language model under the name that TensorRT-LLM's repositories give their entry: `ensemble`. */
+export function languageModelRepository(plan: CpuModelPlan): CpuRepository {
+  return {
+    files: pythonModel("ensemble", languageModelConfig(plan)),
+    artifacts: { "ensemble/1": { artifact: "file", sources: [plan.catalogue.source] } },
+  };
+}
+
+function pythonModel(name: keyof typeof MODULES, config: string): CpuRepository["files"] {
+  return Object.fromEntries([
+    [`${name}/config.pbtxt`, { text: config }],
+    ...Object.entries(pythonModelFiles(name)).map(([inner, source]) => [
+      `${name}/${inner}`,
+      { source: `${PYTHON_MODELS}/${source}` },
+    ]),
+  ]);
 }

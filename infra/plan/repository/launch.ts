@@ -1,5 +1,8 @@
-/** How Triton is started with all its ranks. */
-import type { FlavourPlan, RepositoryPlan } from "./flavours.ts";
+/** How Triton is started: its ports, the environment of its ranks, and its command line. */
+import type { ModelServerSpec } from "../container-spec-schemas.ts";
+import type { EnginePlan } from "../engine/types.ts";
+import { sortedByKey } from "../plain-data.ts";
+import type { ModelSpec } from "../spec.ts";
 
 /** Where a model repository is put together, on a writable disk of the server. */
 export const MODEL_REPOSITORY = "/model-repository";
@@ -23,26 +26,47 @@ export const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 /**
  * `launch_triton_server.py` with its arguments, as a person types it. No container runs it:
  * containers/trtllm/triton_entrypoint/launch.py reads ranks, ports and flags from the arguments and starts the servers itself.
+ *
+ * @param environment - Variables of the flavour.
  */
 export function launchPlan(
   script: string,
-  worldSize: number,
-  { launchArguments = [], environment = {} }: FlavourPlan,
-): RepositoryPlan["launch"] {
+  model: ModelSpec,
+  engine: EnginePlan | null,
+  environment: Readonly<Record<string, string>> = {},
+): ModelServerSpec["repository"]["launch"] {
+  const ranks = model.engine.tensorParallel * model.engine.pipelineParallel;
   return {
-    worldSize,
+    worldSize: ranks,
     argv: [
       "python3",
       script,
-      `--world_size=${worldSize}`,
+      `--world_size=${ranks}`,
       `--model_repo=${MODEL_REPOSITORY}`,
       `--http_port=${TRITON_PORTS.http}`,
       `--grpc_port=${TRITON_PORTS.grpc}`,
       `--metrics_port=${TRITON_PORTS.metrics}`,
-      ...launchArguments,
+      ...flavourArguments(model, ranks, engine),
     ],
-    environment: Object.fromEntries(
-      Object.entries({ ...MPI_ENVIRONMENT, ...environment }).sort(([a], [b]) => (a < b ? -1 : 1)),
-    ),
+    environment: sortedByKey({ ...MPI_ENVIRONMENT, ...environment }),
   };
+}
+
+function flavourArguments(
+  { serving: { flavour } }: ModelSpec,
+  ranks: number,
+  engine: EnginePlan | null,
+): readonly string[] {
+  if (flavour === "llmapi") {
+    // One rank runs without MPI; more run under trtllm-llmapi-launch, as in
+    // tests/integration/defs/triton_server/test_triton_llmapi.py of TensorRT-LLM.
+    return ranks === 1 ? ["--no-mpi"] : ["--trtllm_llmapi_launch", "--oversubscribe"];
+  }
+  if (flavour !== "multimodal" || !engine?.visual) return [];
+  return [
+    // Ranks above 0 load these two and no Python model.
+    "--tensorrt_llm_model_name=tensorrt_llm,multimodal_encoders",
+    // The visual features go from model to model in GPU memory, out of this pool.
+    `--multimodal_gpu0_cuda_mem_pool_bytes=${engine.visual.cudaMemoryPoolBytes}`,
+  ];
 }

@@ -4,23 +4,26 @@
  *
  * Meanings and defaults: https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/model_config.md.
  */
-import type { TemplateKeys } from "../catalogue/templates.ts";
+import type { TemplateKeys, TemplateSet } from "../catalogue/templates.ts";
+import { takesImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../engine/types.ts";
 import { tokenizerDirectory } from "../engine/weights.ts";
 import { CROSS_KV_CACHE_FRACTION } from "../fit/terms.ts";
-import type { ModelSpec } from "../spec.ts";
+import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Facts that values depend on. */
 export interface ParameterFacts {
   readonly model: ModelSpec;
   readonly engine: EnginePlan;
+  readonly templates: TemplateSet;
   /** Part of the memory that is free after loading, above 0 and at most 1. */
   readonly kvCacheFreeGpuMemoryFraction: number;
-  /** Whether the repository answers a request with any number of responses. */
-  readonly decoupled: boolean;
-  /** Whether the repository takes images; a vision-language model can also be served for text alone. */
-  readonly takesImages: boolean;
+}
+
+/** Whether a repository answers a request with any number of responses. */
+export function isDecoupled({ flavour, streaming }: ServingSpec): boolean {
+  return streaming || flavour === "llava" || flavour === "tritonCli";
 }
 
 /** Why Triton's default is right. */
@@ -37,54 +40,26 @@ export type Rules = Readonly<Record<string, Rule>>;
 /** https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.02/docs/multimodal.md */
 const IMAGE_QUEUE_DELAY_MICROSECONDS = 20_000;
 
-/** Triton's largest batch: what the stack wants, and never more than the engine was built for. */
-export function tritonMaxBatchSize({ engine, serving }: ModelSpec): number {
-  return Math.min(serving.maxBatchSize, engine.limits.maxBatchSize);
-}
-
 /** Placeholders that keep Triton's default, all for the same reason. */
 function keeps(reason: string, ...placeholders: readonly string[]): Rules {
   return Object.fromEntries(placeholders.map((name) => [name, { keep: reason }]));
 }
 
-function forImages(derive: Extract<Rule, (facts: ParameterFacts) => unknown>): Rule {
-  return (facts) => (facts.takesImages ? derive(facts) : { keep: "text alone" });
+/** A vision-language model can also be served for text alone. */
+function forImages(derive: Exclude<Rule, Keep>): Rule {
+  return (facts) => (takesImages(facts.model.serving.flavour) ? derive(facts) : { keep: "text alone" });
 }
 
 export const tokenizerFolder: Rule = ({ engine, model }) =>
   tokenizerDirectory(model.engine.row, engine.places.weights);
 
-const llmEngineFolder: Rule = ({ engine }) => engine.places.llm;
+const visualEngineFolder = forImages(({ engine }) => engine.places.vision);
 
-const visualEngineFolder = ({ engine }: ParameterFacts): string => engine.places.vision;
-
-/** Format of the prompt table, which the language model adds to its own embeddings. */
-const promptTableDataType: Rule = ({ model, takesImages }) =>
-  takesImages && model.engine.dtype === "bfloat16" ? "TYPE_BF16" : "TYPE_FP16";
-
-const batchSize: Rules = { triton_max_batch_size: ({ model }) => tritonMaxBatchSize(model) };
-
-const queueSize: Rules = { max_queue_size: ({ model }) => model.serving.maxQueueSize };
-
-const decoupledMode: Rules = { decoupled_mode: ({ decoupled }) => decoupled };
-
-/** Logits leave the engine in this format whatever the model computes in. */
-const logitsDataType: Rules = { logits_datatype: () => "TYPE_FP32" };
-
-/** Features for cross attention; other models have the tensor but never send it. */
-const encoderFeatures: Rules = {
-  encoder_input_features_data_type: ({ model }) => visionTypeOf(model.engine.row)?.features ?? "TYPE_FP16",
-};
-
-const tokenizer: Rules = {
-  tokenizer_dir: tokenizerFolder,
-  // Other values name tokenizer classes, and no value at all stops 0.8's preprocessing.
-  tokenizer_type: () => "auto",
-};
+const queueDelay: Rule = ({ model }) => model.serving.maxQueueDelayMicroseconds;
 
 /** Cache, scheduling and decoding; the placeholders of tensorrt_llm/config.pbtxt in the tutorials' LLaVA repository, all optional. */
 export const executionRules: Rules = {
-  engine_dir: llmEngineFolder,
+  engine_dir: ({ engine }) => engine.places.llm,
   max_tokens_in_paged_kv_cache: ({ model }) =>
     model.serving.maxTokensInPagedKvCache ?? { keep: "the memory fraction alone sizes the cache" },
   max_attention_window_size: ({ model }) =>
@@ -118,102 +93,75 @@ export const executionRules: Rules = {
   ),
 };
 
-const ensemble: Rules = { ...batchSize, ...logitsDataType };
+/** A placeholder means the same in all templates, but for those of {@link templateRules}. */
+export const rules: Rules = {
+  ...executionRules,
+  triton_max_batch_size: ({ model }) => model.serving.maxBatchSize,
+  tokenizer_dir: tokenizerFolder,
+  // Other values name tokenizer classes, and no value at all stops 0.8's preprocessing.
+  tokenizer_type: () => "auto",
+  // Written out because the default changed from false to true in 0.11.
+  add_special_tokens: ({ model }) => model.engine.row.tokenizer.addsBeginToken,
+  preprocessing_instance_count: ({ model }) => model.serving.instanceCount,
+  postprocessing_instance_count: ({ model }) => model.serving.instanceCount,
+  bls_instance_count: ({ model }) => model.serving.blsInstanceCount,
+  max_queue_size: ({ model }) => model.serving.maxQueueSize,
+  max_queue_delay_microseconds: (facts) =>
+    takesImages(facts.model.serving.flavour) ? IMAGE_QUEUE_DELAY_MICROSECONDS : queueDelay(facts),
+  visual_model_path: visualEngineFolder,
+  multimodal_model_path: visualEngineFolder,
+  hf_model_path: ({ engine }) => engine.places.weights,
+  // Preprocessing divides the engine's prompt table by this, so it is the number that the engine was built for.
+  max_num_images: forImages(({ model }) => model.engine.limits.maxImagesPerRequest),
+  decoupled_mode: ({ model }) => isDecoupled(model.serving),
+  // Logits leave the engine in this format whatever the model computes in.
+  logits_datatype: () => "TYPE_FP32",
+  // Features for cross attention; other models have the tensor but never send it.
+  encoder_input_features_data_type: ({ model }) => visionTypeOf(model.engine.row)?.features ?? "TYPE_FP16",
+  // Format of the prompt table, which the language model adds to its own embeddings.
+  prompt_embedding_table_data_type: ({ model }) =>
+    takesImages(model.serving.flavour) && model.engine.dtype === "bfloat16" ? "TYPE_BF16" : "TYPE_FP16",
+  triton_backend: ({ model }) => model.serving.tritonBackend,
+  max_beam_width: ({ model }) => model.engine.limits.maxBeamWidth,
+  batching_strategy: ({ model }) => model.serving.batchingStrategy,
+  // TensorRT-LLM refuses it for a model without cross attention, and refuses such a model without it.
+  cross_kv_cache_fraction: ({ model }) =>
+    model.engine.row.vision?.attention === "cross" ? CROSS_KV_CACHE_FRACTION : { keep: "no cross attention" },
+  accumulate_tokens: ({ model }) => model.serving.accumulateTokens,
+  tensorrt_llm_model_name: () => "tensorrt_llm",
+  multimodal_encoders_name: forImages(() => "multimodal_encoders"),
+  ...keeps("answers come without special tokens by default", "skip_special_tokens"),
+  ...keeps("no encoder-decoder model; a visual engine is multimodal_encoders' own", "encoder_engine_dir"),
+  ...keeps("deprecated, and gone after 0.9", "enable_trt_overlap"),
+  ...keeps("one MPI world in leader mode", "participant_ids"),
+  ...keeps("all ranks are on one machine", "num_nodes"),
+  ...keeps("no LoRA adapters are served", "lora_prefetch_dir"),
+  ...keeps(
+    "Triton's default serves this well",
+    "enable_context_fmha_fp32_acc",
+    "multi_block_mode",
+    "cuda_graph_mode",
+    "cuda_graph_cache_size",
+  ),
+  ...keeps(
+    "no speculative decoding",
+    "tensorrt_llm_draft_model_name",
+    "speculative_decoding_fast_logits",
+    "eagle_choices",
+    "lookahead_window_size",
+    "lookahead_ngram_size",
+    "lookahead_verification_set_size",
+  ),
+  ...keeps("no guided decoding", "guided_decoding_backend", "xgrammar_tokenizer_info_path"),
+};
 
-/** Rules by template below all_models. */
-export const parameterRules: Readonly<Record<string, Rules>> = {
-  "inflight_batcher_llm/ensemble": ensemble,
-  "inflight_batcher_llm/preprocessing": {
-    ...batchSize,
-    ...tokenizer,
-    ...queueSize,
-    preprocessing_instance_count: ({ model }) => model.serving.instanceCount,
-    // Written out because the default changed from false to true in 0.11.
-    add_special_tokens: ({ model }) => model.engine.row.tokenizer.addsBeginToken,
-    visual_model_path: forImages(visualEngineFolder),
-    multimodal_model_path: forImages(visualEngineFolder),
-    // Preprocessing lays out the visual tokens from the numbers in this folder's config.json.
-    engine_dir: forImages(({ engine }) => engine.places.llm),
-    // It divides the engine's prompt table by this, so it is what the engine was built for.
-    max_num_images: forImages(({ model }) => model.engine.limits.maxImagesPerRequest),
-    max_queue_delay_microseconds: ({ model, takesImages }) =>
-      takesImages ? IMAGE_QUEUE_DELAY_MICROSECONDS : model.serving.maxQueueDelayMicroseconds,
-  },
-  "inflight_batcher_llm/postprocessing": {
-    ...batchSize,
-    ...tokenizer,
-    postprocessing_instance_count: ({ model }) => model.serving.instanceCount,
-    ...keeps("answers come without special tokens by default", "skip_special_tokens"),
-  },
+export const templateRules: Readonly<Record<string, Rules>> = {
+  // Preprocessing lays out the visual tokens from the numbers in this folder's config.json.
+  "inflight_batcher_llm/preprocessing": { engine_dir: forImages(({ engine }) => engine.places.llm) },
   "inflight_batcher_llm/tensorrt_llm": {
-    ...executionRules,
-    ...batchSize,
-    ...queueSize,
-    ...decoupledMode,
-    ...logitsDataType,
-    ...encoderFeatures,
-    triton_backend: ({ model }) => model.serving.tritonBackend,
-    max_queue_delay_microseconds: ({ model }) => model.serving.maxQueueDelayMicroseconds,
-    max_beam_width: ({ model }) => model.engine.limits.maxBeamWidth,
-    batching_strategy: ({ model }) => model.serving.batchingStrategy,
-    // TensorRT-LLM refuses it for a model without cross attention, and refuses such a model without it.
-    cross_kv_cache_fraction: ({ model }) =>
-      model.engine.row.vision?.attention === "cross"
-        ? CROSS_KV_CACHE_FRACTION
-        : { keep: "no cross attention" },
-    prompt_embedding_table_data_type: promptTableDataType,
-    ...keeps("no encoder-decoder model; a visual engine is multimodal_encoders' own", "encoder_engine_dir"),
-    ...keeps("deprecated, and gone after 0.9", "enable_trt_overlap"),
-    ...keeps("one MPI world in leader mode", "participant_ids"),
-    ...keeps("all ranks are on one machine", "num_nodes"),
-    ...keeps("no LoRA adapters are served", "lora_prefetch_dir"),
-    ...keeps(
-      "Triton's default serves this well",
-      "enable_context_fmha_fp32_acc",
-      "multi_block_mode",
-      "cuda_graph_mode",
-      "cuda_graph_cache_size",
-    ),
-    ...keeps(
-      "no speculative decoding",
-      "speculative_decoding_fast_logits",
-      "eagle_choices",
-      "lookahead_window_size",
-      "lookahead_ngram_size",
-      "lookahead_verification_set_size",
-    ),
-    ...keeps(
-      "no guided decoding",
-      "tokenizer_dir",
-      "guided_decoding_backend",
-      "xgrammar_tokenizer_info_path",
-    ),
+    max_queue_delay_microseconds: queueDelay,
+    ...keeps("no guided decoding", "tokenizer_dir"),
   },
-  "inflight_batcher_llm/tensorrt_llm_bls": {
-    ...batchSize,
-    ...decoupledMode,
-    ...logitsDataType,
-    bls_instance_count: ({ model }) => model.serving.blsInstanceCount,
-    accumulate_tokens: ({ model }) => model.serving.accumulateTokens,
-    tensorrt_llm_model_name: () => "tensorrt_llm",
-    multimodal_encoders_name: forImages(() => "multimodal_encoders"),
-    prompt_embedding_table_data_type: promptTableDataType,
-    ...keeps("no speculative decoding", "tensorrt_llm_draft_model_name"),
-  },
-  "multimodal/ensemble": ensemble,
-  "multimodal/multimodal_encoders": {
-    ...batchSize,
-    ...queueSize,
-    ...encoderFeatures,
-    visual_model_path: visualEngineFolder,
-    multimodal_model_path: visualEngineFolder,
-    hf_model_path: ({ engine }) => engine.places.weights,
-    max_queue_delay_microseconds: () => IMAGE_QUEUE_DELAY_MICROSECONDS,
-    prompt_embedding_table_data_type: promptTableDataType,
-  },
-  "gpt/preprocessing": tokenizer,
-  "gpt/postprocessing": tokenizer,
-  "gpt/tensorrt_llm": { engine_dir: llmEngineFolder },
 };
 
 /** Values that fill_template.py is handed, and reasons for those that are left to Triton; all placeholders, each sorted. */
@@ -225,19 +173,20 @@ interface FilledTemplate {
 /**
  * Decides every placeholder of a template.
  *
- * @param template Path below all_models, for messages.
+ * @param template Path below all_models.
+ * @param overrides Rules that come before the template's own.
  * @throws Error where a placeholder has no rule, or a mandatory one no value: the table is incomplete then.
  */
 export function fillTemplate(
   template: string,
   { mandatory, optional }: TemplateKeys,
   facts: ParameterFacts,
-  rules: Rules,
+  overrides: Rules = {},
 ): FilledTemplate {
   const substitutions: Record<string, string> = {};
   const defaults: Record<string, string> = {};
   for (const key of [...mandatory, ...optional].sort()) {
-    const rule = rules[key];
+    const rule = overrides[key] ?? templateRules[template]?.[key] ?? rules[key];
     if (rule === undefined) {
       throw new Error(
         `${template} has the placeholder ${key}, for which repository/parameters.ts has no rule.`,

@@ -6,8 +6,8 @@ import {
   type RequestProfile,
 } from "@engine-room/triton-requests";
 import { templateSet } from "../catalogue/templates.ts";
-import type { Flavour } from "../catalogue/types.ts";
-import type { RepositoryPlan } from "../repository/flavours.ts";
+import { type Flavour, takesImages } from "../catalogue/types.ts";
+import type { RepositoryPlan } from "../repository/repository-plan.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Values that the repository fills into its templates are taken from there, so that requests and server can't differ. */
@@ -68,7 +68,7 @@ function inputNames(
 /** null for a text model, and for a vision-language model that is served for text alone. */
 function image({ engine, serving: { flavour } }: ModelSpec): ImageProfile | null {
   const { vision } = engine.row;
-  if (vision === undefined || (flavour !== "multimodal" && flavour !== "llava")) return null;
+  if (vision === undefined || !takesImages(flavour)) return null;
   return imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.

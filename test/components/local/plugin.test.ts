@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { UNKNOWN_VALUE, unwrap, wrap } from "../../../components/local/provider/contract.ts";
 import { projectRoot } from "../../../components/local/provider/files.ts";
 import { fillPlaceholders } from "../../../components/local/provider/process-files.ts";
-import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
+import { canonicalJson } from "../../../infra/plan/plain-data.ts";
 import { makeProject, removeProject, SUPERVISOR_LOCK, sha256, until } from "./fixtures.ts";
 
 // The last test ends the plugin.

@@ -23,7 +23,7 @@ import {
   PythonMissingError,
   pythonEnvironment,
 } from "../../../components/local/provider/python.ts";
-import { jsonDigest } from "../../../infra/plan/canonical-json.ts";
+import { jsonDigest } from "../../../infra/plan/plain-data.ts";
 import {
   context,
   makeEnvironment,

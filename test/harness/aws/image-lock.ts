@@ -1,11 +1,11 @@
 /** A lock file for stacks whose images nobody has pushed. */
-import { planClusterImages, planInstanceImages } from "../../../infra/image-inputs.ts";
+import { pulledImages } from "../../../infra/image-inputs.ts";
 import { lockKey } from "../../../infra/plan/docker/images.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 
 /** Text of a lock file as after a push of images of the present content: nobody pulls them here. */
 export function imageLock(plan: AwsPlan): string {
-  const { needed, inputs } = "host" in plan ? planInstanceImages(plan) : planClusterImages(plan);
+  const { needed, inputs } = pulledImages(plan);
   const entries = needed.map((name) => [
     lockKey(name, inputs.triton),
     {

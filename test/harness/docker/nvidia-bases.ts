@@ -7,7 +7,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { releases } from "../../../infra/plan/catalogue/releases.ts";
 import { templateSet } from "../../../infra/plan/catalogue/templates.ts";
-import { LLM_API_MODEL } from "../../../infra/plan/repository/llm-api.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { tutorialsStandIn } from "./tutorials.ts";
 
@@ -103,7 +102,7 @@ async function writeFiles(folder: string, texts: Readonly<Record<string, string>
 function templates(): Readonly<Record<string, string>> {
   const models = Object.entries(templateSet(RELEASE.templates)?.models ?? {});
   return {
-    [`llmapi/${LLM_API_MODEL}/config.pbtxt`]: `name: "${LLM_API_MODEL}"\n`,
+    "llmapi/tensorrt_llm/config.pbtxt": 'name: "tensorrt_llm"\n',
     ...Object.fromEntries(
       models.map(([name, { mandatory, optional }]) => [
         `${name}/config.pbtxt`,

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type ZodType, z } from "zod";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import { canonicalJson } from "../../../infra/plan/canonical-json.ts";
 import * as schemas from "../../../infra/plan/container-spec-schemas.ts";
 import {
   cpuRepositorySpec,
@@ -12,8 +11,10 @@ import {
   engineBuildSpec,
   serverSpec,
 } from "../../../infra/plan/container-specs.ts";
-import { encodersRepository, languageModelRepository } from "../../../infra/plan/cpu-repositories.ts";
-import type { DockerGpuPlan, GpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { encoderTarget } from "../../../infra/plan/encoders/encoder-plan.ts";
+import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { canonicalJson } from "../../../infra/plan/plain-data.ts";
+import { encodersRepository, languageModelRepository } from "../../../infra/plan/repository/cpu-models.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { cpuValues, dockerPlan, exampleValues, gpuValues, type Values } from "./docker/stacks.ts";
 
@@ -223,12 +224,7 @@ function specs(values: Values): readonly (readonly [string, string])[] {
   const { encoders, release } = plan;
   const models = plan.models.map((model) => [model.name, serverSpec(model)] as const);
   if (encoders === null) return models;
-  return [...models, ["encoders", encoderServerSpec(encoders, release, encoderTarget(plan))]];
-}
-
-function encoderTarget({ encoders, spec }: GpuPlan) {
-  const gpu = spec.pools[0]?.gpu ?? null;
-  return encoders?.device === "gpu" && gpu !== null ? { gpu } : null;
+  return [...models, ["encoders", encoderServerSpec(encoders, release, encoderTarget(plan.spec))]];
 }
 
 async function expectRecorded(folder: string, name: string, text: string): Promise<void> {
@@ -245,7 +241,7 @@ describe.each(Object.entries(STACKS))("the recorded stack %s", (stack, values) =
   test("encoders.json is as recorded", async () => {
     const { plan } = checkedPlan(values);
     if (plan.tier === "cpu" || plan.encoders === null) return;
-    const text = encoderBuildSpec(plan.encoders, plan.release, encoderTarget(plan));
+    const text = encoderBuildSpec(plan.encoders, plan.release, encoderTarget(plan.spec));
     schemas.encoderBuildSpec.parse(JSON.parse(text));
     await expectRecorded("encoder-specs", stack, text);
   });

@@ -1,11 +1,11 @@
 /** The containers of a stack as a Compose file: https://github.com/compose-spec/compose-spec/blob/main/spec.md */
 import { stringify } from "yaml";
-import { jsonDigest } from "../../canonical-json.ts";
 import { isTask } from "../../containers/container.ts";
 import type { DockerContainer } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
 import { SECRET_NAMES } from "../../docker/host.ts";
 import { imageNamed } from "../../images.ts";
+import { jsonDigest } from "../../plain-data.ts";
 import { SECRET_FOLDER } from "../context.ts";
 
 /** Name of the Compose project: `docker compose -p engine-room ps`. */

@@ -1,12 +1,12 @@
 /** Commands that Systems Manager runs on the machine, in order: files, setup, one build after the other, the services. */
 import { ConfigError } from "../../../problems.ts";
-import { jsonDigest } from "../../canonical-json.ts";
 import { isTask } from "../../containers/container.ts";
 import { type DockerContainer, stopsFor } from "../../docker/container-args.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
 import { SECRET_NAMES, type SecretName } from "../../docker/host.ts";
 import { shellLine } from "../../engine/shell-line.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
+import { jsonDigest } from "../../plain-data.ts";
 import type { AwsContext } from "../context.ts";
 import { fileText } from "../data-files.ts";
 import { type ComposeProject, composeProject } from "./compose.ts";

@@ -1,7 +1,7 @@
 /** Monitors, rules and dashboards of a stack in a cluster. */
 
-import { canonicalJson, jsonDigest, shortKey } from "../../canonical-json.ts";
 import { tensorRtLlmMetrics, tensorRtLlmSeries } from "../../catalogue/metrics.ts";
+import { canonicalJson, jsonDigest, shortKey } from "../../plain-data.ts";
 import type { ClusterPlan } from "../../stack-plan.ts";
 import { type AutoscalerPlan, selector } from "../autoscaling.ts";
 import type { BuildPlan } from "../builds.ts";

@@ -3,17 +3,19 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
-import { explainEncoders } from "../../../../infra/plan/encoders/commands.ts";
-import { encoderPlan, encoderProblems } from "../../../../infra/plan/encoders/encoder-plan.ts";
-import type { EncoderModelName, EncoderPlan } from "../../../../infra/plan/encoders/types.ts";
+import {
+  type EncoderPlan,
+  encoderPlan,
+  encoderProblems,
+  towerName,
+} from "../../../../infra/plan/encoders/encoder-plan.ts";
 import {
   llavaEnsembleConfig,
   textEncoderConfig,
   visionEncoderConfig,
 } from "../../../../infra/plan/repository/cpu-models.ts";
-import { renderModelConfig } from "../../../../infra/plan/repository/model-config.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
-import { ConfigError } from "../../../../infra/problems.ts";
+import { explainEncoders } from "../../../../scripts/plan/explain.ts";
 import { recordedText } from "../repository/recorded-text.ts";
 
 const b32: EncodersSpec = {
@@ -31,18 +33,18 @@ const onCpu: EncodersSpec = { ...b32, device: "cpu", precision: "fp32", pool: "c
 
 const july = releases["25.07"];
 
-function model(plan: EncoderPlan, name: EncoderModelName) {
+function model(plan: EncoderPlan, name: string) {
   const found = plan.models.find((candidate) => candidate.name === name);
   if (found === undefined) throw new Error(`the plan has no ${name}`);
   return found;
 }
 
-function steps(plan: EncoderPlan, name: EncoderModelName): Record<string, readonly string[]> {
+function steps(plan: EncoderPlan, name: string): Record<string, readonly string[]> {
   return Object.fromEntries(model(plan, name).steps.map((step) => [step.name, step.argv]));
 }
 
 test("CLIP ViT-B/32 is built in half precision on an A10G with these commands", () => {
-  const plan = encoderPlan(b32, july, gpus.A10G);
+  const plan = encoderPlan(b32, july, { gpu: gpus.A10G });
   const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
   expect(model(plan, "vision_encoder").export.argv).toEqual([
     "python3",
@@ -80,7 +82,7 @@ test("CLIP ViT-B/32 is built in half precision on an A10G with these commands", 
 });
 
 test("shapes of texts end at each model's own length", () => {
-  const plan = encoderPlan(b32, july, gpus.A10G);
+  const plan = encoderPlan(b32, july, { gpu: gpus.A10G });
   expect(steps(plan, "text_encoder").trtexec?.slice(4, 7)).toEqual([
     "--minShapes=input_ids:1x1,attention_mask:1x1",
     "--optShapes=input_ids:8x64,attention_mask:8x64",
@@ -96,7 +98,7 @@ test("shapes of texts end at each model's own length", () => {
 });
 
 test("int8 calibrates first, and trtexec gets the calibrated graph", () => {
-  const plan = encoderPlan({ ...b32, precision: "int8" }, july, gpus.A10G);
+  const plan = encoderPlan({ ...b32, precision: "int8" }, july, { gpu: gpus.A10G });
   const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
   expect(model(plan, "vision_encoder").steps.map(({ name }) => name)).toEqual(["calibrate", "trtexec"]);
   expect(steps(plan, "vision_encoder")).toMatchObject({
@@ -115,7 +117,9 @@ test("int8 calibrates first, and trtexec gets the calibrated graph", () => {
 });
 
 test("CLIP ViT-L/14 is built with its own weights, dimension and tokenizer", () => {
-  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, gpus.A10G);
+  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14", maxBatchSize: 4 }, july, {
+    gpu: gpus.A10G,
+  });
   const { export: vision } = model(plan, "vision_encoder");
   expect(vision).toMatchObject({
     repository: "openai/clip-vit-large-patch14",
@@ -135,7 +139,10 @@ test("CLIP ViT-L/14 is built with its own weights, dimension and tokenizer", () 
 });
 
 test("float32 on a GPU is built without TF32", () => {
-  const { trtexec } = steps(encoderPlan({ ...b32, precision: "fp32" }, july, gpus.A10G), "vision_encoder");
+  const { trtexec } = steps(
+    encoderPlan({ ...b32, precision: "fp32" }, july, { gpu: gpus.A10G }),
+    "vision_encoder",
+  );
   expect(trtexec?.[3]).toBe("--noTF32");
   expect(trtexec).not.toContain("--fp16");
 });
@@ -149,7 +156,7 @@ test("encoders on a CPU have no step after the export", () => {
 test.each(["fp16", "int8"] as const)(
   "a graph for images that may hold TensorRT 11, which has no precision flags, is exported for %s",
   (precision) => {
-    const plan = encoderPlan({ ...b32, precision }, releases["26.04"], gpus.A10G);
+    const plan = encoderPlan({ ...b32, precision }, releases["26.04"], { gpu: gpus.A10G });
     expect(model(plan, "vision_encoder").export.dataType).toBe("float16");
     expect(model(plan, "vision_encoder").export.argv).toContain("--data-type=float16");
     const { trtexec } = steps(plan, "vision_encoder");
@@ -160,14 +167,14 @@ test.each(["fp16", "int8"] as const)(
 );
 
 test("encoders run in the release's image without TensorRT-LLM, which has the backends", () => {
-  expect(encoderPlan(b32, july, gpus.A10G).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
+  expect(encoderPlan(b32, july, { gpu: gpus.A10G }).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
 });
 
-const { key, shortKey } = encoderPlan(b32, july, gpus.A10G);
+const { key, shortKey } = encoderPlan(b32, july, { gpu: gpus.A10G });
 
 test("the encoders' key has 64 digits, and paths have its first 12", () => {
   expect(key).toMatch(/^[0-9a-f]{64}$/);
-  expect(encoderPlan(b32, july, gpus.A10G).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
+  expect(encoderPlan(b32, july, { gpu: gpus.A10G }).directory).toBe(`/store/encoders/${key.slice(0, 12)}`);
   expect(shortKey).toBe(key.slice(0, 12));
 });
 
@@ -177,12 +184,12 @@ test.each([
   ["another queue delay", { maxQueueDelayMicroseconds: 9 }],
   ["other GPU numbers", { gpuIndices: [1] }],
 ] as const)("the encoders' key is the same with %s", (_what, changes) => {
-  expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).toBe(key);
+  expect(encoderPlan({ ...b32, ...changes }, july, { gpu: gpus.A10G }).key).toBe(key);
 });
 
 test("the encoders' key is the same with another TensorRT-LLM in the release's other image", () => {
   const other = { ...releases["25.07"], tensorRtLlm: "0.21.0", tensorRt: "10.11.0.33", imageGB: 20 };
-  expect(encoderPlan(b32, other, gpus.A10G).key).toBe(key);
+  expect(encoderPlan(b32, other, { gpu: gpus.A10G }).key).toBe(key);
 });
 
 test.each([
@@ -190,27 +197,27 @@ test.each([
   ["vision encoder", { vision: "clip-vit-large-patch14" }],
   ["largest batch", { maxBatchSize: 16 }],
 ] as const)("the encoders' key changes with the %s", (_what, changes) => {
-  expect(encoderPlan({ ...b32, ...changes }, july, gpus.A10G).key).not.toBe(key);
+  expect(encoderPlan({ ...b32, ...changes }, july, { gpu: gpus.A10G }).key).not.toBe(key);
 });
 
 test("the encoders' key changes with the GPU and with TensorRT", () => {
-  expect(encoderPlan(b32, july, gpus.L4).key).not.toBe(key);
-  expect(encoderPlan(b32, releases["25.08"], gpus.A10G).key).not.toBe(key);
+  expect(encoderPlan(b32, july, { gpu: gpus.L4 }).key).not.toBe(key);
+  expect(encoderPlan(b32, releases["25.08"], { gpu: gpus.A10G }).key).not.toBe(key);
 });
 
 test("the encoders' key changes in a partition of the GPU, which is a GPU of its own to TensorRT", () => {
-  const partition = encoderPlan(b32, july, gpus.A10G, "1g.5gb");
+  const partition = encoderPlan(b32, july, { gpu: gpus.A10G, migProfile: "1g.5gb" });
   expect(partition.keyFields.gpu).toBe("A10G 8.6 MIG 1g.5gb");
   expect(partition.key).not.toBe(key);
 });
 
 test("the encoders' key on a CPU depends on neither image nor batch nor GPU", () => {
   const cpu = encoderPlan(onCpu, july, null).key;
-  expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, releases["25.08"], gpus.A10G).key).toBe(cpu);
+  expect(encoderPlan({ ...onCpu, maxBatchSize: 8 }, releases["25.08"], null).key).toBe(cpu);
 });
 
 test("the encoders' key has no path, so that a store elsewhere keeps it", () => {
-  expect(JSON.stringify(encoderPlan(b32, july, gpus.A10G).keyFields)).not.toContain("/store");
+  expect(JSON.stringify(encoderPlan(b32, july, { gpu: gpus.A10G }).keyFields)).not.toContain("/store");
 });
 
 const anySpec: fc.Arbitrary<EncodersSpec> = fc.record({
@@ -232,22 +239,25 @@ function batchOf(argv: readonly string[], option: "min" | "opt" | "max"): number
   return Number(/:(\d+)x/.exec(word)?.[1]);
 }
 
+const targetOf = ({ device }: EncodersSpec) => (device === "gpu" ? { gpu: gpus.A10G } : null);
+
 const possible = fc
   .tuple(anySpec, anyTag)
-  .filter(([spec]) => encoderProblems(spec, gpus.A10G).length === 0)
-  .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, releases[tag], gpus.A10G) }));
+  .filter(([spec]) => encoderProblems(spec, gpus.A10G) === false)
+  .map(([spec, tag]) => ({ spec, plan: encoderPlan(spec, releases[tag], targetOf(spec)) }));
 
 test("Triton's batches are within the built shapes, and shapes are ordered, in any plan of encoders", () => {
   fc.assert(
     fc.property(possible, ({ spec, plan }) => {
-      for (const { steps: after, config, towerConfig } of plan.models) {
+      const batch = (name: string) => Number(/^max_batch_size: (\d+)$/m.exec(config(plan, name))?.[1]);
+      for (const { name: front, steps: after } of plan.models) {
         const argv = after.find(({ name }) => name === "trtexec")?.argv;
         expect(argv === undefined).toBe(spec.device === "cpu");
         if (argv === undefined) continue;
         const largest = batchOf(argv, "max");
-        expect(towerConfig.maxBatchSize).toBeLessThanOrEqual(largest);
-        expect(config.maxBatchSize).toBeLessThanOrEqual(towerConfig.maxBatchSize);
-        expect(plan.ensemble.maxBatchSize).toBeLessThanOrEqual(config.maxBatchSize);
+        expect(batch(towerName(front))).toBeLessThanOrEqual(largest);
+        expect(batch(front)).toBeLessThanOrEqual(batch(towerName(front)));
+        expect(batch("llava_ensemble")).toBeLessThanOrEqual(batch(front));
         expect(batchOf(argv, "min")).toBe(1);
         expect(batchOf(argv, "opt")).toBeLessThanOrEqual(largest);
       }
@@ -275,10 +285,12 @@ test("int8 is built only from a calibrated graph in any plan of encoders", () =>
 test("towers declare the tensors of their graphs in any plan of encoders", () => {
   fc.assert(
     fc.property(possible, ({ plan }) => {
-      for (const { export: graph, towerConfig } of plan.models) {
-        expect(towerConfig.inputs.map(({ name }) => name)).toEqual(graph.inputs);
-        expect(towerConfig.outputs).toEqual([
-          { name: graph.output, dataType: "TYPE_FP32", dims: [graph.dimension] },
+      for (const { name, export: graph } of plan.models) {
+        const tower = config(plan, towerName(name));
+        const inputs = [...tower.matchAll(/^input \{\n {2}name: "(\w+)"$/gm)].map(([, input]) => input);
+        expect(inputs).toEqual(graph.inputs);
+        expect(tower.match(/^output \{\n[^}]*\}$/gm)).toEqual([
+          `output {\n  name: "${graph.output}"\n  data_type: TYPE_FP32\n  dims: ${graph.dimension}\n}`,
         ]);
       }
     }),
@@ -288,7 +300,7 @@ test("towers declare the tensors of their graphs in any plan of encoders", () =>
 test("Triton loads each model once, with the file that its commands write, in any plan of encoders", () => {
   fc.assert(
     fc.property(possible, ({ plan }) => {
-      const names = plan.tritonModels.map(({ config }) => config.name);
+      const names = plan.tritonModels.map(({ name }) => name);
       expect(names).toEqual([
         "clip_text",
         "clip_text_tower",
@@ -301,11 +313,9 @@ test("Triton loads each model once, with the file that its commands write, in an
       const written = plan.models.flatMap(({ export: { argv }, steps: after }) =>
         [argv, ...after.map((step) => step.argv)].flat().map((word) => word.slice(word.indexOf("=") + 1)),
       );
-      for (const { config, files } of plan.tritonModels.filter(({ config: { name } }) =>
-        name.endsWith("_tower"),
-      )) {
+      for (const { name, files } of plan.tritonModels.filter((model) => model.name.endsWith("_tower"))) {
         const [path] = Object.values(files);
-        expect(written, config.name).toContain(`${plan.directory}/${path}`);
+        expect(written, name).toContain(`${plan.directory}/${path}`);
       }
     }),
   );
@@ -314,8 +324,8 @@ test("Triton loads each model once, with the file that its commands write, in an
 test("the same encoders have the same plan, to the byte", () => {
   fc.assert(
     fc.property(anySpec, anyTag, (spec, tag) => {
-      fc.pre(encoderProblems(spec, gpus.A10G).length === 0);
-      const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, releases[tag], gpus.A10G)));
+      fc.pre(encoderProblems(spec, gpus.A10G) === false);
+      const plans = [0, 1].map(() => JSON.stringify(encoderPlan(spec, releases[tag], targetOf(spec))));
       expect(plans[1]).toBe(plans[0]);
     }),
   );
@@ -333,7 +343,7 @@ function commandsOf(lines: readonly string[]): string[][] {
 }
 
 test("explained encoders are built by the commands of the plan", () => {
-  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
+  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], { gpu: gpus.A10G });
   const commands = plan.models.flatMap((model) =>
     [model.export, ...model.steps].map(({ argv }) => [...argv]),
   );
@@ -341,7 +351,7 @@ test("explained encoders are built by the commands of the plan", () => {
 });
 
 test("explained encoders make folders first, and tell where to run and whose programs they run", () => {
-  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], gpus.A10G);
+  const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], { gpu: gpus.A10G });
   const lines = explainEncoders(plan);
   expect(lines[0]).toBe(
     `# Encoders ${plan.shortKey}: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).`,
@@ -378,20 +388,17 @@ test.each([
     "encoders.precision",
     /Old .*6\.0/,
   ],
-] as const)("encoders with %s are reported and not planned", (_what, spec, gpu, path, reason) => {
-  expect(encoderProblems(spec, gpu)).toEqual([
-    expect.objectContaining({ path, reason: expect.stringMatching(reason) }),
-  ]);
-  expect(() => encoderPlan(spec, releases["25.07"], gpu)).toThrow(ConfigError);
+] as const)("encoders with %s are reported", (_what, spec, gpu, path, reason) => {
+  expect(encoderProblems(spec, gpu)).toMatchObject({ path, reason: expect.stringMatching(reason) });
 });
 
 test("encoders that can be built have no problems", () => {
-  expect(encoderProblems(b32, gpus.A10G)).toEqual([]);
-  expect(encoderProblems(onCpu, null)).toEqual([]);
-  expect(encoderProblems({ ...b32, precision: "fp32" }, withoutInt8)).toEqual([]);
+  expect(encoderProblems(b32, gpus.A10G)).toBe(false);
+  expect(encoderProblems(onCpu, null)).toBe(false);
+  expect(encoderProblems({ ...b32, precision: "fp32" }, withoutInt8)).toBe(false);
 });
 
-const gpu = encoderPlan(b32, releases["25.07"], gpus.A10G);
+const gpu = encoderPlan(b32, releases["25.07"], { gpu: gpus.A10G });
 
 const cpu = encoderPlan(onCpu, releases["25.07"], null);
 
@@ -400,26 +407,25 @@ const local = {
   maxBatchSize: b32.maxBatchSize,
   maxQueueDelayMicroseconds: b32.maxQueueDelayMicroseconds,
   dynamicBatching: true,
-  threads: 2,
   text: { dimension: 384, maxTokens: 256 },
   vision: { dimension: 512 },
 };
 
-function config(plan: EncoderPlan, name: string) {
-  const found = plan.tritonModels.find((model) => model.config.name === name);
+function config(plan: EncoderPlan, name: string): string {
+  const found = plan.tritonModels.find((model) => model.name === name);
   if (found === undefined) throw new Error(`the plan has no ${name}`);
   return found.config;
 }
 
-test.each(gpu.tritonModels.map((model) => model.config.name))(
+test.each(gpu.tritonModels.map(({ name }) => name))(
   "config.pbtxt of %s on a GPU is as recorded",
   async (name) => {
-    await recordedText(`gpu_${name}`, renderModelConfig(config(gpu, name)));
+    await recordedText(`gpu_${name}`, config(gpu, name));
   },
 );
 
 test("config.pbtxt of a tower on a CPU is as recorded", async () => {
-  await recordedText("cpu_vision_tower", renderModelConfig(config(cpu, "vision_tower")));
+  await recordedText("cpu_vision_tower", config(cpu, "vision_tower"));
 });
 
 test.each([
@@ -427,22 +433,29 @@ test.each([
   ["vision_encoder", visionEncoderConfig],
   ["llava_ensemble", llavaEnsembleConfig],
 ] as const)("%s has the tensors and batches of the local platform's", (name, localConfig) => {
-  const { parameters: _own, ...expected } = localConfig(local);
-  const { parameters: _fronts, ...front } = config(gpu, name);
-  expect(front).toEqual(expected);
+  const withoutParameters = (text: string) => text.replace(/^parameters \{\n[\s\S]*?^\}\n/gm, "");
+  expect(withoutParameters(config(gpu, name))).toBe(withoutParameters(localConfig(local, {})));
 });
 
+/** Values that the backend gets. */
+function parameters(text: string): Record<string, string> {
+  const entries = text.matchAll(
+    /^parameters \{\n {2}key: "(\w+)"\n {2}value \{\n {4}string_value: "(\w+)"$/gm,
+  );
+  return Object.fromEntries([...entries].map(([, key = "", value = ""]) => [key, value]));
+}
+
 test("parameters of each encoder name the tower that computes for it", () => {
-  expect(config(gpu, "vision_encoder").parameters).toEqual({
+  expect(parameters(config(gpu, "vision_encoder"))).toEqual({
     tower_model: "vision_tower",
     max_image_bytes: "10485760",
     max_image_pixels: "40000000",
   });
-  expect(config(gpu, "text_encoder").parameters).toMatchObject({
+  expect(parameters(config(gpu, "text_encoder"))).toMatchObject({
     tower_model: "text_tower",
     max_tokens: "256",
   });
-  expect(config(gpu, "clip_text").parameters).toMatchObject({
+  expect(parameters(config(gpu, "clip_text"))).toMatchObject({
     tower_model: "clip_text_tower",
     max_tokens: "77",
   });
@@ -450,7 +463,7 @@ test("parameters of each encoder name the tower that computes for it", () => {
 
 test("encoders in front have the local platform's Python, and towers none", () => {
   const sources = Object.fromEntries(
-    gpu.tritonModels.map((model) => [model.config.name, model.sources["1/model.py"]]),
+    gpu.tritonModels.map((model) => [model.name, model.sources["1/model.py"]]),
   );
   expect(sources).toEqual({
     clip_text: "encoders/text_encoder.py",
@@ -460,36 +473,37 @@ test("encoders in front have the local platform's Python, and towers none", () =
 });
 
 test("a batch of texts is computed at once on a GPU, within the plan's shapes, and in parts on a CPU", () => {
-  expect(config(gpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: String(32 * 256) });
-  expect(config(gpu, "clip_text").parameters).toMatchObject({ max_padded_tokens: String(32 * 77) });
-  expect(config(cpu, "text_encoder").parameters).toMatchObject({ max_padded_tokens: "512" });
+  expect(parameters(config(gpu, "text_encoder"))).toMatchObject({ max_padded_tokens: String(32 * 256) });
+  expect(parameters(config(gpu, "clip_text"))).toMatchObject({ max_padded_tokens: String(32 * 77) });
+  expect(parameters(config(cpu, "text_encoder"))).toMatchObject({ max_padded_tokens: "512" });
 });
 
 test("CLIP maps texts and images into one space, and MiniLM sentences into another", () => {
-  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, releases["25.07"], gpus.A10G);
-  const dimensions = ["clip_text", "vision_encoder", "text_encoder"].map(
-    (name) => config(plan, name).outputs[0]?.dims,
-  );
-  expect(dimensions).toEqual([[768], [768], [384]]);
-  expect(plan.ensemble.outputs.map(({ dims }) => dims)).toEqual([[768], [384]]);
+  const plan = encoderPlan({ ...b32, vision: "clip-vit-large-patch14" }, releases["25.07"], {
+    gpu: gpus.A10G,
+  });
+  const dimensions = (name: string) =>
+    [...config(plan, name).matchAll(/_embedding"\n {2}data_type: TYPE_FP32\n {2}dims: (\d+)$/gm)].map(
+      ([, size]) => Number(size),
+    );
+  expect(["clip_text", "vision_encoder", "text_encoder"].map(dimensions)).toEqual([[768], [768], [384]]);
+  expect(dimensions("llava_ensemble")).toEqual([768, 384]);
 });
 
 test("towers run on TensorRT or ONNX Runtime, with the file name of each backend", () => {
   const files = (plan: EncoderPlan) =>
-    Object.fromEntries(plan.tritonModels.map((model) => [model.config.name, model.files]));
-  expect(config(gpu, "text_tower")).toMatchObject({
-    backend: "tensorrt",
-    instanceGroups: [{ kind: "KIND_GPU" }],
-  });
+    Object.fromEntries(plan.tritonModels.map((model) => [model.name, model.files]));
+  expect(config(gpu, "text_tower")).toMatch(
+    /^backend: "tensorrt"$[\s\S]*^ {2}kind: KIND_GPU\n {2}count: 1$/m,
+  );
   expect(files(gpu)).toMatchObject({
     text_tower: { "1/model.plan": "text_encoder/model.plan" },
     text_encoder: { "1/tokenizer.json": "text_encoder/tokenizer.json" },
     vision_encoder: { "1/preprocess.json": "vision_encoder/preprocess.json" },
     llava_ensemble: {},
   });
-  expect(config(cpu, "text_tower")).toMatchObject({
-    backend: "onnxruntime",
-    instanceGroups: [{ kind: "KIND_CPU" }],
-  });
+  expect(config(cpu, "text_tower")).toMatch(
+    /^backend: "onnxruntime"$[\s\S]*^ {2}kind: KIND_CPU\n {2}count: 1$/m,
+  );
   expect(files(cpu)).toMatchObject({ text_tower: { "1/model.onnx": "text_encoder/model.onnx" } });
 });

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
-import { jsonDigest } from "../../../../infra/plan/canonical-json.ts";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { explainKeyChange } from "../../../../infra/plan/engine/explain-key-change.ts";
 import type { EngineKeyFields } from "../../../../infra/plan/engine/types.ts";
+import { jsonDigest } from "../../../../infra/plan/plain-data.ts";
 import type { EngineSpec } from "../../../../infra/plan/spec.ts";
 import { times } from "../../../harness/thorough.ts";
 import { type EngineChanges, engineSpec } from "../model-specs.ts";

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { jsonDigest } from "../../../../infra/plan/canonical-json.ts";
 import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { compareVersions, RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { LanguageModel } from "../../../../infra/plan/catalogue/types.ts";
@@ -19,6 +18,7 @@ import {
 } from "../../../../infra/plan/engine/engine-size.ts";
 import { unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
 import { imageFiles } from "../../../../infra/plan/engine/release.ts";
+import { jsonDigest } from "../../../../infra/plan/plain-data.ts";
 import type { EngineSpec, WeightsSource } from "../../../../infra/plan/spec.ts";
 import { engineSpec } from "../model-specs.ts";
 import { namedWords } from "./support.ts";

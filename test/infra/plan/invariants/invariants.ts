@@ -2,11 +2,12 @@
  * What holds for every plan of a stack on GPUs that has no problem. Each invariant says what is wrong with a plan, in
  * sentences; none where it holds.
  */
-import { canonicalJson, jsonDigest } from "../../../../infra/plan/canonical-json.ts";
+
 import { templateSet } from "../../../../infra/plan/catalogue/templates.ts";
 import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import type { GpuPlan, ModelPlan } from "../../../../infra/plan/gpu-stack.ts";
-import type { RepositoryModel } from "../../../../infra/plan/repository/flavours.ts";
+import { canonicalJson, jsonDigest } from "../../../../infra/plan/plain-data.ts";
+import type { RepositoryModel } from "../../../../infra/plan/repository/repository-plan.ts";
 
 /** @param secrets - Credentials that the stack file had. */
 export type Invariant = (plan: GpuPlan, secrets: readonly string[]) => readonly string[];

@@ -6,13 +6,12 @@
 import { describe, expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
-import type { Place } from "../../../../infra/plan/engine/types.ts";
-import type { RepositoryPlan } from "../../../../infra/plan/repository/flavours.ts";
-import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
+import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
+import { type RepositoryPlan, repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
 import { modelSpec, type SpecChange } from "./specs.ts";
 
-type Places = Readonly<Record<Place, string>>;
+type Places = EnginePlan["places"];
 type Values = Readonly<Record<string, string>>;
 
 /** One difference from a walkthrough. */
