@@ -308,6 +308,8 @@ export const serverSpec = z.union([modelServerSpec, encoderServerSpec]);
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
 export type EngineBuildSpec = DeepReadonly<z.infer<typeof engineBuildSpec>>;
+export type EnginePlan = NonNullable<EngineBuildSpec["plan"]>;
+export type EngineKeyFields = EnginePlan["keyFields"];
 export type EncoderBuildSpec = DeepReadonly<z.infer<typeof encoderBuildSpec>>;
 export type ModelServerSpec = DeepReadonly<z.infer<typeof modelServerSpec>>;
 export type EncoderServerSpec = DeepReadonly<z.infer<typeof encoderServerSpec>>;

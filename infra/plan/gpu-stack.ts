@@ -2,10 +2,10 @@
 import type { Ec2Config, EksConfig } from "../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../config/config.ts";
 import type { Release } from "./catalogue/types.ts";
+import type { EnginePlan } from "./container-spec-schemas.ts";
 import type { ColdStart, FirstUp, GpuCost } from "./cost/types.ts";
 import type { DockerGpuHost } from "./docker/host.ts";
 import type { EncoderPlan } from "./encoders/encoder-plan.ts";
-import type { EnginePlan } from "./engine/types.ts";
 import type { MemoryFit } from "./fit/memory-fit.ts";
 import type { Cluster } from "./kubernetes/cluster.ts";
 import type { RepositoryPlan } from "./repository/repository-plan.ts";

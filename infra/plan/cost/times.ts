@@ -1,6 +1,7 @@
 /** Estimates of how long builds, starts and a first `up` take. Every coefficient names its source or is called an assumption. */
+
+import type { EnginePlan } from "../container-spec-schemas.ts";
 import { engineBytesGiB, loadedWeightsGiB } from "../engine/engine-size.ts";
-import type { EnginePlan } from "../engine/types.ts";
 import { poolOf } from "../pool-space.ts";
 import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import type { ColdStart, FirstUp, GpuCost } from "./types.ts";

@@ -1,5 +1,5 @@
 /** Money and time as data; all are estimates. */
-import type { EnginePlan } from "../engine/types.ts";
+import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { ModelSpec } from "../spec.ts";
 
 /** An engine of the stack, and a model that needs it. */

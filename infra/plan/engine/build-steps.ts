@@ -1,10 +1,10 @@
 /** The commands of a build after its weights are there: packages, converter, trtllm-build, visual engine, golden question. */
 import type { GoldenQuestion, VisionTower } from "../catalogue/types.ts";
 import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
+import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
 import { type BuildRecipe, buildRecipe } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
-import type { EnginePlan, VisualNumbers } from "./types.ts";
 
 /** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
 export const DEFAULT_MAX_NUM_TOKENS = 8192;
@@ -18,7 +18,7 @@ export type StepDraft = Pick<Step, "name" | "summary" | "argv"> & Partial<Pick<S
 export interface BuildContext {
   readonly spec: EngineSpec;
   readonly recipe: BuildRecipe;
-  readonly visual: VisualNumbers | null;
+  readonly visual: EnginePlan["visual"];
   /** Paths, or names in angle brackets: a key has names, as paths depend on image, store and key. */
   readonly places: EnginePlan["places"];
 }

@@ -1,4 +1,6 @@
 /** From what an engine depends on to the commands that build it, and to its key. */
+
+import type { EngineKeyFields, EnginePlan } from "../container-spec-schemas.ts";
 import { jsonDigest, shortKey } from "../plain-data.ts";
 import type { EngineSpec, TargetGpu } from "../spec.ts";
 import {
@@ -14,7 +16,6 @@ import {
 import { visualNumbers } from "./engine-size.ts";
 import { buildRecipe, unsupportedReason } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
-import type { EngineKeyFields, EnginePlan } from "./types.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
 
 /** Pictures for golden prompts, in the image of the builder. */

@@ -1,8 +1,8 @@
 /** How engines are divided among GPUs, and their sizes: of visual engines, and estimates for memory, disks and machines, in GiB. */
 import type { Architecture, EngineLimits, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
+import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
-import type { VisualNumbers } from "./types.ts";
 
 /** float16 and bfloat16 alike. */
 const DTYPE_BYTES = 2;
@@ -128,7 +128,7 @@ const POOL_STEP_BYTES = 100_000_000;
 export function visualNumbers(
   { vision, architecture }: Pick<LanguageModel, "architecture" | "vision">,
   { maxBatchSize, maxImagesPerRequest }: Pick<EngineLimits, "maxBatchSize" | "maxImagesPerRequest">,
-): VisualNumbers | null {
+): EnginePlan["visual"] {
   if (vision === undefined) return null;
   const tokensPerRequest = vision.tokensPerRequest ?? vision.tokensPerImage * maxImagesPerRequest;
   const crosses = vision.attention === "cross";

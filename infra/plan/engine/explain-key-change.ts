@@ -1,5 +1,5 @@
 /** Why an engine must be built anew: which fields of its key changed, from what to what. */
-import type { EngineKeyFields } from "./types.ts";
+import type { EngineKeyFields } from "../container-spec-schemas.ts";
 
 export interface KeyChange {
   /** `gpu`, `steps.vision`, or `steps.llm --max_batch_size`. */

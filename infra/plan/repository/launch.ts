@@ -1,6 +1,5 @@
 /** How Triton is started: its ports, the environment of its ranks, and its command line. */
-import type { ModelServerSpec } from "../container-spec-schemas.ts";
-import type { EnginePlan } from "../engine/types.ts";
+import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { sortedByKey } from "../plain-data.ts";
 import type { ModelSpec } from "../spec.ts";
 

@@ -7,7 +7,7 @@
 import type { TemplateKeys, TemplateSet } from "../catalogue/templates.ts";
 import { takesImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
-import type { EnginePlan } from "../engine/types.ts";
+import type { EnginePlan } from "../container-spec-schemas.ts";
 import { tokenizerDirectory } from "../engine/weights.ts";
 import { CROSS_KV_CACHE_FRACTION } from "../fit/terms.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";

@@ -1,9 +1,9 @@
 /** Commands of a plan, and command lines as documents print them. */
 
-import type { EnginePlan, StepName } from "../../../../infra/plan/engine/types.ts";
+import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 
 /** The one step of a name, places as `<weights>`. */
-export function namedWords(plan: EnginePlan, name: StepName): readonly string[] {
+export function namedWords(plan: EnginePlan, name: EnginePlan["steps"][number]["name"]): readonly string[] {
   const steps = plan.steps.filter((step) => step.name === name);
   if (steps.length !== 1) throw new Error(`${steps.length} steps named ${name}`);
   // The longest path first: a folder's path begins those of its files.

@@ -2,9 +2,9 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { shellLine } from "../../../../infra/plan/engine/shell-line.ts";
-import type { StepName } from "../../../../infra/plan/engine/types.ts";
 import { times } from "../../../harness/thorough.ts";
 import { type EngineChanges, engineSpec } from "../model-specs.ts";
 import { byFlag, type Correction, correct, namedWords, shellWords } from "./support.ts";
@@ -15,7 +15,7 @@ import { byFlag, type Correction, correct, namedWords, shellWords } from "./supp
  */
 
 interface Command {
-  readonly step: StepName;
+  readonly step: EnginePlan["steps"][number]["name"];
   readonly document: string;
   readonly corrections: readonly Correction[];
 }

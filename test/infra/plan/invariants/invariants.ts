@@ -4,7 +4,7 @@
  */
 
 import { templateSet } from "../../../../infra/plan/catalogue/templates.ts";
-import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
+import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 import type { GpuPlan, ModelPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { canonicalJson, jsonDigest } from "../../../../infra/plan/plain-data.ts";
 import type { RepositoryModel } from "../../../../infra/plan/repository/repository-plan.ts";

@@ -8,8 +8,8 @@ import type {
   LanguageModel,
   Release,
 } from "../../../../infra/plan/catalogue/types.ts";
+import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 import { visualNumbers } from "../../../../infra/plan/engine/engine-size.ts";
-import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import type { EngineSpec, ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
 import { engineSpec, servedModel } from "../model-specs.ts";
 

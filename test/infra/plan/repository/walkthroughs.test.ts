@@ -5,8 +5,8 @@
  */
 import { describe, expect, test } from "vitest";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
-import type { EnginePlan } from "../../../../infra/plan/engine/types.ts";
 import { type RepositoryPlan, repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import type { ModelSpec } from "../../../../infra/plan/spec.ts";
 import { modelSpec, type SpecChange } from "./specs.ts";
