@@ -1,40 +1,23 @@
 /** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { stackReference } from "../program/stack-file.ts";
+import { projectRoot, stackReference } from "../program/stack-file.ts";
 import { forTerminal } from "../terminal-text.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 import { helpText, usageText } from "./help.ts";
 
-/** Commands load on demand, so that `--help` does not load the SDK. */
-const commands: Readonly<Record<string, () => Promise<{ command: Command }>>> = {
-  start: () => import("./start.ts"),
-  up: () => import("./up.ts"),
-  plan: () => import("./plan.ts"),
-  diff: () => import("./diff.ts"),
-  preview: () => import("./preview.ts"),
-  refresh: () => import("./refresh.ts"),
-  down: () => import("./down.ts"),
-  expire: () => import("./expire.ts"),
-  outputs: () => import("./outputs.ts"),
-  status: () => import("./status.ts"),
-  logs: () => import("./logs.ts"),
-  render: () => import("./render.ts"),
-  seed: () => import("./seed.ts"),
-  smoke: () => import("./smoke.ts"),
-  ask: () => import("./ask.ts"),
-  images: () => import("./images.ts"),
-  preflight: () => import("./preflight.ts"),
-  connect: () => import("./connect.ts"),
-  sleep: () => import("./sleep.ts"),
-  wake: () => import("./wake.ts"),
-  verify: () => import("./verify.ts"),
-  bench: () => import("./bench.ts"),
-  key: () => import("./key.ts"),
-  test: () => import("./test.ts"),
-  ci: () => import("./ci.ts"),
-};
+/** Names of the commands: package.json has each as a script, and `./<name>.ts` exports it. */
+function commandNames(): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+    readonly scripts: Readonly<Record<string, string>>;
+  };
+  return Object.entries(scripts).flatMap(([name, line]) =>
+    line === `node scripts/cli.mjs ${name}` ? [name] : [],
+  );
+}
 
 const helpOption = { help: { type: "boolean", short: "h" } } as const;
 const DEFAULT_STACK = "local";
@@ -51,9 +34,10 @@ function optionsOf({ takesNoStack, options }: Command): NonNullable<ParseArgsCon
 /** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function main(argv: readonly string[]): Promise<number> {
   const [name = "", ...rest] = argv;
-  const load = commands[name];
-  if (load === undefined) return unknownCommand(name);
-  const { command } = await load();
+  const names = commandNames();
+  if (!names.includes(name)) return unknownCommand(name, names);
+  // Commands load on demand, so that `--help` does not load the SDK.
+  const { command } = (await import(/* @vite-ignore */ `./${name}.ts`)) as { readonly command: Command };
   try {
     refuseOptionsThatNpmTook(command, rest);
     const { values: given, positionals } = parseArgs({
@@ -67,7 +51,7 @@ export async function main(argv: readonly string[]): Promise<number> {
       return EXIT.ok;
     }
     if (positionals.length > (command.maxPositionals ?? 0))
-      throw new UsageError(`Too many words: ${positionals.join(" ")}`);
+      throw new UsageError(`Unexpected argument: ${positionals.join(" ")}`);
     const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
     const stack = stackReference(String(stackName), configFile as string | undefined);
     if (command.asksCluster === true) {
@@ -118,7 +102,7 @@ function isUsageError(error: unknown): error is Error {
   );
 }
 
-function unknownCommand(name: string): number {
-  printError(`There is no command ${JSON.stringify(name)}; there are ${Object.keys(commands).join(", ")}.`);
+function unknownCommand(name: string, names: readonly string[]): number {
+  printError(`Unknown command ${JSON.stringify(name)}. Commands: ${names.join(", ")}.`);
   return EXIT.usage;
 }

@@ -132,6 +132,8 @@ class Fetching {
         headers: REQUEST_HEADERS,
         signal: this.#signal,
       });
+      // A body that is refused unread ends with the client, and its error would otherwise be an uncaught exception.
+      response.body.on("error", () => {});
       if (REDIRECT_STATUS.has(response.statusCode)) {
         return checkRedirect(headerOf(response, "location"), url, this.#hosts);
       }
