@@ -26,7 +26,7 @@ export type WeightSource =
   | { readonly kind: "seeded"; readonly seed: number };
 
 /** One language model in llama.cpp's format. */
-export interface CpuModel {
+interface CpuModel {
   readonly license: string;
   readonly source: WeightSource & { readonly kind: "package" };
   /** Longest context that the model was trained for, in tokens. */
@@ -42,7 +42,7 @@ export interface CpuModel {
 }
 
 export const MODEL_NAMES = ["smollm2-135m-instruct"] as const;
-export type ModelName = (typeof MODEL_NAMES)[number];
+type ModelName = (typeof MODEL_NAMES)[number];
 
 export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
   "smollm2-135m-instruct": {

@@ -8,7 +8,7 @@ type DockerCpuConfig = Extract<CpuStackConfig, { platform: "docker" }>;
 type DockerGpuConfig = Extract<GpuStackConfig, { platform: "docker" }>;
 
 /** On both tiers. */
-export interface DockerHost {
+interface DockerHost {
   /** Of its Docker engine: `unix:///var/run/docker.sock`, `ssh://ubuntu@gpu.example.org`. */
   readonly uri: string;
   /** Address of the host that the gateway is bound to; everything else is on loopback. */

@@ -42,9 +42,6 @@ interface CloudSecret {
 /** Cluster of a stack on GPUs. */
 export type Cluster = ReturnType<typeof kubernetesCluster>;
 
-/** Cluster of a stack on CPUs. */
-export type CpuCluster = ReturnType<typeof kubernetesCpuCluster>;
-
 const SECRET_KEY = "value";
 
 /** File of a pod with the value of a secret. */

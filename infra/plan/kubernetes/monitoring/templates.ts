@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import type { Labels } from "../objects.ts";
 
-export interface RuleGroup {
+interface RuleGroup {
   readonly name: string;
   readonly rules: readonly Rule[];
 }
