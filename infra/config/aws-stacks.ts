@@ -155,7 +155,7 @@ const apiCidr = formattedText(
 function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
   if (digits === undefined) return undefined;
-  return `An account has twelve digits, and this has ${digits.length}: without quotes YAML takes it for a number, whose zeros at the begin are lost.
+  return `An account has twelve digits, and this has ${digits.length}: without quotes YAML reads a number and drops its leading zeros.
 Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`;
 }
 

@@ -91,8 +91,12 @@ function likelyKind(values: Values) {
     const value = values[key];
     if (names.length === 0 || (value === undefined && key !== "platform")) continue;
     const named = names.find((name) => name === value);
-    const likely = named ?? leastRefused(kinds, key, values).kind[key];
-    if (named === undefined) problems.push(unknownKind(key, values, likely, names));
+    const inLowerCase = names.find((name) => name === String(value).toLowerCase());
+    const likely = inLowerCase ?? leastRefused(kinds, key, values).kind[key];
+    if (named === undefined) {
+      const ofPlatform = key === "platform" ? "" : ` for platform ${kinds[0]?.kind.platform}`;
+      problems.push(unknownKind(key, value, ofPlatform, likely, names));
+    }
     kinds = kinds.filter(({ kind }) => kind[key] === likely);
   }
   const [{ kind, schema }] = kinds as readonly [StackKind];
@@ -101,9 +105,10 @@ function likelyKind(values: Values) {
 
 /** The kind whose schema refuses the fewest of the values; of several the one whose name is nearest to the key's. */
 function leastRefused(kinds: readonly StackKind[], key: KindKey, values: Values): StackKind {
-  const written = String(values[key] ?? "").toLowerCase();
-  const names = kinds.flatMap(({ kind }) => kind[key] ?? []);
-  const nearest = names.includes(written) ? written : nearestName(written, names);
+  const nearest = nearestName(
+    String(values[key] ?? ""),
+    kinds.flatMap(({ kind }) => kind[key] ?? []),
+  );
   const ranks = kinds.map((kind) => refusals(kind, values) - (kind.kind[key] === nearest ? 0.5 : 0));
   return kinds[ranks.indexOf(Math.min(...ranks))] as StackKind;
 }
@@ -120,12 +125,11 @@ function refusals({ kind, schema }: StackKind, values: Values): number {
 
 function unknownKind(
   key: KindKey,
-  values: Values,
+  value: unknown,
+  ofPlatform: string,
   likely: string | undefined,
   names: readonly string[],
 ): Problem {
-  const value = values[key];
-  const ofPlatform = key === "platform" ? "" : ` for platform ${values.platform}`;
   return {
     path: key,
     value: showValue(value),

@@ -27,7 +27,8 @@ const MISPLACED: Readonly<Record<string, string>> = {
 /** @param issues - With messages of {@link schemaMessage}. */
 export function schemaProblems(issues: readonly Issue[], values: unknown): readonly Problem[] {
   const problems = flatIssues(issues).flatMap((issue) => {
-    const [reason = "", ...fixes] = issue.message.split("\n");
+    const [reason = "", ...given] = issue.message.split("\n");
+    const fixes = given.length === 0 ? ["Correct it."] : given;
     return fixes.map((fix, index): Problem => {
       const key = issue.code === "unrecognized_keys" ? issue.keys.slice(index, index + 1) : [];
       const shown = key.map((name) => shownKey(name, issue.path));

@@ -10,7 +10,6 @@ import { clusterOutputs, type DeployedStack } from "../outputs.ts";
 import { type EksStack, eksStack } from "../plan/aws/account.ts";
 import { hasEdge } from "../plan/aws/network.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
-import { clusterNotes } from "../plan/kubernetes/endpoints.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
@@ -47,7 +46,7 @@ export function deploy(plan: EksPlan): DeployedStack {
   };
   deployCluster(objects, { ...made, bindGateway });
 
-  const outputs = clusterOutputs(plan, { ...objects, notes: clusterNotes(plan) });
+  const outputs = clusterOutputs(plan, objects);
   return {
     ...outputs,
     ...withEdge(outputs, aws, plan, edge),

@@ -5,6 +5,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { ObjectGroup, type ObjectResource } from "../../components/kubernetes/object-group.ts";
 import { pulledImages } from "../image-inputs.ts";
 import { clusterOutputs, type DeployedStack } from "../outputs.ts";
+import { ownerNotes } from "../plan/kubernetes/endpoints.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
@@ -14,7 +15,7 @@ import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./prog
 export function deploy(plan: ClusterPlan): DeployedStack {
   const stack = plannedObjects(plan);
   deployCluster(stack);
-  return clusterOutputs(plan, stack);
+  return clusterOutputs(plan, { ...stack, notes: [...ownerNotes(plan), ...stack.notes] });
 }
 
 /**

@@ -8,7 +8,7 @@ export type PropertyMap = Readonly<Record<string, unknown>>;
 interface CheckFailure {
   /** As in `files["config.json"]`. */
   readonly property: string;
-  /** One sentence: the reason and the fix. */
+  /** A sentence. */
   readonly reason: string;
 }
 
@@ -109,6 +109,13 @@ function pick<Value>(properties: Readonly<Record<string, Value>>, names: readonl
   return Object.fromEntries(Object.entries(properties).filter(([name]) => names.includes(name)));
 }
 
+/** The first issue of the form of a union that refuses the least of a value. */
+function nearestForm(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+  if (issue.code !== "invalid_union") return issue;
+  const [least] = issue.errors.toSorted((a, b) => a.length - b.length);
+  return least?.[0] ?? issue;
+}
+
 /** Checks the known values: a preview's unknown values do not hide mistakes beside them. */
 function checkProperties({ shape }: z.ZodObject, given: PropertyMap) {
   const isKnown = (name: string) => !hasUnknown(given[name]);
@@ -121,7 +128,7 @@ function checkProperties({ shape }: z.ZodObject, given: PropertyMap) {
         reason: "There is no such input.",
       }));
     // The reason for a wrong key, in place of zod's general sentence.
-    const { message } = issue.code === "invalid_key" ? (issue.issues[0] ?? issue) : issue;
+    const { message } = (issue.code === "invalid_key" && issue.issues[0]) || nearestForm(issue);
     return [{ property: z.core.toDotPath(issue.path), reason: `${message.replace(/\.$/, "")}.` }];
   });
   return { inputs: { ...given, ...result.data }, failures: failures ?? [] };

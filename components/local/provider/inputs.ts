@@ -101,7 +101,7 @@ export const processInputs = z.strictObject({
     .string()
     .regex(
       /^\.stacks\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,60}$/,
-      "must be .stacks/ and a stack's name of 60 letters, digits and . _ - at most",
+      "must be .stacks/ and a stack's name of at most 60 letters, digits and . _ -",
     ),
   /** Unique in the stack. */
   name: z

@@ -101,9 +101,12 @@ export async function claimedPorts(stackDirectory: string, name: string): Promis
 
 /** Fills `{port.NAME}` and `{root}`; anything else in braces is left as it is. */
 export function fillPlaceholders(text: string, ports: Ports): string {
-  return text.replace(/\{(?:port\.([A-Za-z0-9_-]+)|root)\}/g, (placeholder, port: string | undefined) =>
-    port === undefined ? projectRoot() : String(ports[port] ?? placeholder),
-  );
+  return text.replace(/\{(?:port\.([A-Za-z0-9_-]+)|root)\}/g, (placeholder, port: string | undefined) => {
+    if (port === undefined) return projectRoot();
+    if (ports[port] === undefined)
+      throw new Error(`${placeholder} names a port that requestedPorts does not have.`);
+    return String(ports[port]);
+  });
 }
 
 /** Writes all that supervisord and the program read. The program must not run. */

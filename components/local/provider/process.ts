@@ -146,13 +146,12 @@ async function waitUntilReady(
     const status = await fetch(url, {
       redirect: "manual",
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MILLISECONDS),
-    }).then(
-      async (response) => {
+    })
+      .then(async (response) => {
         await response.body?.cancel();
         return response.status;
-      },
-      () => undefined,
-    );
+      })
+      .catch(() => undefined);
     const info = await programInfo(stackDirectory, name);
     const failure = startFailure(info, await startCount(stackDirectory, name));
     if (failure !== undefined) throw new Error(`${name} ${failure}`);

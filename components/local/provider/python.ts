@@ -148,7 +148,7 @@ print(json.dumps({"executable": sys.executable, "version": platform.python_versi
 `;
 
 /**
- * The newest usable interpreter, or that of `wanted` (`3.11`). Looks at `python3.N`, then at `python3`, in the folders of
+ * A usable interpreter of the newest version that has a name of its own, or that of `wanted` (`3.11`). Looks at `python3.N`, then at `python3`, in the folders of
  * PATH and in /usr/local/bin and /usr/bin; a program is started only where those before it were of no use, as version
  * managers have a script behind each name. Throws a PythonMissingError.
  */

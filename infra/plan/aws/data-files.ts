@@ -50,7 +50,11 @@ export function filled(template: unknown, values: Readonly<Record<string, unknow
   if (typeof template === "string") {
     const [whole] = template.matchAll(PLACEHOLDER);
     if (whole?.[0] === template) return placed(whole[1] as string);
-    return template.replace(PLACEHOLDER, (_, name: string) => String(placed(name)));
+    return template.replace(PLACEHOLDER, (_, name: string) => {
+      const value = placed(name);
+      if (value === undefined) throw new Error(`${name} is undefined in ${template}`);
+      return String(value);
+    });
   }
   if (Array.isArray(template)) return template.map((item) => filled(item, values));
   if (typeof template !== "object" || template === null) return template;

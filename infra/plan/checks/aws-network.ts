@@ -35,7 +35,7 @@ export const networkChecks = {
     return {
       path: isNew ? "network.zones" : "network.existing.privateSubnets",
       reason: `The load balancer of the gateway, and EKS, need subnets in ${LEAST_ZONES} zones, and there ${zones === 1 ? "is" : "are"} ${zones}.`,
-      fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; a pool can be held to one of them.`,
+      fix: `${isNew ? "Add a zone" : "Add a subnet of a second zone"}; \`zones\` of a pool (compute: ec2: \`zone\`) chooses among them.`,
     };
   },
 

@@ -102,7 +102,7 @@ export const accountChecks = {
     ttlHours !== undefined &&
     retain.length > 0 && {
       path: "guard.ttlHours",
-      reason: `\`retain\` (${oneOf(retain)}) protects the stack, and this would destroy it ${count(ttlHours, "hour")} after its last \`up\`.`,
+      reason: `\`retain\` protects the stacks that it names (${oneOf(retain)}), and this would destroy them ${count(ttlHours, "hour")} after their last \`up\`.`,
       fix: "Remove it, or write `retain: []`.",
     },
 

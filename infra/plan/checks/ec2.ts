@@ -40,7 +40,7 @@ export const ec2Checks = {
         capacity === "spot" &&
         retain.length > 0 && {
           path: `pools[${index}].capacity`,
-          reason: `\`retain\` (${oneOf(retain)}) protects the machine from termination, which EC2 does not support for spot instances: \`up\` would fail.`,
+          reason: `\`retain\` protects machines of the stacks that it names (${oneOf(retain)}) from termination, which EC2 does not support for spot instances: \`up\` would fail.`,
           fix: "Write capacity: onDemand, or `retain: []`.",
         },
     ),

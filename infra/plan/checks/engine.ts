@@ -93,7 +93,7 @@ export const engineChecks = {
       const limit = most === 0 ? "reads no images" : `takes at most ${most} in one request`;
       return {
         path,
-        reason: `${model} ${limit}, and ${images} ${images === 1 ? "is" : "are"} allowed.`,
+        reason: `${model} ${limit}, and maxImagesPerRequest is ${images}.`,
         fix: `Use ${most}.`,
       };
     }

@@ -41,7 +41,7 @@ export interface DockerStack {
   /** Builds first; each container comes after all that its `after` names. */
   readonly containers: readonly DockerContainer[];
   readonly endpoints: Endpoints;
-  /** Notes for users, as in the outputs. */
+  /** Notes for the owner of the host. */
   readonly notes: readonly string[];
 }
 

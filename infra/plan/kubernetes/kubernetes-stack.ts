@@ -6,7 +6,7 @@ import { autoscalers } from "./autoscaling.ts";
 import { builds, engineStore, type GpuContext, prePulls } from "./builds.ts";
 import { priorities, quota } from "./capacity.ts";
 import { isRetained } from "./cluster.ts";
-import { clusterEndpoints, clusterNotes, ownerNotes } from "./endpoints.ts";
+import { clusterEndpoints, clusterNotes } from "./endpoints.ts";
 import { monitoringPlan } from "./monitoring/monitoring.ts";
 import { gatewayAccess, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
@@ -71,8 +71,8 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     /** null: metrics are not read. */
     monitoring: monitoringPlan({ stack, plan, ...parts }),
     endpoints: clusterEndpoints(plan),
-    /** For users, as in the outputs. */
-    notes: [...ownerNotes(plan), ...clusterNotes(plan)] as readonly string[],
+    /** For users of any cluster; `ownerNotes` are for the owner of one that the stack did not make. */
+    notes: clusterNotes(plan) as readonly string[],
   };
 }
 

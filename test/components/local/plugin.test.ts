@@ -162,8 +162,8 @@ test("secrets are unwrapped at any depth, and the properties with some wrapped a
 });
 
 test("known placeholders are filled and other braces stay", () => {
-  const root = projectRoot();
-  expect(fillPlaceholders("{port.http}{port.x} {root}/{a} {{root}}", { http: 8000 })).toBe(
-    `8000{port.x} ${root}/{a} {${root}}`,
+  expect(fillPlaceholders("{port.http} {root}/{a} {{root}}", { http: 8000 })).toBe(
+    `8000 ${projectRoot()}/{a} {${projectRoot()}}`,
   );
+  expect(() => fillPlaceholders("{port.x}", { http: 8000 })).toThrow(/requestedPorts/);
 });

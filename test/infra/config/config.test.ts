@@ -166,6 +166,14 @@ test.each([
   );
 });
 
+test("an unknown tier beside a misspelt platform is explained for the likely platform", () => {
+  const problems = problemsOf({ platform: "Dockr", tier: "tpu", host: {}, models: [] });
+  expect(problems.slice(0, 2).map(({ path, reason }) => [path, reason])).toEqual([
+    ["platform", "Unknown platform."],
+    ["tier", "Unknown tier for platform docker."],
+  ]);
+});
+
 test.each([
   [25.07, '"25.07"'],
   // What the Pulumi runtime makes of 25.10 without quotes.

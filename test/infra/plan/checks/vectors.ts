@@ -761,7 +761,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "pools[0].capacity",
     fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot" }], retain: ["prod"] }),
     passes: onEc2({}, { pools: [machinePool], retain: ["prod"] }),
-    says: /`retain` \(prod\) protects/,
+    says: /stacks that it names \(prod\) from termination/,
   },
   spotMachineStays: {
     path: "pools[0].capacity",
@@ -845,7 +845,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "guard.ttlHours",
     fails: { ...awsValues, guard: { ttlHours: 8 }, retain: ["prod", "demo"] },
     passes: { ...awsValues, guard: { ttlHours: 8 } },
-    says: /`retain` \(prod or demo\) .* 8 hours after/,
+    says: /names \(prod or demo\).* 8 hours after/,
   },
   ttlLeavesOthersImages: {
     severity: "warning",
@@ -1147,7 +1147,7 @@ export const moreMistakes: readonly (readonly [
     "imagesWithinModel",
     "models[0].limits.maxImagesPerRequest",
     dockerModel({ limits: { maxImagesPerRequest: 1 } }),
-    /reads no images, and 1 is/,
+    /reads no images, and maxImagesPerRequest is 1/,
   ],
   [
     "imagesWithinModel",
