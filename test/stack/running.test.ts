@@ -212,6 +212,7 @@ describe("a running stack", { shuffle: false }, () => {
       if (python === undefined) throw new Error("Run it by `npm test -- stack`, which sets Python up.");
       const run = spawnSync(python, [join(projectRoot, "test/stack/clients", script)], {
         encoding: "utf8",
+        timeout: 120_000,
         env: {
           ...process.env,
           OUTPUTS: JSON.stringify(outputs),

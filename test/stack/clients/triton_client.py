@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,17 @@ except InferenceServerException as error:
 
 model = grpcclient.InferenceServerClient(endpoints["models"]["smollm2"]["grpc"])
 received: list = []
-model.start_stream(lambda result, error: received.append(error or result))
+ended = threading.Event()
+
+
+def receive(result, error) -> None:
+    """Keeps a response; the last one says so."""
+    received.append(error or result)
+    if error is not None or result.get_response().parameters["triton_final_response"].bool_param:
+        ended.set()
+
+
+model.start_stream(receive, stream_timeout=60)
 request = []
 for name, value, kind in (
     ("text_input", b"The capital of France is", "BYTES"),
@@ -74,6 +85,8 @@ for name, value, kind in (
     tensor.set_data_from_numpy(np.array([[value]], dtype=dtype))
     request.append(tensor)
 model.async_stream_infer("ensemble", request, enable_empty_final_response=True)
+# A stream that the client closes while Triton answers has once been left open for ever.
+assert ended.wait(60), received
 model.stop_stream()
 parts = [part.as_numpy("text_output") for part in received]
 text = b"".join(part.reshape(-1)[0] for part in parts if part is not None).decode()
