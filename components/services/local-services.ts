@@ -1,5 +1,6 @@
 /** Servers of a stack as processes of this machine. Cost: none but the machine's own. */
 import * as pulumi from "@pulumi/pulumi";
+import { cpuServerSpec } from "../../infra/plan/container-specs.ts";
 import { type TritonEndpoints, tritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import type { TritonPorts } from "../../infra/plan/repository/launch.ts";
@@ -79,6 +80,9 @@ interface LocalGatewayArgs extends LocalPlace {
 }
 
 const CONFIG_FILE = "gateway.json";
+const SERVER_FILE = "server.json";
+/** How long requests in flight may take when a Triton is stopped. */
+const EXIT_TIMEOUT_SECONDS = 20;
 
 /** The gateway; about 100 MiB of memory. @returns Its base URL on 127.0.0.1. */
 export function localGateway(
@@ -137,18 +141,24 @@ export function cpuTriton(
   );
   const started = service.start(place, {
     command: [
-      ...["python", "-m", "engine_room_models.serve", "--model-repository", `{root}/${directory}`],
-      ...["--work-directory", `{root}/${stackDirectory}/processes/${name}/triton`],
+      ...["python", "-m", "engine_room.triton_entrypoint", "serve"],
+      `${stackDirectory}/processes/${name}/${SERVER_FILE}`,
       ...["--http-port", "{port.http}", "--grpc-port", "{port.grpc}", "--metrics-port", "{port.metrics}"],
     ],
-    environment: { PYTHONDONTWRITEBYTECODE: "1", PYTHONPATH: "{root}/containers/cpu-models" },
+    environment: { PYTHONDONTWRITEBYTECODE: "1", PYTHONPATH: "{root}/containers/python" },
+    files: {
+      [SERVER_FILE]: cpuServerSpec(name, null, EXIT_TIMEOUT_SECONDS, {
+        repository: directory,
+        address: "127.0.0.1",
+      }),
+    },
     requestedPorts: { ...ports },
     // The digest is taken from the repository, not computed again, so that the server waits for its files.
     triggers: pulumi.all([repository.digest, environmentKey]),
     // A first start reads the weights from a cold disk.
     ready: { url: "http://127.0.0.1:{port.http}/v2/health/ready", timeoutSeconds: 120 },
-    // Triton drains requests for `--exit-timeout-secs` (30) before it gives up.
-    stopTimeoutSeconds: 40,
+    // The entry point ends a server that does not end in time.
+    stopTimeoutSeconds: EXIT_TIMEOUT_SECONDS + 20,
     priority: 100,
   });
   return {

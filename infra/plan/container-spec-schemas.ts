@@ -1,6 +1,6 @@
 /**
- * The JSON files that programs inside the containers read. The plan takes types from here by inference, and nothing at run time;
- * the programs validate with the JSON schemas (containers/container-program/container_program/schemas).
+ * The JSON files that programs inside the containers read. The plan takes types from here by inference, and nothing at run
+ * time; tests check recorded specs. The programs refuse another version (containers/python/engine_room/shared/specs.py).
  */
 import { z } from "zod";
 
@@ -223,6 +223,18 @@ export const encoderBuildSpec = z.strictObject({
   }),
 });
 
+/** What the entry point runs, to the word; see infra/plan/repository/launch.ts. */
+const launch = z.strictObject({
+  /** Variables of the server, which the container need not have. */
+  environment: texts,
+  /** mpirun with its options; empty: the only rank runs without MPI. */
+  mpirun: z.array(z.string()),
+  /** The command of each rank's server. */
+  ranks: z.array(argv).min(1),
+  /** Of `--exit-timeout-secs`. */
+  exitTimeoutSeconds: atLeastOne,
+});
+
 /** One folder of a model repository. */
 const templateModel = z.strictObject({
   /** Triton serves it under this name. */
@@ -255,30 +267,37 @@ const templateRepository = z.strictObject({
   path: absolutePath,
   /** Sorted by name. */
   models: z.array(templateModel).min(1),
-  /** launch_triton_server.py with its arguments, as a person types it. */
-  launch: z.strictObject({ worldSize: atLeastOne, argv, environment: texts }),
   /** Triton model that clients ask, and the one for streaming. */
   clientModel: text,
   streamingModel: text,
   decoupled: z.boolean(),
 });
 
-/** server.json of a language model, for `triton_entrypoint serve`. */
+/** server.json of a language model on GPUs, for `triton_entrypoint serve`. */
 const modelServerSpec = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
   /** Name in the stack. */
   model: text,
   release,
   gpu,
   /** Folder whose manifest must be complete; null where the model has no engine. */
   engineDirectory: absolutePath.nullable(),
-  /** The program starts `launch` with its environment, which the container need not have. */
   repository: templateRepository,
+  launch,
 });
 
-/** server.json of the encoders. */
+/** A folder of a model repository whose config.pbtxt the plan has. */
+const fileModel = {
+  name: folderName,
+  /** config.pbtxt. */
+  config: text,
+  /** Path below the model's folder to path below the image's folder of Python models. */
+  sources: z.record(plainPath, plainPath),
+};
+
+/** server.json of the encoders beside language models on GPUs. */
 const encoderServerSpec = z.strictObject({
-  version: z.literal(1),
+  version: z.literal(2),
   model: z.literal("encoders"),
   release,
   /** null: they run on the CPU. */
@@ -290,20 +309,45 @@ const encoderServerSpec = z.strictObject({
     models: z
       .array(
         z.strictObject({
-          name: folderName,
-          /** config.pbtxt. */
-          config: text,
+          ...fileModel,
           /** Path below the model's folder to path below `engineDirectory`. */
           files: z.record(plainPath, plainPath),
-          /** Path below the model's folder to path below the image's folder of Python models. */
-          sources: z.record(plainPath, plainPath),
         }),
       )
       .min(1),
   }),
+  launch,
 });
 
-export const serverSpec = z.union([modelServerSpec, encoderServerSpec]);
+/** server.json of the CPU tier. */
+const cpuServerSpec = z.strictObject({
+  version: z.literal(2),
+  /** Name in the stack. */
+  model: text,
+  release: z.null(),
+  gpu: z.null(),
+  engineDirectory: z.null(),
+  repository: z.strictObject({
+    flavour: z.literal("cpu"),
+    path: text,
+    /** null: the folder is filled already. */
+    models: z
+      .array(
+        z.strictObject({
+          ...fileModel,
+          /** What a builder puts into the folder of the version; null: nothing. */
+          artifact: z
+            .strictObject({ artifact: text, sources: z.array(z.looseObject({ kind: text })).min(1) })
+            .nullable(),
+        }),
+      )
+      .min(1)
+      .nullable(),
+  }),
+  launch,
+});
+
+export const serverSpec = z.union([modelServerSpec, encoderServerSpec, cpuServerSpec]);
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
 
@@ -313,3 +357,5 @@ export type EngineKeyFields = EnginePlan["keyFields"];
 export type EncoderBuildSpec = DeepReadonly<z.infer<typeof encoderBuildSpec>>;
 export type ModelServerSpec = DeepReadonly<z.infer<typeof modelServerSpec>>;
 export type EncoderServerSpec = DeepReadonly<z.infer<typeof encoderServerSpec>>;
+export type CpuServerSpec = DeepReadonly<z.infer<typeof cpuServerSpec>>;
+export type Launch = DeepReadonly<z.infer<typeof launch>>;

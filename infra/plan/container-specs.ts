@@ -7,6 +7,7 @@
 
 import type { Release } from "./catalogue/types.ts";
 import type {
+  CpuServerSpec,
   EncoderBuildSpec,
   EncoderServerSpec,
   EngineBuildSpec,
@@ -17,8 +18,8 @@ import { goldenQuestion } from "./engine/build-steps.ts";
 import { fetchCommands, weightsDirectory } from "./engine/weights.ts";
 import type { ModelPlan } from "./gpu-stack.ts";
 import { canonicalJson } from "./plain-data.ts";
-import type { CpuRepository } from "./repository/cpu-models.ts";
-import { MODEL_REPOSITORY } from "./repository/launch.ts";
+import type { CpuModel } from "./repository/cpu-models.ts";
+import { MODEL_REPOSITORY, singleLaunch, withExitTimeout } from "./repository/launch.ts";
 import type { TargetGpu } from "./spec.ts";
 
 /** Paths of the files in a container. */
@@ -26,7 +27,6 @@ export const SPEC_FILES = {
   engine: "/etc/engine-room/engine.json",
   server: "/etc/engine-room/server.json",
   encoders: "/etc/engine-room/encoders.json",
-  repository: "/etc/engine-room/repository.json",
   gateway: "/etc/engine-room/gateway.json",
 } as const;
 
@@ -52,20 +52,19 @@ export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engi
   } satisfies EngineBuildSpec);
 }
 
-/** server.json of a model: what Triton loads, and on what. */
-export function serverSpec({
-  name,
-  spec,
-  engine,
-  repository: { clones: _, ...repository },
-}: ModelPlan): string {
+/** server.json of a language model on GPUs: what Triton loads, on what, and how it is started. */
+export function serverSpec(
+  { name, spec, engine, repository: { clones: _, launch, ...repository } }: ModelPlan,
+  exitTimeoutSeconds?: number,
+): string {
   return canonicalJson({
-    version: 1,
+    version: 2,
     model: name,
     release: releaseSpec(spec.engine.release),
     gpu: gpuSpec(spec.engine.target),
     engineDirectory: engine?.directory ?? null,
     repository,
+    launch: withExitTimeout(launch, exitTimeoutSeconds),
   } satisfies ModelServerSpec);
 }
 
@@ -83,25 +82,57 @@ export function encoderBuildSpec(
   } satisfies EncoderBuildSpec);
 }
 
-/** server.json of the encoders. @param target - null: on a CPU. */
+/** server.json of the encoders beside language models. @param target - null: on a CPU. */
 export function encoderServerSpec(
   { directory, tritonModels }: EncoderPlan,
   release: Release,
   target: TargetGpu | null,
+  exitTimeoutSeconds?: number,
 ): string {
+  const launch = singleLaunch({ own: target === null ? ["--allow-gpu-metrics=false"] : [] });
   return canonicalJson({
-    version: 1,
+    version: 2,
     model: "encoders",
     release: releaseSpec(release),
     gpu: target && gpuSpec(target),
     engineDirectory: directory,
     repository: { flavour: "encoders", path: MODEL_REPOSITORY, models: tritonModels },
+    launch: withExitTimeout(launch, exitTimeoutSeconds),
   } satisfies EncoderServerSpec);
 }
 
-/** repository.json, for a Triton on a CPU: `python -m engine_room_models.container`. */
-export function cpuRepositorySpec(repository: CpuRepository): string {
-  return canonicalJson({ version: 1, ...repository });
+/**
+ * server.json of the CPU tier, whose tritonserver is that of the nvidia-pytriton wheel.
+ *
+ * @param models - null: `repository` has them.
+ * @param address - The only address that the server listens on; absent: all of them.
+ */
+export function cpuServerSpec(
+  name: string,
+  models: readonly CpuModel[] | null,
+  exitTimeoutSeconds: number,
+  {
+    repository = MODEL_REPOSITORY,
+    address,
+  }: { readonly repository?: string; readonly address?: string } = {},
+): string {
+  const protocols = address === undefined ? [] : ["http", "grpc", "metrics"];
+  const own = [
+    ...protocols.map((protocol) => `--${protocol}-address=${address}`),
+    "--allow-gpu-metrics=false",
+    // Triton allows a Python model 30 s to load; on a busy machine of two cores several load at once.
+    "--backend-config=python,stub-timeout-seconds=120",
+    "--log-format=ISO8601",
+  ];
+  return canonicalJson({
+    version: 2,
+    model: name,
+    release: null,
+    gpu: null,
+    engineDirectory: null,
+    repository: { flavour: "cpu", path: repository, models },
+    launch: withExitTimeout(singleLaunch({ program: "tritonserver", repository, own }), exitTimeoutSeconds),
+  } satisfies CpuServerSpec);
 }
 
 function releaseSpec({ tag, tensorRtLlm, tensorRt }: Release): EngineBuildSpec["release"] {

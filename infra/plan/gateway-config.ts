@@ -1,4 +1,5 @@
 /** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
+import { requestProfile } from "@engine-room/triton-requests";
 import { textEncoders, visionEncoders } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
@@ -36,8 +37,8 @@ export function gatewayConfig(plan: StackPlan, addresses: UpstreamAddresses): Re
 
 function cpuModel({ name, catalogue, maxTokens, contextTokens }: CpuModelPlan) {
   const { chatTemplate, stopWords, endId, padId } = catalogue;
-  const flavour = { tritonModel: "ensemble", flavour: "inflight_batcher_llm" };
-  return { name, ...flavour, chatTemplate, stopWords, maxTokens, contextTokens, endId, padId };
+  const profile = requestProfile("inflight_batcher_llm", { endId, padId });
+  return { name, profile, chatTemplate, stopWords, maxTokens, contextTokens };
 }
 
 /** The engine's limits are those of requests; a model without template completes text and does not chat. */

@@ -6,9 +6,11 @@ import { type DeployedStack, planOutputs } from "../outputs.ts";
 import type { LocalPlan } from "../plan/cpu-stack.ts";
 import { gatewayConfig } from "../plan/gateway-config.ts";
 import {
-  type CpuRepository,
-  encodersRepository,
-  languageModelRepository,
+  type CpuModel,
+  cpuEncoders,
+  cpuLanguageModel,
+  PYTHON_MODELS,
+  VERSION_FOLDER,
 } from "../plan/repository/cpu-models.ts";
 import { fileSha256, sourcesSha256 } from "../project-files.ts";
 
@@ -25,18 +27,22 @@ export function deploy(plan: LocalPlan): DeployedStack {
     ...(plan.pythonVersion === undefined ? {} : { pythonVersion: plan.pythonVersion }),
   });
   const common = { stackDirectory, python };
-  const triton = (name: string, repository: CpuRepository, { ports }: Pick<LocalPlan["encoders"], "ports">) =>
+  const triton = (
+    name: string,
+    served: readonly CpuModel[],
+    { ports }: Pick<LocalPlan["encoders"], "ports">,
+  ) =>
     cpuTriton(name, {
       ...common,
-      ...withHashes(repository),
+      ...repositoryOf(served),
       environmentKey: `${requirementsSha256} ${plan.pythonVersion ?? "any Python"}`,
       ports,
     });
 
-  const encoders = triton("encoders", encodersRepository(plan.encoders), plan.encoders);
+  const encoders = triton("encoders", cpuEncoders(plan.encoders), plan.encoders);
   const models = plan.models.map((model) => ({
     name: model.name,
-    endpoints: triton(model.name, languageModelRepository(model), model).endpoints,
+    endpoints: triton(model.name, cpuLanguageModel(model), model).endpoints,
   }));
   const { databases } = plan;
   const database = (kind: "mongo" | "vector", requestedPorts: Readonly<Record<string, number>>) =>
@@ -93,18 +99,33 @@ function serviceSha256(services: readonly string[], files: RegExp): string {
   return sourcesSha256([...folders, "package-lock.json"], files);
 }
 
-/** A planned repository with the hashes of its sources; it is made again when the builders' code changes. */
-function withHashes({ files, artifacts }: CpuRepository) {
-  const builderSha256 = sourcesSha256(["containers/cpu-models/engine_room_models"], /\.py$/);
+/** A model repository, with the hashes of its sources; it is made again when the builders' code changes. */
+function repositoryOf(models: readonly CpuModel[]) {
+  const builderSha256 = sourcesSha256(["containers/python/engine_room/cpu_models"], /\.py$/);
+  const source = (path: string) => ({ source: path, sha256: fileSha256(path) });
   return {
     files: Object.fromEntries(
-      Object.entries(files).map(([path, file]) => [
-        path,
-        "text" in file ? file : { ...file, sha256: fileSha256(file.source) },
+      models.flatMap(({ name, config, sources, artifact }) => [
+        [`${name}/config.pbtxt`, { text: config }],
+        ...Object.entries(sources).map(([inner, path]) => [
+          `${name}/${inner}`,
+          source(`${PYTHON_MODELS}/${path}`),
+        ]),
+        // Folders exist here by the files in them.
+        ...(Object.keys(sources).length > 0 || artifact !== null
+          ? []
+          : [
+              [
+                `${name}/${VERSION_FOLDER}/README`,
+                { text: "An ensemble has no files; the folder is its version.\n" },
+              ],
+            ]),
       ]),
     ),
     artifacts: Object.fromEntries(
-      Object.entries(artifacts).map(([path, spec]) => [path, { spec, builderSha256 }]),
+      models.flatMap(({ name, artifact }) =>
+        artifact === null ? [] : [[`${name}/${VERSION_FOLDER}`, { spec: artifact, builderSha256 }]],
+      ),
     ),
   };
 }

@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { cpuServerSpec } from "../../infra/plan/container-specs.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { measure, median, type Send, textEncoderSender } from "./load.ts";
 import { type BenchServer, freePort, startServer } from "./server-process.ts";
@@ -36,7 +37,7 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
       if (switched === text) throw new Error(`${config} has no dynamic_batching to switch off.`);
       if (!batching) writeFileSync(config, switched);
       const python = join(stackDirectory, "python/bin/python");
-      const { server, url } = await startTriton(python, repository, `${repository}-work`);
+      const { server, url } = await startTriton(python, repository);
       servers.push(server);
       urls.push(url);
     }
@@ -66,17 +67,18 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
 async function startTriton(
   python: string,
   repository: string,
-  work: string,
 ): Promise<{ server: BenchServer; url: string }> {
   const [http, grpc, metrics] = await Promise.all([freePort(), freePort(), freePort()]);
-  const args = ["-m", "engine_room_models.serve", "--model-repository", repository, "--work-directory", work];
+  const spec = `${repository}.json`;
+  writeFileSync(spec, cpuServerSpec("encoders", null, 20, { repository, address: "127.0.0.1" }));
+  const args = ["-m", "engine_room.triton_entrypoint", "serve", spec];
   const ports = ["--http-port", `${http}`, "--grpc-port", `${grpc}`, "--metrics-port", `${metrics}`];
   const url = `http://127.0.0.1:${http}`;
   const server = await startServer({
     name: "Triton",
     command: [python, ...args, ...ports],
-    environment: { ...process.env, PYTHONPATH: join(projectRoot, "containers/cpu-models") },
-    log: `${work}.log`,
+    environment: { ...process.env, PYTHONPATH: join(projectRoot, "containers/python") },
+    log: `${repository}.log`,
     readyUrl: `${url}/v2/health/ready`,
     readySeconds: READY_SECONDS,
   });

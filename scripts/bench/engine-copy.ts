@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { findPython } from "../../components/local/provider/python.ts";
@@ -17,7 +17,7 @@ const rounds = z.object({
   pairs: z.array(z.object({ copySeconds: z.number(), ddSeconds: z.number() })).min(1),
 });
 
-/** What `containers/trtllm/benchmarks/engine_copy_rounds.py` prints. */
+/** What `scripts/bench/engine_copy_rounds.py` prints. */
 export type EngineCopyRounds = z.infer<typeof rounds>;
 
 export interface EngineCopyFigures extends EngineCopyRounds {
@@ -35,7 +35,6 @@ export interface EngineCopyFigures extends EngineCopyRounds {
 const NEEDED_BYTES = 2 * 2 ** 30 + 2 ** 29;
 /** File systems in memory, by the type that statfs(2) gives: tmpfs and ramfs. */
 const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
-const PACKAGES = ["containers/trtllm", "containers/container-program"].map((path) => join(projectRoot, path));
 
 /**
  * Copies an engine of 1 GiB several times below `directory`, in a folder that is removed.
@@ -45,9 +44,9 @@ const PACKAGES = ["containers/trtllm", "containers/container-program"].map((path
 export async function measureEngineCopy(directory: string): Promise<EngineCopyFigures> {
   checkDisk(directory);
   const { executable } = await findPython(undefined);
-  const script = join(projectRoot, "containers/trtllm/benchmarks/engine_copy_rounds.py");
+  const script = join(projectRoot, "scripts/bench/engine_copy_rounds.py");
   const child = spawn(executable, [script, "--directory", directory], {
-    env: { ...process.env, PYTHONPATH: PACKAGES.join(delimiter) },
+    env: { ...process.env, PYTHONPATH: join(projectRoot, "containers/python") },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [printed, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);

@@ -78,7 +78,7 @@ export function servingSection({ models }: GpuPlan): Section {
     name,
     String(spec.serving.replicas),
     gpuPlace(spec),
-    String(repository.launch.worldSize),
+    String(repository.launch.ranks.length),
     repository.flavour,
     repository.decoupled ? "yes" : "no",
     askedModels(repository),

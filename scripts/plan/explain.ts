@@ -8,7 +8,7 @@ import type { RepositoryClone } from "../../infra/plan/engine/release.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
+import { TRITON_PORTS, withExitTimeout } from "../../infra/plan/repository/launch.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../infra/plan/repository/repository-plan.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
@@ -242,13 +242,18 @@ function line(...words: readonly string[]): string {
   return words.map((word) => shellLine([word])).join(" ");
 }
 
-/** launch_triton_server.py returns at once, while Triton still loads. */
-function launchChapter({ repository: { launch } }: ModelPlan): Chapter {
-  const ranks = launch.worldSize === 1 ? "one rank" : `${launch.worldSize} ranks`;
+/** What the entry point of this project's image runs; here in the background, for the commands that follow. */
+function launchChapter({ repository }: ModelPlan): Chapter {
+  const { environment, mpirun, ranks } = withExitTimeout(repository.launch);
+  const command =
+    mpirun.length === 0
+      ? ranks.flat()
+      : [...mpirun, ...ranks.flatMap((argv, rank) => [...(rank === 0 ? [] : [":"]), "-n", "1", ...argv])];
+  const count = ranks.length === 1 ? "one rank" : `${ranks.length} ranks`;
   return {
-    title: `In the container: the server, ${ranks}; \`pkill tritonserver\` ends it.`,
+    title: `In the container: the server, ${count}; \`pkill tritonserver\` ends it.`,
     lines: [
-      shellLine(launch.argv, launch.environment),
+      `${shellLine(command, environment)} &`,
       `until ${shellLine(["curl", "-sf", `${SERVER}/v2/health/ready`])}; do sleep 2; done`,
     ],
   };

@@ -62,10 +62,11 @@ export type SuiteName =
 /** Without npx, which takes as long to start as some suites to run. */
 const nodeBin = (name: string) => join(projectRoot, "node_modules/.bin", name);
 
-/** Python packages of the project; the tests of each run in its own folder. */
-const PYTHON_PACKAGES = {
-  python: ["containers/cpu-models", "containers/encoders"],
-  programs: ["containers/container-program", "containers/trtllm"],
+/** The project's Python package, in which pytest runs, and its folders of tests by suite. */
+const PYTHON_PACKAGE = "containers/python";
+const PYTHON_TESTS = {
+  python: ["tests/cpu_models", "tests/encoder_builder"],
+  programs: ["tests/shared", "tests/engine_builder", "tests/triton_entrypoint"],
 } as const;
 
 const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
@@ -92,7 +93,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("services", context),
   },
   python: {
-    summary: "encoders and their builder, model launcher and language model, against a real Triton",
+    summary: "encoders and their builder, the entry point and the language model, against a real Triton",
     needsPython: true,
     run: (context) => pytest("python", context),
   },
@@ -234,16 +235,14 @@ async function vitest(project: string, { directory, execute, python, report }: S
 const ONE_THREAD = { OPENBLAS_NUM_THREADS: "1", OMP_NUM_THREADS: "1" };
 
 async function pytest(
-  packages: keyof typeof PYTHON_PACKAGES,
+  suite: keyof typeof PYTHON_TESTS,
   { python, directory, execute, report }: SuiteContext,
 ): Promise<void> {
-  for (const folder of PYTHON_PACKAGES[packages]) {
-    const path = join(directory, `${basename(folder)}.jsonl`);
-    const log = new PytestLog(folder);
-    const options = { cwd: join(projectRoot, folder), env: ONE_THREAD };
-    const run = execute(python, ["-m", "pytest", "-q", `--report-log=${path}`], options);
-    await follow(run, path, (line) => log.events(line), report);
-  }
+  const path = join(directory, `${suite}.jsonl`);
+  const log = new PytestLog(PYTHON_PACKAGE);
+  const options = { cwd: join(projectRoot, PYTHON_PACKAGE), env: ONE_THREAD };
+  const args = ["-m", "pytest", "-q", `--report-log=${path}`, ...PYTHON_TESTS[suite]];
+  await follow(execute(python, args, options), path, (line) => log.events(line), report);
 }
 
 /** Reports what a run writes to a file until it ends; a run that fails without saying where is a failure of its own. */

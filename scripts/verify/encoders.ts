@@ -38,7 +38,7 @@ const PUBLISHED_SIMILARITIES = [
 /**
  * How far a similarity may be from the published one. fp32: its four digits. fp16: eleven bits of each number, through all
  * layers; assumed. int8: the builder keeps graphs whose vectors have a cosine of 0.9 or more with those before
- * (containers/encoders/encoder_builder/calibrate.py), so two of them may turn as far as this; assumed.
+ * (containers/python/engine_room/encoder_builder/calibrate.py), so two of them may turn as far as this; assumed.
  */
 const SIMILARITY_TOLERANCE: Readonly<Record<Precision, number>> = { fp32: 1e-4, fp16: 5e-3, int8: 0.1 };
 

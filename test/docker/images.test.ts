@@ -123,20 +123,18 @@ describeWithEngine("images", ({ socketPath, api }) => {
     ]);
   });
 
-  test.concurrent("the image cpu-models reports a missing description of its repository", async () => {
+  test.concurrent("the image cpu-models reports a missing server.json", async () => {
     expect(await outcome("cpu-models", [], [])).toEqual({
       code: 1,
       output:
-        "engine_room_models.container: /etc/engine-room/repository.json: can't be read: No such file or directory.\n",
+        "triton_entrypoint: /etc/engine-room/server.json can't be read: No such file or directory; mount the spec there.\n",
     });
   });
 
   test.concurrent("the image cpu-models reports too little shared memory before Triton starts", async () => {
     const { code, output } = await outcome("cpu-models", ["--shm-size", "8m"], []);
     expect(code).toBe(1);
-    expect(output).toMatch(
-      /^engine_room_models\.container: \/dev\/shm has 8 MiB free, .* a larger --shm-size\.\n$/,
-    );
+    expect(output).toMatch(/^triton_entrypoint: \/dev\/shm has 8 MiB free, .* a larger --shm-size\.\n$/);
   });
 
   test.concurrent("the image cpu-models has its weights once, linked for the models that use them", async () => {

@@ -52,7 +52,7 @@ const repositoryFile = z.union([
   z.strictObject({ source: projectPath, sha256: sha256Hex }),
 ]);
 
-/** A folder that `python -m engine_room_models.build` makes, kept in the download cache for the next stack. */
+/** A folder that `python -m engine_room.cpu_models.build` makes, kept in the download cache for the next stack. */
 const repositoryArtifact = z.strictObject({
   /** The builder's specification. */
   spec: z.record(z.string(), z.unknown()),

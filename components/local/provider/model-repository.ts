@@ -119,7 +119,7 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
 }
 
 /** Folder of the builder's package: its working folder and its PYTHONPATH. */
-const BUILDER_FOLDER = "containers/cpu-models";
+const BUILDER_FOLDER = "containers/python";
 
 // Weights may come over the network first.
 const BUILD_TIMEOUT_SECONDS = 1800;
@@ -159,7 +159,7 @@ async function build(
   const content = join(folder, "content");
   await writeFile(specFile, JSON.stringify(spec, null, 2));
   const builder = fromRoot(BUILDER_FOLDER);
-  const argv = ["-m", "engine_room_models.build", specFile, "--output", content, "--cache", downloads];
+  const argv = ["-m", "engine_room.cpu_models.build", specFile, "--output", content, "--cache", downloads];
   await runOrThrow([fromRoot(python), ...argv], {
     purpose: `The builder of ${content}`,
     path: content,

@@ -1,12 +1,12 @@
 /** Tritons of both tiers: one for each language model, and one for the encoders. */
 
-import { cpuRepositorySpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
+import { cpuServerSpec, encoderServerSpec, SPEC_FILES, serverSpec } from "../container-specs.ts";
 import { startEstimate } from "../cost/times.ts";
 import type { CpuModelPlan, CpuPlan } from "../cpu-stack.ts";
 import { encoderTarget } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { GpuPlan, ModelPlan } from "../gpu-stack.ts";
-import { encodersRepository, languageModelRepository } from "../repository/cpu-models.ts";
+import { cpuEncoders, cpuLanguageModel } from "../repository/cpu-models.ts";
 import { MODEL_REPOSITORY, MPI_ENVIRONMENT, TRITON_PORTS } from "../repository/launch.ts";
 import type { ModelSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
@@ -42,15 +42,17 @@ const ENCODERS_ANSWER_SECONDS = 30;
 
 /** How long a server may take to end: by default, or after its last answer where the gateway's requests are waited for. */
 interface StopTimes {
+  /** What running requests get by default. */
+  readonly answersSeconds: number;
   readonly defaultSeconds: number;
   readonly afterAnswersSeconds: number;
 }
 
-/** Triton answers running requests for up to 30 s (`--exit-timeout-secs`); then its ranks end. */
-const STOP: StopTimes = { defaultSeconds: 60, afterAnswersSeconds: 20 };
+/** After the first rank the others end. */
+const STOP: StopTimes = { answersSeconds: 30, defaultSeconds: 60, afterAnswersSeconds: 20 };
 
-/** The launcher of the CPU tier gives running requests 20 s, and ends the stubs of Python models after that. */
-const CPU_STOP: StopTimes = { defaultSeconds: 30, afterAnswersSeconds: 10 };
+/** After the answers the processes of Python models end. */
+const CPU_STOP: StopTimes = { answersSeconds: 20, defaultSeconds: 30, afterAnswersSeconds: 10 };
 
 /** Copy of the engine in a server's container. */
 const ENGINE_COPY = "/engine-copy";
@@ -59,7 +61,8 @@ const ENGINE_COPY = "/engine-copy";
 export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: ContainerSettings): Container {
   const { name, spec, engine } = model;
   const copiesEngine = engine !== null && settings.copiedEngines.includes(name);
-  return triton(settings, plan.gateway.limits.requestSeconds, STOP, SERVE, {
+  const server = (exitTimeoutSeconds: number) => serverSpec(model, exitTimeoutSeconds);
+  return triton(settings, plan.gateway.limits.requestSeconds, STOP, server, {
     role: "triton",
     model: name,
     key: engine?.key ?? null,
@@ -67,7 +70,6 @@ export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: Contai
     image: "trtllm",
     arguments: copiesEngine ? ["--copy-engine-to", ENGINE_COPY] : [],
     environment: MPI_ENVIRONMENT,
-    files: { [SPEC_FILES.server]: serverSpec(model) },
     mounts: [
       ...SERVER_MOUNTS,
       ...weightsMounts(spec),
@@ -84,12 +86,13 @@ export function encodersContainer(plan: GpuPlan, settings: ContainerSettings): C
   const { encoders, release } = plan;
   if (encoders === null) return null;
   const target = encoderTarget(plan.spec);
-  return triton(settings, ENCODERS_ANSWER_SECONDS, STOP, SERVE, {
+  const server = (exitTimeoutSeconds: number) =>
+    encoderServerSpec(encoders, release, target, exitTimeoutSeconds);
+  return triton(settings, ENCODERS_ANSWER_SECONDS, STOP, server, {
     role: "encoders",
     key: encoders.key,
     name: ENCODERS,
     image: "encoders",
-    files: { [SPEC_FILES.server]: encoderServerSpec(encoders, release, target) },
     mounts: SERVER_MOUNTS,
     startSeconds: ENCODERS_START_SECONDS,
     gpus: target === null ? 0 : 1,
@@ -102,42 +105,37 @@ export function cpuServerContainer(
   model: CpuModelPlan | null,
   settings: ContainerSettings,
 ): Container {
-  const repository = model === null ? encodersRepository(plan.encoders) : languageModelRepository(model);
+  const name = model?.name ?? ENCODERS;
+  const models = model === null ? cpuEncoders(plan.encoders) : cpuLanguageModel(model);
   const answerSeconds = model === null ? ENCODERS_ANSWER_SECONDS : plan.gateway.limits.requestSeconds;
-  return triton(settings, answerSeconds, CPU_STOP, [SPEC_FILES.repository], {
+  const server = (exitTimeoutSeconds: number) => cpuServerSpec(name, models, exitTimeoutSeconds);
+  return triton(settings, answerSeconds, CPU_STOP, server, {
     role: model === null ? "encoders" : "triton",
     model: model?.name ?? null,
-    name: model?.name ?? ENCODERS,
+    name,
     image: "cpu-models",
-    entrypoint: ["python", "-m", "engine_room_models.container"],
-    files: { [SPEC_FILES.repository]: cpuRepositorySpec(repository) },
     mounts: [REPOSITORY_MOUNT, { purpose: "cache", path: "/cache", readOnly: false }],
     startSeconds: CPU_START_SECONDS,
   });
 }
 
-const SERVE = ["triton_entrypoint", "serve", SPEC_FILES.server];
-
 /**
  * A container that is ready when all models are, and alive as long as Triton answers at all.
  *
  * @param answerSeconds - Longest answer; the gateway ends each request by then.
- * @param program - First arguments; those of `options` are the last.
+ * @param server - server.json, by how long running requests may take when it is stopped.
  */
 function triton(
   { answersBeforeEnd, home }: ContainerSettings,
   answerSeconds: number,
-  { defaultSeconds, afterAnswersSeconds }: StopTimes,
-  program: readonly string[],
+  { answersSeconds, defaultSeconds, afterAnswersSeconds }: StopTimes,
+  server: (exitTimeoutSeconds: number) => string,
   { arguments: last = [], environment, ...options }: Omit<ContainerOptions, "stopSeconds">,
 ): Container {
   return container({
     ...options,
-    arguments: [
-      ...program,
-      ...(answersBeforeEnd ? ["--exit-timeout-seconds", String(answerSeconds)] : []),
-      ...last,
-    ],
+    arguments: ["triton_entrypoint", "serve", SPEC_FILES.server, ...last],
+    files: { [SPEC_FILES.server]: server(answersBeforeEnd ? answerSeconds : answersSeconds) },
     environment: { ...environment, ...(home === null ? {} : { HOME: home }) },
     ports: { ...TRITON_PORTS },
     readiness: { kind: "http", path: "/v2/health/ready", port: TRITON_PORTS.http },

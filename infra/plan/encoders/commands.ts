@@ -76,7 +76,7 @@ export function numerics({ device, precision }: EncodersSpec, release: Release):
   return (release.tag >= STRONGLY_TYPED_FROM ? STRONGLY_TYPED : WEAKLY_TYPED)[precision];
 }
 
-const BUILDER = ["python3", "-m", "encoder_builder"];
+const BUILDER = ["encoder_builder"];
 
 /** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
 export function exportCommand(

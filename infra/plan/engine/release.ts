@@ -42,7 +42,6 @@ export function imageFiles({ backendCommit }: Pick<Release, "backendCommit">, la
     /** Folder of the templates of Triton's model repositories. */
     allModels: `${root}/all_models`,
     fillTemplate: `${root}/tools/fill_template.py`,
-    launchScript: `${root}/scripts/launch_triton_server.py`,
     clones,
   } as const;
 }

@@ -228,54 +228,51 @@ function scheduling({ dynamicBatching, maxQueueDelayMicroseconds }: EncoderSetti
   };
 }
 
-/** The model repository of a CPU Triton; a platform puts it where its Triton finds it. */
-export interface CpuRepository {
-  /** By path in the repository: a text, or a file of the project (path relative to its root). */
-  readonly files: Readonly<Record<string, { readonly text: string } | { readonly source: string }>>;
-  /** By folder in the repository: a specification for `python -m engine_room_models.build`, which fills it. */
-  readonly artifacts: Readonly<
-    Record<
-      string,
-      {
-        readonly artifact: "text-encoder" | "vision-encoder" | "file";
-        readonly sources: readonly WeightSource[];
-      }
-    >
-  >;
+/** A model of a CPU Triton, with all that its folder of the repository holds. */
+export interface CpuModel {
+  readonly name: string;
+  /** config.pbtxt. */
+  readonly config: string;
+  /** Its Python: path below the model's folder to path below {@link PYTHON_MODELS}. */
+  readonly sources: Readonly<Record<string, string>>;
+  /** What `python -m engine_room.cpu_models.build` puts into {@link VERSION_FOLDER}; null: nothing. */
+  readonly artifact: {
+    readonly artifact: "text-encoder" | "vision-encoder" | "file";
+    readonly sources: readonly WeightSource[];
+  } | null;
 }
+
+/** Folder of a model's only version, below the model's; Triton serves no model without it, be it empty. */
+export const VERSION_FOLDER = "1";
 
 /** `text_encoder`, `vision_encoder`, and `llava_ensemble` over both. */
-export function encodersRepository(plan: CpuEncodersPlan): CpuRepository {
+export function cpuEncoders(plan: CpuEncodersPlan): readonly CpuModel[] {
   const computing = { intra_op_threads: plan.threads };
-  return {
-    files: {
-      ...pythonModel("text_encoder", textEncoderConfig(plan, computing)),
-      ...pythonModel("vision_encoder", visionEncoderConfig(plan, computing)),
-      "llava_ensemble/config.pbtxt": { text: llavaEnsembleConfig(plan) },
-      // Triton wants a version folder for an ensemble too, and folders exist here by the files in them.
-      "llava_ensemble/1/README": { text: "An ensemble has no files; the folder is its version.\n" },
+  return [
+    {
+      name: "text_encoder",
+      config: textEncoderConfig(plan, computing),
+      sources: pythonModelFiles("text_encoder"),
+      artifact: { artifact: "text-encoder", sources: plan.text.sources },
     },
-    artifacts: {
-      "text_encoder/1": { artifact: "text-encoder", sources: plan.text.sources },
-      "vision_encoder/1": { artifact: "vision-encoder", sources: plan.vision.sources },
+    {
+      name: "vision_encoder",
+      config: visionEncoderConfig(plan, computing),
+      sources: pythonModelFiles("vision_encoder"),
+      artifact: { artifact: "vision-encoder", sources: plan.vision.sources },
     },
-  };
+    { name: "llava_ensemble", config: llavaEnsembleConfig(plan), sources: {}, artifact: null },
+  ];
 }
 
-/** One language model under the name that TensorRT-LLM's repositories give their entry: `ensemble`. */
-export function languageModelRepository(plan: CpuModelPlan): CpuRepository {
-  return {
-    files: pythonModel("ensemble", languageModelConfig(plan)),
-    artifacts: { "ensemble/1": { artifact: "file", sources: [plan.catalogue.source] } },
-  };
-}
-
-function pythonModel(name: keyof typeof MODULES, config: string): CpuRepository["files"] {
-  return Object.fromEntries([
-    [`${name}/config.pbtxt`, { text: config }],
-    ...Object.entries(pythonModelFiles(name)).map(([inner, source]) => [
-      `${name}/${inner}`,
-      { source: `${PYTHON_MODELS}/${source}` },
-    ]),
-  ]);
+/** A language model under the name that TensorRT-LLM's repositories give their entry: `ensemble`. */
+export function cpuLanguageModel(plan: CpuModelPlan): readonly CpuModel[] {
+  return [
+    {
+      name: "ensemble",
+      config: languageModelConfig(plan),
+      sources: pythonModelFiles("ensemble"),
+      artifact: { artifact: "file", sources: [plan.catalogue.source] },
+    },
+  ];
 }

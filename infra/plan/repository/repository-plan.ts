@@ -7,7 +7,7 @@ import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { imageFiles, type RepositoryClone } from "../engine/release.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
-import { launchPlan, MODEL_REPOSITORY } from "./launch.ts";
+import { type LaunchPlan, MODEL_REPOSITORY, modelLaunch } from "./launch.ts";
 import {
   executionRules,
   fillTemplate,
@@ -23,6 +23,7 @@ export type RepositoryModel = ModelServerSpec["repository"]["models"][number];
 export type RepositoryPlan = ModelServerSpec["repository"] & {
   /** Empty where NVIDIA's image has everything. */
   readonly clones: readonly RepositoryClone[];
+  readonly launch: LaunchPlan;
 };
 
 /** The part of a plan that depends on the flavour. */
@@ -50,7 +51,7 @@ export function repositoryPlan(
 ): RepositoryPlan {
   const { release, layout } = model.engine;
   const { flavour, name } = model.serving;
-  const { allModels, fillTemplate, launchScript, clones } = imageFiles(release, layout);
+  const { allModels, fillTemplate, clones } = imageFiles(release, layout);
   const templates = templateSet(release.templates);
   let plan: FlavourPlan;
   if (flavour === "llmapi") {
@@ -68,7 +69,7 @@ export function repositoryPlan(
     clones: [...clones, ...(plan.clones ?? [])],
     path: MODEL_REPOSITORY,
     models: [...plan.models].sort((a, b) => (a.name < b.name ? -1 : 1)),
-    launch: launchPlan(launchScript, model, engine, plan.environment),
+    launch: modelLaunch(model, engine, plan.environment),
     clientModel: plan.clientModel,
     streamingModel: plan.streamingModel ?? plan.clientModel,
     decoupled: isDecoupled(model.serving),
@@ -321,7 +322,7 @@ function llmApiPlan({ engine, serving }: ModelSpec, kvCacheFreeGpuMemoryFraction
         template: `llmapi/${name}`,
         substitutions: {},
         defaults: {},
-        // The launch script switches off auto-completion, which would copy this from model.yaml.
+        // Triton is started without auto-completion, which would copy this from model.yaml.
         configFields: { model_transaction_policy: `{ decoupled: ${serving.streaming} }` },
         files: { "1/model.yaml": yaml(settings, "") },
       },

@@ -53,16 +53,11 @@ const OF_THE_RELEASE: ReadonlySet<Flavour> = new Set([
   "tritonCli",
 ]);
 
-function inputNames(
-  flavour: Flavour,
-  templates: string,
-): Partial<Pick<RequestProfile, "seedField" | "minTokensField">> {
+function inputNames(flavour: Flavour, templates: string): Partial<Pick<RequestProfile, "seedField">> {
   if (!OF_THE_RELEASE.has(flavour)) return {};
   const set = templateSet(templates);
   if (set === undefined) throw new RangeError(`The templates ${templates} are in no row of the catalogue.`);
-  return set.seedField === "seed"
-    ? { seedField: "seed", minTokensField: "min_tokens" }
-    : { seedField: "random_seed", minTokensField: "min_length" };
+  return { seedField: set.seedField === "seed" ? "seed" : "random_seed" };
 }
 
 /** null for a text model, and for a vision-language model that is served for text alone. */

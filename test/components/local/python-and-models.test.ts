@@ -257,7 +257,7 @@ if spec.get("fails"):
   beforeAll(async () => {
     root = makeProject();
     await makeEnvironment("s");
-    writeProjectFile("containers/cpu-models/engine_room_models/build.py", BUILDER);
+    writeProjectFile("containers/python/engine_room/cpu_models/build.py", BUILDER);
     writeProjectFile("models/model.py", "print('model')\n");
   });
 
@@ -482,12 +482,12 @@ if spec.get("fails"):
   test("a full cache is reported in one sentence and keeps nothing", async () => {
     mkdirSync(cache);
     const full = `${BUILDER}\nraise OSError(28, "No space left on device")\n`;
-    writeProjectFile("containers/cpu-models/engine_room_models/build.py", full);
+    writeProjectFile("containers/python/engine_room/cpu_models/build.py", full);
     await expect(modelRepository.create("r", standard, context)).rejects.toThrow(
       /the disk is full; free some space/,
     );
     expect(readdirSync(join(cache, "artifacts"))).toEqual([]);
-    writeProjectFile("containers/cpu-models/engine_room_models/build.py", BUILDER);
+    writeProjectFile("containers/python/engine_room/cpu_models/build.py", BUILDER);
     await modelRepository.delete(DIRECTORY, standard, context);
   });
 });

@@ -1,9 +1,9 @@
-# Encoders df9c94018555: fp32, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on any machine.
-mkdir -p /store/encoders/df9c94018555/clip_text /store/encoders/df9c94018555/text_encoder /store/encoders/df9c94018555/vision_encoder
+# Encoders 332c6f498954: fp32, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on any machine.
+mkdir -p /store/encoders/332c6f498954/clip_text /store/encoders/332c6f498954/text_encoder /store/encoders/332c6f498954/vision_encoder
 
 # clip_text: clip-vit-base-patch32, served by clip_text_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
   --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
@@ -17,12 +17,12 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
-  --assets=/store/encoders/df9c94018555/clip_text \
-  --onnx=/store/encoders/df9c94018555/clip_text/model.onnx
+  --assets=/store/encoders/332c6f498954/clip_text \
+  --onnx=/store/encoders/332c6f498954/clip_text/model.onnx
 
 # text_encoder: all-MiniLM-L6-v2, served by text_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=sentence-transformers/all-MiniLM-L6-v2 \
   --revision=1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
   --file=config.json=953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41 \
@@ -37,12 +37,12 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/all-MiniLM-L6-v2/1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
-  --assets=/store/encoders/df9c94018555/text_encoder \
-  --onnx=/store/encoders/df9c94018555/text_encoder/model.onnx
+  --assets=/store/encoders/332c6f498954/text_encoder \
+  --onnx=/store/encoders/332c6f498954/text_encoder/model.onnx
 
 # vision_encoder: clip-vit-base-patch32, served by vision_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
   --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
@@ -55,5 +55,5 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
-  --assets=/store/encoders/df9c94018555/vision_encoder \
-  --onnx=/store/encoders/df9c94018555/vision_encoder/model.onnx
+  --assets=/store/encoders/332c6f498954/vision_encoder \
+  --onnx=/store/encoders/332c6f498954/vision_encoder/model.onnx

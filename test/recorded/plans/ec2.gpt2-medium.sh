@@ -54,12 +54,15 @@ cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/te
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:4,decoupled_mode:True,logits_datatype:TYPE_FP32,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:4
 
 # 7. In the container: the server, one rank; `pkill tritonserver` ends it.
-PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
-  --world_size=1 \
-  --model_repo=/model-repository \
-  --http_port=8000 \
-  --grpc_port=8001 \
-  --metrics_port=8002
+PMIX_MCA_gds=hash mpirun \
+  --allow-run-as-root \
+  --bind-to none -n 1 /opt/tritonserver/bin/tritonserver \
+  --model-repository=/model-repository \
+  --http-port=8000 \
+  --grpc-port=8001 \
+  --metrics-port=8002 \
+  --disable-auto-complete-config \
+  --exit-timeout-secs=30 &
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 8. A request; its answer holds "chef" (upper and lower case alike).

@@ -1,9 +1,9 @@
-# Encoders 11fabba3c4bc: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).
-mkdir -p /store/encoders/11fabba3c4bc/clip_text /store/encoders/11fabba3c4bc/text_encoder /store/encoders/11fabba3c4bc/vision_encoder
+# Encoders 252b253cfbe7: int8, in nvcr.io/nvidia/tritonserver:25.07-py3 with encoder_builder, on a machine with the GPU that serves (A10G 8.6).
+mkdir -p /store/encoders/252b253cfbe7/clip_text /store/encoders/252b253cfbe7/text_encoder /store/encoders/252b253cfbe7/vision_encoder
 
 # clip_text: clip-vit-base-patch32, served by clip_text_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
   --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
@@ -17,17 +17,17 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
-  --assets=/store/encoders/11fabba3c4bc/clip_text \
-  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.onnx
+  --assets=/store/encoders/252b253cfbe7/clip_text \
+  --onnx=/store/encoders/252b253cfbe7/clip_text/model.onnx
 # calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
-python3 -m encoder_builder calibrate \
+encoder_builder calibrate \
   --samples=texts-1 \
-  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.onnx \
-  --output=/store/encoders/11fabba3c4bc/clip_text/model.qdq.onnx
+  --onnx=/store/encoders/252b253cfbe7/clip_text/model.onnx \
+  --output=/store/encoders/252b253cfbe7/clip_text/model.qdq.onnx
 # trtexec: builds the plan (NVIDIA's own tool, part of the image).
 /usr/src/tensorrt/bin/trtexec \
-  --onnx=/store/encoders/11fabba3c4bc/clip_text/model.qdq.onnx \
-  --saveEngine=/store/encoders/11fabba3c4bc/clip_text/model.plan \
+  --onnx=/store/encoders/252b253cfbe7/clip_text/model.qdq.onnx \
+  --saveEngine=/store/encoders/252b253cfbe7/clip_text/model.plan \
   --int8 \
   --fp16 \
   --minShapes=input_ids:1x1,attention_mask:1x1 \
@@ -38,7 +38,7 @@ python3 -m encoder_builder calibrate \
 
 # text_encoder: all-MiniLM-L6-v2, served by text_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=sentence-transformers/all-MiniLM-L6-v2 \
   --revision=1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
   --file=config.json=953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41 \
@@ -53,17 +53,17 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/all-MiniLM-L6-v2/1110a243fdf4706b3f48f1d95db1a4f5529b4d41 \
-  --assets=/store/encoders/11fabba3c4bc/text_encoder \
-  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.onnx
+  --assets=/store/encoders/252b253cfbe7/text_encoder \
+  --onnx=/store/encoders/252b253cfbe7/text_encoder/model.onnx
 # calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
-python3 -m encoder_builder calibrate \
+encoder_builder calibrate \
   --samples=texts-1 \
-  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.onnx \
-  --output=/store/encoders/11fabba3c4bc/text_encoder/model.qdq.onnx
+  --onnx=/store/encoders/252b253cfbe7/text_encoder/model.onnx \
+  --output=/store/encoders/252b253cfbe7/text_encoder/model.qdq.onnx
 # trtexec: builds the plan (NVIDIA's own tool, part of the image).
 /usr/src/tensorrt/bin/trtexec \
-  --onnx=/store/encoders/11fabba3c4bc/text_encoder/model.qdq.onnx \
-  --saveEngine=/store/encoders/11fabba3c4bc/text_encoder/model.plan \
+  --onnx=/store/encoders/252b253cfbe7/text_encoder/model.qdq.onnx \
+  --saveEngine=/store/encoders/252b253cfbe7/text_encoder/model.plan \
   --int8 \
   --fp16 \
   --minShapes=input_ids:1x1,attention_mask:1x1 \
@@ -74,7 +74,7 @@ python3 -m encoder_builder calibrate \
 
 # vision_encoder: clip-vit-base-patch32, served by vision_tower.
 # export: downloads the files at their commit and writes the ONNX graph (encoder_builder is this project's own program).
-python3 -m encoder_builder export \
+encoder_builder export \
   --repository=openai/clip-vit-base-patch32 \
   --revision=3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
   --file=config.json=b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770 \
@@ -87,17 +87,17 @@ python3 -m encoder_builder export \
   --data-type=float32 \
   --opset=17 \
   --weights=/store/weights/clip-vit-base-patch32/3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268 \
-  --assets=/store/encoders/11fabba3c4bc/vision_encoder \
-  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.onnx
+  --assets=/store/encoders/252b253cfbe7/vision_encoder \
+  --onnx=/store/encoders/252b253cfbe7/vision_encoder/model.onnx
 # calibrate: measures ranges on samples and writes quantize and dequantize nodes (encoder_builder, likewise).
-python3 -m encoder_builder calibrate \
+encoder_builder calibrate \
   --samples=images-1 \
-  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.onnx \
-  --output=/store/encoders/11fabba3c4bc/vision_encoder/model.qdq.onnx
+  --onnx=/store/encoders/252b253cfbe7/vision_encoder/model.onnx \
+  --output=/store/encoders/252b253cfbe7/vision_encoder/model.qdq.onnx
 # trtexec: builds the plan (NVIDIA's own tool, part of the image).
 /usr/src/tensorrt/bin/trtexec \
-  --onnx=/store/encoders/11fabba3c4bc/vision_encoder/model.qdq.onnx \
-  --saveEngine=/store/encoders/11fabba3c4bc/vision_encoder/model.plan \
+  --onnx=/store/encoders/252b253cfbe7/vision_encoder/model.qdq.onnx \
+  --saveEngine=/store/encoders/252b253cfbe7/vision_encoder/model.plan \
   --int8 \
   --fp16 \
   --minShapes=pixel_values:1x3x224x224 \

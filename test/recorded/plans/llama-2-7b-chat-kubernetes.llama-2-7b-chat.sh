@@ -59,12 +59,15 @@ cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/te
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:64,decoupled_mode:False,logits_datatype:TYPE_FP32,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:64
 
 # 8. In the container: the server, one rank; `pkill tritonserver` ends it.
-PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
-  --world_size=1 \
-  --model_repo=/model-repository \
-  --http_port=8000 \
-  --grpc_port=8001 \
-  --metrics_port=8002
+PMIX_MCA_gds=hash mpirun \
+  --allow-run-as-root \
+  --bind-to none -n 1 /opt/tritonserver/bin/tritonserver \
+  --model-repository=/model-repository \
+  --http-port=8000 \
+  --grpc-port=8001 \
+  --metrics-port=8002 \
+  --disable-auto-complete-config \
+  --exit-timeout-secs=30 &
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 9. A request; its answer holds "artificial intelligence" or "algorithms" (upper and lower case

@@ -57,12 +57,15 @@ cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensor
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:True,enable_chunked_context:False,enable_kv_cache_reuse:True,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/llama-2-7b/3758ec41dacc/llm,exclude_input_in_output:True,guided_decoding_backend:,kv_cache_free_gpu_mem_fraction:0.9,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,tokenizer_dir:/store/weights/llama-2-7b/01c7f73d771dfac7d292323805ebc428287df4f9,triton_backend:tensorrtllm,triton_max_batch_size:4,xgrammar_tokenizer_info_path:
 
 # 7. In the container: the server, one rank; `pkill tritonserver` ends it.
-PMIX_MCA_gds=hash python3 /app/scripts/launch_triton_server.py \
-  --world_size=1 \
-  --model_repo=/model-repository \
-  --http_port=8000 \
-  --grpc_port=8001 \
-  --metrics_port=8002
+PMIX_MCA_gds=hash mpirun \
+  --allow-run-as-root \
+  --bind-to none -n 1 /opt/tritonserver/bin/tritonserver \
+  --model-repository=/model-repository \
+  --http-port=8000 \
+  --grpc-port=8001 \
+  --metrics-port=8002 \
+  --disable-auto-complete-config \
+  --exit-timeout-secs=30 &
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 8. A request; its answer holds "learn" or "data" or "artificial intelligence" (upper and lower

@@ -68,12 +68,15 @@ python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbt
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/vision_encoder /model-repository/vision_encoder
 
 # 9. In the container: the server, one rank; `pkill tritonserver` ends it.
-HF_LOCATION=/store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 PMIX_MCA_gds=hash TRT_ENGINE_LOCATION=/store/engines/llava-1.5-7b/9df37b0ad9f7/vision/model.engine python3 /app/scripts/launch_triton_server.py \
-  --world_size=1 \
-  --model_repo=/model-repository \
-  --http_port=8000 \
-  --grpc_port=8001 \
-  --metrics_port=8002
+HF_LOCATION=/store/weights/llava-1.5-7b/b234b804b114d9e37bb655e11cbbb5f5e971b7a9 PMIX_MCA_gds=hash TRT_ENGINE_LOCATION=/store/engines/llava-1.5-7b/9df37b0ad9f7/vision/model.engine mpirun \
+  --allow-run-as-root \
+  --bind-to none -n 1 /opt/tritonserver/bin/tritonserver \
+  --model-repository=/model-repository \
+  --http-port=8000 \
+  --grpc-port=8001 \
+  --metrics-port=8002 \
+  --disable-auto-complete-config \
+  --exit-timeout-secs=30 &
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 10. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).

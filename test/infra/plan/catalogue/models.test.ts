@@ -149,7 +149,7 @@ describe.each(VISION_ENCODER_NAMES)("%s", (name) => {
 });
 
 test("the builder for CPUs scales images as CLIP does", () => {
-  const source = readFileSync("containers/cpu-models/engine_room_models/preprocessing.py", "utf8");
+  const source = readFileSync("containers/python/engine_room/cpu_models/clip_graph.py", "utf8");
   const channels = (name: string) =>
     new RegExp(`^${name}: Channels = \\((.*)\\)$`, "m").exec(source)?.[1]?.split(", ").map(Number);
   // clip/clip.py of https://github.com/openai/CLIP

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type GatewayConfig, parseConfig } from "../../../../containers/services/gateway/src/config.ts";
+import type { GatewayConfig } from "../../../../containers/services/gateway/src/config.ts";
+import { parseConfig } from "../../../../containers/services/gateway/src/config-file.ts";
 import { readStack } from "../../../../infra/config/config.ts";
 import { isTask } from "../../../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../../../infra/plan/docker/container-args.ts";
@@ -88,13 +89,15 @@ describe("a stack of the CPU tier", () => {
     for (const { gpus, args } of stack.containers) expect([gpus, args.ulimits]).toEqual([null, []]);
   });
 
-  test("each CPU Triton has the file of its model repository", () => {
+  test("a CPU Triton is started as those of the GPU tier, with its own models", () => {
     const encoders = containerOf(stack, "encoders");
-    expect(encoders.args.entrypoints).toEqual(["python", "-m", "engine_room_models.container"]);
-    expect(encoders.args.command).toEqual(["/etc/engine-room/repository.json"]);
-    const repository = json(encoders, "/etc/engine-room/repository.json");
-    expect(Object.keys(repository)).toEqual(["artifacts", "files", "version"]);
-    expect(Object.keys(repository.artifacts ?? {})).toEqual(["text_encoder/1", "vision_encoder/1"]);
+    expect(encoders.args.command).toEqual(["triton_entrypoint", "serve", "/etc/engine-room/server.json"]);
+    expect(json(encoders, "/etc/engine-room/server.json")).toMatchObject({
+      repository: {
+        models: [{ name: "text_encoder" }, { name: "vision_encoder" }, { name: "llava_ensemble" }],
+      },
+      launch: { mpirun: [], exitTimeoutSeconds: 20 },
+    });
   });
 
   test("containers publish the ports of the stack file", () => {

@@ -47,8 +47,6 @@ test("CLIP ViT-B/32 is built in half precision on an A10G with these commands", 
   const plan = encoderPlan(b32, july, { gpu: gpus.A10G });
   const folder = `/store/encoders/${plan.shortKey}/vision_encoder`;
   expect(model(plan, "vision_encoder").export.argv).toEqual([
-    "python3",
-    "-m",
     "encoder_builder",
     "export",
     "--repository=openai/clip-vit-base-patch32",
@@ -103,8 +101,6 @@ test("int8 calibrates first, and trtexec gets the calibrated graph", () => {
   expect(model(plan, "vision_encoder").steps.map(({ name }) => name)).toEqual(["calibrate", "trtexec"]);
   expect(steps(plan, "vision_encoder")).toMatchObject({
     calibrate: [
-      "python3",
-      "-m",
       "encoder_builder",
       "calibrate",
       "--samples=images-1",
@@ -334,7 +330,9 @@ test("the same encoders have the same plan, to the byte", () => {
 /** Commands of a script as a shell reads them: each program is replaced by one that prints its arguments. */
 function commandsOf(lines: readonly string[]): string[][] {
   const print = `print() { for word; do printf '%s\\037' "$word"; done; printf '\\n'; }`;
-  const script = lines.map((line) => line.replace(/^(?=python3 |\/usr\/src|mkdir )/, "print ")).join("\n");
+  const script = lines
+    .map((line) => line.replace(/^(?=encoder_builder |\/usr\/src|mkdir )/, "print "))
+    .join("\n");
   const output = execFileSync("sh", ["-c", `${print}\n${script}`], { encoding: "utf8" });
   return output
     .split("\n")

@@ -52,8 +52,8 @@ const breakages: Readonly<Record<InvariantName, readonly [place: string, value: 
     "blue",
   ],
   "no value holds a placeholder, a line break or nothing": [
-    "models.1.repository.launch.argv.2",
-    "--world_size=undefined",
+    "models.1.repository.launch.ranks.0.2",
+    "--http-port=undefined",
   ],
   "words of commands are not empty, and programs come first": ["models.1.engine.steps.0.argv.0", "--model"],
   "KV caches of a GPU that fits take no more than its memory together, in whatever order they load": [

@@ -24,8 +24,8 @@ export const invariants = {
       return wrong([
         [engine === null || engine.worldSize === ranks, `${name}: the engine has ${engine?.worldSize} ranks`],
         [
-          repository.launch.worldSize === ranks,
-          `${name}: the launch has ${repository.launch.worldSize} ranks`,
+          repository.launch.ranks.length === ranks,
+          `${name}: the launch has ${repository.launch.ranks.length} ranks`,
         ],
         [ranks <= pool.machine.gpus, `${name}: ${ranks} ranks on ${pool.machine.gpus} GPUs`],
         [ranks === 1 || pool.sharing.mode === "none", `${name}: ${ranks} ranks on shared GPUs`],
@@ -124,7 +124,7 @@ export const invariants = {
   "no value holds a placeholder, a line break or nothing": ({ models, encoders }) =>
     [
       ...models.flatMap(({ repository }) => [
-        ...repository.launch.argv,
+        ...repository.launch.ranks.flat(),
         ...Object.values(repository.launch.environment),
         ...repository.models.flatMap(valuesOf),
       ]),
@@ -144,7 +144,7 @@ export const invariants = {
 
   "words of commands are not empty, and programs come first": ({ models }) =>
     models.flatMap(({ name, engine, repository }) =>
-      [...(engine?.steps.map(({ argv }) => argv) ?? []), repository.launch.argv].flatMap((argv) =>
+      [...(engine?.steps.map(({ argv }) => argv) ?? []), ...repository.launch.ranks].flatMap((argv) =>
         wrong([
           [argv.length > 0 && !argv[0]?.startsWith("-"), `${name}: no program in ${argv.join(" ")}`],
           [argv.every((word) => word !== ""), `${name}: an empty word in ${argv.join(" ")}`],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
-import { encodersRepository } from "../../../../infra/plan/repository/cpu-models.ts";
+import { cpuEncoders } from "../../../../infra/plan/repository/cpu-models.ts";
 import { stackProblems } from "../../problems-thrown.ts";
 import {
   clusterPlan,
@@ -167,9 +167,7 @@ describe("encoders", () => {
     const cpu = clusterPlan(cpuClusterValues);
     const gpu = clusterPlan(clusterValues);
     if (cpu.tier !== "cpu" || gpu.tier !== "gpu") throw new Error("The tiers are others.");
-    const texts = Object.values(encodersRepository(cpu.encoders).files).flatMap((file) =>
-      "text" in file ? [file.text] : [],
-    );
+    const texts = cpuEncoders(cpu.encoders).map(({ config }) => config);
     expect(texts.filter((text) => text.includes("max_batch_size"))).toHaveLength(3);
     expect(texts.join()).not.toContain("decoupled");
     const configs = gpu.encoders?.tritonModels.map(({ config }) => config) ?? [];

@@ -33,16 +33,14 @@ test("a CPU stack has servers for models and encoders, and neither builds nor st
 
 test("the model repositories of a CPU stack are the same in Kubernetes and Docker", () => {
   const { containers } = stackOf({ ...cpuClusterValues, platform: "docker" });
-  const inDocker = ["encoders", "triton"].map(
-    (role) =>
-      containers.find(({ container }) => container.role === role)?.container.files[
-        "/etc/engine-room/repository.json"
-      ],
-  );
-  expect(inDocker.every((text) => typeof text === "string")).toBe(true);
-  expect([stack.encoders, model].map((server) => server?.pod.config?.data?.["repository.json"])).toEqual(
-    inDocker,
-  );
+  const file = "/etc/engine-room/server.json";
+  const inDocker = ["encoders", "triton"].map((role) => {
+    const text = containers.find(({ container }) => container.role === role)?.container.files[file];
+    return JSON.parse(text ?? "").repository;
+  });
+  expect(
+    [stack.encoders, model].map((server) => server && configOf(server.pod, "server.json").repository),
+  ).toEqual(inDocker);
 });
 
 test("endpoints of a CPU stack have the same names as those of a GPU stack", () => {
@@ -69,7 +67,7 @@ test("endpoints of a CPU stack have the same names as those of a GPU stack", () 
   });
   const gateway = configOf(stack.gateway.pod, "gateway.json");
   expect(gateway).toMatchObject({
-    models: [{ name: "smollm2", http: "http://smollm2:8000", tritonModel: "ensemble" }],
+    models: [{ name: "smollm2", http: "http://smollm2:8000", profile: { tritonModel: "ensemble" } }],
     encoders: { http: "http://encoders:8000" },
   });
 });
@@ -87,8 +85,8 @@ test("a CPU server requests its threads as CPUs and memory for its contexts", ()
 });
 
 test("a CPU server that is stopped finishes its requests within the gateway's time limit", () => {
-  const { args, lifecycle } = containerOf(model.pod);
-  expect(args?.slice(1)).toEqual(["--exit-timeout-seconds", "300"]);
+  const { lifecycle } = containerOf(model.pod);
+  expect(configOf(model.pod, "server.json")).toMatchObject({ launch: { exitTimeoutSeconds: 300 } });
   expect(lifecycle).toEqual({ preStop: { exec: { command: ["sleep", "10"] } } });
   expect(model.pod.template.spec?.terminationGracePeriodSeconds).toBeGreaterThan(10 + 300);
 });

@@ -25,21 +25,21 @@ export const gatewayMetrics: MetricTable = {
   gateway_queue_length: { kind: "gauge", labels: [] },
 };
 
-/** Of a gateway with databases: containers/services/gateway/src/retrieval/metrics.ts. */
+/** Of a gateway with databases: containers/services/gateway/src/metrics.ts. */
 export const retrievalMetrics: MetricTable = {
   gateway_database_duration_seconds: { kind: "histogram", labels: ["database", "operation"] },
   gateway_database_errors_total: { kind: "counter", labels: ["database", "kind"] },
   gateway_documents_total: { kind: "counter", labels: ["status"] },
-  gateway_repaired_total: { kind: "counter", labels: ["what"] },
+  gateway_reindexed_total: { kind: "counter", labels: ["what"] },
 };
 
-/** Of `databases: mock`: containers/services/mock-mongo/src/metrics.ts; those that something looks at. */
+/** Of `databases: mock`: containers/services/mock-mongo/src/server.ts; those that something looks at. */
 const mockMongoMetrics: MetricTable = {
   mongo_documents: { kind: "gauge", labels: [] },
   mongo_store_bytes: { kind: "gauge", labels: [] },
 };
 
-/** Of `databases: mock`: containers/services/mock-vector/src/metrics.ts; those that something looks at. */
+/** Of `databases: mock`: containers/services/mock-vector/src/server.ts; those that something looks at. */
 const mockVectorMetrics: MetricTable = {
   vector_points: { kind: "gauge", labels: [] },
   vector_store_bytes: { kind: "gauge", labels: [] },

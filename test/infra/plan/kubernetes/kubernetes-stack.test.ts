@@ -308,7 +308,7 @@ test("servers without GPUs surge where their nodes have room", () => {
 test("a server that is stopped has the gateway's time limit to finish its requests", () => {
   const slow = clusterStack({ ...clusterValues, gateway: { limits: { requestSeconds: 900 } } });
   const { pod } = first(slow.models);
-  expect(containerOf(pod).args?.slice(-2)).toEqual(["--exit-timeout-seconds", "900"]);
+  expect(configOf(pod, "server.json")).toMatchObject({ launch: { exitTimeoutSeconds: 900 } });
   expect(graceSecondsOf(pod)).toBeGreaterThan(900 + preStopSecondsOf(pod));
 });
 

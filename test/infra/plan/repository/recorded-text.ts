@@ -5,6 +5,6 @@ import { expect } from "vitest";
  * the same files with protobuf's own parser, so they show that Triton reads what is rendered here.
  */
 export async function recordedText(name: string, text: string): Promise<void> {
-  const folder = new URL("../../../../containers/cpu-models/tests/fixtures/rendered/", import.meta.url);
+  const folder = new URL("../../../../containers/python/tests/fixtures/rendered/", import.meta.url);
   await expect(text).toMatchFileSnapshot(new URL(`${name}.pbtxt`, folder).pathname);
 }

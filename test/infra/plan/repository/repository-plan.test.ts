@@ -11,6 +11,7 @@ import {
 import { TEMPLATE_REFS, type TemplateRef, templateSet } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Flavour, ImageLayout } from "../../../../infra/plan/catalogue/types.ts";
 import { imageFiles } from "../../../../infra/plan/engine/release.ts";
+import { withExitTimeout } from "../../../../infra/plan/repository/launch.ts";
 import { rules, templateRules } from "../../../../infra/plan/repository/parameters.ts";
 import { repositoryProblems } from "../../../../infra/plan/repository/problems.ts";
 import {
@@ -319,7 +320,7 @@ test("any model without problems has a plan that fills its placeholders", () => 
       expect(names).toEqual([...new Set(names)].sort());
       expect(names).toContain(plan.clientModel);
       expect(names).toContain(plan.streamingModel);
-      expect(plan.launch.worldSize).toBe(spec.engine.tensorParallel);
+      expect(plan.launch.ranks).toHaveLength(spec.engine.tensorParallel);
       for (const model of plan.models) {
         for (const key of keysOf(plan, model).mandatory) expect(model.substitutions[key]).toMatch(/^\w+$/);
         const largest = model.substitutions.triton_max_batch_size ?? model.configFields?.max_batch_size;
@@ -498,7 +499,6 @@ test.each([
     expect(imageFiles(releaseWith(ref), layout)).toMatchObject({
       allModels: `${root}/all_models`,
       fillTemplate: `${root}/tools/fill_template.py`,
-      launchScript: `${root}/scripts/launch_triton_server.py`,
     });
   },
 );
@@ -515,32 +515,48 @@ test("an image without the backend's files needs a clone of the backend", () => 
   expect(imageFiles(releaseWith("v0.17.0"), "ngc").clones).toEqual([]);
 });
 
-test("Triton is launched with as many ranks as the engine has", () => {
+const SERVER = [
+  "/opt/tritonserver/bin/tritonserver",
+  "--model-repository=/model-repository",
+  "--http-port=8000",
+  "--grpc-port=8001",
+  "--metrics-port=8002",
+];
+const EXPLICIT = "--model-control-mode=explicit";
+const COMPLETE = "--disable-auto-complete-config";
+const MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "none"];
+
+test("Triton is launched with as many ranks as the engine has, of which the first alone loads all models", () => {
   const engine: SpecChange["engine"] = { tensorParallel: 2, pipelineParallel: 2 };
   const launch = launchOf("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { engine });
-  expect(launch.worldSize).toBe(4);
-  expect(launch.argv).toEqual([
-    "python3",
-    "/app/scripts/launch_triton_server.py",
-    "--world_size=4",
-    "--model_repo=/model-repository",
-    "--http_port=8000",
-    "--grpc_port=8001",
-    "--metrics_port=8002",
-  ]);
-  expect(launch.environment).toEqual({ PMIX_MCA_gds: "hash" });
+  const other = [...SERVER, EXPLICIT, "--load-model=tensorrt_llm", COMPLETE];
+  expect(launch).toEqual({
+    environment: { PMIX_MCA_gds: "hash" },
+    mpirun: MPIRUN,
+    ranks: [[...SERVER, COMPLETE], other, other, other],
+  });
 });
 
-test("a multimodal launch loads both GPU models on every rank, with a memory pool for image features", () => {
-  const limits = { maxBatchSize: 64 };
-  const pool = (name: "llava-1.5-7b" | "llama-3.2-11b-vision", change: SpecChange = {}) =>
-    launchOf(name, "v0.20.0", "multimodal", change).argv.slice(-2);
-  expect(pool("llava-1.5-7b")).toEqual([
-    "--tensorrt_llm_model_name=tensorrt_llm,multimodal_encoders",
-    "--multimodal_gpu0_cuda_mem_pool_bytes=300000000",
+test("a multimodal launch loads both GPU models on every rank, with a memory pool for image features on the first", () => {
+  const ranksOf = (change: SpecChange = {}) =>
+    launchOf("llava-1.5-7b", "v0.20.0", "multimodal", change).ranks;
+  expect(ranksOf({ engine: { tensorParallel: 2 } })).toEqual([
+    [...SERVER, "--cuda-memory-pool-byte-size=0:300000000", COMPLETE],
+    [...SERVER, EXPLICIT, "--load-model=tensorrt_llm", "--load-model=multimodal_encoders", COMPLETE],
   ]);
   // 2 bytes × 576 tokens × 4096 × 64 requests, a quarter more, in steps of 100 MB.
-  expect(pool("llava-1.5-7b", { limits })[1]).toBe("--multimodal_gpu0_cuda_mem_pool_bytes=400000000");
+  expect(ranksOf({ limits: { maxBatchSize: 64 } }).flat()).toContain(
+    "--cuda-memory-pool-byte-size=0:400000000",
+  );
+});
+
+test("the time for requests in flight is the last argument of every rank", () => {
+  const launch = launchOf("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { engine: { tensorParallel: 2 } });
+  expect(withExitTimeout(launch, 900)).toEqual({
+    ...launch,
+    exitTimeoutSeconds: 900,
+    ranks: launch.ranks.map((argv) => [...argv, "--exit-timeout-secs=900"]),
+  });
 });
 
 function planOf(change: SpecChange = {}) {
@@ -609,8 +625,10 @@ test("an llmapi model that streams is decoupled in both of its files: Triton doe
 });
 
 test("llmapi starts one rank without MPI, and several under trtllm-llmapi-launch", () => {
-  expect(planOf().launch.argv.at(-1)).toBe("--no-mpi");
+  expect(planOf().launch).toMatchObject({ mpirun: [], ranks: [[...SERVER, COMPLETE]] });
   const { launch } = planOf({ engine: { tensorParallel: 4 } });
-  expect(launch.argv).toContain("--world_size=4");
-  expect(launch.argv.slice(-2)).toEqual(["--trtllm_llmapi_launch", "--oversubscribe"]);
+  expect(launch.mpirun).toEqual([...MPIRUN, "--oversubscribe"]);
+  expect(launch.ranks.map((argv) => argv.slice(0, 2))).toEqual(
+    Array.from({ length: 4 }, () => ["trtllm-llmapi-launch", SERVER[0]]),
+  );
 });

@@ -67,7 +67,12 @@ function words(line: string): string[] {
   return line.replace(/(--[a-z0-9_]+) (?!--)/g, "$1=").split(" ");
 }
 
-const PORTS = ["--http_port=8000", "--grpc_port=8001", "--metrics_port=8002"];
+/** What launch_triton_server.py of the walkthroughs starts for one rank, by its `--model_repo` and the pool of its features. */
+function oneRank(plan: RepositoryPlan, pool: readonly string[] = []): readonly (readonly string[])[] {
+  const ports = words("--http-port=8000 --grpc-port=8001 --metrics-port=8002");
+  const server = ["/opt/tritonserver/bin/tritonserver", `--model-repository=${plan.path}`, ...ports];
+  return [[...server, ...pool, "--disable-auto-complete-config"]];
+}
 const ENGINE = ["tensorrt_llm"];
 
 /** What every walkthrough of the batcher leaves to defaults that have changed from release to release. */
@@ -117,10 +122,7 @@ describe("the LLaVA-1.5 walkthrough for 25.07", () => {
 
   test("the LLaVA-1.5 walkthrough's launch line and environment are planned", () => {
     const { plan, places } = planned(walkthrough.spec);
-    expect(plan.launch.argv).toEqual([
-      ...words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
-      ...PORTS,
-    ]);
+    expect(plan.launch.ranks).toEqual(oneRank(plan));
     expect(plan.launch.environment).toEqual({
       PMIX_MCA_gds: "hash",
       TRT_ENGINE_LOCATION: `${places.vision}/model.engine`,
@@ -282,12 +284,7 @@ describe("the Llama-2 tutorial of Triton", () => {
 
   test("the Llama-2 tutorial's launch line is planned", () => {
     const { plan } = planned(walkthrough.spec);
-    expect(plan.launch.argv).toEqual([
-      ...words(
-        `python3 /tensorrtllm_backend/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`,
-      ),
-      ...PORTS,
-    ]);
+    expect(plan.launch.ranks).toEqual(oneRank(plan));
   });
 
   test("the tritonCli repository has the folders that `triton import` prints", () => {
@@ -442,12 +439,7 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
       const model = modelSpec(name, "r25.02", "multimodal", change);
       const begin = beginToken(model.engine.row.tokenizer.addsBeginToken ? "True" : "False");
       const plan = follows({ spec: model, prints, corrections: () => [...corrections, begin, ...common] });
-      expect(plan.launch.argv).toEqual([
-        ...words(`python3 /app/scripts/launch_triton_server.py --world_size 1 --model_repo=${plan.path}`),
-        ...PORTS,
-        ...words("--tensorrt_llm_model_name tensorrt_llm,multimodal_encoders"),
-        `--multimodal_gpu0_cuda_mem_pool_bytes=${poolBytes}`,
-      ]);
+      expect(plan.launch.ranks).toEqual(oneRank(plan, [`--cuda-memory-pool-byte-size=0:${poolBytes}`]));
     },
   );
 });
@@ -481,13 +473,6 @@ describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
       "gpt/preprocessing",
       "gpt/tensorrt_llm",
     ]);
-  });
-
-  test("gpt2-medium is launched with the image's script: /opt/scripts is in no release", () => {
-    const { plan } = planned(walkthrough.spec);
-    expect(plan.launch.argv.slice(0, 4)).toEqual(
-      words(`python3 /app/scripts/launch_triton_server.py --world_size=1 --model_repo=${plan.path}`),
-    );
   });
 
   test("gpt2-medium on the batcher has only the batcher's templates", () => {

@@ -37,7 +37,6 @@ test("the profile of a text model has its repository's names, ids and answers", 
     tritonModel: "ensemble",
     streamingModel: "ensemble",
     seedField: "seed",
-    minTokensField: "min_tokens",
     promptEcho: "excluded",
     streamedText: "delta",
     decoupled: false,
@@ -105,17 +104,12 @@ const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher
 const july2025 = repositoryPlan(model, enginePlan(model.engine), 0.5);
 const renamed = TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.20.0"));
 
-test.each(TEMPLATE_REFS)("the names of seed and least length are those of templates %s", (templates) => {
-  const { seedField, minTokensField } = requestProfile(model, { ...july2025, templates });
-  const isRenamed = renamed.includes(templates);
-  expect({ seedField, minTokensField }).toEqual(
-    isRenamed
-      ? { seedField: "seed", minTokensField: "min_tokens" }
-      : { seedField: "random_seed", minTokensField: "min_length" },
-  );
+test.each(TEMPLATE_REFS)("the name of the seed is that of templates %s", (templates) => {
+  const { seedField } = requestProfile(model, { ...july2025, templates });
+  expect(seedField).toBe(renamed.includes(templates) ? "seed" : "random_seed");
 });
 
-test("the names of seed and least length are an error for unknown templates", () => {
+test("the name of the seed is an error for unknown templates", () => {
   expect(() => requestProfile(model, { ...july2025, templates: "r99.01" })).toThrow(/r99\.01/);
 });
 

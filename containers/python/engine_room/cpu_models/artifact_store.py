@@ -1,0 +1,129 @@
+"""Built artifacts by what they are built from, so that each is built once.
+
+As a command it fills a folder for an image to carry: `python -m engine_room.cpu_models.artifact_store
+SPECS.json --store DIR --downloads DIR` builds every artifact of a JSON list. Exit codes: 0 all are there,
+1 one is not, 2 wrong arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from engine_room.cpu_models.build import FACTS_FILE, build, describe_os_error
+from engine_room.cpu_models.errors import BuildError
+from engine_room.cpu_models.sources import BuildSpec, parse_spec
+from engine_room.shared.store_locks import folder_lock
+
+
+class ArtifactStore:
+    """Artifacts that an image carries, and those that were built later.
+
+    Each is a folder named after the sha-256 of its spec and of the builder, so that neither another spec nor
+    another builder ever gets it.
+    """
+
+    def __init__(self, *, carried: Path, built: Path, downloads: Path) -> None:
+        """`carried` is only read and may be missing. What it lacks is built into `built`, which may be shared
+        by several processes, and kept; `downloads` is where files of a model hub are kept."""
+        self._carried = carried
+        self._built = built
+        self._downloads = downloads
+
+    def folder(self, value: object, origin: str) -> Path:
+        """Where the artifact lies, built first if it has to be. `value` is its spec as JSON has it, and
+        messages begin with `origin`. Raises BuildError."""
+        spec = parse_spec(value, origin)
+        key = artifact_key(value)
+        for place in (self._carried / key, self._built / key):
+            if _is_complete(place):
+                return place
+        self._require_writable(spec, self._built)
+        return self._build(spec, self._built / key)
+
+    def _build(self, spec: BuildSpec, folder: Path) -> Path:
+        self._built.mkdir(parents=True, exist_ok=True)
+        self._downloads.mkdir(parents=True, exist_ok=True)
+        # Each build uses all cores, and two may be after the same artifact.
+        with folder_lock(self._built):
+            # Another process may have built it in the meantime.
+            if not _is_complete(folder):
+                build(spec, folder, self._downloads)
+        return folder
+
+    def _require_writable(self, spec: BuildSpec, folder: Path) -> None:
+        existing = next(place for place in (folder, *folder.parents) if place.exists())
+        if not os.access(existing, os.W_OK):
+            sources = " or ".join(source.label() for source in spec.sources)
+            raise BuildError(
+                f"the {spec.artifact} from {sources} is not in {self._carried} and has to be built, but user "
+                f"{os.getuid()} can't write to {existing}; mount a volume there that it can write to."
+            )
+
+
+def artifact_key(value: object) -> str:
+    """64 hex digits; the order of the spec's keys does not matter."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(f"{_builder_sha256()}\n{canonical}".encode()).hexdigest()
+
+
+@cache
+def _builder_sha256() -> str:
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(f"{file.name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _is_complete(folder: Path) -> bool:
+    """The builder writes the facts last."""
+    return (folder / FACTS_FILE).is_file()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine_room.cpu_models.artifact_store", description="Build a list of artifacts."
+    )
+    parser.add_argument("specs", type=Path, help="JSON file: a list of artifacts with their sources")
+    parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="folder to build them into")
+    parser.add_argument(
+        "--downloads",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder for downloads",
+    )
+    options = parser.parse_args(arguments)
+    store = ArtifactStore(carried=options.store, built=options.store, downloads=options.downloads)
+    try:
+        for index, value in enumerate(_read_list(options.specs)):
+            folder = store.folder(value, f"{options.specs}: [{index}]")
+            print((folder / FACTS_FILE).read_text(), end="")  # noqa: T201 (the command's result)
+    except BuildError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    except OSError as error:
+        print(describe_os_error(error, options.store), file=sys.stderr)  # noqa: T201
+        return 1
+    return 0
+
+
+def _read_list(path: Path) -> list[object]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise BuildError(f"{path}: is not valid JSON: {error}.") from error
+    if not isinstance(value, list):
+        raise BuildError(f"{path}: is no list of artifacts.")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

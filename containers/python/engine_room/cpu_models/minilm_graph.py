@@ -1,0 +1,112 @@
+"""all-MiniLM-L6-v2, and any BERT sentence encoder of its kind, as an ONNX graph.
+
+Source of the computation: Devlin et al. 2019 (BERT) with post-layer normalisation and exact GELU; then the
+mean over the tokens that the mask keeps, and unit length, as the model's `modules.json` says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_room.cpu_models.errors import BuildError
+from engine_room.cpu_models.onnx_graph import UNSEEN_BIAS, AttentionWeights, OnnxGraph, self_attention
+from engine_room.cpu_models.weights import Weights
+
+
+@dataclass(frozen=True)
+class MiniLmConfig:
+    """What the tensors' shapes do not tell (`config.json`)."""
+
+    heads: int
+    layer_norm_epsilon: float
+
+
+def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfig, int]:
+    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises BuildError."""
+    config, limit = json.loads(config_path.read_bytes()), json.loads(limit_path.read_bytes())
+    if config.get("hidden_act") != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
+        raise BuildError(
+            f"{config_path}: only BERT with hidden_act gelu and absolute positions can be built."
+        )
+    heads, epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
+    return MiniLmConfig(heads, epsilon), int(limit["max_seq_length"])
+
+
+def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
+    """The model and its embedding width.
+
+    Inputs: `input_ids` and `attention_mask`, both int32 [batch, sequence] (TensorRT before 10 has no
+    64-bit tensors); every text is segment 0.
+    Output: `text_embedding`, float32 [batch, width], rows of unit length.
+    """
+    graph = OnnxGraph("sentence_encoder")
+    shape = ("batch", "sequence")
+    input_ids = graph.input_int32("input_ids", shape)
+    mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
+
+    words = weights.float32("embeddings.word_embeddings.weight", None, None)
+    width = words.shape[1]
+    positions = weights.float32("embeddings.position_embeddings.weight", None, width)
+    segments = weights.float32("embeddings.token_type_embeddings.weight", None, width)
+    token = graph.node("Gather", graph.weight("word_embeddings", words), input_ids)
+    table = graph.weight("position_embedding", positions + segments[0])
+    start = rows = graph.integers(0)
+    position = graph.node("Slice", table, start, graph.size(input_ids, 1), rows)
+    norm = weights.norm("embeddings.LayerNorm", width)
+    epsilon = config.layer_norm_epsilon
+    hidden = graph.layer_norm(graph.node("Add", token, position), "embeddings.norm", *norm, epsilon)
+
+    mask_bias = _mask_bias(graph, mask)
+    for index in range(weights.count("encoder.layer.{}.attention.self.query.weight")):
+        hidden = _layer(graph, weights, config, hidden, f"encoder.layer.{index}", width, mask_bias)
+
+    column = graph.node("Unsqueeze", mask, graph.integers(2))
+    kept = graph.node("ReduceSum", graph.node("Mul", hidden, column), graph.integers(1), keepdims=0)
+    count = graph.node("ReduceSum", mask, graph.integers(1), keepdims=1)
+    mean = graph.node("Div", kept, graph.node("Max", count, graph.scalar(1e-9)))
+    graph.output_float32(graph.l2_normalise(mean), "text_embedding", ("batch", width))
+    return graph.serialise(), width
+
+
+def _mask_bias(graph: OnnxGraph, mask: str) -> str:
+    """[batch, 1, 1, sequence]: 0 for kept tokens, the bias of what is not seen for padding."""
+    padding = graph.node("Sub", graph.scalar(1.0), mask)
+    bias = graph.node("Mul", padding, graph.scalar(UNSEEN_BIAS))
+    return graph.node("Unsqueeze", bias, graph.integers(1, 2))
+
+
+def _layer(
+    graph: OnnxGraph,
+    weights: Weights,
+    config: MiniLmConfig,
+    hidden: str,
+    name: str,
+    width: int,
+    mask_bias: str,
+) -> str:
+    attention = AttentionWeights(
+        query=weights.linear(f"{name}.attention.self.query", width, width),
+        key=weights.linear(f"{name}.attention.self.key", width, width),
+        value=weights.linear(f"{name}.attention.self.value", width, width),
+        output=weights.linear(f"{name}.attention.output.dense", width, width),
+    )
+    epsilon = config.layer_norm_epsilon
+    mixed = self_attention(graph, hidden, f"{name}.attention", attention, config.heads, mask_bias)
+    norm = weights.norm(f"{name}.attention.output.LayerNorm", width)
+    hidden = graph.layer_norm(graph.node("Add", mixed, hidden), f"{name}.attention.norm", *norm, epsilon)
+    up = weights.linear(f"{name}.intermediate.dense", None, width)
+    down = weights.linear(f"{name}.output.dense", width, up[0].shape[0])
+    inner = _gelu(graph, graph.linear(hidden, f"{name}.up", *up))
+    outer = graph.linear(inner, f"{name}.down", *down)
+    norm = weights.norm(f"{name}.output.LayerNorm", width)
+    return graph.layer_norm(graph.node("Add", outer, hidden), f"{name}.norm", *norm, epsilon)
+
+
+def _gelu(graph: OnnxGraph, value: str) -> str:
+    """x/2 · (1 + erf(x/√2)), in the form that onnxruntime fuses into one kernel."""
+    error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
+    scaled = graph.node("Mul", value, graph.node("Add", error, graph.scalar(1.0)))
+    return graph.node("Mul", scaled, graph.scalar(0.5))

@@ -1,0 +1,158 @@
+"""A small writer of ONNX graphs: numpy arrays in, serialised model out, the same bytes for the same calls.
+
+Opset 17 is the lowest with LayerNormalization; onnxruntime 1.14 and later and TensorRT 10 run it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper
+
+OPSET = 17
+# The IR version that came with opset 17, so that older runtimes accept the file.
+IR_VERSION = 8
+
+Dimension = int | str
+FloatArray = npt.NDArray[np.float32]
+
+
+class OnnxGraph:
+    """Collects nodes and weights; every method that adds a node returns the name of its (first) output."""
+
+    def __init__(self, name: str) -> None:
+        self._model = onnx.ModelProto(ir_version=IR_VERSION, producer_name="engine-room-models")
+        self._model.opset_import.add(domain="", version=OPSET)
+        # Filled in place: each copy of the graph would cost the size of all its weights.
+        self._graph = self._model.graph
+        self._graph.name = name
+        self._constants: set[str] = set()
+
+    def input_int32(self, name: str, shape: Sequence[Dimension]) -> str:
+        """Declares an input of 32-bit integers; a dimension that is a string is dynamic."""
+        self._graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, shape))
+        return name
+
+    def input_float32(self, name: str, shape: Sequence[Dimension]) -> str:
+        """Declares an input of 32-bit floats; a dimension that is a string is dynamic."""
+        self._graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return name
+
+    def output_float32(self, value: str, name: str, shape: Sequence[Dimension]) -> None:
+        """Declares `value` as the output `name`."""
+        self._graph.node.append(helper.make_node("Identity", [value], [name], name=f"output_{name}"))
+        self._graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+
+    def weight(self, name: str, values: npt.ArrayLike) -> str:
+        """Adds a 32-bit float constant; the name must be new."""
+        if name in self._constants:
+            raise ValueError(f"the graph already has a constant {name}")
+        return self._constant(name, np.asarray(values, dtype=np.float32), TensorProto.FLOAT)
+
+    def integers(self, *values: int) -> str:
+        """A one-dimensional 64-bit integer constant, shared by all nodes that want the same."""
+        return self._constant(f"integers {values}", np.array(values, dtype=np.int64), TensorProto.INT64)
+
+    def scalar(self, value: float) -> str:
+        """A 32-bit float constant without dimensions, shared by all nodes that want the same."""
+        return self._constant(f"scalar {value!r}", np.asarray(value, dtype=np.float32), TensorProto.FLOAT)
+
+    def _constant(self, name: str, array: npt.NDArray[np.generic], data_type: int) -> str:
+        if name not in self._constants:
+            self._constants.add(name)
+            little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            self._graph.initializer.add(
+                name=name, dims=array.shape, data_type=data_type, raw_data=little_endian.tobytes()
+            )
+        return name
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Adds a node with one output."""
+        return self.nodes(operator, *inputs, outputs=1, **attributes)[0]
+
+    def nodes(self, operator: str, *inputs: str, outputs: int, **attributes: Any) -> list[str]:
+        """Adds a node with several outputs."""
+        name = f"{operator.lower()}_{len(self._graph.node)}"
+        names = [name] if outputs == 1 else [f"{name}_{index}" for index in range(outputs)]
+        self._graph.node.append(helper.make_node(operator, list(inputs), names, name=name, **attributes))
+        return names
+
+    def size(self, value: str, axis: int) -> str:
+        """How long `value` is along one axis, as one integer in a list. Shape has attributes for it, which
+        TensorRT before 10 does not read (importShape, onnx-tensorrt 9.3)."""
+        start, end, axes = (self.integers(number) for number in (axis, axis + 1, 0))
+        return self.node("Slice", self.node("Shape", value), start, end, axes)
+
+    def linear(self, value: str, name: str, matrix: FloatArray, bias: FloatArray | None) -> str:
+        """`value @ matrix.T + bias`, for a matrix of shape [outputs, inputs] as PyTorch stores it."""
+        product = self.node("MatMul", value, self.weight(f"{name}.weight", matrix.T))
+        return product if bias is None else self.node("Add", product, self.weight(f"{name}.bias", bias))
+
+    def layer_norm(self, value: str, name: str, scale: FloatArray, bias: FloatArray, epsilon: float) -> str:
+        """Layer normalisation over the last axis."""
+        weights = (self.weight(f"{name}.weight", scale), self.weight(f"{name}.bias", bias))
+        return self.node("LayerNormalization", value, *weights, axis=-1, epsilon=epsilon)
+
+    def l2_normalise(self, value: str) -> str:
+        """Divides each row by its Euclidean length; a row of zeros stays zeros."""
+        length = self.node("ReduceL2", value, axes=[-1], keepdims=1)
+        return self.node("Div", value, self.node("Max", length, self.scalar(1e-12)))
+
+    def serialise(self) -> bytes:
+        """The model as bytes."""
+        return bytes(self._model.SerializeToString(deterministic=True))
+
+
+# Added to the score of a token that must not be seen, whose softmax is then exactly zero; half precision,
+# whose numbers end at -65,504, holds it together with any score.
+UNSEEN_BIAS = -1e4
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """Matrices of shape [width, width] as PyTorch stores them, and biases of shape [width]."""
+
+    query: tuple[FloatArray, FloatArray]
+    key: tuple[FloatArray, FloatArray]
+    value: tuple[FloatArray, FloatArray]
+    output: tuple[FloatArray, FloatArray]
+
+
+def self_attention(
+    graph: OnnxGraph,
+    hidden: str,
+    name: str,
+    weights: AttentionWeights,
+    heads: int,
+    mask_bias: str | None = None,
+) -> str:
+    """Attention of `hidden` [batch, sequence, width] to itself, with the output projection.
+
+    `mask_bias` is added to the scores and broadcasts to [batch, heads, sequence, sequence]. Query, key and
+    value are one product, and the scale 1/sqrt(head width) is folded into the query's weights.
+    """
+    width = weights.query[0].shape[0]
+    scale = np.float32(1.0 / math.sqrt(width // heads))
+    matrix = np.concatenate([weights.query[0] * scale, weights.key[0], weights.value[0]])
+    bias = np.concatenate([weights.query[1] * scale, weights.key[1], weights.value[1]])
+    joined = graph.linear(hidden, f"{name}.query_key_value", matrix, bias)
+    split_shape = graph.integers(0, 0, 3, heads, width // heads)
+    # [batch, sequence, 3, heads, head width] -> [3, batch, heads, sequence, head width]
+    parts = graph.node("Transpose", graph.node("Reshape", joined, split_shape), perm=[2, 0, 3, 1, 4])
+    query, key, value = (
+        graph.node("Squeeze", part, graph.integers(0))
+        for part in graph.nodes("Split", parts, outputs=3, axis=0)
+    )
+    scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
+    if mask_bias is not None:
+        scores = graph.node("Add", scores, mask_bias)
+    mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value)
+    merged_shape = graph.integers(0, 0, width)
+    merged = graph.node("Reshape", graph.node("Transpose", mixed, perm=[0, 2, 1, 3]), merged_shape)
+    return graph.linear(merged, f"{name}.output", *weights.output)

@@ -1,0 +1,115 @@
+"""The commands of a plan that are this program's own, by their words."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from engine_room.cpu_models.onnx_graph import OPSET
+from engine_room.encoder_builder.export import ExportOptions, export
+from engine_room.encoder_builder.hub_files import PinnedFiles, locks_of
+from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import Reporter
+from engine_room.shared.store_locks import StoreLocks
+
+PROGRAM = ("encoder_builder",)
+
+_REVISION = re.compile(r"[0-9a-f]{40}")
+_FILE = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)*)=(?P<sha256>[0-9a-f]{64})")
+
+
+class _StrictParser(argparse.ArgumentParser):
+    """For words of a plan: what is wrong with them is wrong with the plan."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ProgramError(
+            f"{self.prog}: {message}; spec and image must be of one version of the project.",
+            ExitCode.WRONG_SPEC,
+        )
+
+
+def parse_step(words: Sequence[str]) -> argparse.Namespace:
+    """The words after the program's. Raises ProgramError for what the command does not take."""
+    parser = _StrictParser(prog="encoder_builder", add_help=False, allow_abbrev=False)
+    add_step_parsers(parser.add_subparsers(dest="command", required=True, parser_class=_StrictParser))
+    return parser.parse_args(words)
+
+
+def run_step(
+    options: argparse.Namespace, report: Reporter, locks: StoreLocks | None = None
+) -> dict[str, object]:
+    """Facts for the manifest. `locks` are those of a build, which opens a store's once. Raises
+    ProgramError, OSError."""
+    if options.command == "calibrate":
+        # Its imports take longer than all others, and what is complete or for a CPU never needs them.
+        from engine_room.encoder_builder.calibrate import CalibrateOptions, calibrate
+
+        return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
+    source = PinnedFiles(options.repository, options.revision, dict(options.file), options.weights)
+    with contextlib.ExitStack() as stack:
+        if locks is None:
+            locks = stack.enter_context(locks_of(source))
+        return export(_export_options(options, source), locks, report)
+
+
+def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportOptions:
+    return ExportOptions(
+        source=source,
+        tower=options.tower,
+        graph=options.graph,
+        inputs=options.inputs,
+        output=options.output,
+        dimension=options.dimension,
+        data_type=options.data_type,
+        assets=options.assets,
+        onnx=options.onnx,
+    )
+
+
+def add_step_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """`export` and `calibrate`."""
+    one = commands.add_parser(
+        "export", help="fetch a model's files and write its ONNX graph", allow_abbrev=False
+    )
+    one.add_argument("--repository", required=True, metavar="OWNER/NAME")
+    one.add_argument("--revision", required=True, type=_revision, metavar="COMMIT")
+    one.add_argument("--file", required=True, action="append", type=_file, metavar="PATH=SHA256")
+    one.add_argument("--tower", required=True, choices=("vision", "text"))
+    one.add_argument("--graph", required=True, type=_names, metavar="STEP,STEP…")
+    one.add_argument("--inputs", required=True, type=_names, metavar="NAME,NAME…")
+    one.add_argument("--output", required=True, metavar="NAME")
+    one.add_argument("--dimension", required=True, type=int, metavar="N")
+    one.add_argument("--data-type", required=True, choices=("float32", "float16"))
+    one.add_argument("--opset", required=True, type=int, choices=(OPSET,))
+    one.add_argument("--weights", required=True, type=_place, metavar="DIR")
+    one.add_argument("--assets", required=True, type=_place, metavar="DIR")
+    one.add_argument("--onnx", required=True, type=_place, metavar="FILE")
+    one = commands.add_parser("calibrate", help="write a graph with quantize nodes", allow_abbrev=False)
+    one.add_argument("--samples", required=True, metavar="SET")
+    one.add_argument("--onnx", required=True, type=_place, metavar="FILE")
+    one.add_argument("--output", required=True, type=_place, metavar="FILE")
+
+
+def _place(text: str) -> Path:
+    return Path(text).absolute()
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _revision(text: str) -> str:
+    if _REVISION.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(f"{text} is no commit of 40 hexadecimal digits")
+    return text
+
+
+def _file(text: str) -> tuple[str, str]:
+    match = _FILE.fullmatch(text)
+    if match is None or ".." in match["path"].split("/"):
+        raise argparse.ArgumentTypeError(f"{text} is no path with its sha-256")
+    return match["path"], match["sha256"]

@@ -1,0 +1,77 @@
+"""encoders.json, as infra/plan/container-specs.ts writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from engine_room.shared.specs import Gpu, Release
+from engine_room.shared.specs import read_spec as read_json
+
+StepName = Literal["export", "calibrate", "trtexec"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command of the plan, with its places filled in."""
+
+    name: StepName
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EncoderModel:
+    """A model that clients ask, and the commands that make its files, in their order."""
+
+    name: str
+    encoder: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is built below `directory`: a folder for each model."""
+
+    key: str
+    key_fields: Mapping[str, object]
+    directory: Path
+    device: Literal["cpu", "gpu"]
+    precision: str
+    models: tuple[EncoderModel, ...]
+
+
+@dataclass(frozen=True)
+class EncoderBuildSpec:
+    """`gpu` is None where nothing is built for a GPU."""
+
+    release: Release
+    gpu: Gpu | None
+    plan: Plan
+
+
+def read_spec(path: Path) -> EncoderBuildSpec:
+    """Raises ProgramError that names file and field."""
+    record = read_json(path, "encoders")
+    plan, gpu = record["plan"], record["gpu"]
+    return EncoderBuildSpec(
+        release=Release.of(record["release"]),
+        gpu=None if gpu is None else Gpu.of(gpu),
+        plan=Plan(
+            key=plan["key"],
+            key_fields=plan["keyFields"],
+            directory=Path(plan["directory"]),
+            device=plan["device"],
+            precision=plan["precision"],
+            models=tuple(_model(model) for model in plan["models"]),
+        ),
+    )
+
+
+def _model(record: Mapping[str, Any]) -> EncoderModel:
+    return EncoderModel(
+        name=record["name"],
+        encoder=record["encoder"],
+        steps=tuple(Step(step["name"], tuple(step["argv"])) for step in (record["export"], *record["steps"])),
+    )

@@ -1,0 +1,303 @@
+"""`engine_builder build`: from a spec to an engine in the store, or to weights alone.
+
+A build works on local scratch and copies the finished engine to a temporary folder beside its place in the
+store, which one rename puts in place. What a killed builder leaves is never at the key; the next one, which
+has the lock, removes it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine_room.engine_builder.publish import BuildMachine, EngineFacts, publish
+from engine_room.engine_builder.spec import EngineBuildSpec, Plan, Step
+from engine_room.engine_builder.steps import run_command
+from engine_room.engine_builder.weights import PresentWeights, are_lost, complete_weights, weights_in_use
+from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import Reporter, size_text
+from engine_room.shared.machine import check_gpus, check_versions
+from engine_room.shared.manifest import (
+    Manifest,
+    folder_bytes,
+    missing_or_cut,
+    read_manifest,
+    remove_leftovers,
+    store_of,
+    temporary_folder,
+)
+from engine_room.shared.processes import relocated
+from engine_room.shared.store_locks import StoreLocks
+
+# Folders of the store: /store/engines/<model>/<key12> and /store/weights/<model>/<revision>.
+_LEVELS_BELOW_STORE = 3
+_CHECK = "check"
+_LAST_FETCHING_STEP = "download"
+
+
+@dataclass
+class _Seconds:
+    """How long each step took, steps of one name together."""
+
+    by_name: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, seconds: float) -> None:
+        self.by_name[name] = round(self.by_name.get(name, 0.0) + seconds, 1)
+
+
+def build(spec: EngineBuildSpec, report: Reporter) -> None:
+    """Returns when the engine, or the weights of a model without one, are complete in the store. Raises
+    ProgramError, OSError, StoppedError."""
+    if spec.plan is None:
+        _build_weights(spec, report)
+    else:
+        _build_engine(spec, spec.plan, report)
+
+
+def complete_engine(plan: Plan) -> Manifest | None:
+    """The manifest at the key, where it is the key's and every file has the size that it says."""
+    manifest = read_manifest(plan.directory)
+    if manifest is None or manifest.record.get("key") != plan.key or manifest.kind != "engine":
+        return None
+    return None if missing_or_cut(plan.directory, manifest.files) else manifest
+
+
+def _build_weights(spec: EngineBuildSpec, report: Reporter) -> None:
+    weights = complete_weights(spec.weights) or _fetched_weights(spec, report)
+    report.event(
+        "complete",
+        f"{spec.model}: its weights are in {weights.directory}; it is served without an engine",
+        directory=str(weights.directory),
+        bytes=weights.bytes,
+        isNew=weights.seconds > 0,
+    )
+
+
+def _fetched_weights(spec: EngineBuildSpec, report: Reporter) -> PresentWeights:
+    with (
+        StoreLocks(store_of(spec.weights.directory, _LEVELS_BELOW_STORE)) as locks,
+        temporary_folder(_scratch_root(None) / spec.model) as work,
+        weights_in_use(spec.weights, locks, work, report) as present,
+    ):
+        return present
+
+
+def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
+    if complete_engine(plan) is not None and are_lost(spec.weights):
+        _fetched_weights(spec, report)
+    if _was_complete(plan, report):
+        return
+    picture = Path(plan.places["goldenImage"])
+    if spec.golden.image is not None and not picture.is_file():
+        raise ProgramError(
+            f"{picture}, which the golden question is about, is not in this image; use the project's own "
+            "image.",
+            ExitCode.WRONG_SPEC,
+        )
+    gpu = check_gpus(spec.gpu, plan.world_size)
+    machine = BuildMachine(gpu, check_versions(spec.release))
+    with (
+        StoreLocks(store_of(plan.directory, _LEVELS_BELOW_STORE)) as locks,
+        locks.held(plan.directory, lambda: _tell_wait(plan, report)),
+    ):
+        # The one that we waited for has built it, most likely.
+        if not _was_complete(plan, report):
+            _build_locked(spec, plan, machine, locks, report)
+
+
+def _build_locked(
+    spec: EngineBuildSpec,
+    plan: Plan,
+    machine: BuildMachine,
+    locks: StoreLocks,
+    report: Reporter,
+) -> None:
+    started = time.monotonic()
+    scratch = _scratch_root(plan)
+    remove_leftovers(plan.directory)
+    remove_leftovers(scratch / plan.short_key)
+    seconds = _Seconds()
+    with (
+        temporary_folder(scratch / plan.short_key) as work,
+        weights_in_use(spec.weights, locks, work, report) as weights,
+    ):
+        seconds.add(_LAST_FETCHING_STEP, weights.seconds)
+        answer = _run_steps(spec, plan, work, seconds, report)
+        facts = EngineFacts(spec, plan, machine, weights, answer, seconds.by_name)
+        manifest = publish(work / "engine", facts, report)
+    report.event(
+        "complete",
+        f"{plan.model}: the engine is in {plan.directory}, {size_text(manifest.total_bytes)} in "
+        f"{time.monotonic() - started:.1f} s",
+        directory=str(plan.directory),
+        key=plan.key,
+        bytes=manifest.total_bytes,
+        isNew=True,
+        seconds=round(time.monotonic() - started, 1),
+    )
+
+
+def _run_steps(
+    spec: EngineBuildSpec, plan: Plan, work: Path, seconds: _Seconds, report: Reporter
+) -> str | None:
+    """The engine in `work/engine`; returns the answer to the golden question."""
+    folders = {
+        plan.places["engine"]: work / "engine",
+        plan.places["checkpoint"]: work / "checkpoint",
+        plan.places["code"]: work / "code",
+    }
+    (work / "engine").mkdir()
+    steps = _steps_after_download(plan)
+    for step in steps:
+        if step.name != _CHECK:
+            _run_step(step, folders, work, seconds, report)
+    check_engine(work / "engine", plan)
+    # As large as the engine, and of no more use: its room is needed while the engine is copied.
+    shutil.rmtree(work / "checkpoint", ignore_errors=True)
+    answer: str | None = None
+    for step in steps:
+        if step.name == _CHECK:
+            answer = _check_answer(spec, _run_step(step, folders, work, seconds, report), report)
+    return answer
+
+
+def _run_step(step: Step, folders: dict[str, Path], work: Path, seconds: _Seconds, report: Reporter) -> str:
+    argv = [relocated(word, folders) for word in step.argv]
+    report.event("step-started", f"{step.name}: {step.summary}", step=step.name, argv=argv)
+    before, started = folder_bytes(work), time.monotonic()
+    finished = run_command(
+        step.name,
+        argv,
+        {name: relocated(value, folders) for name, value in step.environment.items()},
+        work,
+        report,
+    )
+    took, written = time.monotonic() - started, max(0, folder_bytes(work) - before)
+    seconds.add(step.name, took)
+    report.event(
+        "step-finished",
+        f"{step.name}: {took:.1f} s, {size_text(written)} written",
+        step=step.name,
+        seconds=round(took, 1),
+        bytes=written,
+    )
+    return finished.output
+
+
+def _steps_after_download(plan: Plan) -> tuple[Step, ...]:
+    """Fetching is the builder's own work, see `weights`; its steps in the plan are for people to read."""
+    names = [step.name for step in plan.steps]
+    first = len(names) - names[::-1].index(_LAST_FETCHING_STEP) if _LAST_FETCHING_STEP in names else 0
+    return plan.steps[first:]
+
+
+def _check_answer(spec: EngineBuildSpec, output: str, report: Reporter) -> str:
+    wanted = " or ".join(f"“{text}”" for text in spec.golden.answer_contains)
+    answer = find_answer(output)
+    if answer is None:
+        raise ProgramError(
+            "check: run.py printed no answer that can be found; use the image that the plan is for.",
+            ExitCode.WRONG_ANSWER,
+        )
+    if not holds_one(answer, spec.golden.answer_contains):
+        raise ProgramError(
+            f"check: the engine answers “{answer}” to “{spec.golden.prompt}”, which must hold {wanted}; it "
+            "is not kept. Look at quantization and weights.",
+            ExitCode.WRONG_ANSWER,
+        )
+    report.event("check-passed", f"check: “{answer}” holds {wanted}", answer=answer)
+    return answer
+
+
+def _was_complete(plan: Plan, report: Reporter) -> bool:
+    manifest = complete_engine(plan)
+    if manifest is None:
+        return False
+    report.event(
+        "complete",
+        f"{plan.model}: the engine was in {plan.directory}, {size_text(manifest.total_bytes)}; nothing to do",
+        directory=str(plan.directory),
+        key=plan.key,
+        bytes=manifest.total_bytes,
+        isNew=False,
+    )
+    return True
+
+
+def _tell_wait(plan: Plan, report: Reporter) -> None:
+    report.event(
+        "waiting",
+        f"{plan.model}: another builder has {plan.directory}; waiting for it",
+        directory=str(plan.directory),
+    )
+
+
+def _scratch_root(plan: Plan | None) -> Path:
+    """Local disk: the folder of the plan's checkpoint; without a plan nothing large is written."""
+    if plan is not None:
+        return Path(plan.places["checkpoint"]).parent
+    return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 (a folder with a random name in it)
+
+
+def check_engine(folder: Path, plan: Plan) -> None:
+    """Raises ProgramError unless there is one engine file for each rank beside its config.json, and the
+    visual engine where the plan builds one."""
+    llm = _below(plan, "llm")
+    expected = [f"{llm}/config.json", *(f"{llm}/rank{rank}.engine" for rank in range(plan.world_size))]
+    missing = [name for name in expected if not _has_bytes(folder / name)]
+    if missing:
+        raise ProgramError(
+            f"llm: trtllm-build ended without an error and without {', '.join(missing)}; parallelism is "
+            "decided by the converter, so look at what it printed.",
+            ExitCode.STEP,
+        )
+    more = sorted(path.name for path in (folder / llm).glob("rank*.engine"))[plan.world_size :]
+    if more:
+        raise ProgramError(
+            f"llm: there are {plan.world_size + len(more)} ranks instead of {plan.world_size}.", ExitCode.STEP
+        )
+    vision = _below(plan, "vision")
+    is_visual = any(step.name == "vision" for step in plan.steps)
+    if is_visual and not any(_has_bytes(path) for path in (folder / vision).glob("*.engine")):
+        raise ProgramError(
+            f"vision: the builder ended without an error and without a *.engine in {vision}/.", ExitCode.STEP
+        )
+
+
+def _below(plan: Plan, place: str) -> str:
+    return Path(plan.places[place]).relative_to(plan.directory).as_posix()
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
+# examples/run.py prints `Output [Text 0 Beam 0]: "…"`; the multimodal run.py logs a line feed and `[A]:
+# ['…']`, of 0.9 and 0.10 without the colon.
+_ANSWER = re.compile(r"^(?:Output \[Text 0 Beam 0\]: |\[A\]:? )", re.MULTILINE)
+# A line of a log follows it: `[07/15/2025-10:00:00] [TRT-LLM] [I] …` or `[TensorRT-LLM][INFO] …`; mpirun may
+# put `[1,0]<stdout>:` before any.
+_LOG_LINE = re.compile(r"^\[(?:TensorRT-LLM|TRT-LLM|\d\d/\d\d/\d{4}-)", re.MULTILINE)
+_RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?", re.MULTILINE)
+
+
+def find_answer(output: str) -> str | None:
+    """The text that the model gave; None where run.py printed none, which is a run.py of another kind."""
+    plain = _RANK.sub("", output)
+    start = _ANSWER.search(plain)
+    if start is None:
+        return None
+    rest = plain[start.end() :]
+    end = _LOG_LINE.search(rest)
+    return rest[: end.start() if end else None].strip()
+
+
+def holds_one(answer: str, wanted: Sequence[str]) -> bool:
+    """Whether one of the words is in the answer, in upper or lower case."""
+    folded = answer.casefold()
+    return any(word.casefold() in folded for word in wanted)

@@ -1,0 +1,141 @@
+"""engine.json, as infra/plan/container-specs.ts writes it, as far as a build needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine_room.shared.hubs import HubSource
+from engine_room.shared.specs import Gpu, Release
+from engine_room.shared.specs import read_spec as read_json
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command."""
+
+    name: str
+    summary: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the engine is made. `places` has the paths that the steps' arguments are made from, by name."""
+
+    model: str
+    key: str
+    short_key: str
+    key_fields: Mapping[str, object]
+    directory: Path
+    places: Mapping[str, str]
+    steps: tuple[Step, ...]
+    world_size: int
+
+
+@dataclass(frozen=True)
+class S3Source:
+    """A prefix of a bucket; `revision` is the user's word for its content."""
+
+    uri: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    """A folder that the user keeps."""
+
+    path: Path
+    revision: str
+
+
+Source = HubSource | S3Source | FolderSource
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Where weights come from and are kept. Of a hub's files those count that match a pattern of `include`,
+    all where it is empty, and none of `exclude`. `commands` fetch what is not on a hub."""
+
+    source: Source
+    source_record: Mapping[str, object]
+    directory: Path
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """What the finished engine is asked. The answer holds one of `answer_contains`, in upper or lower
+    case."""
+
+    prompt: str
+    image: str | None
+    answer_contains: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EngineBuildSpec:
+    """What to build. `plan` is None where the model is served without an engine and needs its weights
+    alone."""
+
+    model: str
+    release: Release
+    gpu: Gpu
+    plan: Plan | None
+    weights: Weights
+    golden: Golden
+
+
+def read_spec(path: Path) -> EngineBuildSpec:
+    """Raises ProgramError that names file and field."""
+    record = read_json(path, "engine")
+    golden = record["golden"]
+    return EngineBuildSpec(
+        model=record["model"],
+        release=Release.of(record["release"]),
+        gpu=Gpu.of(record["gpu"]),
+        plan=None if record["plan"] is None else _plan(record["plan"]),
+        weights=_weights(record["weights"]),
+        golden=Golden(golden["prompt"], golden.get("image"), tuple(golden["answerContains"])),
+    )
+
+
+def _plan(record: Mapping[str, Any]) -> Plan:
+    return Plan(
+        model=record["model"],
+        key=record["key"],
+        short_key=record["shortKey"],
+        key_fields=record["keyFields"],
+        directory=Path(record["directory"]),
+        places=record["places"],
+        steps=tuple(
+            Step(step["name"], step["summary"], tuple(step["argv"]), step["environment"])
+            for step in record["steps"]
+        ),
+        world_size=record["worldSize"],
+    )
+
+
+def _weights(record: Mapping[str, Any]) -> Weights:
+    return Weights(
+        source=_source(record["source"]),
+        source_record=record["source"],
+        directory=Path(record["directory"]),
+        include=tuple(record["include"]),
+        exclude=tuple(record["exclude"]),
+        commands=tuple(tuple(command) for command in record["commands"]),
+    )
+
+
+def _source(record: Mapping[str, Any]) -> Source:
+    revision = record["revision"]
+    if record["kind"] == "hub" or record["kind"] == "modelscope":
+        return HubSource(record["kind"], record["repository"], revision)
+    if record["kind"] == "s3":
+        return S3Source(record["uri"], revision)
+    return FolderSource(Path(record["path"]), revision)

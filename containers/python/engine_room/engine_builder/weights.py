@@ -1,0 +1,172 @@
+"""The weights of a model, in the store once for all engines that are made from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_room.engine_builder.spec import FolderSource, S3Source, Weights
+from engine_room.engine_builder.steps import run_command
+from engine_room.shared.download import download, write_weights_manifest
+from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import Reporter, size_text
+from engine_room.shared.hubs import PARTIAL_FOLDER, Hub, HubSource, chosen
+from engine_room.shared.manifest import (
+    MANIFEST,
+    StoredFile,
+    missing_or_cut,
+    read_manifest,
+    stored_files,
+)
+from engine_room.shared.store_locks import StoreLocks
+
+
+@dataclass(frozen=True)
+class PresentWeights:
+    """Weights that are complete. `seconds` is what it took to get them now."""
+
+    directory: Path
+    bytes: int
+    seconds: float
+
+
+def complete_weights(weights: Weights) -> PresentWeights | None:
+    """Weights whose manifest says that they are all there, and whose files have the sizes that it says; a
+    folder of the user's own has no manifest."""
+    if isinstance(weights.source, FolderSource):
+        return _own_folder(weights.source)
+    manifest = read_manifest(weights.directory)
+    if manifest is None or any(
+        manifest.record.get(name) != value for name, value in _identity(weights).items()
+    ):
+        return None
+    if missing_or_cut(weights.directory, manifest.files):
+        return None
+    return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
+
+
+def are_lost(weights: Weights) -> bool:
+    """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
+    Files that other patterns chose are none that are lost."""
+    if isinstance(weights.source, FolderSource):
+        return False
+    manifest = read_manifest(weights.directory)
+    return manifest is None or bool(missing_or_cut(weights.directory, manifest.files))
+
+
+@contextmanager
+def weights_in_use(
+    weights: Weights, locks: StoreLocks, scratch: Path, report: Reporter
+) -> Iterator[PresentWeights]:
+    """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
+    until the block ends. Raises ProgramError, OSError.
+
+    `scratch` is an existing folder that the commands of a source run in.
+    """
+    source = weights.source
+    if isinstance(source, FolderSource):
+        yield _own_folder(source)
+        return
+    fetched: list[PresentWeights] = []
+    with locks.shared(
+        weights.directory,
+        is_ready=lambda: complete_weights(weights) is not None,
+        prepare=lambda: fetched.append(_fetch(weights, source, scratch, report)),
+        on_wait=lambda: _tell_wait(weights, report),
+    ):
+        yield fetched[0] if fetched else _already_there(weights, report)
+
+
+def _already_there(weights: Weights, report: Reporter) -> PresentWeights:
+    present = complete_weights(weights)
+    if present is None:
+        raise ProgramError(
+            f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
+            ExitCode.DAMAGED,
+        )
+    report.event(
+        "weights-present",
+        f"weights: {weights.directory} has all {size_text(present.bytes)}",
+        directory=str(weights.directory),
+        bytes=present.bytes,
+    )
+    return present
+
+
+def _fetch(weights: Weights, source: HubSource | S3Source, scratch: Path, report: Reporter) -> PresentWeights:
+    started = time.monotonic()
+    folder = weights.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    # A manifest of other patterns, or of files that are gone.
+    (folder / MANIFEST).unlink(missing_ok=True)
+    if isinstance(source, S3Source):
+        files = _run_commands(weights, source, scratch, report)
+    else:
+        files = _from_hub(weights, source, report)
+    seconds = write_weights_manifest(folder, files, _identity(weights), started, report)
+    return PresentWeights(folder, sum(file.bytes for file in files), seconds)
+
+
+def _from_hub(weights: Weights, source: HubSource, report: Reporter) -> tuple[StoredFile, ...]:
+    hub = Hub(source)
+    listing = hub.listing()
+    files = tuple(
+        file
+        for file in chosen(hub, listing, weights.include, weights.exclude)
+        # The store's own name; no converter reads a file of a hub that is called so.
+        if file.path != MANIFEST
+    )
+    total = sum(file.bytes for file in files)
+    report.event(
+        "weights-started",
+        f"weights: {len(files)} of the {len(listing)} files of {hub.page}, {size_text(total)}",
+        source=hub.page,
+        revision=source.revision,
+        files=len(files),
+        bytes=total,
+    )
+    return download(hub, files, weights.directory, report.event)
+
+
+def _run_commands(
+    weights: Weights, source: S3Source, scratch: Path, report: Reporter
+) -> tuple[StoredFile, ...]:
+    """The AWS CLI goes on where a killed one ended, and checks what it fetches."""
+    report.event("weights-started", f"weights: {source.uri}", source=source.uri, revision=source.revision)
+    for command in weights.commands:
+        run_command("download", command, {}, scratch, report)
+    files = tuple(file for file in stored_files(weights.directory, PARTIAL_FOLDER) if file.path != MANIFEST)
+    if not files:
+        raise ProgramError(
+            f"{source.uri} has no files; correct the weights of the model.", ExitCode.WRONG_SPEC
+        )
+    return files
+
+
+def _own_folder(source: FolderSource) -> PresentWeights:
+    if not (source.path / "config.json").is_file():
+        raise ProgramError(
+            f"{source.path} has no config.json; mount the folder of the weights there.", ExitCode.WRONG_SPEC
+        )
+    files = (path for path in source.path.rglob("*") if path.is_file())
+    return PresentWeights(source.path, sum(file.stat().st_size for file in files), 0.0)
+
+
+def _identity(weights: Weights) -> dict[str, object]:
+    """What decides which files must be there."""
+    return {
+        "source": dict(weights.source_record),
+        "include": list(weights.include),
+        "exclude": list(weights.exclude),
+    }
+
+
+def _tell_wait(weights: Weights, report: Reporter) -> None:
+    report.event(
+        "waiting",
+        f"weights: another builder is fetching {weights.directory}; waiting for it",
+        directory=str(weights.directory),
+    )

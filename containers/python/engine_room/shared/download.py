@@ -1,0 +1,177 @@
+"""Brings files of a hub into a folder, several at a time; what is there and right is not fetched again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import Reporter, size_text, utc_now
+from engine_room.shared.hubs import PARTIAL_FOLDER, CancelledError, Hub, RemoteFile
+from engine_room.shared.manifest import CHUNK_BYTES, StoredFile, sync_folder, write_manifest
+
+
+def download(
+    hub: Hub,
+    files: Sequence[RemoteFile],
+    folder: Path,
+    tell: Callable[..., object],
+    place: Callable[[RemoteFile], str] = lambda file: file.path,
+) -> tuple[StoredFile, ...]:
+    """Every file at its `place` below `folder`, verified and on the disk; what is there and right is not
+    fetched again. `tell` is as Reporter.event. Raises ProgramError, OSError."""
+    partials = folder / PARTIAL_FOLDER
+    partials.mkdir(parents=True, exist_ok=True)
+    # The largest first: a long one at the end would leave the other workers idle.
+    places = {
+        file: (folder / place(file), partials / quote(place(file), safe=""))
+        for file in sorted(files, key=lambda file: -file.bytes)
+    }
+    total = sum(file.bytes for file in files)
+
+    def arrived() -> int:
+        return sum(
+            min(file.bytes, max(_size(final), _size(partial))) for file, (final, partial) in places.items()
+        )
+
+    def tell_progress() -> None:
+        count = arrived()
+        tell(
+            "download-progress",
+            f"weights: {size_text(count)} of {size_text(total)}, {100 * count // max(total, 1)} %",
+            bytes=count,
+            totalBytes=total,
+        )
+
+    require_space(folder, total - arrived(), "the weights")
+    stored: list[StoredFile] = []
+
+    def job(file: RemoteFile) -> Callable[[], None]:
+        return lambda: stored.append(_one(hub, file, *places[file], tell))
+
+    hub.run([job(file) for file in places], tell_progress)
+    shutil.rmtree(partials)
+    for parent in {final.parent for final, _ in places.values()}:
+        sync_folder(parent)
+    return tuple(sorted(stored, key=lambda file: file.path))
+
+
+def write_weights_manifest(
+    folder: Path, files: Sequence[StoredFile], fields: Mapping[str, object], started: float, report: Reporter
+) -> float:
+    """Of weights that are complete, fetched since `started`; returns for how many seconds. Raises OSError."""
+    seconds = time.monotonic() - started
+    about = {"seconds": round(seconds, 1)}
+    write_manifest(folder, "weights", files, {**fields, **about, "fetchedAt": utc_now()})
+    total = sum(file.bytes for file in files)
+    report.event(
+        "weights-fetched",
+        f"weights: {len(files)} files, {size_text(total)} in {seconds:.1f} s",
+        directory=str(folder),
+        bytes=total,
+        files=len(files),
+        **about,
+    )
+    return seconds
+
+
+def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[..., object]) -> StoredFile:
+    """At its final place, fetched if need be."""
+    if final.is_file():
+        # A builder that was killed left it, after it was verified; a person's own copy never was.
+        found = _verified(hub, final, file)
+        if isinstance(found, StoredFile):
+            return found
+        tell("weights-damaged", f"{final} {found}; it is fetched anew", path=file.path)
+        final.unlink()
+    # What an earlier builder left may be wrong; what comes from the first byte on is the hub's.
+    resumed = partial.is_file()
+    while True:
+        hub.patiently(lambda: _transfer(hub, file, partial), lambda: _size(partial))
+        found = _verified(hub, partial, file)
+        if isinstance(found, StoredFile):
+            final.parent.mkdir(parents=True, exist_ok=True)
+            partial.replace(final)
+            return found
+        partial.unlink()
+        if not resumed:
+            raise ProgramError(
+                f"{hub.page}: {file.path} {found}; the copy is removed. Try again; if it stays so, "
+                "a proxy or a mirror on the way sends other content.",
+                ExitCode.DAMAGED,
+            )
+        resumed = False
+
+
+def _transfer(hub: Hub, file: RemoteFile, partial: Path) -> None:
+    """From where `partial` ends on."""
+    with _PartialFile(partial, file.bytes, hub) as target:
+        there = target.tell()
+        if there < file.bytes:
+            with contextlib.suppress(CancelledError):
+                hub.transfer(file.path, target, there)
+        hub.sign()
+        target.flush()
+        os.fsync(target.fileno())
+    if _size(partial) < file.bytes:
+        raise EOFError(f"the transfer ended after {_size(partial)} of {file.bytes} bytes")
+
+
+def _verified(hub: Hub, path: Path, remote: RemoteFile) -> StoredFile | str:
+    """What the file is, or what is wrong with it."""
+    size, digest = _size(path), remote.digest
+    is_git = digest is not None and len(digest) == 40
+    if size != remote.bytes:
+        return f"has {size} bytes and must have {remote.bytes}"
+    # Git hashes a blob's size before its content.
+    sha256, git = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            hub.sign()
+            sha256.update(chunk)
+            if is_git:
+                git.update(chunk)
+    name, found = ("git hash", git.hexdigest()) if is_git else ("sha-256", sha256.hexdigest())
+    if digest not in {None, found}:
+        return f"has the {name} {found} and must have {digest}"
+    return StoredFile(remote.path, size, sha256.hexdigest())
+
+
+class _PartialFile(io.BufferedWriter):
+    """Where the library writes to; ends what was cancelled, and a stream that would fill the disk."""
+
+    def __init__(self, path: Path, most: int, hub: Hub) -> None:
+        super().__init__(io.FileIO(path, "a"))
+        self._most = most
+        self._hub = hub
+
+    def write(self, chunk: Any) -> int:
+        """At the end."""
+        self._hub.sign()
+        count = super().write(chunk)
+        if self.tell() > self._most:
+            raise CancelledError
+        return count
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ProgramError(
+            f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
+            "use a larger volume.",
+            ExitCode.NO_SPACE,
+        )

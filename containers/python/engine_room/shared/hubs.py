@@ -1,0 +1,355 @@
+"""Files of the Hugging Face hub and of ModelScope: listed, chosen, fetched, verified.
+
+huggingface_hub talks to them. NVIDIA's images have it for their transformers, from 0.20 on, the other images
+by their locks: only what all versions have is called. Its hf_hub_download begins anew after a kill, since
+https://github.com/huggingface/huggingface_hub/pull/4228, and checks no hash; http_get below it resumes.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Literal
+from urllib.parse import quote, urlencode
+
+from engine_room.shared.errors import ExitCode, ProgramError
+
+# Beside the files of a repository: parts of those that are being fetched.
+PARTIAL_FOLDER = ".partial"
+# A hub's storage gives one connection about a quarter of what a machine's network takes.
+WORKERS = 4
+PROGRESS_SECONDS = 10.0
+# The library reads them when it is imported. Its warnings name signed addresses of the storage.
+_SETTINGS = {
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DOWNLOAD_TIMEOUT": "30",
+    "HF_HUB_VERBOSITY": "error",
+}
+_SYSTEMS_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+@dataclass(frozen=True)
+class Patience:
+    """`attempts` without a byte are made, with pauses that double. `answer_seconds` are for a listing. A hub
+    of which nothing comes in `silence_seconds` is given up, whatever the library waits for."""
+
+    attempts: int = 6
+    answer_seconds: float = 30.0
+    silence_seconds: float = 600.0
+    first_pause_seconds: float = 1.0
+
+
+BUILDERS_PATIENCE = Patience()
+
+
+@dataclass(frozen=True)
+class HubSource:
+    """A repository at a revision."""
+
+    kind: Literal["hub", "modelscope"]
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """`digest` is the content's sha-256, or git's hash of it as a blob, or None where nobody knows it."""
+
+    path: str
+    bytes: int
+    digest: str | None
+
+
+class CancelledError(Exception):
+    """Another file failed, the builder was stopped, or more has arrived than the file has."""
+
+
+class Hub:
+    """A repository's files. `page` is where a person finds it, and its licence."""
+
+    def __init__(self, source: HubSource, patience: Patience | None = None) -> None:
+        """HF_ENDPOINT and MODELSCOPE_DOMAIN name mirrors, as for the hubs' own clients; HF_TOKEN_PATH the
+        file with the Hugging Face hub's token. Raises ProgramError."""
+        self.source = source
+        self.patience = patience or BUILDERS_PATIENCE
+        self._is_modelscope = source.kind == "modelscope"
+        name, usual = "HF_ENDPOINT", "https://huggingface.co"
+        if self._is_modelscope:
+            name, usual = "MODELSCOPE_DOMAIN", "www.modelscope.cn"
+        address = os.environ.get(name, "").rstrip("/") or usual
+        self._root = address if "://" in address else f"https://{address}"
+        self.page = f"{self._root}/{'models/' if self._is_modelscope else ''}{source.repository}"
+        self._token = None if self._is_modelscope else read_token(os.environ)
+        self._cancel = threading.Event()
+        self._last_sign = time.monotonic()
+
+    def listing(self) -> tuple[RemoteFile, ...]:
+        """Every file with its size and what hash of it the hub knows. Raises ProgramError."""
+        found: list[tuple[RemoteFile, ...]] = []
+        ask = self._list_modelscope if self._is_modelscope else self._list_hub
+        self.run([lambda: found.append(self.patiently(ask))])
+        return found[0]
+
+    def pinned(self, sha256: Mapping[str, str]) -> tuple[RemoteFile, ...]:
+        """Files by their path, with a sha-256 that counts more than the listing's. Raises ProgramError."""
+        listed = {file.path: file for file in self.listing()}
+        for path in sha256.keys() - listed.keys():
+            name = self.source.repository
+            raise ProgramError(
+                f"{name} has no {path} at this revision; look at {self.page}.", ExitCode.NO_ACCESS
+            )
+        return tuple(replace(listed[path], digest=digest) for path, digest in sha256.items())
+
+    def transfer(self, path: str, target: BinaryIO, there: int) -> None:
+        """What follows the first bytes of a file. Raises errors of the library, and of `target`."""
+        repository, revision = self.source.repository, self.source.revision
+        if self._is_modelscope:
+            # As modelscope's own client makes it: modelscope/hub/file_download.py.
+            where = urlencode({"Revision": revision, "FilePath": path})
+            url = f"{self._root}/api/v1/models/{quote(repository)}/repo?{where}"
+        else:
+            url = _library().hf_hub_url(repository, path, revision=revision, endpoint=self._root)
+        headers = {"user-agent": "engine-room"}
+        if self._token is not None:
+            # requests and httpx drop it where they are redirected to another origin.
+            headers["authorization"] = f"Bearer {self._token}"
+        _library().file_download.http_get(url, target, resume_size=there, headers=headers)
+
+    def _list_hub(self) -> tuple[RemoteFile, ...]:
+        """With the sha-256 of what is in LFS, git's own hash of the rest."""
+        revision = self.source.revision
+        info = (
+            _library()
+            .HfApi(endpoint=self._root, token=self._token or False)
+            .model_info(
+                self.source.repository,
+                revision=revision,
+                files_metadata=True,
+                timeout=self.patience.answer_seconds,
+            )
+        )
+        # Other revisions are names, which the hub turns into commits.
+        if re.fullmatch("[0-9a-f]{40}", revision) and info.sha != revision:
+            raise self._strange(f"has the commit {info.sha!r} instead of {revision}")
+        if not info.siblings:
+            raise self._strange("has no files")
+        files = []
+        for sibling in info.siblings:
+            size, digest = sibling.size, sibling.blob_id
+            if sibling.lfs:
+                size, digest = sibling.lfs["size"], sibling.lfs["sha256"]
+            files.append(self._listed(sibling.rfilename, size, digest))
+        return tuple(files)
+
+    def _list_modelscope(self) -> tuple[RemoteFile, ...]:
+        """With sha-256 where ModelScope has it: it lacks some of old revisions. As modelscope/hub/api.py, for
+        it does not speak as the other hub: https://github.com/modelscope/modelscope/issues/1269."""
+        query = urlencode({"Revision": self.source.revision, "Recursive": "true"})
+        url = f"{self._root}/api/v1/models/{quote(self.source.repository)}/repo/files?{query}"
+        utils = _library().utils
+        response = utils.get_session().get(url, timeout=self.patience.answer_seconds)
+        utils.hf_raise_for_status(response)
+        files = response.json()["Data"]["Files"]
+        return tuple(
+            self._listed(file["Path"], file["Size"], file.get("Sha256"))
+            for file in files
+            if file.get("Type") != "tree"
+        )
+
+    def _listed(self, path: object, size: object, digest: str | None) -> RemoteFile:
+        # A listing must not make us write outside of the folder, or where parts of files lie.
+        if not isinstance(path, str) or not is_plain_path(path) or path.startswith(f"{PARTIAL_FOLDER}/"):
+            raise self._strange(f"has a path {path!r}")
+        if type(size) is not int or size < 0:
+            raise self._strange(f"has a size {size!r}")
+        return RemoteFile(path, size, digest or None)
+
+    def _strange(self, what: str) -> ProgramError:
+        """An answer that no hub gives."""
+        return ProgramError(
+            f"the listing of {self.page} {what}; a proxy on the way may answer instead of the hub.",
+            ExitCode.UNREACHABLE,
+        )
+
+    def _unreachable(self, why: str) -> ProgramError:
+        """After all attempts."""
+        return ProgramError(
+            f"{self.page} can't be reached: {why}; try again, or give another source of the weights.",
+            ExitCode.UNREACHABLE,
+        )
+
+    def _refused(self, status: int, headers: Mapping[str, str]) -> ProgramError:
+        """An answer of 401, 403 or 404."""
+        reason = headers.get("X-Error-Message")
+        name, said = self.source.repository, f" ({reason})" if reason else ""
+        # The hub answers 401 where there is no such repository and no token.
+        if status == 404 or headers.get("X-Error-Code", "").endswith("NotFound"):
+            message = f"is not there at this revision{said}, or is private; look at {self.page}."
+        elif self._token is None:
+            message = (
+                f"answers {status}{said}: it wants a token; accept the licence at {self.page} and give the "
+                "stack a token of that account."
+            )
+        else:
+            message = (
+                f"answers {status}{said} in spite of the token; accept the licence at {self.page} with the "
+                "account that the token is of."
+            )
+        return ProgramError(f"{name} {message}", ExitCode.NO_ACCESS)
+
+    def run(
+        self, jobs: Sequence[Callable[[], None]], tell_progress: Callable[[], None] = lambda: None
+    ) -> None:
+        """In a few threads that end with the process: a signal must not wait for a server that is silent.
+        Raises the first error, which cancels the others."""
+        self._cancel.clear()
+        self.sign()
+        waiting, errors = list(reversed(jobs)), list[Exception]()
+
+        def worker() -> None:
+            while waiting and not self._cancel.is_set():
+                try:
+                    waiting.pop()()
+                except (CancelledError, IndexError):
+                    return
+                except Exception as error:
+                    errors.append(error)
+                    self._cancel.set()
+
+        threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(WORKERS, len(jobs)))]
+        for thread in threads:
+            thread.start()
+        told, silence = time.monotonic(), self.patience.silence_seconds
+        try:
+            for thread in threads:
+                while thread.is_alive() and not errors:
+                    thread.join(0.2)
+                    now = time.monotonic()
+                    if now - self._last_sign > silence:
+                        raise self._unreachable(f"nothing arrives in {silence:g} s")
+                    if now - told >= PROGRESS_SECONDS:
+                        told = now
+                        tell_progress()
+        finally:
+            self._cancel.set()
+        if errors:
+            raise errors[0]
+
+    def sign(self, ahead_seconds: float = 0.0) -> None:
+        """Bytes have arrived or were read, or an attempt follows that much later."""
+        if self._cancel.is_set():
+            raise CancelledError
+        self._last_sign = max(self._last_sign, time.monotonic() + ahead_seconds)
+
+    def patiently(self, ask: Callable[[], Any], arrived: Callable[[], int] = lambda: 0) -> Any:
+        """`arrived` counts bytes: a long transfer may break off often, as long as it gets ahead."""
+        failures, before = 0, arrived()
+        while True:
+            try:
+                return ask()
+            except (ProgramError, CancelledError):
+                raise
+            except Exception as error:
+                # The disk's; the library's own have none.
+                if getattr(error, "errno", None):
+                    raise
+                why = self._why_again(error)
+                failures = 1 if arrived() > before else failures + 1
+                before = arrived()
+                if failures >= self.patience.attempts:
+                    raise self._unreachable(f"{why} ({failures} attempts)") from error
+            pause = self.patience.first_pause_seconds * 2 ** (failures - 1)
+            self.sign(pause)
+            self._cancel.wait(pause)
+
+    def _why_again(self, error: Exception) -> str:
+        """Of an error of the library, whose classes differ between versions. Raises ProgramError where no
+        other attempt helps."""
+        response = getattr(error, "response", None)
+        if response is not None:
+            status = response.status_code
+            if status in {401, 403, 404}:
+                raise self._refused(status, response.headers) from error
+            why = f"answers {status} {http.client.responses.get(status, '')}"
+            if status < 500 and status not in {408, 425, 429}:
+                raise self._unreachable(why) from error
+            return why
+        if type(error).__name__ == "OfflineModeIsEnabled":
+            raise self._unreachable("HF_HUB_OFFLINE is set") from error
+        if isinstance(error, ValueError | LookupError | TypeError | AttributeError):
+            raise self._strange(f"can't be read ({type(error).__name__}: {error})") from error
+        innermost: BaseException = error
+        while (inner := innermost.__cause__ or innermost.__context__) is not None:
+            innermost = inner
+        return str(innermost) or type(innermost).__name__
+
+
+def chosen(
+    hub: Hub, files: Sequence[RemoteFile], include: Sequence[str], exclude: Sequence[str]
+) -> tuple[RemoteFile, ...]:
+    """Files whose paths match, as the hub's own client matches them. Raises ProgramError where none does."""
+    # A slash at a pattern's end stands for the folder; older versions of the library don't know it.
+    allow, ignore = ([f"{one}*" if one.endswith("/") else one for one in each] for each in (include, exclude))
+    found = tuple(
+        _library().utils.filter_repo_objects(
+            files, allow_patterns=allow or None, ignore_patterns=ignore, key=lambda file: file.path
+        )
+    )
+    if not found:
+        raise ProgramError(
+            f"{hub.page} has {len(files)} files at {hub.source.revision} and none that matches "
+            f"{', '.join(include) or 'no pattern of exclude'}; correct the weights of the model.",
+            ExitCode.WRONG_SPEC,
+        )
+    return found
+
+
+def _library() -> Any:
+    """Imported when something is fetched: a start that needs nothing is faster without."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
+    # It would write past our file.
+    os.environ["HF_HUB_ENABLE_HF_TRANSFER"] = "0"
+    # Else requests and httpx trust certifi's authorities alone, and none that a company has added.
+    certificates = os.environ.get("SSL_CERT_FILE", _SYSTEMS_CERTIFICATES)
+    if Path(certificates).is_file():
+        os.environ.setdefault("SSL_CERT_FILE", certificates)
+        os.environ.setdefault("REQUESTS_CA_BUNDLE", certificates)
+    import huggingface_hub.file_download
+    import huggingface_hub.utils
+
+    return huggingface_hub
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether it is relative, in its shortest form, and stays below the folder that it is relative to."""
+    pure = PurePosixPath(path)
+    is_inside = not pure.is_absolute() and ".." not in pure.parts and path not in {"", "."}
+    return is_inside and str(pure) == path and "\\" not in path and "\0" not in path
+
+
+def read_token(environment: Mapping[str, str]) -> str | None:
+    """From the file that HF_TOKEN_PATH names; None where it names none. The token goes to the hub alone:
+    never into arguments, logs or a manifest. Raises ProgramError."""
+    name = environment.get("HF_TOKEN_PATH", "")
+    if name == "":
+        return None
+    try:
+        token = Path(name).read_text(encoding="ascii").strip()
+        why = None if token and token.isprintable() and " " not in token else "holds no token"
+    except OSError as error:
+        why = f"can't be read: {error.strerror}"
+    except UnicodeDecodeError:
+        why = "can't be read: it is no ASCII text"
+    if why is not None:
+        raise ProgramError(
+            f"{name}, which HF_TOKEN_PATH names, {why}; mount the hub's token there.", ExitCode.NO_ACCESS
+        )
+    return token

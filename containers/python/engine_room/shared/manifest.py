@@ -1,0 +1,210 @@
+"""Folders of the store: filled beside their place, put there with one rename, and complete with
+manifest.json, which says what they hold and is written last."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from engine_room.shared.errors import ExitCode, ProgramError
+
+MANIFEST = "manifest.json"
+VERSION = 1
+CHUNK_BYTES = 1 << 22
+
+Kind = Literal["engine", "encoders", "weights"]
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file by its path below the folder."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`record` is the whole object as JSON has it."""
+
+    kind: str
+    files: tuple[StoredFile, ...]
+    record: Mapping[str, object]
+
+    @property
+    def total_bytes(self) -> int:
+        """All files together."""
+        return sum(file.bytes for file in self.files)
+
+
+def write_manifest(
+    folder: Path, kind: Kind, files: Sequence[StoredFile], fields: Mapping[str, object]
+) -> None:
+    """Puts it in place in one step, after everything else in the folder is on the disk."""
+    record = {
+        "version": VERSION,
+        "kind": kind,
+        **fields,
+        "bytes": sum(file.bytes for file in files),
+        "files": [asdict(file) for file in files],
+    }
+    new = folder / f".{MANIFEST}.new"
+    with new.open("w", encoding="utf-8") as file:
+        json.dump(record, file, ensure_ascii=False, indent=1, sort_keys=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(folder / MANIFEST)
+    sync_folder(folder)
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """None where there is none, or none of this version; no builder leaves half of one."""
+    try:
+        record = json.loads((folder / MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    if not isinstance(record, dict) or record.get("version") != VERSION:
+        return None
+    files = record.get("files")
+    if not isinstance(files, list):
+        return None
+    try:
+        stored = tuple(
+            StoredFile(str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in files
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Manifest(str(record.get("kind")), stored, record)
+
+
+def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
+    """What a look at the sizes finds, one phrase for each file."""
+    found = []
+    for file in files:
+        try:
+            size = (folder / file.path).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            found.append(f"{file.path} is missing")
+            continue
+        if size != file.bytes:
+            found.append(f"{file.path} has {size} bytes instead of {file.bytes}")
+    return found
+
+
+def changed(folder: Path, files: Iterable[StoredFile]) -> list[str]:
+    """What a look at every byte finds, one phrase for each file."""
+    found = []
+    for file in files:
+        problems = missing_or_cut(folder, [file])
+        if not problems and sha256_of(folder / file.path) != file.sha256:
+            problems = [f"{file.path} has another sha-256 than {file.sha256}"]
+        found += problems
+    return found
+
+
+def sha256_of(path: Path) -> str:
+    """64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def folder_bytes(folder: Path) -> int:
+    """All files below it; a file that vanishes meanwhile does not count."""
+    total = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(base, name)).st_size  # noqa: PTH118 (a hot loop over NFS)
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def sync_folder(folder: Path) -> None:
+    """Brings a folder's entries to the disk: a rename lasts only then."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def temporary_folder(directory: Path) -> Iterator[Path]:
+    """A folder beside `directory`, of this attempt alone: a process of a killed one may still write to its
+    own. What is left there at the end goes."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    folder = _beside(directory)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Removes temporary folders of killed builders beside `directory`; the caller has its lock."""
+    for leftover in directory.parent.glob(f".{directory.name}.*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def put_in_place(temporary: Path, directory: Path) -> None:
+    """Renames a folder to its place. What is there is incomplete, or the build had ended at once; servers
+    that have its files open keep them. Raises OSError."""
+    try:
+        temporary.rename(directory)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+            raise
+        aside = _beside(directory)
+        directory.rename(aside)
+        temporary.rename(directory)
+        if aside.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.unlink()
+    sync_folder(directory.parent)
+
+
+def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
+    """What a folder holds that another program filled, hashed and on the disk; without folders called
+    `skipped`."""
+    found = []
+    for base, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != skipped]
+        for name in names:
+            path = Path(base) / name
+            digest, size = hashlib.sha256(), 0
+            with path.open("rb") as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    digest.update(chunk)
+                    size += len(chunk)
+                os.fsync(file.fileno())
+            found.append(StoredFile(path.relative_to(folder).as_posix(), size, digest.hexdigest()))
+        sync_folder(Path(base))
+    return tuple(sorted(found, key=lambda file: file.path))
+
+
+def store_of(directory: Path, levels: int) -> Path:
+    """The store that has a folder `levels` below it. Raises ProgramError where the path is shorter."""
+    if len(directory.parents) < levels:
+        raise ProgramError(f"{directory} is not {levels} folders below a store.", ExitCode.WRONG_SPEC)
+    return directory.parents[levels - 1]
+
+
+def _beside(directory: Path) -> Path:
+    return directory.parent / f".{directory.name}.{secrets.token_hex(4)}.partial"

@@ -1,0 +1,124 @@
+"""Copies an engine from the store to a local disk, with several reads at a time: one stream of a network file
+system gets a fraction of what its servers give. What is on the local disk stays for the next start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine_room.shared.errors import ProgramError
+from engine_room.shared.events import size_text
+from engine_room.shared.manifest import MANIFEST, Manifest, missing_or_cut, sync_folder
+
+# Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
+DEFAULT_READERS = 8
+# Of one task of a reader: files of many GB are read at several places.
+PIECE_BYTES = 64 * 2**20
+# Of one system call.
+BLOCK_BYTES = 4 * 2**20
+
+
+@dataclass(frozen=True)
+class _Piece:
+    source: Path
+    target: Path
+    start: int
+    end: int
+
+
+def copy_engine(
+    source: Path, manifest: Manifest, parent: Path, readers: int = DEFAULT_READERS
+) -> tuple[Path, str]:
+    """The copy, `parent/<name of source>`, and a line for the log. What its manifest lists is copied; the
+    folder appears when all is there. Raises ProgramError where there is no room or the source can't be
+    read whole."""
+    target = parent / source.name
+    total = manifest.total_bytes
+    if _is_copy(source, target, manifest):
+        return target, f"{target} has the engine of an earlier start ({size_text(total)})"
+    parent.mkdir(parents=True, exist_ok=True)
+    partial = parent / f".{source.name}.partial"
+    for left in (partial, target):
+        shutil.rmtree(left, ignore_errors=True)
+    _check_space(parent, total)
+    started = time.monotonic()
+    _copy_pieces(list(_prepared(source, partial, manifest)), readers)
+    shutil.copyfile(source / MANIFEST, partial / MANIFEST)
+    partial.rename(target)
+    sync_folder(parent)
+    seconds = max(time.monotonic() - started, 1e-9)
+    return target, (
+        f"{target}: {len(manifest.files)} files, {size_text(total)} from {source} in {seconds:.1f} s "
+        f"({total / seconds / 1e6:.0f} MB/s with {readers} readers)"
+    )
+
+
+def _is_copy(source: Path, target: Path, manifest: Manifest) -> bool:
+    copied = target / MANIFEST
+    return (
+        copied.is_file()
+        and copied.read_bytes() == (source / MANIFEST).read_bytes()
+        and not missing_or_cut(target, manifest.files)
+    )
+
+
+def _check_space(folder: Path, total: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < total:
+        raise ProgramError(
+            f"{folder} has {size_text(free)} free, and the engine has {size_text(total)}; use a larger disk, "
+            "or leave --copy-engine-to out and let Triton read the store."
+        )
+
+
+def _prepared(source: Path, partial: Path, manifest: Manifest) -> Iterator[_Piece]:
+    """Makes the files in their full size, and says what goes into them."""
+    for listed in manifest.files:
+        target, size = partial / listed.path, listed.bytes
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            file.truncate(size)
+        for start in range(0, size, PIECE_BYTES):
+            yield _Piece(source / listed.path, target, start, min(start + PIECE_BYTES, size))
+
+
+def _copy_pieces(pieces: list[_Piece], readers: int) -> None:
+    stop = threading.Event()
+    with ThreadPoolExecutor(readers, thread_name_prefix="reader") as pool:
+        futures = [pool.submit(_copy_piece, piece, stop) for piece in pieces]
+        try:
+            done = wait(futures, return_when=FIRST_EXCEPTION).done
+        finally:
+            # Nothing where all are done; after an error or a signal, the rest is not wanted.
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        for future in done:
+            if not future.cancelled():
+                future.result()
+
+
+def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
+    buffer = memoryview(bytearray(min(BLOCK_BYTES, piece.end - piece.start)))
+    with piece.source.open("rb", buffering=0) as source, piece.target.open("r+b", buffering=0) as target:
+        position = piece.start
+        while position < piece.end and not stop.is_set():
+            block = buffer[: piece.end - position]
+            count = os.preadv(source.fileno(), [block], position)
+            if count == 0:
+                raise ProgramError(
+                    f"{piece.source} ends at {position} bytes, and its manifest says more; build it anew."
+                )
+            written = 0
+            while written < count:
+                written += os.pwrite(target.fileno(), block[written:count], position + written)
+            position += count
+        # The folder's name says that all is there, after a power failure too.
+        os.fdatasync(target.fileno())
+        # The copy is what is read next; the source would only push it out of memory.
+        os.posix_fadvise(source.fileno(), piece.start, piece.end - piece.start, os.POSIX_FADV_DONTNEED)

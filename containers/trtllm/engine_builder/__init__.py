@@ -1,1 +1,0 @@
-"""Builds TensorRT-LLM engines once per content and keeps them in the engine store."""
