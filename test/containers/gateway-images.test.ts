@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isDataUrl, parseDataUrl } from "../../containers/services/gateway/src/images/data-url.ts";
-import { sniff } from "../../containers/services/gateway/src/images/formats.ts";
-import { ImageError } from "../../containers/services/gateway/src/images/image-error.ts";
-import { ImageHosts, imageHostProblem } from "../../containers/services/gateway/src/images/image-hosts.ts";
-import { checkImageUrl, checkRedirect } from "../../containers/services/gateway/src/images/image-url.ts";
-import { DEFAULT_IMAGE_LIMITS } from "../../containers/services/gateway/src/images/limits.ts";
-import { isPublicAddress } from "../../containers/services/gateway/src/images/public-address.ts";
+import {
+  checkImageUrl,
+  isPublicAddress,
+  parseImageHost,
+} from "../../containers/services/gateway/src/images/fetch-image.ts";
+import { DEFAULT_IMAGE_LIMITS, ImageError } from "../../containers/services/gateway/src/images/limits.ts";
+import { parseDataUrl } from "../../containers/services/gateway/src/images/source.ts";
 
 const limits = { ...DEFAULT_IMAGE_LIMITS, bytes: 1000 };
 
@@ -14,35 +14,36 @@ const parse = (url: string) => parseDataUrl(url, limits);
 
 const PNG_HEAD = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 
-function refusal(url: string): ImageError {
+/** How something was refused. @throws what it fails with otherwise, and an Error when it is taken. */
+function refusalOf(work: () => unknown) {
   try {
-    parse(url);
+    work();
   } catch (error) {
-    if (error instanceof ImageError) return error;
-    throw error;
+    if (!(error instanceof ImageError)) throw error;
+    return { message: error.message, status: error.details.status, code: error.details.code };
   }
   throw new Error("it was taken");
 }
 
+const refusal = (url: string) => refusalOf(() => parse(url));
+
 test("a data URL gives back any bytes within the limit", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 1000 }), (bytes) => {
-      const { bytes: parsed } = parse(`data:;base64,${Buffer.from(bytes).toString("base64")}`);
+      const parsed = parse(`data:;base64,${Buffer.from(bytes).toString("base64")}`);
       expect(Buffer.compare(parsed, bytes)).toBe(0);
     }),
   );
 });
 
 test.each([
-  ["data:image/png;base64,", "image/png"],
-  ["DATA:IMAGE/PNG;BASE64,", "IMAGE/PNG"],
-  ["data:image/png;charset=utf-8;base64,", "image/png"],
-  ["data:application/octet-stream;base64,", "application/octet-stream"],
-  ["data:;base64,", ""],
-])("the data URL %s gives its bytes and declared type", (head, declaredType) => {
-  const url = head + PNG_HEAD.toString("base64");
-  expect(isDataUrl(url)).toBe(true);
-  expect(parse(url)).toEqual({ bytes: PNG_HEAD, declaredType });
+  "data:image/png;base64,",
+  "DATA:IMAGE/PNG;BASE64,",
+  "data:image/png;charset=utf-8;base64,",
+  "data:image/jpeg;base64,",
+  "data:;base64,",
+])("the data URL %s gives its bytes, whatever their declared type", (head) => {
+  expect(parse(head + PNG_HEAD.toString("base64"))).toEqual(PNG_HEAD);
 });
 
 test.each([
@@ -79,79 +80,24 @@ test("a data URL that is too large is refused before its text is read", () => {
   const error = refusal(`data:;base64,${"-".repeat(1336)}`);
   expect(error).toMatchObject({ status: 413, code: "image_too_large" });
   expect(error.message).toContain("1002 bytes, and at most 1000");
-  expect(parse(`data:;base64,${Buffer.alloc(1000).toString("base64")}`).bytes).toHaveLength(1000);
+  expect(parse(`data:;base64,${Buffer.alloc(1000).toString("base64")}`)).toHaveLength(1000);
   expect(refusal(`data:;base64,${Buffer.alloc(1001).toString("base64")}`).status).toBe(413);
 });
 
 test("a data URL of 20 million characters is read", () => {
   const text = "A".repeat(20_000_000);
   const wide = { ...limits, bytes: 2 ** 30 };
-  expect(parseDataUrl(`data:;base64,${text}`, wide).bytes).toHaveLength(15_000_000);
-});
-
-test.each(["image/jpeg", "image/webp", "image/svg+xml", "text/html"])(
-  "a PNG that is declared as %s is refused",
-  (type) => {
-    const error = refusal(`data:${type};base64,${PNG_HEAD.toString("base64")}`);
-    expect(error).toMatchObject({ status: 415, code: "image_type_mismatch" });
-    expect(error.message).toContain(`says "${type}" and its content is image/png`);
-  },
-);
-
-test.each([
-  ["JPEG", "\xff\xd8\xff\xe0"],
-  ["PNG", "\x89PNG\r\n\x1a\n"],
-  ["WebP", "RIFF\x10\0\0\0WEBPVP8 "],
-  ["GIF", "GIF89a"],
-  ["TIFF", "II*\0"],
-  ["TIFF", "MM\0*"],
-  ["HEIF or AVIF", "\0\0\0\x18ftypheic"],
-  ["HEIF or AVIF", "\0\0\0\x18ftypavif"],
-  ["JPEG XL", "\xff\x0a"],
-  ["BMP", "BM\0\0"],
-  ["a PDF document", "%PDF-1.7"],
-  ["a ZIP archive", "PK\x03\x04"],
-  ["SVG", '<svg xmlns="http://www.w3.org/2000/svg"/>'],
-  ["SVG", '\xef\xbb\xbf \n<?xml version="1.0"?><!-- x --><svg:svg>'],
-  ["SVG", "\xff\xfe<\0s\0v\0g\0>\0"],
-  ["SVG", "\xfe\xff\0<\0s\0v\0g\0>"],
-  ["an HTML page", "<!DOCTYPE html><html>"],
-  [undefined, "hello"],
-  [undefined, "RIFF\x10\0\0\0WAVEfmt "],
-  [undefined, "svg"],
-  [undefined, "\xff\xd8"],
-  [undefined, ""],
-])("the format check finds %s in the bytes %j", (label, latin1) =>
-  expect(sniff(Buffer.from(latin1, "latin1"))?.label).toBe(label),
-);
-
-test("the format of a view into a larger buffer is recognised", () => {
-  const buffer = Buffer.concat([Buffer.from("GIF89a"), PNG_HEAD]);
-  expect(sniff(buffer.subarray(6))?.format).toBe("png");
-});
-
-test("the format check of any bytes raises no error", () => {
-  fc.assert(fc.property(fc.uint8Array(), (bytes) => void sniff(bytes)));
+  expect(parseDataUrl(`data:;base64,${text}`, wide)).toHaveLength(15_000_000);
 });
 
 describe("URLs of images", () => {
-  const hosts = new ImageHosts([
+  const hosts = [
     "images.example.org",
     "*.pictures.example.org",
     "files.example.org:8443",
     "secure.example.org:443",
     "bücher.example.org",
-  ]);
-
-  function refusal(work: () => unknown): ImageError {
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof ImageError) return error;
-      throw error;
-    }
-    throw new Error("it was taken");
-  }
+  ].map((entry) => parseImageHost(entry) ?? "");
 
   test.each([
     ["http://images.example.org/a.jpg", true],
@@ -186,7 +132,7 @@ describe("URLs of images", () => {
     ["https://images.ехample.org/", false],
   ])("the list of image hosts allows %s: %s", (url, isAllowed) => {
     if (isAllowed) expect(checkImageUrl(url, hosts)).toBeInstanceOf(URL);
-    else expect(refusal(() => checkImageUrl(url, hosts)).code).toBe("image_host_not_allowed");
+    else expect(refusalOf(() => checkImageUrl(url, hosts)).code).toBe("image_host_not_allowed");
   });
 
   test("a backslash ends the host name of an image's URL", () => {
@@ -194,7 +140,7 @@ describe("URLs of images", () => {
   });
 
   test("an empty list of image hosts allows no URL", () => {
-    const error = refusal(() => checkImageUrl("https://images.example.org/", new ImageHosts([])));
+    const error = refusalOf(() => checkImageUrl("https://images.example.org/", []));
     expect(error).toMatchObject({ status: 400, code: "image_host_not_allowed" });
     expect(error.message).toContain("gateway.imageHosts");
   });
@@ -224,18 +170,16 @@ describe("URLs of images", () => {
     "images example.org",
     "",
     `${"a".repeat(64)}.example.org`,
-  ])("the image host %j is refused", (entry) => {
-    expect(imageHostProblem(entry)).toMatch(/^(is|has) /);
-    expect(() => new ImageHosts([entry])).toThrow(JSON.stringify(entry));
-  });
+  ])("the image host %j is refused", (entry) => expect(parseImageHost(entry)).toBeUndefined());
 
   test.each([
-    "images.example.org",
-    "*.example.org",
-    "*.example.org:8080",
-    "bücher.example",
-    "a_b.example.org",
-  ])("the image host %j is accepted", (entry) => expect(imageHostProblem(entry)).toBeUndefined());
+    ["images.example.org", "images.example.org"],
+    ["*.Example.org", "*.example.org"],
+    ["*.example.org:8080", "*.example.org:8080"],
+    ["bücher.example", "xn--bcher-kva.example"],
+    ["*.bücher.example:80", "*.xn--bcher-kva.example:80"],
+    ["a_b.example.org", "a_b.example.org"],
+  ])("the image host %j is accepted", (entry, host) => expect(parseImageHost(entry)).toBe(host));
 
   test.each([
     "http://127.0.0.1/",
@@ -273,7 +217,7 @@ describe("URLs of images", () => {
     "http://metadata.google.internal/",
     "http://127.0.0.1.nip.io/",
   ])("the URL %s is refused because its host is not allowed", (url) => {
-    expect(refusal(() => checkImageUrl(url, hosts))).toMatchObject({
+    expect(refusalOf(() => checkImageUrl(url, hosts))).toMatchObject({
       status: 400,
       code: "image_host_not_allowed",
     });
@@ -302,7 +246,7 @@ describe("URLs of images", () => {
     "https://user:password@images.example.org/",
     "https://:password@images.example.org/",
   ])("the image URL %j is invalid", (url) => {
-    expect(refusal(() => checkImageUrl(url, hosts))).toMatchObject({
+    expect(refusalOf(() => checkImageUrl(url, hosts))).toMatchObject({
       status: 400,
       code: "invalid_image_url",
     });
@@ -310,7 +254,7 @@ describe("URLs of images", () => {
 
   test("errors about an image's URL show neither its password nor its query", () => {
     for (const url of ["https://user:hunter2@images.example.org/", "https://evil.test/?token=hunter2"]) {
-      expect(refusal(() => checkImageUrl(url, hosts)).message).not.toContain("hunter2");
+      expect(refusalOf(() => checkImageUrl(url, hosts)).message).not.toContain("hunter2");
     }
   });
 
@@ -323,13 +267,13 @@ describe("URLs of images", () => {
       ["//x.pictures.example.org/c.jpg", "https://x.pictures.example.org/c.jpg"],
       ["https://files.example.org:8443/c.jpg", "https://files.example.org:8443/c.jpg"],
     ])("a redirect to %s leads to %s", (location, url) =>
-      expect(checkRedirect(location, from, hosts).href).toBe(url),
+      expect(checkImageUrl(location, hosts, from).href).toBe(url),
     );
 
     test.each([
-      [undefined, "image_redirect_refused"],
-      ["http://", "image_redirect_refused"],
-      [`/${"a".repeat(8000)}`, "image_redirect_refused"],
+      [undefined, "invalid_image_url"],
+      ["http://", "invalid_image_url"],
+      [`/${"a".repeat(8000)}`, "invalid_image_url"],
       ["http://images.example.org/a.jpg", "image_redirect_refused"],
       ["http://169.254.169.254/", "image_host_not_allowed"],
       ["//2130706433/", "image_host_not_allowed"],
@@ -338,12 +282,12 @@ describe("URLs of images", () => {
       ["data:image/png;base64,AAAA", "invalid_image_url"],
       ["https://user@images.example.org/", "invalid_image_url"],
     ])("a redirect to %s is refused with %s", (location, code) => {
-      expect(refusal(() => checkRedirect(location, from, hosts)).code).toBe(code);
+      expect(refusalOf(() => checkImageUrl(location, hosts, from)).code).toBe(code);
     });
 
     test("a redirect from http to https is accepted", () => {
       expect(
-        checkRedirect("https://images.example.org/", new URL("http://images.example.org/"), hosts).protocol,
+        checkImageUrl("https://images.example.org/", hosts, new URL("http://images.example.org/")).protocol,
       ).toBe("https:");
     });
   });

@@ -1,15 +1,10 @@
 import {
   AnswerError,
   buildGenerateRequest,
-  buildInferRequest,
   type GenerationRequest,
   type ImageInput,
   imageProfile,
-  NAMED_PROFILES,
-  type PixelTensor,
   parseGenerateResponse,
-  parseInferResponse,
-  parseStreamEvent,
   type RequestFlavour,
   type RequestProfile,
   requestProfile,
@@ -20,7 +15,25 @@ import {
 } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bodyOf, dataUrl, FILES, MERLION } from "./triton-requests/support.ts";
+
+/** The picture of the LLaVA-1.5 walkthrough and of the multimodal guide. */
+const MERLION = "https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png";
+
+/** Heads of image files, of a length whose base64 needs no padding. */
+const FILES = {
+  jpeg: Buffer.from("ffd8ffe000104a4649460001", "hex"),
+  png: Buffer.from("89504e470d0a1a0a0000000d", "hex"),
+  webp: Buffer.concat([Buffer.from("RIFF"), Buffer.from([4, 0, 0, 0]), Buffer.from("WEBP")]),
+} as const;
+
+function dataUrl(type: keyof typeof FILES, extra = ""): string {
+  return `data:image/${type};base64,${Buffer.concat([FILES[type], Buffer.from(extra)]).toString("base64")}`;
+}
+
+/** The JSON of a generate request. */
+function bodyOf({ body }: TritonRequest): Record<string, unknown> {
+  return JSON.parse(body) as Record<string, unknown>;
+}
 
 const profileOf = (
   modelType: VisionModelType,
@@ -39,11 +52,6 @@ const ask = (images: readonly ImageInput[], text = "<|image|>".repeat(images.len
   images,
   maxTokens: 5,
 });
-
-const pixels = (datatype: PixelTensor["datatype"], ...shape: number[]): PixelTensor => {
-  const elements = shape.reduce((product, size) => product * size, 1);
-  return { datatype, shape, data: new Uint8Array(elements * (datatype === "UINT8" ? 1 : 2)).fill(7) };
-};
 
 const refusal = (code: string, message: string | RegExp) =>
   expect.objectContaining({ name: "RequestError", code, message: expect.stringMatching(message) });
@@ -78,8 +86,6 @@ describe("images of a generate request", () => {
     ["another file under an image's name", "data:image/png;base64,R0lGODlhAQABAIAAAAUEBA==", "invalid_image"],
     ["bytes of no image", new Uint8Array([1, 2, 3]), "invalid_image"],
     ["no bytes", new Uint8Array(), "invalid_image"],
-    ["pixels of another size", { ...pixels("UINT8", 2, 2, 3), data: new Uint8Array(11) }, "invalid_image"],
-    ["pixels of two dimensions", pixels("UINT8", 2, 2), "invalid_image"],
   ])("a generate request refuses %s as an image", (_what, image, code) => {
     expect(() => buildGenerateRequest(mllama, ask([image]))).toThrow(refusal(code, /^images\[0\]/));
   });
@@ -91,13 +97,6 @@ describe("images of a generate request", () => {
       ask([MERLION, MERLION], "a"),
       "images_not_supported",
       /has 2 images, and this model reads text only/,
-    ],
-    [
-      "a video for a text model",
-      requestProfile("inflight_batcher_llm"),
-      { ...ask([]), videoFrames: pixels("UINT8", 2, 1, 1, 3) },
-      "images_not_supported",
-      /has a video, and this model reads text only/,
     ],
     ["too many images", mllama, ask([MERLION, MERLION, MERLION]), "too_many_images", /has 3 images.*takes 2/],
     [
@@ -121,47 +120,36 @@ describe("images of a generate request", () => {
       "unsupported_image",
       /^images\[0\] is a data URL or file.*takes only processed pixels/,
     ],
-    [
-      "pixels through the generate extension",
-      mllama,
-      ask([pixels("UINT8", 2, 2, 3)]),
-      "unsupported_image",
-      /send an infer request/,
-    ],
-    [
-      "a video that the model does not take",
-      mllama,
-      { ...ask([]), videoFrames: pixels("UINT8", 2, 1, 1, 3) },
-      "images_not_supported",
-      /has a video, and this model takes none/,
-    ],
   ])("a generate request refuses %s", (_what, profile, request, code, message) => {
     expect(() => buildGenerateRequest(profile, request)).toThrow(refusal(code, message));
   });
 });
 
 describe("image marks", () => {
-  const vila = profileOf("vila", 4, { decoupled: false });
-  const image = pixels("FP16", 3, 2, 2);
+  const vila = (maxImages: number) => {
+    const profile = profileOf("vila", maxImages);
+    return { ...profile, image: profile.image && { ...profile.image, accepts: ["httpUrl" as const] } };
+  };
   const send = (profile: RequestProfile, text: string, images: number) =>
-    buildInferRequest(profile, ask(Array<ImageInput>(images).fill(image), text));
+    buildGenerateRequest(profile, ask(Array<ImageInput>(images).fill(MERLION), text));
 
   test("a prompt must have as many image marks as images", () => {
-    expect(() => send(vila, "<image>\n<image>\n a", 2)).not.toThrow();
-    expect(() => send(vila, "<image>\n a", 2)).toThrow(
+    expect(() => send(vila(4), "<image>\n<image>\n a", 2)).not.toThrow();
+    expect(() => send(vila(4), "<image>\n a", 2)).toThrow(
       refusal("image_marks_mismatch", "holds the mark <image> once, and the request has 2 images"),
     );
-    expect(() => send(vila, "a", 1)).toThrow("holds the mark <image> 0 times, and the request has 1 image;");
+    expect(() => send(vila(4), "a", 1)).toThrow(
+      "holds the mark <image> 0 times, and the request has 1 image;",
+    );
   });
 
   test("adjacent image marks are refused where preprocessing would drop one", () => {
-    expect(() => send(vila, "<image><image>", 2)).toThrow("put a line break between them");
+    expect(() => send(vila(4), "<image><image>", 2)).toThrow("put a line break between them");
     expect(() => buildGenerateRequest(mllama, ask([MERLION, MERLION]))).not.toThrow();
   });
 
   test("image marks are refused where the server places images, and so are another model's marks", () => {
-    const single = profileOf("vila", 1, { decoupled: false });
-    expect(() => send(single, "<image>\n a", 1)).toThrow("the server places the image by itself");
+    expect(() => send(vila(1), "<image>\n a", 1)).toThrow("the server places the image by itself");
     expect(() => buildGenerateRequest(mllama, ask([MERLION], "<image>"))).toThrow(
       "this model's mark is <|image|>",
     );
@@ -197,140 +185,15 @@ describe("prompt_table_extra_id", () => {
     );
   });
 
-  test("the caller's promptTableExtraId is used where given", () => {
-    expect(idOf({ ...ask([MERLION]), promptTableExtraId: 7 })).toBe(7);
-    for (const promptTableExtraId of [0, 1.5, 2 ** 53]) {
-      expect(() => idOf({ ...ask([MERLION]), promptTableExtraId })).toThrow("must be a whole number of 1 to");
-    }
-  });
-
-  test("an image's URL without promptTableExtraId is refused", () => {
+  test("an image's URL is refused where the KV cache is reused", () => {
     expect(() => idOf(ask([a, MERLION], two))).toThrow(
-      refusal("prompt_table_extra_id_missing", /not known of images\[1\], a URL; give promptTableExtraId/),
+      refusal("unsupported_image", /^images\[1\] is a URL.*send the image itself/),
     );
   });
 
   test("prompt_table_extra_id is left out without images or without reuse of the KV cache", () => {
     expect(idOf(ask([]))).toBeUndefined();
     expect(bodyOf(buildGenerateRequest(mllama, ask([a])))).not.toHaveProperty("prompt_table_extra_id");
-  });
-});
-
-/** The JSON in front of an infer request, and the bytes behind it. */
-function parts({ headers, body }: TritonRequest) {
-  const bytes = Buffer.from(body);
-  const length = Number(headers["inference-header-content-length"]);
-  return { json: JSON.parse(bytes.toString("utf8", 0, length)), binary: bytes.subarray(length) };
-}
-
-describe("infer requests", () => {
-  const onevision = profileOf("llava_onevision", 1, { decoupled: false, endId: 151_645 });
-
-  test("an infer request carries processed pixels behind its JSON as image_input of five dimensions", () => {
-    const profile = profileOf("vila", 4, { decoupled: false, tritonModel: "tensorrt_llm_bls" });
-    const images = [
-      pixels("FP16", 3, 2, 2),
-      { ...pixels("FP16", 3, 2, 2), data: new Uint8Array(24).fill(9) },
-    ];
-    const request = buildInferRequest(profile, {
-      ...ask(images, "<image>\n<image>\n a"),
-      id: "1",
-      temperature: 0.5,
-      seed: 3,
-      stopWords: ["x", "y"],
-    });
-    expect(request.path).toBe("/v2/models/tensorrt_llm_bls/infer");
-    expect(request.headers["content-type"]).toBe("application/octet-stream");
-    const { json, binary } = parts(request);
-    expect(json).toEqual({
-      id: "1",
-      inputs: [
-        { name: "text_input", shape: [1, 1], datatype: "BYTES", data: ["<image>\n<image>\n a"] },
-        { name: "max_tokens", shape: [1, 1], datatype: "INT32", data: [5] },
-        { name: "bad_words", shape: [1, 1], datatype: "BYTES", data: [""] },
-        { name: "stop_words", shape: [1, 2], datatype: "BYTES", data: ["x", "y"] },
-        { name: "temperature", shape: [1, 1], datatype: "FP32", data: [0.5] },
-        { name: "seed", shape: [1, 1], datatype: "UINT64", data: [3] },
-        {
-          name: "image_input",
-          shape: [1, 2, 3, 2, 2],
-          datatype: "FP16",
-          parameters: { binary_data_size: 48 },
-        },
-      ],
-      outputs: [{ name: "text_output" }],
-    });
-    expect([...binary]).toEqual([...new Uint8Array(24).fill(7), ...new Uint8Array(24).fill(9)]);
-  });
-
-  test("an infer request carries raw pixels as image_bytes_input and frames as video_bytes_input", () => {
-    const image = parts(buildInferRequest(onevision, ask([pixels("UINT8", 2, 2, 3)], "a"))).json.inputs.at(
-      -1,
-    );
-    expect(image).toMatchObject({ name: "image_bytes_input", datatype: "UINT8", shape: [1, 1, 2, 2, 3] });
-    const video = { ...ask([], "Why is this video funny?"), videoFrames: pixels("UINT8", 8, 2, 2, 3) };
-    const { json, binary } = parts(buildInferRequest(onevision, video));
-    expect(json.inputs.at(-1)).toEqual({
-      name: "video_bytes_input",
-      datatype: "UINT8",
-      shape: [1, 8, 2, 2, 3],
-      parameters: { binary_data_size: 96 },
-    });
-    expect(binary).toHaveLength(96);
-  });
-
-  test("an infer request with frames has their prompt_table_extra_id", () => {
-    const reusing = { ...onevision, kvCacheReuse: true };
-    const idOf = (frames: PixelTensor) =>
-      parts(buildInferRequest(reusing, { ...ask([], "a"), videoFrames: frames })).json.inputs.find(
-        ({ name }: { name: string }) => name === "prompt_table_extra_id",
-      );
-    const frames = pixels("UINT8", 2, 2, 2, 3);
-    expect(idOf(frames)).toMatchObject({ datatype: "UINT64", shape: [1, 1] });
-    expect(idOf(frames)).not.toEqual(idOf({ ...frames, data: new Uint8Array(24) }));
-    expect(idOf(frames)).not.toEqual(idOf({ ...frames, shape: [1, 4, 2, 3] }));
-  });
-
-  test.each<[string, RequestProfile, GenerationRequest, RegExp]>([
-    ["a decoupled model", mllama, ask([pixels("UINT8", 2, 2, 3)]), /decoupled.*use gRPC/],
-    ["another kind of repository", requestProfile("gpt"), ask([], "a"), /gpt repository takes no tensors/],
-    [
-      "images of two sizes",
-      { ...mllama, decoupled: false },
-      ask([pixels("UINT8", 2, 2, 3), pixels("UINT8", 1, 2, 3)], "<|image|>\n<|image|>"),
-      /differ in kind, datatype or shape/,
-    ],
-    [
-      "pixels beside a URL",
-      { ...mllama, decoupled: false },
-      ask([pixels("UINT8", 2, 2, 3), MERLION], "<|image|>\n<|image|>"),
-      /differ in kind, datatype or shape/,
-    ],
-    [
-      "frames beside an image",
-      onevision,
-      { ...ask([MERLION], "a"), videoFrames: pixels("UINT8", 2, 2, 2, 3) },
-      /has a video and 1 image/,
-    ],
-    [
-      "processed frames",
-      onevision,
-      { ...ask([], "a"), videoFrames: pixels("FP16", 2, 2, 2, 3) },
-      /videoFrames are FP16; they must be raw pixels/,
-    ],
-  ])("an infer request refuses %s", (_what, profile, request, message) => {
-    expect(() => buildInferRequest(profile, request)).toThrow(
-      expect.objectContaining({ name: "RequestError", message: expect.stringMatching(message) }),
-    );
-  });
-
-  test("an infer response is read from its list of outputs or its error", () => {
-    const outputs = [{ name: "text_output", datatype: "BYTES", shape: [1], data: ["Singapore"] }];
-    expect(parseInferResponse(onevision, { model_name: "ensemble", outputs })).toEqual({ text: "Singapore" });
-    expect(() => parseInferResponse(onevision, { error: "no" })).toThrow(
-      expect.objectContaining({ name: "AnswerError", message: "no" }),
-    );
-    expect(() => parseInferResponse(onevision, null)).toThrow("no text_output");
   });
 });
 
@@ -362,27 +225,20 @@ test("inflight_batcher_llm passes sampling options on, and is greedy at temperat
   expect(body("inflight_batcher_llm", greedy)).toEqual({ ...text, top_k: 1 });
 });
 
-test("inflight_batcher_llm passes on penalties, word lists, beams and token counts, and leaves out neutral values", () => {
+test("inflight_batcher_llm passes on penalties, stop words and token counts, and leaves out neutral values", () => {
   const request = {
     ...plain,
-    minTokens: 2,
     frequencyPenalty: 0.5,
     presencePenalty: 0,
-    repetitionPenalty: 1.2,
     stopWords: ["</s>", "\n"],
-    badWords: ["x"],
-    beamWidth: 2,
     countTokens: true,
   };
   expect(body("inflight_batcher_llm", request)).toEqual({
     text_input: "a",
     max_tokens: 5,
-    bad_words: ["x"],
+    bad_words: "",
     stop_words: ["</s>", "\n"],
-    min_tokens: 2,
     frequency_penalty: 0.5,
-    repetition_penalty: 1.2,
-    beam_width: 2,
     return_num_input_tokens: true,
     return_num_output_tokens: true,
   });
@@ -399,10 +255,9 @@ test("inflight_batcher_llm streams from its streaming model, in one event where 
 });
 
 test("the legacy profile of inflight_batcher_llm uses the field names of releases until 25.04", () => {
-  const request = { ...sampled, minTokens: 1 };
-  const { inflight_batcher_llm_legacy: legacy } = NAMED_PROFILES;
-  expect(bodyOf(buildGenerateRequest(legacy, request))).toMatchObject({ random_seed: 3, min_length: 1 });
-  expect(body("inflight_batcher_llm", request)).toMatchObject({ seed: 3, min_tokens: 1 });
+  const legacy = requestProfile("inflight_batcher_llm", { seedField: "random_seed" });
+  expect(bodyOf(buildGenerateRequest(legacy, sampled))).toMatchObject({ random_seed: 3 });
+  expect(body("inflight_batcher_llm", sampled)).toMatchObject({ seed: 3 });
 });
 
 test("inflight_batcher_llm reads text and token counts of the first beam", () => {
@@ -460,7 +315,11 @@ describe("llava", () => {
     expect(request.path).toBe("/v2/models/llava-1.5/generate_stream");
     expect(bodyOf(request)).toEqual({ prompt: "<image>a", image: MERLION, max_tokens: 5 });
     expect(
-      parseStreamEvent(requestProfile("llava"), { text: "a", finish_reason: "length", completion_tokens: 5 }),
+      parseGenerateResponse(requestProfile("llava"), {
+        text: "a",
+        finish_reason: "length",
+        completion_tokens: 5,
+      }),
     ).toEqual({ text: "a", completionTokens: 5, finishReason: "length" });
   });
 });
@@ -509,7 +368,7 @@ test("llmapi streams cumulative text where it is decoupled", () => {
 
 test("llmapi reads the finish reason, and none from None", () => {
   const profile = requestProfile("llmapi");
-  const read = (finish_reason: string) => parseStreamEvent(profile, { text_output: "a", finish_reason });
+  const read = (finish_reason: string) => parseGenerateResponse(profile, { text_output: "a", finish_reason });
   expect(read("None")).toEqual({ text: "a" });
   expect(read("length")).toEqual({ text: "a", finishReason: "length" });
 });
@@ -518,9 +377,8 @@ test.each<[RequestFlavour, Partial<GenerationRequest>, string]>([
   ["llava", { topP: 0.5, temperature: 1 }, "topP"],
   ["llava", { presencePenalty: 1 }, "presencePenalty"],
   ["llava", { stopWords: ["x"] }, "stopWords"],
-  ["gpt", { badWords: ["x"] }, "badWords"],
-  ["llmapi", { repetitionPenalty: 1.1 }, "repetitionPenalty"],
-  ["llmapi", { beamWidth: 2 }, "beamWidth"],
+  ["gpt", { stopWords: ["x"] }, "stopWords"],
+  ["llmapi", { stopWords: ["x"] }, "stopWords"],
 ])("the flavour %s refuses the option %j", (flavour, option, field) => {
   const profile = requestProfile(flavour, { endId: 1, padId: 1, image: null });
   expect(() => buildGenerateRequest(profile, { ...plain, ...option })).toThrow(
@@ -533,8 +391,7 @@ test.each<[RequestFlavour, Partial<GenerationRequest>, string]>([
 });
 
 test("options without an input are accepted with a neutral value", () => {
-  const neutral = { minTokens: 0, repetitionPenalty: 1, stopWords: [], badWords: [], beamWidth: 1 };
-  expect(body("llmapi", { ...plain, ...neutral })).toEqual(body("llmapi", plain));
+  expect(body("llmapi", { ...plain, stopWords: [] })).toEqual(body("llmapi", plain));
   const question = { text: "<image>a", images: [MERLION], maxTokens: 5, presencePenalty: 0 };
   expect(body("llava", { ...question, topP: 0.5, temperature: 0 })).not.toHaveProperty("top_p");
 });
@@ -656,22 +513,24 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
   const haiku = wrapQuestion(mllama, "If I had to write a haiku for this one", 1);
 
   test("the multimodal guide's request for Llama-3.2-11B-Vision is sent with its parameters at the top", () => {
-    const { id, text_input, image_url_input, parameters } = JSON.parse(
+    const { text_input, image_url_input, parameters } = JSON.parse(
       `{"id": "42", "text_input": "<|image|>If I had to write a haiku for this one", "image_url_input": "${MERLION}", "parameters": {"max_tokens": 16, "beam_width": 1, "end_id": 128001, "pad_id": 128004, "top_k": 1, "top_p": 0, "stream": false, "temperature": 0}}`,
     );
     const request = buildGenerateRequest(mllama, {
-      id: "42",
       text: haiku,
       images: [MERLION],
       maxTokens: 16,
-      beamWidth: 1,
       temperature: 0,
     });
-    // Greedy is top_k 1 by itself, false is the default of stream, and the empty word lists mean none.
-    const { top_p, temperature, stream, ...meaningful } = parameters;
-    expect({ top_p, temperature, stream }).toEqual({ top_p: 0, temperature: 0, stream: false });
+    // Greedy is top_k 1 by itself, one beam and no stream are defaults, and the empty word lists mean none.
+    const { beam_width, top_p, temperature, stream, ...meaningful } = parameters;
+    expect({ beam_width, top_p, temperature, stream }).toEqual({
+      beam_width: 1,
+      top_p: 0,
+      temperature: 0,
+      stream: false,
+    });
     expect(bodyOf(request)).toEqual({
-      id,
       text_input,
       image_url_input,
       ...meaningful,
@@ -684,7 +543,7 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
     const json = JSON.parse(
       String.raw`{"batch_index":0,"context_logits":0.0,"cum_log_probs":0.0,"generation_logits":0.0,"id":"42","model_name":"ensemble","model_version":"1","output_log_probs":[0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0],"sequence_end":false,"sequence_id":0,"sequence_index":0,"sequence_start":false,"text_output":"If I had to write a haiku for this one, it would be:.\\nMerlion spouts water.\\nMarina"}`,
     );
-    expect(parseStreamEvent(mllama, json)).toEqual({
+    expect(parseGenerateResponse(mllama, json)).toEqual({
       text: String.raw`If I had to write a haiku for this one, it would be:.\nMerlion spouts water.\nMarina`,
     });
   });
@@ -717,5 +576,5 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
 test("an error in a stream's event is reported in Triton's words", () => {
   const profile = requestProfile("inflight_batcher_llm");
   const event = { error: "Streaming is only supported if model is deployed using decoupled mode." };
-  expect(() => parseStreamEvent(profile, event)).toThrow(new AnswerError(event.error));
+  expect(() => parseGenerateResponse(profile, event)).toThrow(new AnswerError(event.error));
 });

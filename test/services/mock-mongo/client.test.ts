@@ -10,7 +10,6 @@ import {
   MaxKey,
   MinKey,
   type MongoBulkWriteError,
-  MongoServerError,
   ObjectId,
   Timestamp,
   UUID,
@@ -134,7 +133,7 @@ test("find filters, sorts, skips, limits and projects", async () => {
   expect(await errorOf(collection.find({ n: { $near: 1 } }).toArray())).toMatchObject({ code: 2 });
   expect(await errorOf(collection.find({ $where: "1" }).toArray())).toMatchObject({ code: 2 });
   expect(await errorOf(collection.find({}, { collation: { locale: "de" } }).toArray())).toMatchObject({
-    code: 238,
+    code: 40415,
   });
 });
 
@@ -192,8 +191,9 @@ test("find compares within types: numbers of any kind, dates, ids", async () => 
   expect(await count({ n: { $gt: new Date(0) } })).toBe(1);
   expect(await count({ n: null })).toBe(2);
   expect(await count({ n: { $lte: null } })).toBe(2);
-  expect(await count({ n: { $type: "date" } })).toBe(1);
-  expect(await count({ _id: { $type: "objectId" } })).toBe(7);
+  for (const type of ["date", "objectId", 7]) {
+    expect(await errorOf(count({ n: { $type: type } }))).toMatchObject({ code: 2 });
+  }
 });
 
 test("find fetches a large result in many batches, each document once", async () => {
@@ -332,18 +332,13 @@ describe("writes", () => {
 
   test.each([
     ["changes _id", { $set: { _id: 9 } }, 66],
-    ["mixes operators and fields", { $set: { a: 1 }, b: 2 }, 9],
     ["has an unknown operator", { $frob: { a: 1 } }, 9],
-    ["writes twice to one place", { $set: { a: 1 }, $inc: { a: 1 } }, 40],
     ["writes within what it writes", { $set: { a: 1, "a.b": 1 } }, 40],
-    ["goes through a number", { $set: { "n.x": 1 } }, 28],
-    ["adds to a text", { $inc: { text: 1 } }, 14],
-    ["pushes to a number", { $push: { n: 1 } }, 2],
     ["is positional", { $set: { "list.$": 1 } }, 238],
     ["is a pipeline", [{ $set: { a: 1 } }], 238],
   ])("an update that %s is refused and changes nothing", async (_what, change, code) => {
     const collection = fresh();
-    const document = { _id: 1 as never, n: 1, text: "x", list: [1] };
+    const document = { _id: 1 as never, n: 1, list: [1] };
     await collection.insertOne(document);
     const command = { update: collection.collectionName, updates: [{ q: { _id: 1 }, u: change }] };
     const { writeErrors } = await client().db("test").command(command);
@@ -379,37 +374,28 @@ describe("writes", () => {
     expect(await database.listCollections().toArray()).toEqual([]);
   });
 
-  test("a unique index refuses duplicates, by elements where there is a list", async () => {
+  test("an index is listed and dropped; one that must keep values unique is refused", async () => {
     const collection = fresh();
-    await collection.insertMany([{ tags: ["a", "b"] }, { tags: "c" }]);
-    expect(await collection.createIndex({ tags: 1 }, { unique: true })).toBe("tags_1");
-    expect(await collection.createIndex({ tags: 1 }, { unique: true })).toBe("tags_1");
-    const error = (await collection
-      .insertOne({ tags: ["x", "b"] })
-      .catch((caught) => caught)) as MongoServerError;
-    expect(error).toBeInstanceOf(MongoServerError);
-    expect(error).toMatchObject({ code: 11000, keyPattern: { tags: 1 }, keyValue: { tags: "b" } });
-    await collection.insertOne({ tags: ["x", "x"] });
-    await collection.insertOne({});
-    expect(await errorOf(collection.insertOne({ other: 1 }))).toMatchObject({ code: 11000 });
-    expect(await errorOf(collection.updateOne({ tags: "c" }, { $set: { tags: "a" } }))).toMatchObject({
-      code: 11000,
-    });
-    await collection.deleteOne({ tags: "a" });
-    await collection.updateOne({ tags: "c" }, { $set: { tags: "a" } });
-    await collection.dropIndex("tags_1");
-    await collection.insertMany([{ tags: "a" }, {}]);
+    expect(await collection.createIndex({ tags: 1, "a.b": -1 })).toBe("tags_1_a.b_-1");
+    expect(await collection.createIndex({ tags: 1, "a.b": -1 })).toBe("tags_1_a.b_-1");
+    expect(await collection.createIndex({ _id: 1 })).toBe("_id_1");
     expect(await errorOf(collection.createIndex({ tags: 1 }, { unique: true }))).toMatchObject({
-      code: 11000,
+      code: 67,
+      message: expect.stringContaining("unique"),
     });
+    expect((await collection.indexes()).map(({ name, key }) => [name, key])).toEqual([
+      ["_id_", { _id: 1 }],
+      ["tags_1_a.b_-1", { tags: 1, "a.b": -1 }],
+    ]);
+    await collection.dropIndex("tags_1_a.b_-1");
     expect((await collection.indexes()).map(({ name }) => name)).toEqual(["_id_"]);
+    expect(await errorOf(collection.dropIndex("tags_1_a.b_-1"))).toMatchObject({ code: 27 });
   });
 
   test.each([
     ["of another kind", { key: { a: "text" }, name: "t" }, 67],
     ["with an option that is not there", { key: { a: 1 }, name: "a", expireAfterSeconds: 5 }, 67],
     ["with another index's name", { key: { b: 1 }, name: "n_1" }, 86],
-    ["that is there by another name", { key: { n: 1 }, name: "other" }, 85],
   ])("an index %s is refused", async (_what, index, code) => {
     const collection = fresh();
     await collection.createIndex({ n: 1 });
@@ -462,9 +448,23 @@ test("aggregate refuses unsupported stages, on an empty collection as well", asy
   expect(await run([{ $group: { total: { $sum: 1 } } }])).toMatchObject({ code: 2 });
   expect(await run([{ $limit: -1 }])).toMatchObject({ code: 2 });
   expect(await run([{ $match: {}, $limit: 1 }])).toMatchObject({ code: 9 });
-  expect(await run([{ $project: { x: { $function: { body: "1", args: [], lang: "js" } } } }])).toMatchObject({
-    code: 2,
-  });
+});
+
+test("JavaScript of a client is never run", async () => {
+  const collection = fresh();
+  await collection.insertOne({ a: 1 });
+  const script = { body: "function () { return 1; }", args: [], lang: "js" };
+  const accumulator = { init: "", accumulate: "", accumulateArgs: [], merge: "", lang: "js" };
+  for (const stage of [
+    { $match: { $where: "true" } },
+    { $match: { $expr: { $function: script } } },
+    { $match: { $or: [{ a: 2 }, { $where: "true" }] } },
+    { $project: { x: { $function: script } } },
+    { $group: { _id: null, x: { $accumulator: accumulator } } },
+  ]) {
+    expect(await errorOf(collection.aggregate([stage]).toArray())).toMatchObject({ code: 2 });
+  }
+  expect(await errorOf(collection.deleteMany({ $where: "true" } as Document))).toMatchObject({ code: 2 });
 });
 
 test("sessions work without transactions", async () => {

@@ -111,7 +111,8 @@ except errors.DuplicateKeyError as error:
 
 # Collections and indexes.
 assert sorted(database.list_collection_names()) == ["bulk", "documents", "numbers"]
-assert numbers.create_index([("n", 1), ("odd", -1)], unique=True) == "n_1_odd_-1"
+assert numbers.create_index([("n", 1), ("odd", -1)]) == "n_1_odd_-1"
+assert code_of(lambda: numbers.create_index([("n", 1)], unique=True)) == 67
 assert set(numbers.index_information()) == {"_id_", "n_1_odd_-1"}
 assert code_of(lambda: numbers.create_index([("n", "text")])) == 67
 numbers.drop_index("n_1_odd_-1")

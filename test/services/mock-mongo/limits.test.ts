@@ -6,11 +6,9 @@ import fc from "fast-check";
 import type { MongoClient } from "mongodb";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ServerMetrics } from "../../../containers/services/mock-mongo/src/metrics.ts";
 import {
-  createMongoServer,
   DEFAULT_LIMITS,
-  type MongoServer,
+  MongoServer,
   type ServerLimits,
 } from "../../../containers/services/mock-mongo/src/server.ts";
 import { Store } from "../../../containers/services/mock-mongo/src/store.ts";
@@ -25,8 +23,6 @@ describe("limits", () => {
   let store: Store;
 
   let mongo: MongoServer;
-
-  let metrics: ServerMetrics;
 
   let port: number;
 
@@ -51,9 +47,8 @@ describe("limits", () => {
   });
 
   async function start(limits: Partial<ServerLimits>): Promise<void> {
-    metrics = new ServerMetrics();
     const logger = pino({}, { write: (line: string) => void log.push(line) });
-    mongo = createMongoServer(store, { ...DEFAULT_LIMITS, ...limits }, metrics, logger);
+    mongo = new MongoServer(store, { ...DEFAULT_LIMITS, ...limits }, logger);
     await new Promise<void>((resolve) => mongo.server.listen(0, "127.0.0.1", resolve));
     ({ port } = mongo.server.address() as { port: number });
     client = clientOf(port);
@@ -85,7 +80,7 @@ describe("limits", () => {
   const stillWorks = async () => expect(await client.db("admin").command({ ping: 1 })).toEqual({ ok: 1 });
 
   const gauge = async (name: string) =>
-    Number((await metrics.registry.getSingleMetric(name)?.get())?.values[0]?.value);
+    Number((await mongo.registry.getSingleMetric(name)?.get())?.values[0]?.value);
 
   test("messages that come in many pieces, or many at once, are answered in their order", async () => {
     await start({});
@@ -228,9 +223,8 @@ describe("limits", () => {
     const cursors = [await open(), await open(), await open()];
     expect(await errorOf(open())).toMatchObject({ code: 292 });
     await cursors[0]?.close();
-    expect(
-      await errorOf(collection.aggregate([{ $sort: { n: 1 } }], { batchSize: 5 }).toArray()),
-    ).toMatchObject({
+    const held = [{ $project: { n: 1, text: 1 } }, { $sort: { n: 1 } }];
+    expect(await errorOf(collection.aggregate(held, { batchSize: 5 }).toArray())).toMatchObject({
       code: 292,
     });
     expect(await cursors[1]?.toArray()).toHaveLength(299);

@@ -59,9 +59,11 @@ test("the document database logs a line a command with the request's id, and no 
   await collection.findOne({ secret: "the launch code" }, { comment: "req-2" });
   await collection.distinct("secret", {}, { comment: "x".repeat(5000) }).catch(() => undefined);
   await client.close();
+  const commands = () => logLines(service.output.stdout).filter(({ msg }) => msg === "command");
+  // The end of a process may write the last lines in another order.
+  await until(() => commands().length === 3);
   await service.kill("SIGTERM");
-  const commands = logLines(service.output.stdout).filter(({ msg }) => msg === "command");
-  expect(commands).toMatchObject([
+  expect(commands()).toMatchObject([
     {
       service: "mongo",
       level: 30,
@@ -90,9 +92,8 @@ test("the document database serves /metrics and /healthz, with no client's text 
   expect((await read("/metrics", "POST")).status).toBe(404);
   const text = await (await read("/metrics")).text();
   for (const line of [
-    'mongo_commands_total{command="insert",ok="1"} 1',
-    'mongo_commands_total{command="unknown",ok="0"} 1',
-    'mongo_command_duration_seconds_count{command="insert"} 1',
+    'mongo_command_duration_seconds_count{command="insert",ok="1"} 1',
+    'mongo_command_duration_seconds_count{command="unknown",ok="0"} 1',
     "mongo_documents 2",
     "mongo_open_cursors 0",
     "mongo_unsent_reply_bytes 0",
@@ -109,7 +110,6 @@ const collectionOf = (client: MongoClient) => client.db("crash").collection<Docu
 
 const content = (key: string, n: number): Document => ({
   _id: key,
-  unique: `u-${key}`,
   n,
   text: key.repeat(n % 50),
 });
@@ -150,7 +150,7 @@ async function write(
   }
 }
 
-/** Everything that is there, and whether counters and indexes agree with it. */
+/** Everything that is there, and whether counters and places of ids agree with it. */
 async function read(
   collection: Collection<Document>,
   keys: readonly string[],
@@ -161,23 +161,19 @@ async function read(
   const ids = [...new Set([...keys, ...byKey.keys()])];
   const byId = await collection.find({ _id: { $in: ids as never[] } }).toArray();
   expect(byId.map(({ _id }) => String(_id)).sort()).toEqual([...byKey.keys()].sort());
-  expect((await collection.indexes()).map(({ name }) => name)).toEqual(["_id_", "unique_1"]);
+  expect((await collection.indexes()).map(({ name }) => name)).toEqual(["_id_", "n_1"]);
   return byKey;
 }
 
-/** What is there can't be inserted, by neither index; what is not there can. */
+/** What is there can't be inserted; what is not there can. */
 async function insertAll(
   collection: Collection<Document>,
   acknowledged: Acknowledged<Document>,
 ): Promise<void> {
   const everything = acknowledged.keys().map((key) => content(key, 1));
   const there = everything.filter(({ _id }) => acknowledged.get(_id) !== undefined).length;
-  const byUnique = everything.map(({ unique }) => ({ unique }));
-  for (const [documents, refused] of [
-    [everything, there],
-    [byUnique, everything.length],
-  ] as const) {
-    const error = await collection.insertMany(documents, { ordered: false }).catch((caught) => caught);
+  for (const refused of [there, everything.length]) {
+    const error = await collection.insertMany(everything, { ordered: false }).catch((caught) => caught);
     expect(error.writeErrors).toHaveLength(refused);
   }
 }
@@ -194,7 +190,7 @@ test(
       connect: ({ port }) => clientOf(port as number, { directConnection: true }),
       disconnect: (client) => client.close(),
       prepare: async (client) => {
-        await collectionOf(client).createIndex({ unique: 1 }, { unique: true });
+        await collectionOf(client).createIndex({ n: 1 });
       },
       write: (client, ...rest) => write(collectionOf(client), ...rest),
       read: (client, keys) => read(collectionOf(client), keys),

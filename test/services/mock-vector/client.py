@@ -46,12 +46,11 @@ done = client.upsert(
     wait=True,
 )
 assert done.status == models.UpdateStatus.COMPLETED
-columns = models.Batch(
-    ids=[2, 3],
-    vectors={"text": [[0, 0, 1], [1, 1, 0]], "image": [[0, 1], [9, 0]]},
-    payloads=[{"n": 3}, {"n": 4}],
-)
-client.upsert("things", points=columns, wait=False)
+more = [
+    models.PointStruct(id=2, vector={"text": [0, 0, 1], "image": [0, 1]}, payload={"n": 3}),
+    models.PointStruct(id=3, vector={"text": [1, 1, 0], "image": [9, 0]}, payload={"n": 4}),
+]
+client.upsert("things", points=more, wait=False)
 client.upload_points(
     "things",
     points=[models.PointStruct(id=100 + n, vector={"image": [n, n]}, payload={"n": n}) for n in range(500)],
@@ -88,13 +87,16 @@ prefetch = [
     models.Prefetch(query=[1, 0, 0], using="text", limit=2),
     models.Prefetch(query=[1, 0], using="image", limit=2),
 ]
-for query in (models.FusionQuery(fusion=models.Fusion.RRF), models.RrfQuery(rrf=models.Rrf(k=2))):
-    answer = client.query_points("things", prefetch=prefetch, query=query, limit=3)
-    fused = [(one.id, round(one.score, 4)) for one in answer.points]
-    assert fused == [(1, 0.5), (599, 0.5), (3, 0.3333)], answer
-requests = [models.QueryRequest(query=[0, 0, 1], using="text", limit=1), models.QueryRequest(limit=1)]
+fusion = models.FusionQuery(fusion=models.Fusion.RRF)
+answer = client.query_points("things", prefetch=prefetch, query=fusion, limit=3)
+fused = [(one.id, round(one.score, 4)) for one in answer.points]
+assert fused == [(1, 0.5), (599, 0.5), (3, 0.3333)], answer
+requests = [
+    models.QueryRequest(query=[0, 0, 1], using="text", limit=1),
+    models.QueryRequest(query=1, using="text", limit=1),
+]
 batch = client.query_batch_points("things", requests=requests)
-assert [[one.id for one in part.points] for part in batch] == [[2], [1]], batch
+assert [[one.id for one in part.points] for part in batch] == [[2], [3]], batch
 by_id = models.Filter(must=[models.HasIdCondition(has_id=[2, identifier])])
 assert client.count("things", count_filter=by_id).count == 2
 
@@ -112,6 +114,8 @@ assert refused(lambda: client.query_points("things", query=[1, 0, 0], using="tex
 discovery = models.RecommendQuery(recommend=models.RecommendInput(positive=[1]))
 assert refused(lambda: client.query_points("things", query=discovery, using="text"))[0] == 400
 assert refused(lambda: client.create_payload_index("things", "n", models.PayloadSchemaType.INTEGER))[0] == 404
+columns = models.Batch(ids=[1], vectors={"text": [[0, 0, 1]]})
+assert refused(lambda: client.upsert("things", points=columns))[0] == 400
 assert refused(lambda: client.get_collection("nothing"))[0] == 404
 
 assert client.delete_collection("things")

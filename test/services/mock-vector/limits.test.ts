@@ -3,38 +3,45 @@
 import { connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Collections } from "../../../containers/services/mock-vector/src/collections.ts";
+import { Database } from "../../../containers/services/mock-vector/src/database.ts";
 import {
   createVectorServer,
   DEFAULT_LIMITS,
   type ServerLimits,
 } from "../../../containers/services/mock-vector/src/server.ts";
-import { Store } from "../../../containers/services/mock-vector/src/store.ts";
 import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, HEAVY_SEARCH, heavyCollection, withVector } from "./support.ts";
 
 let folder: ReturnType<typeof temporaryFolder>;
-let store: Store;
+let database: Database;
 let app: FastifyInstance;
 let url: string;
 const sockets: Socket[] = [];
 
 beforeEach(() => {
   folder = temporaryFolder("vector-limits");
-  store = new Store(folder.path);
+  database = new Database(folder.path);
 });
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy();
   await app.close();
-  await store.close();
+  await database.close();
   folder.remove();
 });
 
 async function start(limits: Partial<ServerLimits>): Promise<void> {
-  app = await createVectorServer(store, { logLevel: "silent", limits: { ...DEFAULT_LIMITS, ...limits } });
+  app = await createVectorServer(database, "silent", { ...DEFAULT_LIMITS, ...limits });
   url = await app.listen({ host: "127.0.0.1", port: 0 });
+}
+
+/** With what is on disk. */
+async function restart(): Promise<void> {
+  await app.close();
+  await database.close();
+  database = new Database(folder.path);
+  await start({});
 }
 
 interface Peer {
@@ -144,6 +151,21 @@ test("an unread answer counts as in transit until it is dropped after its time",
   expect((await clientOf(url).count("c")).count).toBe(100);
 });
 
+test("an answer whose client left while it was computed does not stay in transit", async () => {
+  await start({});
+  const client = clientOf(url);
+  await heavyCollection(client);
+  const searches = Array.from({ length: 30 }, () => HEAVY_SEARCH);
+  const body = JSON.stringify({ searches });
+  const { socket } = await peer();
+  socket.write(`${head("/collections/c/points/query/batch", `content-length: ${body.length}`)}${body}`);
+  await until(async () => (await transit()) > 0);
+  socket.destroy();
+  // This one comes later and ends later.
+  await client.queryBatch("c", { searches });
+  await until(async () => (await transit()) === 0);
+});
+
 test("an answer that would be too large is 400, in a batch of queries as well", async () => {
   await start({});
   await filled();
@@ -180,15 +202,10 @@ test("memory equals the disk after hundreds of writes at the same time", async (
       return n % 5 === 0 ? client.delete("c", { points: [n % 7] }) : client.upsert("c", { points });
     }),
   );
-  const everything = async (of: Collections) => {
-    const collection = of.get("c");
-    const points = await collection.page(undefined, 100, undefined);
-    return points.map((point) => ({ ...point, vector: collection.vectors(point.id) }));
-  };
-  const read = await everything(new Collections(store));
   const live = (await client.scroll("c", { limit: 100, with_vector: true })).points;
-  expect(live.map(({ vector, ...point }) => ({ ...point, vector: { "": vector } }))).toEqual(read);
-  for (const { payload, vector } of read) expect(vector).toEqual({ "": [payload.n] });
+  for (const { payload, vector } of live) expect(vector).toEqual([payload?.n]);
+  await restart();
+  expect((await clientOf(url).scroll("c", { limit: 100, with_vector: true })).points).toEqual(live);
 });
 
 test("writes that race with the end of their collection leave nothing behind", async () => {
@@ -206,7 +223,8 @@ test("writes that race with the end of their collection leave nothing behind", a
   }
   await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   expect((await client.count("c")).count).toBe(0);
-  expect(new Collections(store).get("c").size).toBe(0);
+  await restart();
+  expect((await clientOf(url).count("c")).count).toBe(0);
 });
 
 test("a store whose points come and go stays as large as its content", async () => {
@@ -218,7 +236,7 @@ test("a store whose points come and go stays as large as its content", async () 
     const vector = new Array(64).fill(round);
     await client.upsert("c", { points: Array.from({ length: 2000 }, (_, id) => ({ id, vector })) });
     if (round % 2 === 0) await client.delete("c", { filter: {} });
-    sizes.push(store.bytes());
+    sizes.push(database.bytes());
   }
   expect(sizes.at(-1)).toBeLessThanOrEqual(2 * (sizes[1] ?? 0));
 });
@@ -245,8 +263,6 @@ test(`the vector database works with ${CONNECTIONS} idle connections`, needs(too
     for (let id = 0; id < 100; id++) await client.upsert("c", { points: [{ id, vector: [id] }] });
     expect((await client.query("c", { query: [1], limit: 1 })).points).toMatchObject([{ id: 99 }]);
     expect(idle.filter(({ isClosed }) => isClosed())).toEqual([]);
-    const text = await (await fetch(`${realUrl}/metrics`)).text();
-    expect(Number(/^vector_connections (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(CONNECTIONS);
     expect(residentBytes(pid) - before).toBeLessThan(CONNECTIONS * 60 * 1024);
   });
 });

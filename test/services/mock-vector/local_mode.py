@@ -50,29 +50,19 @@ NUMBERS = [key for key in KEYS if key != "flag"]
 
 
 def match():
-    match dice.randint(0, 2):
-        case 0:
-            return models.MatchValue(value=dice.choice(SCALARS))
-        case 1:
-            return models.MatchAny(any=some(["a", "b", "c"]) if dice.random() < 0.5 else some([2, 3, 4, 5]))
-        case _:
-            return models.MatchExcept(
-                **{"except": some(["a", "b"]) if dice.random() < 0.5 else some([2, 3, 4])}
-            )
+    if dice.random() < 0.5:
+        return models.MatchValue(value=dice.choice(SCALARS))
+    return models.MatchAny(any=some(["a", "b", "c"]) if dice.random() < 0.5 else some([2, 3, 4, 5]))
 
 
 def condition(depth: int):
-    match dice.randint(0, 5 if depth else 4):
+    match dice.randint(0, 3 if depth else 2):
         case 0:
             return models.FieldCondition(key=dice.choice(KEYS), match=match())
         case 1:
             limits = {name: dice.choice([2, 3, 4, 5]) for name in some(["gt", "gte", "lt", "lte"], 2)}
             return models.FieldCondition(key=dice.choice(NUMBERS), range=models.Range(**limits))
         case 2:
-            return models.IsEmptyCondition(is_empty=models.PayloadField(key=dice.choice(KEYS)))
-        case 3:
-            return models.IsNullCondition(is_null=models.PayloadField(key=dice.choice(KEYS)))
-        case 4:
             return models.HasIdCondition(has_id=[dice.randrange(POINTS) for _ in range(30)])
         case _:
             return condition_filter(depth - 1)

@@ -94,7 +94,6 @@ test("the vector database serves /metrics, /healthz, /livez and /readyz, with no
   for (const line of [
     'vector_http_request_duration_seconds_count{method="PUT",route="/collections/:name/points",status="200"} 1',
     'vector_http_request_duration_seconds_count{method="GET",route="unknown",status="404"} 1',
-    "vector_collections 1",
     "vector_points 2",
     "vector_transit_bytes 0",
   ]) {

@@ -82,7 +82,7 @@ const HEAVY_DIMENSIONS = 256;
 /** A search that takes some milliseconds in a `heavyCollection`. */
 export const HEAVY_SEARCH = { query: new Array<number>(HEAVY_DIMENSIONS).fill(1), limit: 1 };
 
-/** A collection `c` that takes its time: the distance is the one that is not computed by WebAssembly. */
+/** A collection `c` that takes its time: the distance is one whose rows are computed one by one. */
 export async function heavyCollection(client: QdrantClient): Promise<void> {
   await client.createCollection("c", { vectors: { size: HEAVY_DIMENSIONS, distance: "Manhattan" } });
   for (let part = 0; part < 2; part++) {

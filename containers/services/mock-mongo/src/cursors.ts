@@ -1,42 +1,33 @@
-/** Results that are fetched in batches. A cursor holds what it needs to read documents again, not the documents. */
-import type { Patience } from "@engine-room/service-process";
-import { Long } from "bson";
-import { CommandError } from "./errors.ts";
-import type { Source } from "./sources.ts";
+/** Results that clients fetch in batches. */
+
+import { CommandError } from "./documents.ts";
+import type { Result } from "./query.ts";
+import { batchReply, type Reply } from "./wire.ts";
 
 /** A batch ends before the reply grows over what a driver accepts. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;
-/** MongoDB's default of the first batch. */
-export const FIRST_BATCH_DOCUMENTS = 101;
-
-interface Cursor {
-  readonly source: Source;
+interface Cursor extends Result {
   readonly namespace: string;
-  /** Read but not sent, since it did not fit. */
-  held: Uint8Array | undefined;
+  /** Read but not sent. */
+  ahead: Uint8Array | undefined;
   isInUse: boolean;
   timer: NodeJS.Timeout | undefined;
 }
 
-export interface Batch {
-  readonly id: Long;
-  readonly namespace: string;
-  readonly documents: readonly Uint8Array[];
-}
-
+/** Of all cursors of a server together. */
 interface CursorLimits {
-  /** More are refused. */
   readonly openCursors: number;
-  /** What all of them may hold together: places of sorted documents, and results that were computed. */
-  readonly heldBytes: number;
-  /** A cursor that nobody asks for this long is closed. */
-  readonly idleSeconds: number;
+  readonly cursorBytes: number;
+  readonly cursorIdleSeconds: number;
 }
 
+/** Lets others go first where this turn is over; undefined where it is not. @throws CommandError 50 */
+export type Rest = () => Promise<void> | undefined;
+
+/** Results that are fetched in batches. */
 export class Cursors {
   readonly #limits: CursorLimits;
-  readonly #open = new Map<string, Cursor>();
-  #heldBytes = 0;
+  readonly #open = new Map<number, Cursor>();
   #last = 0;
 
   constructor(limits: CursorLimits) {
@@ -48,96 +39,80 @@ export class Cursors {
   }
 
   /** The first batch; its id is 0 when it is the last as well. @throws CommandError 292 when cursors hold too much. */
-  async open(
-    source: Source,
-    namespace: string,
-    batchSize: number,
-    isSingle: boolean,
-    patience: Patience,
-  ): Promise<Batch> {
-    const cursor: Cursor = { source, namespace, held: undefined, isInUse: false, timer: undefined };
-    const documents = await take(cursor, batchSize, patience);
-    if (isSingle || (await isAtEnd(cursor, patience))) return { id: Long.ZERO, namespace, documents };
-    this.#refuseMore(source.heldBytes);
+  async open(result: Result, namespace: string, batchSize: number, rest: Rest): Promise<Reply> {
+    const cursor: Cursor = { ...result, namespace, ahead: undefined, isInUse: false, timer: undefined };
+    const documents = await take(cursor, batchSize, rest);
+    if (await isAtEnd(cursor, rest)) return batchReply("firstBatch", 0, namespace, documents);
+    this.#refuseMore(cursor.heldBytes());
     this.#last += 1;
-    const id = Long.fromNumber(this.#last);
-    this.#open.set(id.toString(), cursor);
-    this.#heldBytes += source.heldBytes;
-    this.#keep(id, cursor);
-    return { id, namespace, documents };
+    this.#open.set(this.#last, cursor);
+    this.#keep(this.#last, cursor);
+    return batchReply("firstBatch", this.#last, namespace, documents);
   }
 
   /** The next batch. @throws CommandError 43 when there is no such cursor, 12051 when another request reads from it. */
-  async next(id: Long, namespace: string, batchSize: number, patience: Patience): Promise<Batch> {
-    const cursor = this.#open.get(id.toString());
-    if (cursor === undefined || cursor.namespace !== namespace) {
-      throw new CommandError(43, `cursor id ${id.toString()} not found`);
-    }
-    if (cursor.isInUse) throw new CommandError(12051, `cursor id ${id.toString()} is already in use`);
+  async next(id: number, namespace: string, batchSize: number, rest: Rest): Promise<Reply> {
+    const cursor = this.#open.get(id);
+    if (cursor?.namespace !== namespace) throw new CommandError(43, `cursor id ${id} not found`);
+    if (cursor.isInUse) throw new CommandError(12051, `cursor id ${id} is already in use`);
     clearTimeout(cursor.timer);
     cursor.isInUse = true;
     try {
-      const documents = await take(cursor, batchSize, patience);
-      if (!(await isAtEnd(cursor, patience))) return { id, namespace, documents };
-      this.kill(id);
-      return { id: Long.ZERO, namespace, documents };
+      const documents = await take(cursor, batchSize, rest);
+      const isLast = await isAtEnd(cursor, rest);
+      if (isLast) this.kill(id);
+      return batchReply("nextBatch", isLast ? 0 : id, namespace, documents);
     } finally {
       cursor.isInUse = false;
-      if (this.#open.get(id.toString()) === cursor) this.#keep(id, cursor);
+      if (this.#open.has(id)) this.#keep(id, cursor);
     }
   }
 
   /** @returns Whether there was such a cursor. */
-  kill(id: Long): boolean {
-    const cursor = this.#open.get(id.toString());
-    if (cursor === undefined) return false;
-    clearTimeout(cursor.timer);
-    this.#heldBytes -= cursor.source.heldBytes;
-    return this.#open.delete(id.toString());
+  kill(id: number): boolean {
+    clearTimeout(this.#open.get(id)?.timer);
+    return this.#open.delete(id);
   }
 
   close(): void {
-    for (const { timer } of this.#open.values()) clearTimeout(timer);
-    this.#open.clear();
+    for (const id of [...this.#open.keys()]) this.kill(id);
   }
 
   #refuseMore(bytes: number): void {
-    const { openCursors, heldBytes } = this.#limits;
-    if (this.#open.size >= openCursors) {
-      throw new CommandError(292, `${openCursors} cursors are open, the most that are allowed; close some`);
-    }
-    if (this.#heldBytes + bytes > heldBytes) {
-      throw new CommandError(
-        292,
-        `The open cursors would hold ${this.#heldBytes + bytes} bytes of at most ${heldBytes}; close some, or ask for less`,
-      );
-    }
+    const { openCursors, cursorBytes } = this.#limits;
+    const held = [...this.#open.values()].reduce((sum, cursor) => sum + cursor.heldBytes(), bytes);
+    if (this.#open.size < openCursors && held <= cursorBytes) return;
+    const found = `${this.#open.size} open cursors, which with this one would hold ${held} bytes`;
+    const most = `at most ${openCursors} cursors and ${cursorBytes} bytes`;
+    throw new CommandError(292, `There are ${found}, of ${most}; close some, or ask for less`);
   }
 
-  #keep(id: Long, cursor: Cursor): void {
-    cursor.timer = setTimeout(() => this.kill(id), this.#limits.idleSeconds * 1000).unref();
+  #keep(id: number, cursor: Cursor): void {
+    cursor.timer = setTimeout(() => this.kill(id), this.#limits.cursorIdleSeconds * 1000).unref();
   }
 }
 
-async function take(cursor: Cursor, batchSize: number, patience: Patience): Promise<Uint8Array[]> {
+async function take(cursor: Cursor, batchSize: number, rest: Rest): Promise<Uint8Array[]> {
   const documents: Uint8Array[] = [];
   let bytes = 0;
-  while (documents.length < batchSize) {
-    const document = cursor.held ?? (await cursor.source.next(patience));
-    cursor.held = undefined;
-    if (document === undefined) break;
+  while (documents.length < batchSize && !(await isAtEnd(cursor, rest))) {
+    const { ahead: document = new Uint8Array() } = cursor;
     bytes += document.length;
     // A single document always fits: none is larger than 16 MiB.
-    if (documents.length > 0 && bytes > MAX_BATCH_BYTES) {
-      cursor.held = document;
-      break;
-    }
+    if (documents.length > 0 && bytes > MAX_BATCH_BYTES) break;
     documents.push(document);
+    cursor.ahead = undefined;
   }
   return documents;
 }
 
-async function isAtEnd(cursor: Cursor, patience: Patience): Promise<boolean> {
-  cursor.held ??= await cursor.source.next(patience);
-  return cursor.held === undefined;
+async function isAtEnd(cursor: Cursor, rest: Rest): Promise<boolean> {
+  while (cursor.ahead === undefined) {
+    const { value: row, done } = cursor.rows.next();
+    if (done === true) return true;
+    cursor.ahead = row?.bytes;
+    const turn = rest();
+    if (turn !== undefined) await turn;
+  }
+  return false;
 }

@@ -3,7 +3,55 @@
  * to match and compute with; and typed values, which are written back with the very types that they were read with.
  */
 import { calculateObjectSize, type Document, deserialize, Long, onDemand, serialize } from "bson";
-import { CommandError } from "./errors.ts";
+
+/** Errors by MongoDB's numbers: https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml */
+const CODE_NAMES = {
+  1: "InternalError",
+  2: "BadValue",
+  9: "FailedToParse",
+  14: "TypeMismatch",
+  20: "IllegalOperation",
+  22: "InvalidBSON",
+  26: "NamespaceNotFound",
+  27: "IndexNotFound",
+  28: "PathNotViable",
+  40: "ConflictingUpdateOperators",
+  43: "CursorNotFound",
+  48: "NamespaceExists",
+  50: "MaxTimeMSExpired",
+  52: "DollarPrefixedFieldName",
+  53: "InvalidIdField",
+  59: "CommandNotFound",
+  66: "ImmutableField",
+  67: "CannotCreateIndex",
+  73: "InvalidNamespace",
+  86: "IndexKeySpecsConflict",
+  238: "NotImplemented",
+  292: "QueryExceededMemoryLimitNoDiskUseAllowed",
+  10334: "BSONObjectTooLarge",
+  11000: "DuplicateKey",
+  12051: "CursorInUse",
+  40324: "Location40324",
+  40415: "Location40415",
+} as const;
+
+/** A command that failed; the client sees code, name and message. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly code: keyof typeof CODE_NAMES;
+  /** Further fields of the reply, such as keyPattern. */
+  readonly details: Document;
+
+  constructor(code: keyof typeof CODE_NAMES, message: string, details: Document = {}) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+
+  get codeName(): string {
+    return CODE_NAMES[this.code];
+  }
+}
 
 /** MongoDB's limit of one document, as `hello` announces it. */
 export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
@@ -23,6 +71,11 @@ export function readPlain(bytes: Uint8Array): Document {
 /** Every value with its BSON type: `Int32`, `Double` and `Long` instead of numbers. @throws CommandError 22 */
 export function readTyped(bytes: Uint8Array): Document {
   return read(bytes, { promoteValues: false, promoteLongs: false, bsonRegExp: true });
+}
+
+/** Documents within it stay bytes. @throws CommandError 22 */
+export function readRaw(bytes: Uint8Array): Document {
+  return read(bytes, { raw: true });
 }
 
 function read(bytes: Uint8Array, options: Parameters<typeof deserialize>[1]): Document {
@@ -68,29 +121,51 @@ export function isPlainObject(value: unknown): value is Document {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-interface Element {
-  readonly name: string;
-  /** As https://bsonspec.org numbers it. */
-  readonly type: number;
-  /** With type and name. */
-  readonly start: number;
-  readonly valueStart: number;
-  readonly end: number;
+/** A field that must be a document. @throws CommandError 14 */
+export function documentField(body: Document, path: string, fallback?: Document): Document {
+  const value: unknown = body[path] ?? fallback;
+  if (isPlainObject(value)) return value;
+  throw new CommandError(14, `BSON field '${path}' is the wrong type, expected type 'object'`);
+}
+
+/** A field that must be a list. @throws CommandError 14 */
+export function listField(body: Document, path: string): readonly unknown[] {
+  const value: unknown = body[path];
+  if (Array.isArray(value)) return value;
+  throw new CommandError(14, `BSON field '${path}' is the wrong type, expected type 'array'`);
+}
+
+/** A field that must be a whole number of 0 or more. @throws CommandError 2 */
+export function countField(body: Document, path: string, fallback: number): number {
+  const value: unknown = body[path] ?? fallback;
+  const number = Number(value);
+  if (typeof value !== "boolean" && Number.isInteger(number) && number >= 0) return number;
+  throw new CommandError(2, `BSON field '${path}' must be a whole number >= 0, not '${String(value)}'`);
+}
+
+/** Whether a field stays; undefined: that depends on the fields within it, or within the documents of a list. */
+type Choice = (path: string) => boolean | undefined;
+
+/** A copy of a document with the fields that stay. @param parent - Path of the document; "" for a whole one. */
+export function pick(document: Uint8Array, stays: Choice, parent = "", isList = false): Buffer {
+  const bytes = Buffer.from(document.buffer, document.byteOffset, document.length);
+  const parts: Uint8Array[] = [];
+  let start = 4;
+  for (const [type, nameOffset, nameLength, offset, length] of onDemand.parseToElements(bytes)) {
+    const name = bytes.toString("utf8", nameOffset, nameOffset + nameLength);
+    const path = isList ? parent : parent + (parent && ".") + name;
+    const isKept = stays(path) ?? (type === BSON_DOCUMENT || type === BSON_ARRAY ? undefined : true);
+    if (isKept === true) continue;
+    const end = offset + length;
+    parts.push(bytes.subarray(start, isKept === false ? nameOffset - 1 : offset));
+    if (isKept === undefined) parts.push(pick(bytes.subarray(offset, end), stays, path, type === BSON_ARRAY));
+    start = end;
+  }
+  return joinElements([...parts, bytes.subarray(start, -1)]);
 }
 
 export const BSON_DOCUMENT = 3;
 export const BSON_ARRAY = 4;
-
-/** The elements of a document's first level, unread. @throws Error when it is no BSON. */
-export function elementsOf(bytes: Buffer): Element[] {
-  return [...onDemand.parseToElements(bytes)].map(([type, nameOffset, nameLength, offset, length]) => ({
-    name: bytes.toString("utf8", nameOffset, nameOffset + nameLength),
-    type,
-    start: nameOffset - 1,
-    valueStart: offset,
-    end: offset + length,
-  }));
-}
 
 /** A document of elements that are BSON already. */
 export function joinElements(parts: readonly Uint8Array[]): Buffer {
@@ -98,11 +173,6 @@ export function joinElements(parts: readonly Uint8Array[]): Buffer {
   const length = Buffer.allocUnsafe(4);
   length.writeInt32LE(size);
   return Buffer.concat([length, ...parts, Buffer.alloc(1)], size);
-}
-
-/** Type and name of an element. */
-export function elementHead(type: number, name: string): Uint8Array {
-  return Buffer.from(`${String.fromCharCode(type)}${name}\0`, "utf8");
 }
 
 /** The elements of a small document, to be put beside others. */

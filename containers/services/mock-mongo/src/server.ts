@@ -1,89 +1,233 @@
-/** The document database as a TCP server. */
-import { createServer, type Server } from "node:net";
+/** The document database as a TCP server, and what Prometheus reads of it. */
+
+import { createServer as createHttpServer } from "node:http";
+import { createServer, type Socket } from "node:net";
 import { ByteBudget } from "@engine-room/service-process";
+import type { Document } from "bson";
 import type { Logger } from "pino";
-import { Connection, type ConnectionLimits } from "./connection.ts";
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { commandName } from "./commands/command.ts";
+import { commandLabel, failure, runCommand } from "./commands/index.ts";
 import { Cursors } from "./cursors.ts";
-import type { ServerMetrics } from "./metrics.ts";
 import type { Store } from "./store.ts";
-import { UnsentReplies } from "./unsent-replies.ts";
-import { MAX_MESSAGE_BYTES } from "./wire.ts";
+import {
+  encodeReply,
+  MAX_MESSAGE_BYTES,
+  MessageReader,
+  parseMessage,
+  type Request,
+  WireError,
+} from "./wire.ts";
 
-export interface ServerLimits extends ConnectionLimits {
+export const DEFAULT_LIMITS = {
   /** Connections at the same time; more are closed at once. */
-  readonly connections: number;
-  readonly openCursors: number;
-  readonly cursorIdleSeconds: number;
-  /** What cursors hold together between two batches. */
-  readonly cursorBytes: number;
-  /** Messages over 16 KiB that are received or run at the same time, in bytes; more wait. */
-  readonly messageBytes: number;
-  /** Replies that are not read, in bytes; over it the oldest ones lose their connection. */
-  readonly unsentReplyBytes: number;
-  /** Commands that run get so long to end when the server stops. */
-  readonly stopSeconds: number;
-}
-
-export const DEFAULT_LIMITS: ServerLimits = {
   connections: 20_000,
+  /** A connection that sends nothing this long is closed; drivers open another. */
   idleSeconds: 3600,
+  /** A message must be whole this long after its first byte. */
   messageSeconds: 30,
+  /** A reply must be read this long after it was sent. */
   replySeconds: 60,
+  /** More are refused. */
   openCursors: 10_000,
+  /** A cursor that is not read from this long is closed. */
   cursorIdleSeconds: 600,
+  /** What cursors hold together between two batches: places of sorted documents, and results that were computed. */
   cursorBytes: 512 * 1024 * 1024,
-  // Five of the largest.
+  /** Messages over 16 KiB that are received or run at the same time, in bytes; more wait. There is room for five. */
   messageBytes: 5 * MAX_MESSAGE_BYTES,
+  /** Replies that are not read, in bytes; over it the oldest ones lose their connection. */
   unsentReplyBytes: 256 * 1024 * 1024,
+  /** Commands that run get so long to end when the server stops. */
   stopSeconds: 10,
 };
 
-export interface MongoServer {
-  readonly server: Server;
-  /** Finishes the commands that run and closes all connections. */
-  stop(): Promise<void>;
+export type ServerLimits = Readonly<typeof DEFAULT_LIMITS>;
+
+/** A message up to this size needs no room. */
+const SMALL_MESSAGE_BYTES = 16 * 1024;
+
+/** Handshakes and heartbeats would drown the rest of the log. */
+const QUIET = new Set(["hello", "ismaster", "isMaster", "ping", "endSessions"]);
+
+/** One client: messages in, one command after the other, replies out. Resolves when it is gone. */
+async function serve(socket: Socket, server: MongoServer): Promise<void> {
+  const { limits, room, connections } = server;
+  const reader = new MessageReader();
+  let roomBytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+  socket.setTimeout(limits.idleSeconds * 1000, () => socket.destroy());
+  // A client that breaks off is no event worth a line; what it had asked for is done all the same.
+  socket.on("error", () => socket.destroy());
+  try {
+    // While a command runs nothing more is read, so that a client can't fill the memory with requests.
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      reader.add(chunk);
+      for (let message = reader.take(); message !== undefined; message = reader.take()) {
+        clearTimeout(timer);
+        timer = undefined;
+        connections.set(socket, true);
+        await answer(socket, parseMessage(message), server);
+        connections.set(socket, false);
+        room.give(roomBytes);
+        roomBytes = 0;
+        if (server.isStopping) return socket.destroySoon();
+      }
+      const bytes = reader.expectedBytes ?? 0;
+      if (bytes > SMALL_MESSAGE_BYTES && roomBytes === 0) {
+        await room.take(bytes);
+        roomBytes = bytes;
+      }
+      const seconds = limits.messageSeconds;
+      const cutOff = () => drop(socket, server, "a message was not whole in time", { seconds });
+      if (reader.isWithinMessage && !socket.destroyed) timer ??= setTimeout(cutOff, seconds * 1000);
+    }
+  } catch (error) {
+    const reason = (error as Error).message;
+    if (error instanceof WireError) drop(socket, server, "a message can't be read", { reason });
+    else if (!socket.destroyed) drop(socket, server, "a command failed", { err: error });
+  } finally {
+    clearTimeout(timer);
+    room.give(roomBytes);
+    connections.delete(socket);
+  }
 }
 
-/** A server that does not listen yet. */
-export function createMongoServer(
-  store: Store,
-  limits: ServerLimits,
-  metrics: ServerMetrics,
-  log: Logger,
-): MongoServer {
-  const cursors = new Cursors({
-    openCursors: limits.openCursors,
-    heldBytes: limits.cursorBytes,
-    idleSeconds: limits.cursorIdleSeconds,
+function drop(socket: Socket, { log }: MongoServer, reason: string, values: object): void {
+  log.warn({ remotePort: socket.remotePort, ...values }, `${reason}; the connection is closed`);
+  socket.destroy();
+}
+
+async function answer(socket: Socket, request: Request, server: MongoServer): Promise<void> {
+  const { commandSeconds, log } = server;
+  const name = commandName(request.body);
+  const end = commandSeconds.startTimer({ command: commandLabel(name) });
+  let message: Buffer;
+  let failed: Document | undefined;
+  try {
+    message = encodeReply(request, await runCommand(request, server));
+  } catch (error) {
+    failed = failure(error);
+    message = encodeReply(request, failed);
+  }
+  const seconds = end({ ok: failed === undefined ? "1" : "0" });
+  if (!QUIET.has(name)) {
+    // The gateway sets `comment` to the id of its request.
+    const { comment, $db, [name]: collection } = request.body;
+    const values = {
+      requestId: typeof comment === "string" ? comment.slice(0, 100) : undefined,
+      command: name.slice(0, 100),
+      database: String($db ?? "").slice(0, 100),
+      collection: typeof collection === "string" ? collection.slice(0, 255) : undefined,
+      milliseconds: Math.round(seconds * 1e5) / 100,
+      code: failed?.code,
+    };
+    log[failed === undefined ? "info" : "warn"](values, "command");
+  }
+  if (!request.isSilent && !socket.destroyed) await send(socket, message, server);
+}
+
+/** Resolves when the client has read it, or is gone; a client that does not read loses its connection. */
+async function send(socket: Socket, reply: Buffer, server: MongoServer): Promise<void> {
+  const { unsent, limits } = server;
+  let isRead = true;
+  const sent = new Promise<unknown>((resolve) => {
+    isRead = socket.write(reply, resolve);
   });
-  const unsent = new UnsentReplies(limits.unsentReplyBytes);
-  const services = { store, cursors, metrics, log, unsent, room: new ByteBudget(limits.messageBytes) };
-  const connections = new Map<Connection, () => void>();
-  metrics.observe({
-    connections: () => connections.size,
-    cursors: () => cursors.size,
-    unsentReplyBytes: () => unsent.bytes,
-    store: () => store.totals(),
+  if (isRead) return;
+  const dropThis = () => drop(socket, server, "a reply is not read", { bytes: reply.length });
+  const timer = setTimeout(dropThis, limits.replySeconds * 1000);
+  unsent.set(dropThis, reply.length);
+  for (const dropOldest of [...unsent.keys()]) {
+    if (sumOf(unsent) <= limits.unsentReplyBytes) break;
+    unsent.delete(dropOldest);
+    dropOldest();
+  }
+  await sent;
+  unsent.delete(dropThis);
+  clearTimeout(timer);
+}
+
+function sumOf(bytes: ReadonlyMap<unknown, number>): number {
+  return [...bytes.values()].reduce((sum, one) => sum + one, 0);
+}
+
+/** The server of clients, and that of `GET /metrics` and `GET /healthz`; they don't listen yet. */
+export class MongoServer {
+  readonly store: Store;
+  readonly limits: ServerLimits;
+  readonly log: Logger;
+  readonly registry = new Registry();
+  readonly commandSeconds = new Histogram({
+    name: "mongo_command_duration_seconds",
+    help: "From a command's arrival to its reply; ok is 0 for errors.",
+    labelNames: ["command", "ok"],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers: [this.registry],
   });
-  let lastId = 0;
-  const server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
-    lastId += 1;
-    const connection = new Connection(socket, lastId, services, limits);
-    connections.set(connection, () => socket.destroy());
-    socket.once("close", () => connections.delete(connection));
+  readonly cursors: Cursors;
+  /** For messages that are not small. */
+  readonly room: ByteBudget;
+  /** Bytes of replies that clients don't read, by what closes their connection; the oldest first. */
+  readonly unsent = new Map<() => void, number>();
+  /** Whether a command runs, by connection. */
+  readonly connections = new Map<Socket, boolean>();
+  isStopping = false;
+
+  readonly server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
+    this.connections.set(socket, false);
+    void serve(socket, this);
   });
-  server.maxConnections = limits.connections;
-  return {
-    server,
-    async stop() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      const cutOff = setTimeout(() => {
-        for (const destroy of connections.values()) destroy();
-      }, limits.stopSeconds * 1000);
-      await Promise.all([...connections.keys()].map((connection) => connection.finish()));
-      await closed;
-      clearTimeout(cutOff);
-      cursors.close();
+
+  readonly metricsServer = createHttpServer(
+    { requestTimeout: 10_000, headersTimeout: 5_000 },
+    async ({ method, url }, response) => {
+      const path = method === "GET" ? url?.split("?")[0] : undefined;
+      if (path === "/healthz") {
+        response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}');
+      } else if (path === "/metrics") {
+        const body = await this.registry.metrics();
+        response.writeHead(200, { "content-type": this.registry.contentType }).end(body);
+      } else response.writeHead(404).end();
     },
-  };
+  );
+
+  constructor(store: Store, limits: ServerLimits, log: Logger) {
+    this.store = store;
+    this.limits = limits;
+    this.log = log;
+    this.cursors = new Cursors(limits);
+    this.room = new ByteBudget(limits.messageBytes);
+    this.server.maxConnections = limits.connections;
+    this.metricsServer.maxConnections = 100;
+    collectDefaultMetrics({ register: this.registry });
+    for (const [name, help, read] of [
+      ["connections", "Open connections.", () => this.connections.size],
+      ["open_cursors", "Cursors that clients may fetch more from.", () => this.cursors.size],
+      ["unsent_reply_bytes", "Replies that clients don't read.", () => sumOf(this.unsent)],
+      ["documents", "Documents of all collections.", () => store.totals().documents],
+      ["store_bytes", "Size of the file that holds them.", () => store.totals().bytes],
+    ] as const) {
+      const gauge: Gauge = new Gauge({
+        name: `mongo_${name}`,
+        help,
+        registers: [this.registry],
+        collect: () => gauge.set(read()),
+      });
+    }
+  }
+
+  /** Finishes the commands that run and closes all connections. */
+  async stop(): Promise<void> {
+    this.metricsServer.close();
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    const cutOff = setTimeout(() => {
+      for (const socket of this.connections.keys()) socket.destroy();
+    }, this.limits.stopSeconds * 1000);
+    this.isStopping = true;
+    for (const [socket, isBusy] of this.connections) if (!isBusy) socket.destroySoon();
+    await closed;
+    clearTimeout(cutOff);
+    this.cursors.close();
+  }
 }

@@ -3,38 +3,66 @@
  * that a committed transaction needs, so a process that is killed at any moment leaves the last commit, and nothing
  * has to be repaired. Pages of removed documents are used again; the file never gets smaller.
  */
+
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { TURN_MILLISECONDS } from "@engine-room/service-process";
 import type { Document } from "bson";
 import { type Database, open, type RootDatabase } from "lmdb";
-import { readPlain } from "./documents.ts";
-import { identityOf } from "./identity.ts";
-import { duplicateKey, entriesOf, ID_INDEX, type IndexEntry, type IndexSpec } from "./indexes.ts";
-import { inTransactions } from "./turns.ts";
+import { CommandError, readPlain } from "./documents.ts";
+import { identityOf } from "./values.ts";
 
-/** What is kept of a collection beside its documents. */
-export interface Collection {
-  readonly id: number;
+/** An index that a client asked for. It is kept to be listed: queries don't read it. */
+export interface IndexSpec {
+  readonly name: string;
+  /** Field path to 1 or -1. */
+  readonly key: Readonly<Record<string, number>>;
+}
+
+/** A collection by its names; it may be absent. */
+export interface Target {
   readonly database: string;
   readonly name: string;
-  readonly uuid: string;
+}
+
+/** What is kept of a collection beside its documents. */
+export interface Collection extends Target {
+  readonly id: number;
   /** Without `_id_`, which every collection has. */
   readonly indexes: readonly IndexSpec[];
 }
 
-/** A document with its place in the order of insertion. */
-export interface StoredDocument {
-  readonly sequence: number;
+/** A document as it is stored, or computed of such ones. */
+export class Row {
   readonly bytes: Uint8Array;
+  /** Its place in the order of insertion; 0 where it was computed. */
+  readonly sequence: number;
+  #document: Document | undefined;
+
+  constructor(bytes: Uint8Array, sequence = 0) {
+    this.bytes = bytes;
+    this.sequence = sequence;
+  }
+
+  /** Its plain values. */
+  get document(): Document {
+    this.#document ??= readPlain(this.bytes);
+    return this.#document;
+  }
 }
 
 type Key = (number | string)[];
+
+/** Copies of a stored document what is needed: its bytes are overwritten when the next one is read. */
+export type Copy = (bytes: Uint8Array) => Uint8Array;
 
 /** A chunk of a scan ends with whichever comes first. */
 const CHUNK_DOCUMENTS = 64;
 const CHUNK_BYTES = 1024 * 1024;
 /** Keys removed between two places where a transaction may end. */
 const PURGED_KEYS = 256;
+/** What is shown of a value in a message. */
+const MAX_SHOWN_CHARACTERS = 200;
 
 /** Within the data directory. */
 export const STORE_FILE = "documents.lmdb";
@@ -44,8 +72,8 @@ export class Store {
   readonly #root: RootDatabase;
   readonly #collections: Database<Collection, Key>;
   readonly #documents: Database<Uint8Array, Key>;
-  /** Identity of indexed values to the document's sequence. */
-  readonly #unique: Database<number, Key>;
+  /** Identity of an `_id` to the document's sequence. */
+  readonly #ids: Database<number, Key>;
   readonly #counters: Database<number, Key>;
   /** Collections that were dropped and still have documents. */
   readonly #dropped: Database<true, number>;
@@ -57,7 +85,7 @@ export class Store {
     this.#root = open({ path: this.#file, overlappingSync: false });
     this.#collections = this.#root.openDB({ name: "collections", encoding: "json" });
     this.#documents = this.#root.openDB({ name: "documents", encoding: "binary" });
-    this.#unique = this.#root.openDB({ name: "unique", encoding: "json" });
+    this.#ids = this.#root.openDB({ name: "unique", encoding: "json" });
     this.#counters = this.#root.openDB({ name: "counters", encoding: "json" });
     this.#dropped = this.#root.openDB({ name: "dropped", encoding: "json" });
   }
@@ -70,37 +98,48 @@ export class Store {
     return this.#root.transaction(change);
   }
 
+  /**
+   * Writing by turns: runs work in as many transactions as it takes. Each `yield` is a place where a transaction may end;
+   * what was done up to it is on disk whatever becomes of the rest.
+   */
+  async writeByTurns<T>(work: Generator<undefined, T>): Promise<T> {
+    for (;;) {
+      const step = await this.write(() => {
+        const end = performance.now() + TURN_MILLISECONDS;
+        let next = work.next();
+        while (next.done !== true && performance.now() < end) next = work.next();
+        return next;
+      });
+      if (step.done === true) return step.value;
+    }
+  }
+
   close(): Promise<void> {
     return this.#root.close();
   }
 
-  find(database: string, name: string): Collection | undefined {
+  find({ database, name }: Target): Collection | undefined {
     return this.#collections.get([database, name]);
   }
 
   /** All collections, or those of a database, sorted by name. */
   list(database?: string): Collection[] {
-    const found: Collection[] = [];
-    for (const { value } of this.#collections.getRange(database === undefined ? {} : { start: [database] })) {
-      if (database !== undefined && value.database !== database) break;
-      found.push(value);
-    }
-    return found;
+    const all = [...this.#collections.getRange({})].map(({ value }) => value);
+    return all.filter((collection) => database === undefined || collection.database === database);
   }
 
   /** Within `write`: the collection, made when it is absent. */
-  ensure(database: string, name: string): Collection {
-    const found = this.find(database, name);
+  ensure({ database, name }: Target): Collection {
+    const found = this.find({ database, name });
     if (found !== undefined) return found;
-    const collection: Collection = {
-      id: this.#next(["collection"]),
-      database,
-      name,
-      uuid: globalThis.crypto.randomUUID(),
-      indexes: [],
-    };
+    const collection = { id: this.#next(["collection"]), database, name, indexes: [] };
     void this.#collections.put([database, name], collection);
     return collection;
+  }
+
+  /** Within `write`. */
+  setIndexes(collection: Collection, indexes: readonly IndexSpec[]): void {
+    void this.#collections.put([collection.database, collection.name], { ...collection, indexes });
   }
 
   /** Within `write`: the collection is gone; `purge` frees what it held. */
@@ -111,11 +150,11 @@ export class Store {
 
   /** Frees what dropped collections held, also those that a killed process left. */
   async purge(): Promise<void> {
-    for (const id of [...this.#dropped.getKeys()]) await inTransactions(this, this.#purgeOne(id));
+    for (const id of [...this.#dropped.getKeys()]) await this.writeByTurns(this.#purgeOne(id));
   }
 
   *#purgeOne(id: number): Generator<undefined, void> {
-    for (const table of [this.#documents, this.#unique, this.#counters]) {
+    for (const table of [this.#documents, this.#ids, this.#counters]) {
       for (;;) {
         const keys = [...table.getKeys({ start: [id], end: [id + 1], limit: PURGED_KEYS })];
         for (const key of keys) void table.remove(key);
@@ -136,117 +175,73 @@ export class Store {
     return { bytes: statSync(this.#file).size, documents };
   }
 
-  /** The next documents in the order of insertion; none at the end. */
-  chunk(collection: Collection, after: number): StoredDocument[] {
-    const found: StoredDocument[] = [];
-    let bytes = 0;
-    const range = { start: [collection.id, after + 1], end: [collection.id + 1], limit: CHUNK_DOCUMENTS };
-    for (const { key, value } of this.#documents.getRange(range)) {
-      found.push({ sequence: key[1] as number, bytes: value });
-      bytes += value.length;
-      if (bytes > CHUNK_BYTES) break;
+  /**
+   * Documents in the order of insertion, in chunks between which they may change.
+   *
+   * @param ids - Only those with these `_id`s; undefined for all.
+   * @param copy - What is kept of each, as for `read`.
+   */
+  *chunks(collection: Collection, ids: readonly unknown[] | undefined, copy?: Copy): Generator<Row[], void> {
+    const found = ids?.flatMap((id) => this.#ids.get(idKey(collection, id)) ?? []);
+    const named = found && [...new Set(found)].sort((a, b) => a - b);
+    for (let last = 0; ; ) {
+      const sequences = named?.splice(0, CHUNK_DOCUMENTS) ?? this.#after(collection, last);
+      const chunk: Row[] = [];
+      let bytes = 0;
+      for (const sequence of sequences) {
+        const row = this.read(collection, sequence, copy);
+        if (row !== undefined) chunk.push(row);
+        bytes += row?.bytes.length ?? 0;
+        last = sequence;
+        if (named === undefined && bytes > CHUNK_BYTES) break;
+      }
+      yield chunk;
+      if (named === undefined ? sequences.length === 0 : named.length === 0) return;
     }
-    return found;
   }
 
-  read(collection: Collection, sequence: number): Uint8Array | undefined {
-    return this.#documents.get([collection.id, sequence]);
+  #after(collection: Collection, last: number): number[] {
+    const range = { start: [collection.id, last + 1], end: [collection.id + 1], limit: CHUNK_DOCUMENTS };
+    return [...this.#documents.getKeys(range)].map((key) => key[1] as number);
   }
 
-  /** Place of the document whose `_id` this is, plain or typed. */
-  sequenceOf(collection: Collection, id: unknown): number | undefined {
-    return this.#unique.get([collection.id, ID_INDEX.name, identityOf(id)]);
+  /** Undefined where there is none any more. @param copy - What is kept of it; all by default. */
+  read(collection: Collection, sequence: number, copy: Copy = Buffer.from): Row | undefined {
+    const bytes = this.#documents.getBinaryFast([collection.id, sequence]);
+    return bytes && new Row(copy(bytes.subarray(0, bytes.length)), sequence);
   }
 
   /**
    * Within `write`: adds a document.
    *
-   * @param document - Its plain values.
-   * @throws CommandError 11000 when it breaks a unique index; nothing is changed then.
+   * @throws CommandError 11000 when another one has its `_id`; nothing is changed then.
    */
-  insert(collection: Collection, document: Document, bytes: Uint8Array): void {
-    const entries = this.#entries(collection, document);
-    for (const entry of entries) this.#refuseTaken(collection, entry, undefined);
+  insert(collection: Collection, id: unknown, bytes: Uint8Array): void {
+    const key = idKey(collection, id);
+    if (this.#ids.get(key) !== undefined) {
+      const shown = (JSON.stringify(id) ?? "null").slice(0, MAX_SHOWN_CHARACTERS);
+      throw new CommandError(
+        11000,
+        `E11000 duplicate key error collection: ${namespaceOf(collection)} index: _id_ dup key: { _id: ${shown} }`,
+        { keyPattern: { _id: 1 }, keyValue: { _id: id } },
+      );
+    }
     const sequence = this.#next([collection.id, "sequence"]);
     void this.#documents.put([collection.id, sequence], bytes);
-    for (const entry of entries) void this.#unique.put(keyOf(collection, entry), sequence);
+    void this.#ids.put(key, sequence);
     this.#add(collection, 1);
   }
 
-  /** Within `write`: puts another document in a document's place; `_id` must be the same. @throws CommandError 11000 */
-  replace(collection: Collection, stored: StoredDocument, bytes: Uint8Array): void {
-    const indexes = uniqueIndexes(collection);
-    if (indexes.length > 0) {
-      const before = entriesOfAll(indexes, readPlain(stored.bytes));
-      const after = entriesOfAll(indexes, readPlain(bytes));
-      for (const entry of after) this.#refuseTaken(collection, entry, stored.sequence);
-      for (const entry of before) void this.#unique.remove(keyOf(collection, entry));
-      for (const entry of after) void this.#unique.put(keyOf(collection, entry), stored.sequence);
-    }
-    void this.#documents.put([collection.id, stored.sequence], bytes);
+  /** Within `write`: puts another document in a document's place; its `_id` must be the same. */
+  replace(collection: Collection, { sequence }: Row, bytes: Uint8Array): void {
+    void this.#documents.put([collection.id, sequence], bytes);
   }
 
   /** Within `write`. */
-  remove(collection: Collection, stored: StoredDocument): void {
-    for (const entry of this.#entries(collection, readPlain(stored.bytes))) {
-      void this.#unique.remove(keyOf(collection, entry));
-    }
-    void this.#documents.remove([collection.id, stored.sequence]);
+  remove(collection: Collection, { sequence, document }: Row): void {
+    void this.#ids.remove(idKey(collection, document._id));
+    void this.#documents.remove([collection.id, sequence]);
     this.#add(collection, -1);
-  }
-
-  /** Within `write`. @throws CommandError 11000 when documents that are there break a unique index. */
-  setIndexes(collection: Collection, indexes: readonly IndexSpec[]): void {
-    const known = new Set(collection.indexes.map(({ name }) => name));
-    const added = indexes.filter(({ name, unique }) => unique && !known.has(name));
-    const keys = this.#keysOfNew(collection, added);
-    for (const [key, sequence] of keys) void this.#unique.put(key, sequence);
-    const kept = new Set(indexes.map(({ name }) => name));
-    for (const { name } of collection.indexes.filter((index) => !kept.has(index.name))) {
-      for (const key of this.#keysNamed(collection, name)) void this.#unique.remove(key);
-    }
-    void this.#collections.put([collection.database, collection.name], { ...collection, indexes });
-  }
-
-  #keysOfNew(collection: Collection, added: readonly IndexSpec[]): Map<Key, number> {
-    const keys = new Map<Key, number>();
-    const holders = new Map<string, number>();
-    for (let last = 0; added.length > 0; ) {
-      const chunk = this.chunk(collection, last);
-      if (chunk.length === 0) break;
-      for (const { sequence, bytes } of chunk) {
-        last = sequence;
-        const document = readPlain(bytes);
-        for (const entry of added.flatMap((index) => entriesOf(index, document))) {
-          const text = JSON.stringify([entry.index.name, entry.identity]);
-          if (holders.has(text)) throw duplicateKey(`${collection.database}.${collection.name}`, entry);
-          holders.set(text, sequence);
-          keys.set(keyOf(collection, entry), sequence);
-        }
-      }
-    }
-    return keys;
-  }
-
-  #keysNamed(collection: Collection, index: string): Key[] {
-    const found: Key[] = [];
-    for (const key of this.#unique.getKeys({ start: [collection.id, index], end: [collection.id + 1] })) {
-      if (key[1] !== index) break;
-      found.push(key);
-    }
-    return found;
-  }
-
-  /** `_id_` first. */
-  #entries(collection: Collection, document: Document): IndexEntry[] {
-    return entriesOfAll([ID_INDEX, ...uniqueIndexes(collection)], document);
-  }
-
-  #refuseTaken(collection: Collection, entry: IndexEntry, own: number | undefined): void {
-    const holder = this.#unique.get(keyOf(collection, entry));
-    if (holder !== undefined && holder !== own) {
-      throw duplicateKey(`${collection.database}.${collection.name}`, entry);
-    }
   }
 
   #next(key: Key): number {
@@ -260,15 +255,11 @@ export class Store {
   }
 }
 
-/** Without `_id_`. */
-function uniqueIndexes({ indexes }: Collection): IndexSpec[] {
-  return indexes.filter(({ unique }) => unique);
+/** `database.name` */
+export function namespaceOf({ database, name }: Target): string {
+  return `${database}.${name}`;
 }
 
-function entriesOfAll(indexes: readonly IndexSpec[], document: Document): IndexEntry[] {
-  return indexes.flatMap((index) => entriesOf(index, document));
-}
-
-function keyOf(collection: Collection, { index, identity }: IndexEntry): Key {
-  return [collection.id, index.name, identity];
+function idKey(collection: Collection, id: unknown): Key {
+  return [collection.id, "_id_", identityOf(id)];
 }

@@ -1,123 +1,253 @@
-/** What an update makes of a document. */
-import { BSONRegExp, type Document, ObjectId } from "bson";
-import { isPlainObject, readTyped, write } from "./documents.ts";
-import { CommandError } from "./errors.ts";
-import { identityOf } from "./identity.ts";
-import { isOperators } from "./query.ts";
-import { UPDATE_OPERATORS } from "./update-operators.ts";
+/**
+ * What an update makes of a document. Its values are typed: a number keeps the type that its client gave it, and what
+ * MongoDB refuses is refused. mingo's own updates know JavaScript's numbers only, and leave what they can't change as it is
+ * without a word. https://www.mongodb.com/docs/manual/reference/operator/update/
+ */
 
-/** Operators of an update in its order; undefined for a replacement. */
-type Operators = readonly (readonly [name: string, fields: Document])[] | undefined;
+import { BSONRegExp, Decimal128, type Document, Double, Int32, Long, MaxKey, MinKey, ObjectId } from "bson";
+import { CommandError, isPlainObject, readPlain, readTyped, write } from "./documents.ts";
+import { isOperators, predicate } from "./query.ts";
+import { compareValues, identityOf, isNumeric, type Numeric, toNumber } from "./values.ts";
+
+// Places in a document: a dotted path, in which a number is an index where there is a list.
+
+/** A list is filled up with null to here at most, as in MongoDB. */
+const MAX_PADDING = 1_500_000;
+
+function isContainer(value: unknown): value is Document {
+  return Array.isArray(value) || isPlainObject(value);
+}
+
+/** What holds the last part of a path, and that part; undefined where there is nothing. */
+function holderOf(document: Document, path: string): [holder: Document, name: string] | undefined {
+  const parts = path.split(".");
+  const name = parts.pop() ?? "";
+  let inner: unknown = document;
+  for (const part of parts)
+    inner = isContainer(inner) && Object.hasOwn(inner, part) ? inner[part] : undefined;
+  return isContainer(inner) && Object.hasOwn(inner, name) ? [inner, name] : undefined;
+}
+
+function valueAt(document: Document, path: string): unknown {
+  const [holder, name = ""] = holderOf(document, path) ?? [];
+  return holder?.[name];
+}
+
+/** An element of a list becomes null, so that the others keep their places. */
+function removeAt(document: Document, path: string): void {
+  const [holder, name = ""] = holderOf(document, path) ?? [];
+  if (Array.isArray(holder)) put(holder, name, null);
+  else delete holder?.[name];
+}
+
+/** @throws CommandError 28 for a path that leads through a value. */
+function setAt(document: Document, path: string, value: unknown): void {
+  const parts = path.split(".");
+  const last = parts.pop() ?? "";
+  let inner = document;
+  for (const [index, part] of parts.entries()) {
+    if (!Object.hasOwn(inner, part)) put(inner, part, {});
+    const next: unknown = inner[part];
+    const name = parts[index + 1] ?? last;
+    const isIndex = /^\d+$/.test(name) && isContainer(next) && Number(name) - next.length <= MAX_PADDING;
+    if (!isContainer(next) || (Array.isArray(next) && !isIndex)) {
+      const what = Array.isArray(next) ? "an array" : "an element that is no document and no array";
+      throw new CommandError(28, `Cannot create field '${name}' in ${what}: the path '${path}'`);
+    }
+    inner = next;
+  }
+  put(inner, last, value);
+}
+
+function put(container: Document, key: string, value: unknown): void {
+  if (Array.isArray(container)) {
+    while (container.length < Number(key)) container.push(null);
+    container[Number(key)] = value;
+    return;
+  }
+  // Not always by assignment: `__proto__` is a name like any other.
+  if (key !== "__proto__") container[key] = value;
+  else Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** What becomes of a value; undefined where there is nothing, before or after. */
+type Operator = (before: unknown, operand: unknown, path: string, isInsert: boolean) => unknown;
+
+const OPERATORS: Readonly<Record<string, Operator>> = {
+  $set: (_before, operand) => operand,
+  $setOnInsert: (before, operand, _path, isInsert) => (isInsert ? operand : before),
+  $unset: () => undefined,
+  // Of the value at its old name; `operate` puts it at the new one.
+  $rename: () => undefined,
+  $inc: (before, operand, path) => arithmetic("$inc", before, operand, path),
+  $mul: (before, operand, path) => arithmetic("$mul", before, operand, path),
+  $min: (before = new MaxKey(), operand) => (compareValues(before, operand) <= 0 ? before : operand),
+  $max: (before = new MinKey(), operand) => (compareValues(before, operand) >= 0 ? before : operand),
+  $currentDate(_before, operand, path) {
+    if (operand === true || (isPlainObject(operand) && operand.$type === "date")) return new Date();
+    throw new CommandError(2, `$currentDate for ${path} must be true or { $type: 'date' }`);
+  },
+  $push: (before, operand, path) => [...listOf(before, path), ...eachOf(operand)],
+  $addToSet(before, operand, path) {
+    const list = [...listOf(before, path)];
+    const known = new Set(list.map(identityOf));
+    for (const value of eachOf(operand)) {
+      if (!known.has(identityOf(value))) list.push(value);
+      known.add(identityOf(value));
+    }
+    return list;
+  },
+  $pull(before, operand, path) {
+    if (before === undefined) return undefined;
+    const isPulled = pullTest(operand);
+    return listOf(before, path).filter((value) => !isPulled(value));
+  },
+};
+
+/** 32-bit integers grow into 64-bit ones, and a double makes the result a double. */
+function arithmetic(name: string, before: unknown, operand: unknown, path: string): Numeric {
+  const a = before === undefined ? new Int32(0) : before;
+  if (!isNumeric(a) || !isNumeric(operand)) {
+    const what = isNumeric(a) ? "a non-numeric argument" : "a value of non-numeric type";
+    throw new CommandError(14, `Cannot apply ${name} to ${what}: the field '${path}'`);
+  }
+  if (a instanceof Decimal128 || operand instanceof Decimal128) {
+    throw new CommandError(238, `${name} of decimals is not supported by this server`);
+  }
+  if (a instanceof Double || operand instanceof Double) {
+    const [x, y] = [toNumber(a), toNumber(operand)];
+    return new Double(name === "$inc" ? x + y : x * y);
+  }
+  const [x, y] = [BigInt(String(a)), BigInt(String(operand))];
+  const exact = name === "$inc" ? x + y : x * y;
+  if (BigInt.asIntN(64, exact) !== exact) {
+    throw new CommandError(2, `Failed to apply ${name}: the result does not fit into 64 bits`);
+  }
+  const isSmall = a instanceof Int32 && operand instanceof Int32 && BigInt.asIntN(32, exact) === exact;
+  return isSmall ? new Int32(Number(exact)) : Long.fromBigInt(exact);
+}
+
+function listOf(value: unknown, path: string): readonly unknown[] {
+  if (value === undefined) return [];
+  if (Array.isArray(value)) return value;
+  throw new CommandError(2, `The field '${path}' must be an array`);
+}
+
+function eachOf(operand: unknown): readonly unknown[] {
+  if (!isOperators(operand)) return [operand];
+  const unknown = Object.keys(operand).find((key) => key !== "$each");
+  if (unknown !== undefined) {
+    throw new CommandError(2, `The modifier ${unknown} is not supported by this server; there is $each`);
+  }
+  if (Array.isArray(operand.$each)) return operand.$each;
+  throw new CommandError(14, "The argument to $each must be an array");
+}
+
+/** What `$pull` takes out: values that are equal, that satisfy a condition, or documents that match a filter. */
+function pullTest(operand: unknown): (value: unknown) => boolean {
+  if (!isPlainObject(operand)) return (value) => identityOf(value) === identityOf(operand);
+  const wrap = (value: unknown) => (isOperators(operand) ? { v: value } : value);
+  const plain = (value: unknown) => readPlain(write(wrap(value) as Document));
+  const test = predicate(plain(operand));
+  return (value) => isPlainObject(wrap(value)) && test({ document: plain(value) });
+}
+
+/** An update that has been read: a replacement, or operators such as `$set`. */
+export interface Update {
+  /** @returns The new document; undefined when nothing changes. @throws CommandError 66 when `_id` does. */
+  apply(before: Uint8Array): Uint8Array | undefined;
+  /** The document that an upsert inserts: what the filter says to be equal, then the change. @param filter - Typed. */
+  insert(filter: Document): Document;
+}
 
 /**
- * @param change - Typed: a replacement, or operators such as `$set`.
- * @returns The new document; undefined when nothing changes.
- * @throws CommandError 9 for an update that can't be read, 66 for one that changes `_id`, and what the operators throw.
+ * @param change - Typed.
+ * @throws CommandError 2, 9, 40 and 238 for an update that can't be read; what it returns throws what operators throw.
  */
-export function applyUpdate(before: Uint8Array, change: unknown, isMulti: boolean): Uint8Array | undefined {
-  const operators = readChange(change);
-  if (operators === undefined && isMulti) {
-    throw new CommandError(9, "multi update is not supported for replacement-style update");
-  }
-  const document = readTyped(before);
-  const id: unknown = document._id;
-  const after = operators === undefined ? { _id: id, ...(change as Document) } : document;
-  for (const [name, fields] of operators ?? []) if (name !== "$setOnInsert") operate(name, fields, after);
-  if (!Object.hasOwn(after, "_id") || identityOf(after._id) !== identityOf(id)) {
-    throw new CommandError(
-      66,
-      "Performing an update on the path '_id' would modify the immutable field '_id'",
-    );
-  }
-  const bytes = write(after);
-  return Buffer.compare(bytes, before) === 0 ? undefined : bytes;
-}
-
-/**
- * The document that an upsert inserts: what the filter says to be equal, then the change.
- *
- * @param filter - Typed, as `change` is.
- */
-export function upserted(filter: Document, change: unknown): Document {
-  const operators = readChange(change);
-  const base = equalities(filter);
-  if (operators === undefined) {
-    return withId({ ...(Object.hasOwn(base, "_id") && { _id: base._id }), ...(change as Document) });
-  }
-  for (const [name, fields] of operators) operate(name === "$setOnInsert" ? "$set" : name, fields, base);
-  return withId(base);
-}
-
-function withId(document: Document): Document {
-  return { _id: Object.hasOwn(document, "_id") ? document._id : new ObjectId(), ...document };
-}
-
-function operate(name: string, fields: Document, document: Document): void {
-  for (const [path, operand] of Object.entries(fields)) UPDATE_OPERATORS[name]?.(document, path, operand);
-}
-
-/** @throws CommandError 9, 40, 238 */
-function readChange(change: unknown): Operators {
+export function readUpdate(change: unknown, isMulti: boolean): Update {
   if (Array.isArray(change)) {
     throw new CommandError(238, "Updates with a pipeline are not supported by this server");
   }
   if (!isPlainObject(change)) throw new CommandError(9, "Update argument must be an object");
-  const names = Object.keys(change);
-  const operators = names.filter((name) => name.startsWith("$"));
-  if (operators.length === 0) return undefined;
-  if (operators.length < names.length) {
-    throw new CommandError(9, "An update holds either operators or fields, not both");
+  const fields: Document = change;
+  const hasOperators = isOperators(change);
+  if (hasOperators) refuseWrongOperators(change);
+  else if (isMulti) {
+    throw new CommandError(9, "multi update is not supported for replacement-style update");
   }
-  for (const name of names) {
-    if (name !== "$setOnInsert" && !Object.hasOwn(UPDATE_OPERATORS, name)) {
-      throw new CommandError(
-        9,
-        `Unknown modifier: ${name}; there are ${Object.keys(UPDATE_OPERATORS).join(", ")}`,
-      );
-    }
-    if (!isPlainObject(change[name])) {
-      throw new CommandError(
-        9,
-        `Modifiers operate on fields but ${name} holds something else than a document`,
-      );
-    }
-  }
-  refuseConflicts(change);
-  return Object.entries(change) as [string, Document][];
+  const changed = (document: Document, isInsert: boolean) => {
+    if (!hasOperators) return { ...("_id" in document && { _id: document._id }), ...fields };
+    for (const [name, operands] of Object.entries(fields)) operate(document, name, operands, isInsert);
+    return document;
+  };
+  return {
+    apply(before) {
+      const document = readTyped(before);
+      const id = identityOf(document._id);
+      const after = changed(document, false);
+      if (!("_id" in after) || identityOf(after._id) !== id) {
+        throw new CommandError(66, "Performing an update would modify the immutable field '_id'");
+      }
+      const bytes = write(after);
+      return Buffer.compare(bytes, before) === 0 ? undefined : bytes;
+    },
+    insert(filter) {
+      const base: Document = {};
+      for (const [path, value] of equalities(filter)) setAt(base, path, value);
+      const { _id = new ObjectId(), ...rest } = changed(base, true);
+      return { _id, ...rest };
+    },
+  };
 }
 
-/** Two operators can't write to the same place, nor one within what another writes. @throws CommandError 40 */
-function refuseConflicts(operators: Document): void {
-  const paths = Object.entries(operators).flatMap(([name, fields]) => {
-    const targets = name === "$rename" ? Object.values(fields as Document).map(String) : [];
-    return [...Object.keys(fields as Document), ...targets];
+function operate(document: Document, name: string, fields: Document, isInsert: boolean): void {
+  for (const [path, operand] of Object.entries(fields)) {
+    const before = valueAt(document, path);
+    const after = OPERATORS[name]?.(before, operand, path, isInsert);
+    if (after === undefined) removeAt(document, path);
+    else setAt(document, path, after);
+    if (name === "$rename" && before !== undefined) setAt(document, String(operand), before);
+  }
+}
+
+/** `a: 1`, `a: { $eq: 1 }` and `$and` of these. */
+function equalities(filter: Document): [path: string, value: unknown][] {
+  return Object.entries(filter).flatMap<[string, unknown]>(([path, condition]) => {
+    if (path === "$and" && Array.isArray(condition)) return condition.flatMap((part) => equalities(part));
+    if (path.startsWith("$") || condition instanceof RegExp || condition instanceof BSONRegExp) return [];
+    if (!isOperators(condition)) return [[path, condition]];
+    return "$eq" in condition ? [[path, condition.$eq]] : [];
   });
-  const taken = new Set<string>();
-  const inner = new Set<string>();
+}
+
+function refuseWrongOperators(change: Document): void {
+  const paths: string[] = [];
+  for (const [name, fields] of Object.entries(change)) {
+    if (!name.startsWith("$")) {
+      throw new CommandError(9, "An update holds either operators or fields, not both");
+    }
+    if (!Object.hasOwn(OPERATORS, name)) {
+      throw new CommandError(9, `Unknown modifier: ${name}; there are ${Object.keys(OPERATORS).join(", ")}`);
+    }
+    if (!isPlainObject(fields)) {
+      throw new CommandError(9, `Modifiers operate on fields, but ${name} holds no document`);
+    }
+    const targets: unknown[] = name === "$rename" ? Object.values(fields) : [];
+    if (targets.some((to) => typeof to !== "string")) throw new CommandError(2, "$rename needs new names");
+    paths.push(...Object.keys(fields), ...targets.map(String));
+  }
   for (const path of paths) {
     const parts = path.split(".");
-    const ways = parts.map((_part, index) => parts.slice(0, index + 1).join("."));
-    if (inner.has(path) || ways.some((way) => taken.has(way))) {
-      throw new CommandError(40, `Updating the path '${path}' would create a conflict at '${path}'`);
+    if (parts.includes("")) throw new CommandError(2, `The update path '${path}' has an empty field name`);
+    if (parts.some((part) => part.startsWith("$"))) {
+      throw new CommandError(238, `The positional path '${path}' is not supported by this server`);
     }
-    taken.add(path);
-    for (const way of ways) inner.add(way);
   }
-}
-
-/** `a: 1`, `a: { $eq: 1 }` and `$and` of these, with dotted paths as nested documents. */
-function equalities(filter: Document): Document {
-  const document: Document = {};
-  for (const [path, value] of equalPaths(filter)) operate("$set", { [path]: value }, document);
-  return document;
-}
-
-function equalPaths(filter: Document): [path: string, value: unknown][] {
-  return Object.entries(filter).flatMap<[string, unknown]>(([path, condition]) => {
-    if (path === "$and" && Array.isArray(condition)) return condition.flatMap((part) => equalPaths(part));
-    if (path.startsWith("$")) return [];
-    if (isOperators(condition)) return "$eq" in condition ? [[path, condition.$eq]] : [];
-    const isPattern = condition instanceof RegExp || condition instanceof BSONRegExp;
-    return isPattern ? [] : [[path, condition]];
-  });
+  // Two operators can't write to the same place, nor one within what another writes: such paths are neighbours here.
+  const ends = paths.map((path) => `${path.replaceAll(".", "\0")}\0`).sort();
+  const conflict = ends.find((end, index) => index > 0 && end.startsWith(ends[index - 1] ?? ""));
+  if (conflict !== undefined) {
+    const path = conflict.slice(0, -1).replaceAll("\0", ".");
+    throw new CommandError(40, `Updating the path '${path}' would create a conflict at '${path}'`);
+  }
 }

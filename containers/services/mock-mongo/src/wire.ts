@@ -2,15 +2,14 @@
  * Messages of MongoDB's wire protocol: OP_MSG, and OP_QUERY as far as drivers use it for their first `hello`.
  * https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
  */
-import { type Document, deserialize } from "bson";
-import { crc32c } from "./crc32c.ts";
-import { BSON_ARRAY, BSON_DOCUMENT, elementsOf, joinElements } from "./documents.ts";
 
-export const HEADER_BYTES = 16;
-export const OP_REPLY = 1;
+import { type Document, Double, deserialize, Long } from "bson";
+import { BSON_ARRAY, BSON_DOCUMENT, elementsIn, joinElements, write } from "./documents.ts";
+
+const HEADER_BYTES = 16;
+const OP_REPLY = 1;
 const OP_QUERY = 2004;
-export const OP_MSG = 2013;
-const CHECKSUM_PRESENT = 1 << 0;
+const OP_MSG = 2013;
 const MORE_TO_COME = 1 << 1;
 /** Bits of the flags that a server must understand or refuse. */
 const REQUIRED_BITS = 0xffff;
@@ -18,34 +17,27 @@ const REQUIRED_BITS = 0xffff;
 /** As a server announces it in `hello`: larger messages are refused, and the connection is closed. */
 export const MAX_MESSAGE_BYTES = 48_000_000;
 
-/** What a client sent can't be read: the connection can't go on, since nobody knows where the next message begins. */
+/** What a client sent can't be read. The connection is of no further use: where the next message begins is unknown. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }
 
 export interface Request {
   readonly requestId: number;
-  /** The command as plain values, its name being the first key; without `lists`. */
+  /** The command, its name being the first key, as plain values; see `LISTS`. */
   readonly body: Document;
-  /** The documents of `documents`, `updates` and `deletes` as the client wrote them, so that types stay what they were. */
-  readonly lists: ReadonlyMap<string, readonly Uint8Array[]>;
   /** Unacknowledged: no reply is sent. */
   readonly isSilent: boolean;
   /** Whether the reply must be an OP_REPLY. */
   readonly isLegacy: boolean;
 }
 
-/** Lists of a command's body that are kept as bytes; a driver may send the same ones as sequences. */
-const RAW_LISTS = new Set(["documents", "updates", "deletes"]);
-
-/** Length of the message that begins with these bytes, of which there are at least 4. @throws WireError */
-export function messageLength(bytes: Buffer): number {
-  const length = bytes.readInt32LE(0);
-  if (length < HEADER_BYTES || length > MAX_MESSAGE_BYTES) {
-    throw new WireError(`A message of ${length} bytes; they have ${HEADER_BYTES} to ${MAX_MESSAGE_BYTES}`);
-  }
-  return length;
-}
+/** By command: the list whose documents stay the bytes that the client wrote, so that their types stay what they were. */
+const LISTS: Readonly<Record<string, string>> = {
+  insert: "documents",
+  update: "updates",
+  delete: "deletes",
+};
 
 /** @throws WireError when it is no message that this server reads. */
 export function parseMessage(message: Buffer): Request {
@@ -54,9 +46,7 @@ export function parseMessage(message: Buffer): Request {
     const opCode = message.readInt32LE(12);
     if (opCode === OP_MSG) return parseMsg(message, requestId);
     if (opCode === OP_QUERY) return parseQuery(message, requestId);
-    throw new WireError(
-      `Operation ${opCode} is not supported; use a driver that speaks OP_MSG (MongoDB 3.6)`,
-    );
+    throw new WireError(`Operation ${opCode} is not supported: this server speaks OP_MSG (MongoDB 3.6)`);
   } catch (error) {
     if (error instanceof WireError) throw error;
     throw new WireError(`An unreadable message: ${(error as Error).message}`);
@@ -65,78 +55,48 @@ export function parseMessage(message: Buffer): Request {
 
 function parseMsg(message: Buffer, requestId: number): Request {
   const flags = message.readUInt32LE(HEADER_BYTES);
-  if ((flags & REQUIRED_BITS & ~(CHECKSUM_PRESENT | MORE_TO_COME)) !== 0) {
-    throw new WireError(`Unknown flag bits ${flags.toString(16)}`);
+  if ((flags & REQUIRED_BITS & ~MORE_TO_COME) !== 0) {
+    throw new WireError(`Flag bits ${flags.toString(16)}: this server knows no checksums and no exhaust`);
   }
-  const end = (flags & CHECKSUM_PRESENT) === 0 ? message.length : checkedEnd(message);
-  let offset = HEADER_BYTES + 4;
   let body: Document | undefined;
-  const lists = new Map<string, readonly Uint8Array[]>();
-  while (offset < end) {
+  const sequences: [name: string, documents: Uint8Array[]][] = [];
+  for (let offset = HEADER_BYTES + 4; offset < message.length; ) {
     const kind = message[offset];
-    const size = message.readInt32LE(offset + 1);
-    const sectionEnd = offset + 1 + size;
-    if (size < 5 || sectionEnd > end) throw new WireError("A section is longer than its message");
-    if (kind === 0 && body === undefined) body = readBody(message.subarray(offset + 1, sectionEnd), lists);
-    else if (kind === 1) readSequence(message.subarray(offset + 5, sectionEnd), lists);
+    const end = offset + 1 + message.readInt32LE(offset + 1);
+    if (end < offset + 6 || end > message.length) throw new WireError("A section is longer than its message");
+    const section = message.subarray(offset + 1, end);
+    if (kind === 0 && body === undefined) body = readBody(section);
+    else if (kind === 1) sequences.push(readSequence(section.subarray(4)));
     else throw new WireError(`A section of kind ${kind} where it can't be`);
-    offset = sectionEnd;
+    offset = end;
   }
   if (body === undefined) throw new WireError("A message without a command");
-  for (const name of lists.keys())
+  for (const [name, documents] of sequences) {
     if (Object.hasOwn(body, name)) throw new WireError(`${name} is given twice`);
-  return { requestId, body, lists, isSilent: (flags & MORE_TO_COME) !== 0, isLegacy: false };
-}
-
-/** Where the sections end. @throws WireError when the checksum is wrong. */
-function checkedEnd(message: Buffer): number {
-  const end = message.length - 4;
-  if (end <= HEADER_BYTES + 4 || message.readUInt32LE(end) !== crc32c(message.subarray(0, end))) {
-    throw new WireError("The checksum of a message is wrong");
+    body = { ...body, [name]: documents };
   }
-  return end;
+  return { requestId, body, isSilent: (flags & MORE_TO_COME) !== 0, isLegacy: false };
 }
 
-function readBody(section: Buffer, lists: Map<string, readonly Uint8Array[]>): Document {
-  const rest: Buffer[] = [];
-  for (const { name, type, start, valueStart, end } of elementsOf(section)) {
-    const documents =
-      type === BSON_ARRAY && RAW_LISTS.has(name) ? documentsOf(section.subarray(valueStart, end)) : undefined;
-    if (documents === undefined) rest.push(section.subarray(start, end));
-    else addList(lists, name, documents);
-  }
-  return deserialize(joinElements(rest));
+function readBody(section: Buffer): Document {
+  // Behind its length and the type of its first element.
+  const command = section.toString("utf8", 5, section.indexOf(0, 5));
+  const list = Object.hasOwn(LISTS, command) ? LISTS[command] : undefined;
+  return deserialize(section, list === undefined ? {} : { fieldsAsRaw: { [list]: true } });
 }
 
-/** The documents of a list; undefined where it holds something else as well. */
-function documentsOf(list: Buffer): Uint8Array[] | undefined {
-  const elements = elementsOf(list);
-  if (elements.some(({ type }) => type !== BSON_DOCUMENT)) return undefined;
-  return elements.map(({ valueStart, end }) => list.subarray(valueStart, end));
-}
-
-function readSequence(section: Buffer, lists: Map<string, readonly Uint8Array[]>): void {
+function readSequence(section: Buffer): [name: string, documents: Uint8Array[]] {
   const terminator = section.indexOf(0);
   if (terminator < 1) throw new WireError("A sequence without a name");
   const documents: Uint8Array[] = [];
-  let offset = terminator + 1;
-  while (offset < section.length) {
+  for (let offset = terminator + 1; offset < section.length; ) {
     const size = section.readInt32LE(offset);
     if (size < 5 || offset + size > section.length)
       throw new WireError("A document is longer than its sequence");
     documents.push(section.subarray(offset, offset + size));
     offset += size;
   }
-  addList(lists, section.toString("utf8", 0, terminator), documents);
-}
-
-function addList(
-  lists: Map<string, readonly Uint8Array[]>,
-  name: string,
-  documents: readonly Uint8Array[],
-): void {
-  if (lists.has(name)) throw new WireError(`${name} is given twice`);
-  lists.set(name, documents);
+  return [section.toString("utf8", 0, terminator), documents];
 }
 
 /** Only what a driver's first `hello` needs: one command on `$cmd`. */
@@ -145,8 +105,88 @@ function parseQuery(message: Buffer, requestId: number): Request {
   const name = message.toString("utf8", HEADER_BYTES + 4, nameEnd);
   if (nameEnd < 0 || !name.endsWith(".$cmd")) throw new WireError("OP_QUERY is read for commands only");
   const start = nameEnd + 1 + 8;
-  const size = message.readInt32LE(start);
-  const query = deserialize(message.subarray(start, start + size));
+  const query = deserialize(message.subarray(start, start + message.readInt32LE(start)));
   const body = { ...(query.$query ?? query), $db: name.slice(0, -".$cmd".length) };
-  return { requestId, body, lists: new Map(), isSilent: false, isLegacy: true };
+  return { requestId, body, isSilent: false, isLegacy: true };
+}
+
+/** Puts messages together from what a socket delivers, copying each byte once at most. */
+export class MessageReader {
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+
+  add(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#bytes += chunk.length;
+  }
+
+  /** Whether there are bytes of a message that is not whole. */
+  get isWithinMessage(): boolean {
+    return this.#bytes > 0;
+  }
+
+  /** Length of the message that has begun; undefined while that is not known. @throws WireError */
+  get expectedBytes(): number | undefined {
+    if (this.#bytes < 4) return undefined;
+    if ((this.#chunks[0]?.length ?? 0) < 4) this.#chunks = [Buffer.concat(this.#chunks)];
+    const length = this.#chunks[0]?.readInt32LE(0) ?? 0;
+    if (length >= HEADER_BYTES && length <= MAX_MESSAGE_BYTES) return length;
+    throw new WireError(`A message of ${length} bytes; they have ${HEADER_BYTES} to ${MAX_MESSAGE_BYTES}`);
+  }
+
+  /** The next whole message. @throws WireError */
+  take(): Buffer | undefined {
+    const expected = this.expectedBytes;
+    if (expected === undefined || this.#bytes < expected) return undefined;
+    const [first = Buffer.alloc(0)] = this.#chunks;
+    const all = this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks);
+    this.#chunks = all.length > expected ? [all.subarray(expected)] : [];
+    this.#bytes -= expected;
+    return all.subarray(0, expected);
+  }
+}
+
+/** A document, or one that is BSON already. */
+export type Reply = Document | Uint8Array;
+
+/** The whole message, header included. @throws CommandError 10334 when it is too large. */
+export function encodeReply({ requestId, isLegacy }: Request, reply: Reply): Buffer {
+  const body = reply instanceof Uint8Array ? reply : write(reply);
+  // OP_MSG: flags, and the kind of its only section. OP_REPLY: flags, cursor, first document, number of documents.
+  const prefix = Buffer.alloc(isLegacy ? 20 : 5);
+  if (isLegacy) {
+    const AWAIT_CAPABLE = 8;
+    prefix.writeInt32LE(AWAIT_CAPABLE, 0);
+    prefix.writeInt32LE(1, 16);
+  }
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.writeInt32LE(HEADER_BYTES + prefix.length + body.length, 0);
+  header.writeInt32LE(requestId, 8);
+  header.writeInt32LE(isLegacy ? OP_REPLY : OP_MSG, 12);
+  return Buffer.concat([header, prefix, body]);
+}
+
+/**
+ * The reply to a command that opens or advances a cursor.
+ *
+ * @param id - Of the cursor; 0 when there is no more to fetch.
+ * @param documents - They go out as the bytes that they are.
+ */
+export function batchReply(
+  field: "firstBatch" | "nextBatch",
+  id: number,
+  namespace: string,
+  documents: readonly Uint8Array[],
+): Uint8Array {
+  const list = joinElements(
+    documents.flatMap((bytes, index) => [elementHead(BSON_DOCUMENT, String(index)), bytes]),
+  );
+  const rest = elementsIn({ id: Long.fromNumber(id), ns: namespace });
+  const cursor = joinElements([elementHead(BSON_ARRAY, field), list, rest]);
+  return joinElements([elementHead(BSON_DOCUMENT, "cursor"), cursor, elementsIn({ ok: new Double(1) })]);
+}
+
+/** Type and name of an element. */
+function elementHead(type: number, name: string): Uint8Array {
+  return Buffer.from(`${String.fromCharCode(type)}${name}\0`, "utf8");
 }

@@ -1,65 +1,113 @@
 /** The part of Qdrant's REST API that is answered: https://api.qdrant.tech/api-reference */
 import { Patience } from "@engine-room/service-process";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { AnswerRoom } from "./answer-room.ts";
-import { type Collection, type LivePoint, UNNAMED } from "./collection.ts";
-import type { Collections } from "./collections.ts";
-import { RequestError } from "./errors.ts";
-import { compileFilter } from "./filter.ts";
-import { pointId, upsertSchema } from "./points.ts";
-import { parse } from "./problems.ts";
-import { type QueryRequest, queryBatch, queryRequest, runQuery } from "./query.ts";
+import type { Collection, Database, Point, ScoredPoint } from "./database.ts";
 import {
-  type CreateCollection,
   collectionName,
   countPoints,
   createCollection,
   deletePoints,
+  type PointId,
+  type Prefetch,
+  parse,
+  pointId,
+  type QueryRequest,
+  queryBatch,
+  queryRequest,
+  RequestError,
   retrievePoints,
   scrollPoints,
-} from "./schemas.ts";
-import { recordOf, type Selection } from "./selectors.ts";
-import type { VectorParams } from "./store.ts";
+  UNNAMED,
+  upsertPoints,
+} from "./requests.ts";
 
-const DEFAULT_SCROLL_LIMIT = 10;
+const MAX_ANSWER_CHARACTERS = 64 * 1024 * 1024;
 /** Version of Qdrant whose API this is; the official clients compare it with their own. */
 const VERSION = "1.16.0";
+/** DEFAULT_RRF_K of Qdrant's lib/segment/src/common/reciprocal_rank_fusion.rs. */
+const RRF_K = 2;
 
-export function installRoutes(app: FastifyInstance, collections: Collections): void {
+/** Every write is on disk before it is answered, whatever `wait` says. */
+const COMPLETED = { operation_id: 0, status: "completed" };
+
+const COLLECTION = "/collections/:name";
+
+export function installRoutes(app: FastifyInstance, database: Database): void {
+  const collectionOf = (request: FastifyRequest) => database.get(nameOf(request));
+
   app.get("/", () => ({ title: "engine-room vector database (Qdrant REST)", version: VERSION }));
-  collectionRoutes(app, collections);
-  writeRoutes(app, collections);
-  readRoutes(app, collections);
-  searchRoutes(app, collections);
-}
 
-function collectionRoutes(app: FastifyInstance, collections: Collections): void {
-  app.get("/collections", () => answer({ collections: collections.names().map((name) => ({ name })) }));
+  app.get("/collections", () =>
+    answer({ collections: [...database.collections.keys()].sort().map((name) => ({ name })) }),
+  );
 
-  app.get("/collections/:name/exists", (request) => answer({ exists: collections.has(nameOf(request)) }));
+  app.get(`${COLLECTION}/exists`, (request) => answer({ exists: database.collections.has(nameOf(request)) }));
 
-  app.get("/collections/:name", (request) => answer(describe(collections.get(nameOf(request)))));
+  app.get(COLLECTION, (request) => answer(describe(collectionOf(request))));
 
-  app.put("/collections/:name", async (request) => {
+  app.put(COLLECTION, async (request) => {
     const name = parse(collectionName, nameOf(request));
-    await collections.create(name, readVectors(parse(createCollection, request.body)));
+    await database.create(name, parse(createCollection, request.body).vectors);
     return answer(true);
   });
 
-  app.delete("/collections/:name", async (request) => answer(await collections.remove(nameOf(request))));
+  app.delete(COLLECTION, async (request) => answer(await database.delete(nameOf(request))));
+
+  app.put(`${COLLECTION}/points`, async (request) => {
+    await collectionOf(request).upsert(parse(upsertPoints, request.body).points);
+    return answer(COMPLETED);
+  });
+
+  app.post(`${COLLECTION}/points/delete`, async (request) => {
+    const collection = collectionOf(request);
+    const wanted = parse(deletePoints, request.body);
+    await collection.remove(Array.isArray(wanted) ? wanted : collection.matching(wanted));
+    return answer(COMPLETED);
+  });
+
+  app.post(`${COLLECTION}/points`, (request, reply) => {
+    const collection = collectionOf(request);
+    const { ids, ...selection } = parse(retrievePoints, request.body);
+    const found = ids.flatMap((id) => collection.get(id) ?? []);
+    return sendJson(reply, rowWriter()(collection, found, selection));
+  });
+
+  app.get(`${COLLECTION}/points/:id`, (request) => {
+    const collection = collectionOf(request);
+    const { id } = request.params as { readonly id: string };
+    const point = collection.get(parse(pointId, /^\d+$/.test(id) ? Number(id) : id));
+    if (point === undefined) throw new RequestError(404, `Not found: Point with id ${id} does not exists!`);
+    return answer(rowOf(collection, point, { with_payload: true, with_vector: true }));
+  });
+
+  app.post(`${COLLECTION}/points/scroll`, (request, reply) => {
+    const collection = collectionOf(request);
+    const { offset, limit, filter, ...selection } = parse(scrollPoints, request.body);
+    // One more, to know where the next page begins.
+    const found = collection.page(offset ?? undefined, limit + 1, filter);
+    const rows = rowWriter()(collection, found.slice(0, limit), selection);
+    const next = JSON.stringify(found[limit]?.id ?? null);
+    return sendJson(reply, `{"points":${rows},"next_page_offset":${next}}`);
+  });
+
+  app.post(`${COLLECTION}/points/count`, (request) => {
+    const found = collectionOf(request).matching(parse(countPoints, request.body ?? {}).filter);
+    return answer({ count: found.length });
+  });
+
+  app.post(`${COLLECTION}/points/query`, async (request, reply) => {
+    const [found] = await answerQueries(collectionOf(request), [parse(queryRequest, request.body)]);
+    return sendJson(reply, String(found));
+  });
+
+  app.post(`${COLLECTION}/points/query/batch`, async (request, reply) => {
+    const found = await answerQueries(collectionOf(request), parse(queryBatch, request.body).searches);
+    return sendJson(reply, `[${found.join(",")}]`);
+  });
 }
 
-function readVectors({ vectors }: CreateCollection): VectorParams {
-  const named: Readonly<Record<string, VectorParams[string]>> = isOneVector(vectors)
-    ? { [UNNAMED]: vectors }
-    : vectors;
-  return Object.fromEntries(
-    Object.entries(named).map(([name, { size, distance }]) => [name, { size, distance }]),
-  );
-}
-
-function isOneVector(vectors: CreateCollection["vectors"]): vectors is VectorParams[string] {
-  return typeof vectors.size === "number";
+function nameOf(request: FastifyRequest): string {
+  return (request.params as { readonly name: string }).name;
 }
 
 function describe({ stored, size }: Collection): object {
@@ -67,12 +115,11 @@ function describe({ stored, size }: Collection): object {
   return {
     status: "green",
     optimizer_status: "ok",
-    vectors_count: size,
-    indexed_vectors_count: 0,
     points_count: size,
     segments_count: 1,
+    // The official clients want all of this.
     config: {
-      params: { vectors: unnamed ?? named, shard_number: 1, replication_factor: 1, on_disk_payload: false },
+      params: { vectors: unnamed ?? named },
       hnsw_config: { m: 0, ef_construct: 100, full_scan_threshold: 10_000 },
       optimizer_config: {
         deleted_threshold: 0.2,
@@ -85,114 +132,6 @@ function describe({ stored, size }: Collection): object {
   };
 }
 
-function writeRoutes(app: FastifyInstance, collections: Collections): void {
-  app.put("/collections/:name/points", async (request) => {
-    await collections.get(nameOf(request)).upsert(parse(upsertSchema(request.body), request.body));
-    return answer(completed());
-  });
-
-  app.post("/collections/:name/points/delete", async (request) => {
-    const collection = collections.get(nameOf(request));
-    const body = parse(deletePoints, request.body);
-    const accepts = "filter" in body ? (compileFilter(body.filter) ?? (() => true)) : undefined;
-    await collection.remove(
-      "points" in body ? body.points : await collection.matching(accepts ?? (() => false)),
-    );
-    return answer(completed());
-  });
-}
-
-function readRoutes(app: FastifyInstance, collections: Collections): void {
-  app.post("/collections/:name/points", (request, reply) => {
-    const collection = collections.get(nameOf(request));
-    const body = parse(retrievePoints, request.body);
-    const found = body.ids.flatMap((id) => collection.get(id) ?? []);
-    const selection = { payload: body.with_payload ?? true, vector: body.with_vector };
-    return sendJson(reply, rowsOf(collection, found, selection, new AnswerRoom()));
-  });
-
-  app.get("/collections/:name/points/:id", (request) => {
-    const collection = collections.get(nameOf(request));
-    const { id: text } = request.params as { readonly id: string };
-    const id = parse(pointId, /^\d+$/.test(text) ? Number(text) : text);
-    const found = collection.get(id);
-    if (found === undefined) throw new RequestError(404, `Not found: Point with id ${id} does not exists!`);
-    return answer(recordOf(collection, found, { payload: true, vector: true }));
-  });
-
-  app.post("/collections/:name/points/scroll", async (request, reply) => {
-    const collection = collections.get(nameOf(request));
-    const body = parse(scrollPoints, request.body);
-    const limit = body.limit ?? DEFAULT_SCROLL_LIMIT;
-    // One more, to know where the next page begins.
-    const found = await collection.page(body.offset ?? undefined, limit + 1, compileFilter(body.filter));
-    const selection = { payload: body.with_payload ?? true, vector: body.with_vector };
-    const rows = rowsOf(collection, found.slice(0, limit), selection, new AnswerRoom());
-    const next = JSON.stringify(found[limit]?.id ?? null);
-    return sendJson(reply, `{"points":${rows},"next_page_offset":${next}}`);
-  });
-
-  app.post("/collections/:name/points/count", async (request) => {
-    const collection = collections.get(nameOf(request));
-    const accepts = compileFilter(parse(countPoints, request.body ?? {}).filter);
-    const count = accepts === undefined ? collection.size : (await collection.matching(accepts)).length;
-    return answer({ count });
-  });
-}
-
-function searchRoutes(app: FastifyInstance, collections: Collections): void {
-  app.post("/collections/:name/points/query", async (request, reply) => {
-    const collection = collections.get(nameOf(request));
-    const body = parse(queryRequest, request.body);
-    return sendJson(reply, await search(collection, body, new AnswerRoom(), new Patience()));
-  });
-
-  app.post("/collections/:name/points/query/batch", async (request, reply) => {
-    const collection = collections.get(nameOf(request));
-    const room = new AnswerRoom();
-    const patience = new Patience();
-    const results: string[] = [];
-    for (const one of parse(queryBatch, request.body).searches) {
-      results.push(await search(collection, one, room, patience));
-    }
-    return sendJson(reply, `[${results.join(",")}]`);
-  });
-}
-
-async function search(
-  collection: Collection,
-  body: QueryRequest,
-  room: AnswerRoom,
-  patience: Patience,
-): Promise<string> {
-  const found = await runQuery(collection, body, patience);
-  return `{"points":${rowsOf(collection, found, { payload: body.with_payload, vector: body.with_vector }, room)}}`;
-}
-
-/** Points as JSON; with their scores where they have some. @throws RequestError 400 when they take too much room. */
-function rowsOf(
-  collection: Collection,
-  points: readonly (LivePoint & { readonly score?: number })[],
-  selection: Selection,
-  room: AnswerRoom,
-): string {
-  const rows = points.map((point) => {
-    const scored = point.score === undefined ? {} : { version: 0, score: point.score };
-    const row = JSON.stringify({ ...recordOf(collection, point, selection), ...scored });
-    room.take(row.length);
-    return row;
-  });
-  return `[${rows.join(",")}]`;
-}
-
-let operations = 0;
-
-/** Every write is on disk before it is answered, whatever `wait` says. */
-function completed(): object {
-  operations += 1;
-  return { operation_id: operations, status: "completed" };
-}
-
 /** The frame around every result. */
 function answer(result: unknown): object {
   return { result, status: "ok", time: 0 };
@@ -203,6 +142,96 @@ function sendJson(reply: FastifyReply, result: string): FastifyReply {
   return reply.type("application/json; charset=utf-8").send(`{"result":${result},"status":"ok","time":0}`);
 }
 
-function nameOf(request: FastifyRequest): string {
-  return (request.params as { readonly name: string }).name;
+/** Answers of all queries, as JSON; others have their turn between two of them. */
+async function answerQueries(collection: Collection, queries: readonly QueryRequest[]): Promise<string[]> {
+  const patience = new Patience();
+  const write = rowWriter();
+  const answers: string[] = [];
+  for (const query of queries) {
+    answers.push(`{"points":${write(collection, runQuery(collection, query), query)}}`);
+    await patience.rest();
+  }
+  return answers;
+}
+
+/** Writes points as JSON, as many as one answer may hold. @throws RequestError 400 when they are too many. */
+function rowWriter(): (collection: Collection, points: readonly Point[], selection: Selection) => string {
+  let characters = 0;
+  return (collection, points, selection) => {
+    const rows = points.map((point) => {
+      const row = JSON.stringify(rowOf(collection, point, selection));
+      characters += row.length;
+      if (characters <= MAX_ANSWER_CHARACTERS) return row;
+      throw new RequestError(
+        400,
+        `Wrong input: the answer would have more than ${MAX_ANSWER_CHARACTERS} characters; ask for fewer points, fewer keys of the payload, or no vectors`,
+      );
+    });
+    return `[${rows.join(",")}]`;
+  };
+}
+
+/** What an answer holds of each point. */
+type Selection = Pick<QueryRequest, "with_payload" | "with_vector">;
+
+function rowOf(
+  collection: Collection,
+  { id, payload, ...scored }: Point | ScoredPoint,
+  { with_payload: keys, with_vector: names }: Selection,
+): object {
+  const { [UNNAMED]: unnamed, ...named } = names ? collection.vectorsOf(id) : {};
+  return {
+    id,
+    ...(keys && { payload: picked(payload, keys) }),
+    ...(names && { vector: unnamed ?? picked(named, names) }),
+    ...("score" in scored && { version: 0, ...scored }),
+  };
+}
+
+function picked(object: object, wanted: true | readonly string[]): object {
+  if (wanted === true) return object;
+  return Object.fromEntries(Object.entries(object).filter(([name]) => wanted.includes(name)));
+}
+
+/** The best points of a query. @throws RequestError 400 for one that can't be answered. */
+function runQuery(collection: Collection, request: QueryRequest): ScoredPoint[] {
+  const { offset, prefetch: prefetches } = request;
+  const end = offset + request.limit;
+  const isFusion = request.query === "rrf";
+  if (isFusion !== prefetches.length > 0 || prefetches.some(({ query }) => query === "rrf")) {
+    throw new RequestError(
+      400,
+      "Bad request: a fusion needs prefetches with vectors or points, and only a fusion has prefetches",
+    );
+  }
+  if (!isFusion) return nearestTo(collection, { ...request, limit: end }).slice(offset);
+  const least = request.score_threshold ?? 0;
+  return fuse(prefetches.map((prefetch) => nearestTo(collection, prefetch)))
+    .filter(({ id, payload, score }) => request.filter(id, payload) && score >= least)
+    .slice(offset, end);
+}
+
+function nearestTo(
+  collection: Collection,
+  { query, using, filter, limit, score_threshold }: Prefetch,
+): ScoredPoint[] {
+  const search = { using, limit, threshold: score_threshold };
+  if (Array.isArray(query)) return collection.search({ ...search, query, accepts: filter });
+  const vector = collection.vectorsOf(query)[using];
+  if (vector === undefined) throw new RequestError(404, `Not found: No point with id ${query} found`);
+  const accepts: Prefetch["filter"] = (id, payload) => id !== query && filter(id, payload);
+  return collection.search({ ...search, query: vector, accepts });
+}
+
+/** Reciprocal rank fusion: a point's score is the sum of 1 / (2 + rank) over the lists that hold it, ranks from 0. */
+export function fuse(lists: readonly (readonly Point[])[]): ScoredPoint[] {
+  const fused = new Map<PointId, ScoredPoint>();
+  for (const list of lists) {
+    for (const [rank, point] of list.entries()) {
+      const score = 1 / (RRF_K + rank) + (fused.get(point.id)?.score ?? 0);
+      fused.set(point.id, { ...point, score });
+    }
+  }
+  // Sorting is stable: of equal scores the one that came first stays first. Qdrant promises no order there.
+  return [...fused.values()].sort((a, b) => b.score - a.score);
 }

@@ -1,6 +1,5 @@
-/** The vector database as a Fastify server. */
+/** The vector database as a Fastify server: limits, errors, log and metrics of all routes. */
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage } from "node:http";
 import { ByteBudget, type LogLevel } from "@engine-room/service-process";
 import Fastify, {
   type FastifyInstance,
@@ -8,59 +7,40 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
-import { Collections } from "./collections.ts";
-import { RequestError } from "./errors.ts";
-import { ServerMetrics } from "./metrics.ts";
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { Database } from "./database.ts";
+import { RequestError } from "./requests.ts";
 import { installRoutes } from "./routes.ts";
-import type { Store } from "./store.ts";
 
-export interface ServerOptions {
-  readonly logLevel: LogLevel;
-  readonly limits: ServerLimits;
-}
-
-export interface ServerLimits {
+export const DEFAULT_LIMITS = {
   /** Connections at the same time; more are closed at once. */
-  readonly connections: number;
-  /** Largest request; a larger one is answered with 413. */
-  readonly bodyBytes: number;
-  /** Requests and answers that are on their way at the same time; over it 503. */
-  readonly transitBytes: number;
-  /** A client that sends its request more slowly than this is cut off. */
-  readonly requestSeconds: number;
-  /** An answer must be read this long after it was sent. */
-  readonly answerSeconds: number;
-  /** A connection on which nothing moves this long is closed. */
-  readonly idleSeconds: number;
-}
-
-export const DEFAULT_LIMITS: ServerLimits = {
   connections: 20_000,
+  /** Largest request; a larger one is answered with 413. */
   bodyBytes: 64 * 1024 * 1024,
+  /** Requests and answers that are on their way at the same time; over it 503. */
   transitBytes: 512 * 1024 * 1024,
+  /** A client that sends its request more slowly than this is cut off. */
   requestSeconds: 60,
+  /** An answer must be read this long after it was sent. */
   answerSeconds: 60,
+  /** A connection on which nothing moves this long is closed. */
   idleSeconds: 3600,
 };
+export type ServerLimits = Readonly<typeof DEFAULT_LIMITS>;
 
-/** The kernel takes an answer of this size at once, or nearly. */
-const SMALL_ANSWER_BYTES = 64 * 1024;
+/** Not logged, and answered by an overloaded server as well. */
+const QUIET_ROUTES = ["/healthz", "/livez", "/readyz", "/metrics"];
 
-/** Asked for all the time, and of no interest. */
-const HEALTH_ROUTES = ["/healthz", "/livez", "/readyz"];
-const METRICS_ROUTE = "/metrics";
-
-function isQuiet({ routeOptions }: FastifyRequest): boolean {
-  const { url } = routeOptions;
-  return url === METRICS_ROUTE || (url !== undefined && HEALTH_ROUTES.includes(url));
+function isQuiet({ routeOptions: { url = "" } }: FastifyRequest): boolean {
+  return QUIET_ROUTES.includes(url);
 }
 
-/** A server that does not listen yet; all points are in memory when it is there. */
-export async function createVectorServer(store: Store, options: ServerOptions): Promise<FastifyInstance> {
-  const { limits } = options;
-  const collections = new Collections(store);
-  /** Of requests and answers that are on their way. */
-  const transit = new ByteBudget(limits.transitBytes);
+/** A server that does not listen yet. */
+export async function createVectorServer(
+  database: Database,
+  logLevel: LogLevel,
+  limits: ServerLimits,
+): Promise<FastifyInstance> {
   const app: FastifyInstance = Fastify({
     bodyLimit: limits.bodyBytes,
     requestTimeout: limits.requestSeconds * 1000,
@@ -73,121 +53,113 @@ export async function createVectorServer(store: Store, options: ServerOptions): 
     connectionTimeout: limits.idleSeconds * 1000,
     forceCloseConnections: "idle",
     routerOptions: { maxParamLength: 300 },
-    genReqId: requestId,
+    // The gateway passes on the id of its own request.
+    genReqId({ headers: { "x-request-id": given } }) {
+      return typeof given === "string" && /^[\w.:-]{1,100}$/.test(given) ? given : randomUUID();
+    },
     logController: new LogController({ requestIdLogLabel: "requestId", disableRequestLogging: true }),
-    logger: { level: options.logLevel, base: { service: "vector" } },
+    logger: { level: logLevel, base: { service: "vector" } },
   });
   app.server.maxConnections = limits.connections;
-  const metrics = new ServerMetrics({
-    ...{ connections: () => openConnections(app), transitBytes: () => transit.taken },
-    ...{ store: () => ({ ...collections.counts(), bytes: store.bytes() }) },
+  answerErrors(app);
+  const transit = limitTransit(app, limits);
+  observe(app, database, transit);
+  // A connection whose request runs when the server stops would otherwise stay open, and the server with it.
+  app.addHook("onSend", async (_request, reply) => {
+    if (!app.server.listening) reply.header("connection", "close");
   });
-  errorHandlers(app);
-  observe(app, metrics);
-  limitTransit(app, transit, limits);
-  closeConnections(app);
-  for (const path of HEALTH_ROUTES) app.get(path, () => "healthz check passed");
-  app.get(METRICS_ROUTE, async (_request, reply) => {
-    reply.type(metrics.registry.contentType);
-    return metrics.registry.metrics();
-  });
-  installRoutes(app, collections);
+  for (const path of QUIET_ROUTES.slice(0, -1)) app.get(path, () => "healthz check passed");
+  installRoutes(app, database);
   await app.ready();
   return app;
 }
 
-/** The gateway passes on the id of its own request. */
-function requestId({ headers }: IncomingMessage): string {
-  const given = headers["x-request-id"];
-  return typeof given === "string" && /^[\w.:-]{1,100}$/.test(given) ? given : randomUUID();
-}
-
-function openConnections(app: FastifyInstance): Promise<number> {
-  return new Promise((resolve) => {
-    app.server.getConnections((error, count) => resolve(error === null ? count : 0));
+function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: Error & { readonly statusCode?: number }, request, reply) => {
+    const status = error.statusCode ?? 500;
+    const isForClients = status < 500 || error instanceof RequestError;
+    if (!isForClients) request.log.error({ err: error }, "failed");
+    if (status === 503) reply.header("retry-after", "1");
+    const sentence = isForClients ? error.message : "Service internal error";
+    return reply.code(status).send({ status: { error: sentence }, time: 0 });
+  });
+  app.setNotFoundHandler(({ method, url }, reply) => {
+    const sentence = `${method} ${url.split("?")[0]} is not supported by this server`;
+    return reply.code(404).send({ status: { error: sentence }, time: 0 });
   });
 }
 
-/** Memory stays bounded however many clients send at the same time, or don't read their answers. */
-function limitTransit(app: FastifyInstance, transit: ByteBudget, limits: ServerLimits): void {
-  const taken = new WeakMap<FastifyReply, number>();
+/**
+ * Memory stays bounded however many clients send at the same time, or don't read their answers.
+ *
+ * @returns The bytes of requests and answers that are on their way.
+ */
+function limitTransit(app: FastifyInstance, limits: ServerLimits): ByteBudget {
+  const transit = new ByteBudget(limits.transitBytes);
   const take = (reply: FastifyReply, bytes: number): void => {
+    // The client is gone.
+    if (reply.raw.destroyed) return;
     if (!transit.tryTake(bytes)) throw new RequestError(503, "Service is overloaded: try again later");
-    taken.set(reply, (taken.get(reply) ?? 0) + bytes);
+    // The reply is over when it is sent, and also when the client breaks off.
+    reply.raw.once("close", () => transit.give(bytes));
   };
   app.addHook("onRequest", async (request, reply) => {
-    // Who watches a server must reach it when it is overloaded.
     if (isQuiet(request)) return;
-    // The reply is over when it is sent, and also when the client breaks off.
-    reply.raw.once("close", () => transit.give(taken.get(reply) ?? 0));
-    take(reply, bodyBytes(request, limits));
+    // A body whose length the client does not say may be as long as allowed.
+    const isChunked = request.headers["transfer-encoding"] !== undefined;
+    const bytes = isChunked ? limits.bodyBytes : Number(request.headers["content-length"] ?? 0);
+    take(reply, Math.min(bytes, limits.bodyBytes));
   });
   app.addHook("onSend", async (request, reply, payload) => {
     if (typeof payload !== "string" || reply.statusCode >= 400 || isQuiet(request)) return;
     const bytes = Buffer.byteLength(payload);
     take(reply, bytes);
-    if (bytes <= SMALL_ANSWER_BYTES) return;
     const timer = setTimeout(() => {
       reply.log.warn({ bytes }, "an answer is not read; the connection is closed");
       reply.raw.destroy();
     }, limits.answerSeconds * 1000);
     reply.raw.once("close", () => clearTimeout(timer));
   });
+  return transit;
 }
 
-/** A connection whose request runs when the server stops would otherwise stay open, and the server with it. */
-function closeConnections(app: FastifyInstance): void {
-  let isStopping = false;
-  app.addHook("preClose", async () => {
-    isStopping = true;
+/** A line of the log for each request, and metrics for Prometheus; labels are route patterns, never a client's text. */
+function observe(app: FastifyInstance, database: Database, transit: ByteBudget): void {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const requestSeconds = new Histogram({
+    name: "vector_http_request_duration_seconds",
+    help: "From a request's arrival to its answer.",
+    labelNames: ["method", "route", "status"] as const,
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers: [registry],
   });
-  app.addHook("onSend", async (_request, reply) => {
-    if (isStopping) reply.header("connection", "close");
-  });
-}
-
-/** What the body will take; its limit where the client does not say. */
-function bodyBytes({ headers }: FastifyRequest, { bodyBytes: limit }: ServerLimits): number {
-  if (headers["transfer-encoding"] !== undefined) return limit;
-  return Math.min(Number(headers["content-length"] ?? 0), limit);
-}
-
-function errorHandlers(app: FastifyInstance): void {
-  app.setErrorHandler((error: Error & { readonly statusCode?: number }, request, reply) => {
-    const status = error instanceof RequestError ? error.status : (error.statusCode ?? 500);
-    if (status >= 500 && !(error instanceof RequestError)) request.log.error({ err: error }, "failed");
-    const isForClients = status < 500 || error instanceof RequestError;
-    if (status === 503) reply.header("retry-after", "1");
-    return reply
-      .code(status)
-      .send({ status: { error: isForClients ? error.message : "Service internal error" }, time: 0 });
-  });
-  app.setNotFoundHandler((request, reply) =>
-    reply.code(404).send({
-      status: { error: `${request.method} ${request.url.split("?")[0]} is not supported by this server` },
-      time: 0,
-    }),
-  );
-}
-
-function observe(app: FastifyInstance, metrics: ServerMetrics): void {
-  app.addHook("onResponse", async (request, reply) => {
-    const route = request.routeOptions.url ?? "unknown";
-    const seconds = reply.elapsedTime / 1000;
-    metrics.requestSeconds.observe(
-      { method: request.method, route, status: String(reply.statusCode) },
-      seconds,
-    );
-    if (isQuiet(request)) return;
-    request.log.info(
-      {
-        method: request.method,
-        route,
-        collection: (request.params as { readonly name?: string }).name,
-        status: reply.statusCode,
-        milliseconds: Math.round(seconds * 1e5) / 100,
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
       },
-      "request",
-    );
+    });
+  gauge("vector_transit_bytes", "Requests and answers that are on their way.", () => transit.taken);
+  gauge("vector_points", "Points of all collections.", () =>
+    [...database.collections.values()].reduce((sum, { size }) => sum + size, 0),
+  );
+  gauge("vector_store_bytes", "Size of the file that holds them.", () => database.bytes());
+  app.get("/metrics", async (_request, reply) => {
+    reply.type(registry.contentType);
+    return registry.metrics();
+  });
+  app.addHook("onResponse", async (request, reply) => {
+    const { method } = request;
+    const { statusCode: status, elapsedTime } = reply;
+    const route = request.routeOptions.url ?? "unknown";
+    requestSeconds.observe({ method, route, status: String(status) }, elapsedTime / 1000);
+    if (isQuiet(request)) return;
+    const { name: collection } = request.params as { readonly name?: string };
+    const milliseconds = Math.round(elapsedTime * 100) / 100;
+    request.log.info({ method, route, collection, status, milliseconds }, "request");
   });
 }

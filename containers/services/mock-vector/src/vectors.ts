@@ -1,179 +1,157 @@
 /** Vectors in memory, and exact nearest-neighbour search over them. */
-import type { Patience } from "@engine-room/service-process";
-import { BestHits, type Hit, type TieBreak } from "./best-hits.ts";
-import { type Dots, instantiate, MAX_PAGES, PAGE_BYTES, ROW_ALIGNMENT_BYTES } from "./kernel.ts";
 
 export const DISTANCES = ["Cosine", "Dot", "Euclid", "Manhattan"] as const;
 export type Distance = (typeof DISTANCES)[number];
 
-const FLOAT_BYTES = 4;
-/** Vectors scored between two looks at the clock. */
-const STRIDE = 2048;
-/** A table grows by this much memory at a time, or by a quarter of what it has. */
-const GROWTH_BYTES = 4 * 1024 * 1024;
+/*
+ * JavaScript computes with 64-bit floats only, and converting a 32-bit float takes longer than multiplying it. So a search
+ * by cosine first computes with whole numbers, of which one 64-bit float holds two: coordinates of vectors of length 1 in
+ * units of 1 / SCALE, one row's plus UPPER times another's. One multiplication and one addition serve both rows. A product
+ * of two vectors is less than UPPER / 2, so that the two sums stay apart, and exact below 2^53. Rounding changes a cosine
+ * by `margin` at most; rows that may be among the best are computed from their 32-bit floats.
+ */
+const SCALE = 7900;
+const UPPER = 2 ** 27;
+/** Rows of a block: eight pairs, which the processor multiplies at the same time. */
+const BLOCK_ROWS = 16;
 
 interface Search {
   readonly query: Float32Array;
   /** At most so many hits. */
-  readonly count: number;
-  /** Which slots count at all; undefined for all. */
-  readonly accepts: ((slot: number) => boolean) | undefined;
+  readonly limit: number;
   /** Worse scores are left out. */
-  readonly threshold: number | undefined;
-  readonly tieBreak: TieBreak;
-  /** Lets others have their turn during the search; slots may change then. Undefined: nobody has. */
-  readonly patience: Patience | undefined;
+  readonly threshold: number | null | undefined;
+  /** Whether a slot counts. */
+  readonly accepts: (slot: number) => boolean;
+  /** Order of two slots with the same score. */
+  readonly compare: (slotA: number, slotB: number) => number;
 }
 
-/**
- * All vectors of one name in a collection, by slot: a small number that a point keeps while it lives. They lie in one
- * memory of WebAssembly, of at most 4 GiB, behind room for a query and for scores.
- */
+type Hit = { readonly slot: number; readonly score: number };
+
+/** All vectors of one name in a collection, by slot: a small number that a point keeps while it lives. */
 export class VectorTable {
   readonly size: number;
   readonly distance: Distance;
-  /** Slots that fit into its memory. */
-  readonly capacity: number;
-  readonly #rowBytes: number;
-  readonly #rowsStart: number;
-  readonly #memory: WebAssembly.Memory;
-  readonly #dots: Dots;
-  /** How often each slot was written. */
-  #versions = new Uint32Array(0);
-  #isPresent = new Uint8Array(0);
-  #slots = 0;
+  readonly #vectors: (Float32Array | undefined)[] = [];
+  /** For cosine: blocks of rows, of which two are a pair. */
+  readonly #pairs: Float64Array[] = [];
 
   constructor(size: number, distance: Distance) {
     this.size = size;
     this.distance = distance;
-    this.#rowBytes = Math.ceil((size * FLOAT_BYTES) / ROW_ALIGNMENT_BYTES) * ROW_ALIGNMENT_BYTES;
-    this.#rowsStart = this.#rowBytes + STRIDE * FLOAT_BYTES;
-    this.capacity = Math.floor((MAX_PAGES * PAGE_BYTES - this.#rowsStart) / this.#rowBytes);
-    const initial = Math.ceil(this.#rowsStart / PAGE_BYTES);
-    this.#memory = new WebAssembly.Memory({ initial, maximum: MAX_PAGES });
-    this.#dots = instantiate(this.#memory);
   }
 
-  /** @param bytes - The vector as 32-bit floats. */
-  set(slot: number, bytes: Uint8Array): void {
-    if (slot >= this.#slots) this.#grow(slot + 1);
-    new Uint8Array(this.#memory.buffer, this.#rowAt(slot), bytes.length).set(bytes);
-    this.#isPresent[slot] = 1;
-    this.#versions[slot] = this.versionOf(slot) + 1;
+  /** @param bytes - The vector as 32-bit floats; undefined for none. */
+  set(slot: number, bytes: Uint8Array | undefined): void {
+    const vector = bytes && new Float32Array(Uint8Array.from(bytes).buffer);
+    while (slot > this.#vectors.length) this.#vectors.push(undefined);
+    this.#vectors[slot] = vector;
+    if (vector !== undefined && this.distance === "Cosine") this.#setPair(slot, vector);
   }
 
-  remove(slot: number): void {
-    if (slot >= this.#slots || this.#isPresent[slot] === 0) return;
-    this.#isPresent[slot] = 0;
-    this.#versions[slot] = this.versionOf(slot) + 1;
-  }
-
-  /** Changes whenever the slot does. */
-  versionOf(slot: number): number {
-    return this.#versions[slot] ?? 0;
-  }
-
-  /** A copy. */
   get(slot: number): Float32Array | undefined {
-    if (this.#isPresent[slot] !== 1) return undefined;
-    return new Float32Array(this.#memory.buffer, this.#rowAt(slot), this.size).slice();
+    return this.#vectors[slot];
   }
 
   /** The best slots, best first. */
-  async search({ query, count, accepts, threshold, tieBreak, patience }: Search): Promise<Hit[]> {
-    const isSmaller = isSmallerBetter(this.distance);
-    const best = new BestHits(count, isSmaller, tieBreak);
-    for (let start = 0; start < this.#slots; start += STRIDE) {
-      const scores = this.#scores(query, start, Math.min(STRIDE, this.#slots - start));
-      // A plain loop: an iterator over as many scores takes half as long as computing them.
-      for (let index = 0; index < scores.length; index++) {
-        const slot = start + index;
-        const score = scores[index] as number;
-        if (this.#isPresent[slot] !== 1) continue;
-        if (threshold !== undefined && (isSmaller ? score > threshold : score < threshold)) continue;
-        if (!best.wants(slot, score) || accepts?.(slot) === false) continue;
-        best.add({ slot, score, version: this.versionOf(slot) });
+  search({ query, limit, threshold, accepts, compare }: Search): Hit[] {
+    const better = this.distance === "Cosine" || this.distance === "Dot" ? 1 : -1;
+    const cosines = this.distance === "Cosine" ? this.#approximateCosines(query) : undefined;
+    const margin = Math.sqrt(this.size) / SCALE + this.size / (4 * SCALE ** 2) + 1e-6;
+    let best: Hit[] = [];
+    /** Worse scores don't count: the threshold, or the last of the best so many. */
+    let worst = threshold ?? -better * Number.POSITIVE_INFINITY;
+    const keepBest = () => {
+      best = best.sort((a, b) => better * (b.score - a.score) || compare(a.slot, b.slot)).slice(0, limit);
+      worst = best[limit - 1]?.score ?? worst;
+    };
+    for (let slot = 0; slot < this.#vectors.length; slot++) {
+      if (cosines !== undefined && (cosines[slot] as number) + margin < worst) continue;
+      const vector = this.#vectors[slot];
+      if (vector === undefined) continue;
+      const score = scoreOf(this.distance, query, vector);
+      if (better * (score - worst) < 0 || !accepts(slot)) continue;
+      best.push({ slot, score });
+      // Sorted now and then: each hit is looked at a few times, however many there are.
+      if (best.length >= 2 * limit) keepBest();
+    }
+    keepBest();
+    return best;
+  }
+
+  #setPair(slot: number, vector: Float32Array): void {
+    const block = Math.floor(slot / BLOCK_ROWS);
+    while (block >= this.#pairs.length) this.#pairs.push(new Float64Array((BLOCK_ROWS / 2) * this.size));
+    const pairs = this.#pairs[block] as Float64Array;
+    const start = Math.floor((slot % BLOCK_ROWS) / 2) * this.size;
+    for (let index = 0; index < this.size; index++) {
+      const pair = pairs[start + index] as number;
+      const upper = UPPER * Math.round(pair / UPPER);
+      const whole = toWhole(vector[index] as number);
+      pairs[start + index] = slot % 2 === 0 ? whole + upper : pair - upper + UPPER * whole;
+    }
+  }
+
+  /** Of each slot, wrong by `margin` at most. */
+  #approximateCosines(query: Float32Array): Float64Array {
+    const wholeQuery = Float64Array.from(query, toWhole);
+    const cosines = new Float64Array(this.#pairs.length * BLOCK_ROWS);
+    for (const [block, pairs] of this.#pairs.entries()) {
+      for (const [index, sums] of multiplied(wholeQuery, pairs).entries()) {
+        const row = block * BLOCK_ROWS + 2 * index;
+        const upper = Math.round(sums / UPPER);
+        cosines[row] = (sums - UPPER * upper) / SCALE ** 2;
+        cosines[row + 1] = upper / SCALE ** 2;
       }
-      await patience?.rest();
     }
-    return best.sorted();
-  }
-
-  /** Scores of rows from a slot on. They are good until the next call. */
-  #scores(query: Float32Array, start: number, rows: number): Float32Array {
-    const scores = new Float32Array(this.#memory.buffer, this.#rowBytes, rows);
-    if (this.distance === "Euclid" || this.distance === "Manhattan") {
-      const measure = DISTANCE_FUNCTIONS[this.distance];
-      const values = new Float32Array(this.#memory.buffer);
-      for (let row = 0; row < rows; row++) {
-        scores[row] = measure(query, values, this.#rowAt(start + row) / FLOAT_BYTES);
-      }
-      return scores;
-    }
-    // Each time, since others may have searched meanwhile. Vectors are normalised when they come in, so that the dot
-    // product is the cosine.
-    new Float32Array(this.#memory.buffer, 0, this.size).set(query);
-    this.#dots(0, this.#rowAt(start), this.#rowBytes, rows, this.#rowBytes);
-    return scores;
-  }
-
-  #rowAt(slot: number): number {
-    return this.#rowsStart + slot * this.#rowBytes;
-  }
-
-  #grow(slots: number): void {
-    const have = this.#memory.buffer.byteLength;
-    const needed = this.#rowAt(slots);
-    if (needed > have) {
-      const wanted = Math.min(needed + Math.max(GROWTH_BYTES, have / 4), MAX_PAGES * PAGE_BYTES);
-      this.#memory.grow(Math.ceil((wanted - have) / PAGE_BYTES));
-    }
-    if (slots > this.#isPresent.length) {
-      const length = Math.max(slots, 2 * this.#isPresent.length, STRIDE);
-      this.#isPresent = enlarged(this.#isPresent, new Uint8Array(length));
-      this.#versions = enlarged(this.#versions, new Uint32Array(length));
-    }
-    this.#slots = slots;
+    return cosines;
   }
 }
 
-function enlarged<T extends Uint8Array | Uint32Array>(from: T, to: T): T {
-  to.set(from);
-  return to;
+function toWhole(value: number): number {
+  return Math.round(value * SCALE);
 }
 
-function isSmallerBetter(distance: Distance): boolean {
-  return distance === "Euclid" || distance === "Manhattan";
+/** The sums of a query's products with each pair of a block. */
+function multiplied(query: Float64Array, pairs: Float64Array): number[] {
+  const size = query.length;
+  let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0];
+  for (let index = 0; index < size; index++) {
+    const value = query[index] as number;
+    a += value * (pairs[index] as number);
+    b += value * (pairs[index + size] as number);
+    c += value * (pairs[index + 2 * size] as number);
+    d += value * (pairs[index + 3 * size] as number);
+    e += value * (pairs[index + 4 * size] as number);
+    f += value * (pairs[index + 5 * size] as number);
+    g += value * (pairs[index + 6 * size] as number);
+    h += value * (pairs[index + 7 * size] as number);
+  }
+  return [a, b, c, d, e, f, g, h];
 }
 
-type Measure = (query: Float32Array, values: Float32Array, offset: number) => number;
+function scoreOf(distance: Distance, query: Float32Array, vector: Float32Array): number {
+  const term = TERMS[distance];
+  let sum = 0;
+  for (let index = 0; index < query.length; index++) {
+    sum += term(query[index] as number, vector[index] as number);
+  }
+  return Math.fround(distance === "Euclid" ? Math.sqrt(sum) : sum);
+}
 
-const DISTANCE_FUNCTIONS: Readonly<Record<"Euclid" | "Manhattan", Measure>> = {
-  Euclid(query, values, offset) {
-    let sum = 0;
-    for (let index = 0; index < query.length; index++) {
-      const difference = (query[index] as number) - (values[offset + index] as number);
-      sum += difference * difference;
-    }
-    return Math.sqrt(sum);
-  },
-  Manhattan(query, values, offset) {
-    let sum = 0;
-    for (let index = 0; index < query.length; index++) {
-      sum += Math.abs((query[index] as number) - (values[offset + index] as number));
-    }
-    return sum;
-  },
+/** What each number of two vectors adds to their score. */
+const TERMS: Readonly<Record<Distance, (a: number, b: number) => number>> = {
+  // Vectors are normalised when they come in.
+  Cosine: (a, b) => a * b,
+  Dot: (a, b) => a * b,
+  Euclid: (a, b) => (a - b) ** 2,
+  Manhattan: (a, b) => Math.abs(a - b),
 };
 
 /** A vector as the table holds it: for cosine of length 1, as Qdrant stores it; one of zeros stays that. */
 export function prepared(vector: readonly number[], distance: Distance): Float32Array {
-  const values = new Float32Array(vector);
-  if (distance !== "Cosine") return values;
-  let squares = 0;
-  for (const value of vector) squares += value * value;
-  if (squares === 0) return values;
-  const length = Math.sqrt(squares);
-  for (let index = 0; index < vector.length; index++) values[index] = (vector[index] as number) / length;
-  return values;
+  if (distance !== "Cosine") return new Float32Array(vector);
+  const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+  return new Float32Array(length === 0 ? vector : vector.map((value) => value / length));
 }

@@ -6,7 +6,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { StartError } from "./start.ts";
+import { StartError } from "./process.ts";
 
 /** Where LMDB's file has what it is known by: MDB_MAGIC in lmdb's mdb.c, behind the header of its first page. */
 const MAGIC = Buffer.from([0xde, 0xc0, 0xef, 0xbe]);
@@ -14,8 +14,9 @@ const MAGIC_OFFSET = 24;
 
 /** What a data directory holds. */
 interface DataStore {
+  close(): Promise<void>;
   /** Frees what a process left that was killed before it had freed it. */
-  purge(): Promise<void>;
+  purge?(): Promise<void>;
 }
 
 /**
@@ -36,7 +37,7 @@ export async function openStore<T extends DataStore>(
       const path = join(directory, file);
       if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
       const store = new Store(directory);
-      await store.purge();
+      await store.purge?.();
       return store;
     }
   } catch (error) {

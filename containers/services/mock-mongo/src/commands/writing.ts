@@ -2,249 +2,123 @@
  * insert, update, delete: statement by statement, in transactions of a few milliseconds. A statement that fails leaves the
  * ones before it.
  */
+
 import { type Document, ObjectId } from "bson";
 import {
-  elementHead,
-  elementsOf,
+  CommandError,
+  documentField,
+  elementsIn,
   joinElements,
+  listField,
   MAX_DOCUMENT_BYTES,
+  pick,
   readPlain,
+  readRaw,
   readTyped,
   write,
 } from "../documents.ts";
-import { CommandError } from "../errors.ts";
-import { type Match, matches, predicate } from "../query.ts";
-import type { Collection, Store } from "../store.ts";
-import { inTransactions } from "../turns.ts";
-import { applyUpdate, upserted } from "../update.ts";
-import {
-  type Command,
-  documentField,
-  type Namespace,
-  namespaceOf,
-  rawListField,
-  refuseOptions,
-} from "./command.ts";
+import { matches } from "../query.ts";
+import type { Collection, Row, Store, Target } from "../store.ts";
+import { readUpdate } from "../update.ts";
+import { type Command, refuseUnknown, targetOf } from "./command.ts";
 
 /** As `hello` announces it. */
 export const MAX_WRITE_BATCH = 100_000;
 /** Beyond this, errors of a batch come without their message, so that the reply stays small. */
-const MAX_ERROR_CHARACTERS = 1024 * 1024;
+const MAX_ERROR_MESSAGES = 5000;
 
-interface WriteError {
-  readonly index: number;
-  readonly code: number;
-  readonly errmsg: string;
+/** What a command has done so far. */
+interface Totals {
+  n: number;
+  nModified?: number;
+  upserted?: Document[];
 }
-
-export const insert: Command = {
-  fields: ["documents", "ordered", "bypassDocumentValidation"],
-  run(request, { store }) {
-    const { database, collection: name } = namespaceOf(request.body, "insert");
-    const given = rawListField(request, "documents");
-    refuseBatchSize(given.length);
-    return inTransactions(store, insertAll());
-
-    function* insertAll(): Generator<undefined, Document> {
-      let n = 0;
-      const writeErrors = yield* eachStatement(given, request.body.ordered !== false, (sent) => {
-        const { document, bytes } = withId(sent);
-        refuseSize(bytes);
-        refuseFields(document);
-        store.insert(store.ensure(database, name), document, bytes);
-        n += 1;
-      });
-      return { n, ...errors(writeErrors) };
-    }
-  },
-};
 
 /**
- * A document with an `_id`, made where the client sent none, in the first place, where MongoDB puts it; the bytes of
- * all fields stay as they came.
+ * Runs one statement.
+ *
+ * @param bytes - As the client wrote it.
+ * @param index - Its place in the batch.
  */
-function withId(sent: Uint8Array): { readonly document: Document; readonly bytes: Uint8Array } {
-  const document = readPlain(sent);
-  const bytes = Buffer.from(sent.buffer, sent.byteOffset, sent.byteLength);
-  if (bytes.subarray(ID_NAME_OFFSET, ID_NAME_OFFSET + ID_NAME.length).equals(ID_NAME)) {
-    return { document, bytes };
-  }
-  if (!Object.hasOwn(document, "_id")) {
-    const _id = new ObjectId();
-    const head = elementHead(BSON_OBJECT_ID, "_id");
-    return { document: { _id, ...document }, bytes: joinElements([head, _id.id, bytes.subarray(4, -1)]) };
-  }
-  const elements = elementsOf(bytes).toSorted((a, b) => Number(b.name === "_id") - Number(a.name === "_id"));
-  return { document, bytes: joinElements(elements.map(({ start, end }) => bytes.subarray(start, end))) };
-}
-
-const BSON_OBJECT_ID = 7;
-const ID_NAME = Buffer.from("_id\0");
-/** Behind the length of the document and the type of its first element. */
-const ID_NAME_OFFSET = 5;
-
-export const update: Command = {
-  fields: ["updates", "ordered", "bypassDocumentValidation"],
-  run(request, { store }) {
-    const namespace = namespaceOf(request.body, "update");
-    const statements = rawListField(request, "updates");
-    refuseBatchSize(statements.length);
-    return inTransactions(store, updateAll());
-
-    function* updateAll(): Generator<undefined, Document> {
-      const total = { n: 0, nModified: 0 };
-      const created: Document[] = [];
-      const isOrdered = request.body.ordered !== false;
-      const writeErrors = yield* eachStatement(statements, isOrdered, function* (bytes, index) {
-        const upsertedId = yield* updateStatement(store, namespace, bytes, total);
-        if (upsertedId !== undefined) created.push({ index, _id: upsertedId });
-      });
-      return { ...total, ...(created.length > 0 && { upserted: created }), ...errors(writeErrors) };
-    }
-  },
-};
-
-/** Counts in `total`. @returns The `_id` of the document that was inserted, if one was. */
-function* updateStatement(
+type Statement = (
   store: Store,
-  namespace: Namespace,
+  target: Target,
   bytes: Uint8Array,
-  total: { n: number; nModified: number },
-): Generator<undefined, unknown> {
-  const statement = readPlain(bytes);
-  refuseOptions(statement, ["collation", "arrayFilters", "sort", "c"]);
-  const filter = documentField(statement, "q");
-  const { q: typedFilter, u: change } = readTyped(bytes);
-  let isFound = false;
-  for (const found of currentMatches(store, namespace, filter)) {
-    if (found === undefined) {
+  totals: Totals,
+  index: number,
+) => Generator<undefined, void> | void;
+
+/** A command that runs statements in order; the first error ends an ordered batch. */
+function batch(list: string, start: Readonly<Totals>, run: Statement): Command {
+  return {
+    fields: [list, "ordered", "bypassDocumentValidation"],
+    run(body, { store }) {
+      const target = targetOf(body);
+      const statements = listField(body, list);
+      if (statements.length < 1 || statements.length > MAX_WRITE_BATCH) {
+        throw new CommandError(
+          2,
+          `Write batch sizes must be between 1 and ${MAX_WRITE_BATCH}. Got ${statements.length} operations.`,
+        );
+      }
+      if (!statements.every((one) => one instanceof Uint8Array)) {
+        throw new CommandError(14, `BSON field '${list}' is the wrong type, expected an array of objects`);
+      }
+      return store.writeByTurns(runAll(store, target, statements, body.ordered !== false));
+    },
+  };
+
+  function* runAll(
+    store: Store,
+    target: Target,
+    statements: readonly Uint8Array[],
+    isOrdered: boolean,
+  ): Generator<undefined, Document> {
+    const totals = { ...start };
+    const writeErrors: Document[] = [];
+    for (const [index, bytes] of statements.entries()) {
+      try {
+        const work = run(store, target, bytes, totals, index);
+        if (work !== undefined) yield* work;
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error;
+        const { code, message, details } = error;
+        const isShown = writeErrors.length < MAX_ERROR_MESSAGES;
+        writeErrors.push({ index, code, errmsg: isShown ? message : "", ...(isShown && details) });
+        if (isOrdered) break;
+      }
       yield;
-      continue;
     }
-    const { collection, match } = found;
-    const changed = applyUpdate(match.bytes, change, statement.multi === true);
-    if (changed !== undefined) {
-      refuseSize(changed);
-      store.replace(collection, match, changed);
-      total.nModified += 1;
-    }
-    isFound = true;
-    total.n += 1;
-    if (statement.multi !== true) break;
-  }
-  if (isFound || statement.upsert !== true) return undefined;
-  const document = upserted(typedFilter, change);
-  const inserted = write(document);
-  refuseSize(inserted);
-  const plain = readPlain(inserted);
-  refuseFields(plain);
-  store.insert(store.ensure(namespace.database, namespace.collection), plain, inserted);
-  total.n += 1;
-  return document._id;
-}
-
-export const deleteCommand: Command = {
-  fields: ["deletes", "ordered"],
-  run(request, { store }) {
-    const namespace = namespaceOf(request.body, "delete");
-    const statements = rawListField(request, "deletes");
-    refuseBatchSize(statements.length);
-    return inTransactions(store, deleteAll());
-
-    function* deleteAll(): Generator<undefined, Document> {
-      let n = 0;
-      const isOrdered = request.body.ordered !== false;
-      const writeErrors = yield* eachStatement(statements, isOrdered, function* (bytes) {
-        const statement = readPlain(bytes);
-        refuseOptions(statement, ["collation"]);
-        if (statement.limit !== 0 && statement.limit !== 1) {
-          throw new CommandError(
-            9,
-            `The limit field in delete objects must be 0 or 1. Got ${String(statement.limit)}`,
-          );
-        }
-        const filter = documentField(statement, "q");
-        for (const found of currentMatches(store, namespace, filter)) {
-          if (found === undefined) {
-            yield;
-            continue;
-          }
-          store.remove(found.collection, found.match);
-          n += 1;
-          if (statement.limit === 1) break;
-        }
-      });
-      return { n, ...errors(writeErrors) };
-    }
-  },
-};
-
-/**
- * Matches with their collection as it is at that moment, and undefined where the transaction may end; they end where
- * somebody drops the collection meanwhile.
- */
-function* currentMatches(
-  store: Store,
-  { database, collection: name }: Namespace,
-  filter: Document,
-): Generator<{ readonly collection: Collection; readonly match: Match } | undefined, void> {
-  const first = store.find(database, name);
-  // A filter that can't be read is an error on an empty collection as well.
-  const test = predicate(filter);
-  if (first === undefined) return;
-  let collection = first;
-  for (const match of matches(store, collection, filter, test)) {
-    if (match !== undefined) {
-      yield { collection, match };
-      continue;
-    }
-    yield undefined;
-    const now = store.find(database, name);
-    if (now?.id !== first.id) return;
-    collection = now;
+    return writeErrors.length === 0 ? totals : { ...totals, writeErrors };
   }
 }
 
-/** Runs statements in order; the first error ends an ordered batch. */
-function* eachStatement<T>(
-  statements: readonly T[],
-  isOrdered: boolean,
-  run: (statement: T, index: number) => Generator<undefined, void> | void,
-): Generator<undefined, WriteError[]> {
-  const found: WriteError[] = [];
-  let characters = 0;
-  for (const [index, statement] of statements.entries()) {
-    try {
-      const work = run(statement, index);
-      if (work !== undefined) yield* work;
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
-      characters += error.message.length;
-      const isShown = characters <= MAX_ERROR_CHARACTERS;
-      found.push({
-        index,
-        code: error.code,
-        errmsg: isShown ? error.message : "",
-        ...(isShown && error.details),
-      });
-      if (isOrdered) break;
-    }
-    yield;
+const insert = batch("documents", { n: 0 }, (store, target, sent, totals) => {
+  let document = readPlain(sent);
+  let id: Uint8Array = pick(sent, (name) => name === "_id").subarray(4, -1);
+  if (id.length === 0) {
+    document = { _id: new ObjectId(), ...document };
+    id = elementsIn({ _id: document._id });
   }
-  return found;
-}
+  // MongoDB puts it in the first place.
+  const bytes = joinElements([id, pick(sent, (name) => name !== "_id").subarray(4, -1)]);
+  insertOne(store, target, document, bytes);
+  totals.n += 1;
+});
 
-function errors(writeErrors: readonly WriteError[]): Document {
-  return writeErrors.length === 0 ? {} : { writeErrors };
-}
-
-function refuseBatchSize(length: number): void {
-  if (length < 1 || length > MAX_WRITE_BATCH) {
-    throw new CommandError(
-      2,
-      `Write batch sizes must be between 1 and ${MAX_WRITE_BATCH}. Got ${length} operations.`,
-    );
+/** @param document - Its plain values. */
+function insertOne(store: Store, target: Target, document: Document, bytes: Uint8Array): void {
+  refuseSize(bytes);
+  const dollar = Object.keys(document).find((key) => key.startsWith("$"));
+  if (dollar !== undefined) {
+    throw new CommandError(52, `The dollar ($) prefixed field '${dollar}' is not valid for storage.`);
   }
+  const { _id: id } = document;
+  if (Array.isArray(id) || id instanceof RegExp || id === undefined) {
+    const type = Array.isArray(id) ? "array" : id === undefined ? "undefined" : "regex";
+    throw new CommandError(53, `The '_id' value cannot be of type ${type}`);
+  }
+  store.insert(store.ensure(target), id, bytes);
 }
 
 function refuseSize(bytes: Uint8Array): void {
@@ -255,17 +129,62 @@ function refuseSize(bytes: Uint8Array): void {
   );
 }
 
-function refuseFields(document: Document): void {
-  const dollar = Object.keys(document).find((key) => key.startsWith("$"));
-  if (dollar !== undefined) {
-    throw new CommandError(
-      52,
-      `The dollar ($) prefixed field '${dollar}' in '${dollar}' is not valid for storage.`,
-    );
+/** Changes the first stored document that matches, or all of them. @returns How many. */
+function* changeMatches(
+  store: Store,
+  target: Target,
+  statement: Document,
+  isMulti: boolean,
+  change: (collection: Collection, row: Row) => void,
+): Generator<undefined, number> {
+  const collection = store.find(target);
+  let n = 0;
+  for (const row of matches(store, collection, documentField(statement, "q"))) {
+    if (row === undefined || collection === undefined) {
+      yield;
+      continue;
+    }
+    change(collection, row);
+    n += 1;
+    if (!isMulti) break;
   }
-  const { _id: id } = document;
-  if (Array.isArray(id) || id instanceof RegExp || id === undefined) {
-    const type = Array.isArray(id) ? "array" : id === undefined ? "undefined" : "regex";
-    throw new CommandError(53, `The '_id' value cannot be of type ${type}`);
-  }
+  return n;
 }
+
+const update = batch("updates", { n: 0, nModified: 0 }, function* (store, target, bytes, totals, index) {
+  // Filter and change are read apart, each with the types that it needs.
+  const raw = readRaw(bytes);
+  const statement: Document = { ...raw, q: raw.q instanceof Uint8Array ? readPlain(raw.q) : raw.q };
+  refuseUnknown("update.updates", statement, ["q", "u", "multi", "upsert", "hint"]);
+  const isMulti = statement.multi === true;
+  const change = readUpdate(raw.u instanceof Uint8Array ? readTyped(raw.u) : raw.u, isMulti);
+  const n = yield* changeMatches(store, target, statement, isMulti, (collection, row) => {
+    const changed = change.apply(row.bytes);
+    if (changed === undefined) return;
+    refuseSize(changed);
+    store.replace(collection, row, changed);
+    totals.nModified = (totals.nModified ?? 0) + 1;
+  });
+  totals.n += n;
+  if (n > 0 || statement.upsert !== true) return;
+  const document = change.insert(readTyped(raw.q as Uint8Array));
+  const inserted = write(document);
+  insertOne(store, target, readPlain(inserted), inserted);
+  totals.n += 1;
+  totals.upserted ??= [];
+  totals.upserted.push({ index, _id: document._id });
+});
+
+const remove = batch("deletes", { n: 0 }, function* (store, target, bytes, totals) {
+  const statement = readPlain(bytes);
+  refuseUnknown("delete.deletes", statement, ["q", "limit", "hint"]);
+  const { limit } = statement;
+  if (limit !== 0 && limit !== 1) {
+    throw new CommandError(9, `The limit field in delete objects must be 0 or 1. Got ${String(limit)}`);
+  }
+  totals.n += yield* changeMatches(store, target, statement, limit === 0, (collection, row) =>
+    store.remove(collection, row),
+  );
+});
+
+export const WRITING: Readonly<Record<string, Command>> = { insert, update, delete: remove };

@@ -1,3 +1,5 @@
+/** How clients share the memory and the time of one process. */
+
 /** Bytes that all connections may hold together. */
 export class ByteBudget {
   readonly #limit: number;
@@ -40,5 +42,24 @@ export class ByteBudget {
 
   #fits(bytes: number): boolean {
     return this.#taken + bytes <= this.#limit;
+  }
+}
+
+/** How long one request may hold the event loop, or a transaction, before others get their turn. */
+export const TURN_MILLISECONDS = 10;
+
+/** Work by turns. */
+export class Patience {
+  #turnEnd = performance.now() + TURN_MILLISECONDS;
+
+  /** Lets others go first where this turn is over; undefined where it is not. */
+  rest(): Promise<void> | undefined {
+    if (performance.now() < this.#turnEnd) return undefined;
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turnEnd = performance.now() + TURN_MILLISECONDS;
+        resolve();
+      });
+    });
   }
 }

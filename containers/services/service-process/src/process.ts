@@ -1,0 +1,161 @@
+/** A service's process: its options, its start, why it can't start or listen, and its end. */
+import { type ParseArgsConfig, parseArgs } from "node:util";
+
+/** What keeps a service from starting, in words for the one who starts it. */
+export class StartError extends Error {
+  override readonly name: string = "StartError";
+}
+
+/**
+ * Runs the body of a service's main.ts. What keeps the service from starting ends the process with 1: a StartError with
+ * its message alone on standard error, any other error with its stack.
+ *
+ * @param start - Resolves when the service listens.
+ */
+export async function runService(start: () => Promise<void>): Promise<void> {
+  try {
+    await start();
+  } catch (error) {
+    console.error(error instanceof StartError ? error.message : error);
+    process.exit(1);
+  }
+}
+
+type OptionsConfig = NonNullable<ParseArgsConfig["options"]>;
+type Values<T extends OptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
+
+/** Levels of a log, by Pino's names. */
+export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/**
+ * The options that the process was started with.
+ *
+ * @param options - As node:util has them.
+ * @param usage - One sentence, which ends every complaint.
+ * @throws StartError at an argument that is not among them.
+ */
+export function readOptions<const T extends OptionsConfig>(options: T, usage: string): Values<T> {
+  try {
+    return parseArgs({ args: process.argv.slice(2), options }).values;
+  } catch (error) {
+    throw new StartError(`${(error as Error).message} ${usage}`);
+  }
+}
+
+/** @param option - Its name, as in `--port`. @returns 0 to 65535. @throws StartError */
+export function readPort(option: string, text: string, usage: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) {
+    throw new StartError(`${option} is ${text}, and ports are 0 to 65535. ${usage}`);
+  }
+  return Number(text);
+}
+
+/** @param text - Of `--log-level`. @throws StartError */
+export function readLogLevel(text: string, usage: string): LogLevel {
+  const found = LOG_LEVELS.find((level) => level === text);
+  if (found === undefined) throw new StartError(`--log-level is ${text}. ${usage}`);
+  return found;
+}
+
+/** What a database was started with. */
+interface DatabaseOptions<Port extends string> {
+  readonly data: string;
+  readonly host: string;
+  readonly logLevel: LogLevel;
+  /** By option, without its dashes. */
+  readonly ports: Readonly<Record<Port, number>>;
+}
+
+/**
+ * The options of a database's process: `--data`, `--host`, `--log-level`, and one for each of its ports.
+ *
+ * @param ports - The default of each port, by its option without the dashes.
+ * @throws StartError at an argument that is not among them, is wrong, or is missing.
+ */
+export function readDatabaseOptions<const Port extends string>(
+  ports: Readonly<Record<Port, number>>,
+): DatabaseOptions<Port> {
+  const defaults = Object.entries<number>(ports).map(([name, port]) => [name, String(port)] as const);
+  const portUsage = defaults.map(([name, port]) => `[--${name} ${port}]`).join(" ");
+  const usage = `Usage: main.ts --data DIRECTORY [--host 127.0.0.1] ${portUsage} [--log-level ${LOG_LEVELS.join("|")}]`;
+  const portOptions = defaults.map(([name, port]) => [name, { type: "string" as const, default: port }]);
+  const values: Readonly<Record<string, string | undefined>> = readOptions(
+    {
+      data: { type: "string" },
+      host: { type: "string", default: "127.0.0.1" },
+      "log-level": { type: "string", default: "info" },
+      ...(Object.fromEntries(portOptions) as Record<string, { type: "string"; default: string }>),
+    },
+    usage,
+  );
+  if (values.data === undefined) throw new StartError(`--data is missing. ${usage}`);
+  const read = defaults.map(([name]) => [name, readPort(`--${name}`, values[name] ?? "", usage)]);
+  return {
+    data: values.data,
+    host: values.host ?? "",
+    logLevel: readLogLevel(values["log-level"] ?? "", usage),
+    ports: Object.fromEntries(read) as Record<Port, number>,
+  };
+}
+
+interface Listener {
+  readonly host: string;
+  readonly port: number;
+  /** What can't listen; "server" by default. */
+  readonly what?: string;
+  /** The option that chooses another port; `--port` by default. */
+  readonly portOption?: string;
+  /** How another host is chosen; by `--host` by default. */
+  readonly hostFix?: string;
+}
+
+/** What Node says when a server can't listen, with the way out. */
+export function listenError(error: unknown, listener: Listener): StartError {
+  const { host, port, what = "server", portOption = "--port" } = listener;
+  const { hostFix = "choose another one with --host" } = listener;
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "EADDRINUSE":
+      return new StartError(
+        `Port ${port} of ${host} is taken by another process; choose another one with ${portOption}.`,
+      );
+    case "EACCES":
+      return new StartError(
+        `Port ${port} of ${host} needs rights that this user does not have; choose one above 1023 with ${portOption}.`,
+      );
+    case "EADDRNOTAVAIL":
+      return new StartError(`This machine has no address ${host}; ${hostFix}.`);
+    default:
+      return new StartError(`The ${what} can't listen on ${host}:${port}: ${message}.`);
+  }
+}
+
+/** The part of a Pino log that is used here. */
+interface Log {
+  info(values: object, message: string): void;
+  error(values: object, message: string): void;
+}
+
+/**
+ * On SIGTERM and SIGINT stops a service, and ends the process: with 0, or with 1 where stopping fails. A second signal
+ * of the same kind means that nobody wants to wait: the default action ends the process.
+ *
+ * @param work - What is finished first, in the plural, for the log.
+ * @param stop - Resolves when that is done and all is closed.
+ */
+export function stopOnSignals(log: Log, work: string, stop: () => Promise<void>): void {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.once(signal, async () => {
+      log.info({ signal }, `stopping: running ${work} are finished first`);
+      try {
+        await stop();
+        process.exit(0);
+      } catch (error) {
+        log.error({ err: error }, "stopping failed");
+        process.exit(1);
+      }
+    });
+  }
+}
