@@ -7,9 +7,9 @@ import fc from "fast-check";
 import sharp from "sharp";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type DecodedImage, decodeImage } from "../../../containers/services/gateway/src/images/decode.ts";
-import { ImageError } from "../../../containers/services/gateway/src/images/image-error.ts";
-import { DEFAULT_IMAGE_LIMITS } from "../../../containers/services/gateway/src/images/limits.ts";
+import { DEFAULT_IMAGE_LIMITS, ImageError } from "../../../containers/services/gateway/src/images/limits.ts";
 import { times } from "../../harness/thorough.ts";
+import { refusalOf } from "./fetching.ts";
 import {
   animatedWebp,
   BLUE,
@@ -46,26 +46,22 @@ async function expectQuarters({ jpeg }: DecodedImage, colours: readonly Colour[]
   }
 }
 
-test.each(["jpeg", "png", "webp"] as const)(
-  "a %s becomes a JPEG with its size, hash and origin",
-  async (format) => {
-    const bytes = await image(quarters(96, 64)).toFormat(format, { quality: 95 }).toBuffer();
-    const decoded = await decode(bytes);
-    expect(decoded).toMatchObject({
-      width: 96,
-      height: 64,
-      sha256: createHash("sha256").update(decoded.jpeg).digest("hex"),
-      original: { contentType: `image/${format}`, width: 96, height: 64, bytes: bytes.length },
-    });
-    expect(await sharp(decoded.jpeg).metadata()).toMatchObject({
-      format: "jpeg",
-      width: 96,
-      height: 64,
-      space: "srgb",
-    });
-    await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
-  },
-);
+test.each(["jpeg", "png", "webp"] as const)("a %s becomes a JPEG with its size and hash", async (format) => {
+  const bytes = await image(quarters(96, 64)).toFormat(format, { quality: 95 }).toBuffer();
+  const decoded = await decode(bytes);
+  expect(decoded).toMatchObject({
+    width: 96,
+    height: 64,
+    sha256: createHash("sha256").update(decoded.jpeg).digest("hex"),
+  });
+  expect(await sharp(decoded.jpeg).metadata()).toMatchObject({
+    format: "jpeg",
+    width: 96,
+    height: 64,
+    space: "srgb",
+  });
+  await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
+});
 
 test("the same bytes in give the same bytes out", async () => {
   const bytes = await image(quarters(300, 200)).png().toBuffer();
@@ -84,7 +80,6 @@ test.each([
 ])("a picture of %i × %i is kept as %i × %i", async (width, height, keptWidth, keptHeight) => {
   const decoded = await decode(await plain(width, height).png().toBuffer());
   expect([decoded.width, decoded.height]).toEqual([keptWidth, keptHeight]);
-  expect(decoded.original).toMatchObject({ width, height });
   expect(await rasterOf(decoded.jpeg)).toMatchObject({ width: keptWidth, height: keptHeight });
 });
 
@@ -99,17 +94,12 @@ test("a JPEG with a wrong spectral selection, as phones write it, is decoded", a
   await expectQuarters(await decode(jpeg), [RED, GREEN, BLUE, YELLOW]);
 });
 
-test("the size and quality of the stored JPEG are configurable", async () => {
+test("the size of the stored JPEG is configurable", async () => {
   const bytes = await image(paint(400, 400, (x, y) => [(x * y) % 256, (x * 7) % 256, (y * 13) % 256]))
     .png()
     .toBuffer();
   const small = await decode(bytes, { storedSidePixels: 100 });
   expect([small.width, small.height]).toEqual([100, 100]);
-  const [rough, fine] = [
-    await decode(bytes, { storedQuality: 20 }),
-    await decode(bytes, { storedQuality: 95 }),
-  ];
-  expect(rough.jpeg.length).toBeLessThan(fine.jpeg.length);
 });
 
 /** EXIF: what lies in the file at (x, y) of a picture that is to be shown upright, by orientation. */
@@ -144,7 +134,7 @@ describe("EXIF", () => {
     expect((await sharp(bytes).metadata()).orientation).toBe(orientation);
 
     const decoded = await decode(bytes);
-    expect(decoded).toMatchObject({ width: 96, height: 64, original: { width: 96, height: 64 } });
+    expect(decoded).toMatchObject({ width: 96, height: 64 });
     await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
     expect((await sharp(decoded.jpeg).metadata()).orientation).toBeUndefined();
   });
@@ -247,23 +237,8 @@ test("sharp keeps no cache and uses one thread for an image", () => {
   expect(sharp.concurrency()).toBe(1);
 });
 
-test("an animation within the frame limit gives its first frame", async () => {
-  const decoded = await decode(await animatedWebp(3), { frames: 3 });
-  expect([decoded.width, decoded.height]).toEqual([16, 16]);
-  expect(distance(colourAt(await rasterOf(decoded.jpeg), 8, 8), [0, 128, 255])).toBeLessThanOrEqual(
-    JPEG_ERROR,
-  );
-});
-
 describe("hostile images", () => {
-  const decode = (bytes: Uint8Array, limits = {}, declaredType?: string) =>
-    decodeImage(bytes, { ...DEFAULT_IMAGE_LIMITS, ...limits }, declaredType);
-
-  async function refusal(decoding: Promise<DecodedImage>): Promise<ImageError> {
-    const result = await decoding.catch((error: unknown) => error);
-    if (result instanceof ImageError) return result;
-    throw result instanceof Error ? result : new Error("it was taken");
-  }
+  const refusal = (decoding: Promise<DecodedImage>) => refusalOf(() => decoding);
 
   const SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>';
 
@@ -283,24 +258,17 @@ describe("hostile images", () => {
     ["a PDF document", "%PDF-1.7\n"],
     ["an HTML page", "<!doctype html><script>alert(1)</script>"],
     ["a ZIP archive", "PK\x03\x04"],
-    ["no image that is known", "hello"],
-    ["no image that is known", "\x1f\x8b\x08"],
+    ["no JPEG, PNG or WebP", "hello"],
+    ["no JPEG, PNG or WebP", "RIFF\x10\0\0\0WAVEfmt "],
+    ["no JPEG, PNG or WebP", "\x1f\x8b\x08"],
+    ["HEIF or AVIF", "\0\0\0\x18ftypheic"],
+    ["JPEG XL", "\xff\x0a"],
+    ["BMP", "BM\0\0"],
+    ["SVG", '\xef\xbb\xbf \n<?xml version="1.0"?><!-- x --><svg:svg>'],
   ])("%s is refused as no image", async (label, text) => {
     const error = await refusal(decode(Buffer.from(text, "latin1")));
     expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
-    expect(error.message).toContain(label);
-  });
-
-  test("the declared type decides nothing, and a refusal names it", async () => {
-    const error = await refusal(decode(Buffer.from(SVG), {}, "image/png"));
-    expect(error.message).toContain('The content is SVG, although declared as "image/png"');
-    const png = await plain(8, 8).png().toBuffer();
-    expect((await decode(png, {}, "image/svg+xml")).original.contentType).toBe("image/png");
-  });
-
-  test("a format that is left out of the configuration is refused", async () => {
-    const error = await refusal(decode(await plain(8, 8).webp().toBuffer(), { formats: ["jpeg", "png"] }));
-    expect(error.message).toBe("The content is WebP; send one of image/jpeg, image/png.");
+    expect(error.message).toContain(`The content is ${label}; send one of`);
   });
 
   test("an empty image is refused", async () => {
@@ -375,7 +343,7 @@ describe("hostile images", () => {
     test("an animation is refused with its number of frames", async () => {
       const error = await refusal(decode(await animatedWebp(30)));
       expect(error).toMatchObject({ status: 422, code: "image_animated" });
-      expect(error.message).toContain("30 frames, and at most 1");
+      expect(error.message).toContain("an animation of 30 frames");
     });
 
     test("a file larger than the limit is refused before it is decoded", async () => {
@@ -433,7 +401,7 @@ describe("hostile images", () => {
       png.writeUInt8((png[at] ?? 0) ^ 0xff, at);
       const error = await refusal(decode(png));
       expect(error).toMatchObject({ status: 422, code: "image_unreadable" });
-      expect(error.message).toContain("begins as PNG");
+      expect(error.message).toContain("cut off or damaged");
     });
 
     test("a picture with changed bytes is decoded or refused", async () => {

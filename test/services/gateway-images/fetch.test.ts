@@ -2,12 +2,12 @@
 import { setMaxListeners } from "node:events";
 import type { RequestListener } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
+import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import sharp from "sharp";
 import { afterEach, describe, expect, test } from "vitest";
-import { ApiError } from "../../../containers/services/gateway/src/errors.ts";
 import { INTERNET } from "../../../containers/services/gateway/src/images/fetch-image.ts";
-import { ImageError } from "../../../containers/services/gateway/src/images/image-error.ts";
+import { ImageError } from "../../../containers/services/gateway/src/images/limits.ts";
 import {
   createImageContext,
   type ImageContext,
@@ -16,23 +16,24 @@ import {
 import { certificateFor } from "../../harness/certificate.ts";
 import { times } from "../../harness/thorough.ts";
 import { until } from "../service-process.ts";
-import { BYTES, get, refusal, site } from "./fetching.ts";
+import { BYTES, get, refusal, refusalOf, site } from "./fetching.ts";
 import { plain } from "./pictures.ts";
 import { networkOf, type Site, startSite } from "./web.ts";
 
-test("a fetch returns bytes and declared type, and sends nothing about the client", async () => {
+test("a fetch returns the bytes, and sends nothing about the client", async () => {
   const { port, requests, connections } = await site((_request, response) => {
     response.setHeader("content-type", "image/png; x=y").setHeader("set-cookie", "id=1").end(BYTES);
   });
-  const setting = { network: networkOf([port]) };
+  const setting = { network: networkOf() };
   const url = `http://pictures.test:${port}/a%20b/c.png?size=1&x=%C3%A4#fragment`;
-  expect(await get(url, setting)).toEqual({ bytes: BYTES, declaredType: "image/png; x=y" });
+  expect(await get(url, setting)).toEqual(BYTES);
   await get(url, setting);
   for (const { method, url: path, headers } of requests) {
     expect([method, path]).toEqual(["GET", "/a%20b/c.png?size=1&x=%C3%A4"]);
     expect(headers).toEqual({
       host: `pictures.test:${port}`,
-      connection: expect.any(String),
+      // So that each request's address is looked up and checked.
+      connection: "close",
       accept: "image/jpeg, image/png, image/webp",
       "accept-encoding": "identity",
       "user-agent": "engine-room-gateway",
@@ -51,9 +52,9 @@ test("a fetch ignores the proxies of the environment", async () => {
     process.env[name] = name.startsWith("NODE") ? "1" : `http://127.0.0.1:${proxy.port}`;
   try {
     const fetched = await get(`http://pictures.test:${target.port}/`, {
-      network: networkOf([target.port]),
+      network: networkOf(),
     });
-    expect(fetched.bytes).toEqual(BYTES);
+    expect(fetched).toEqual(BYTES);
     expect(proxy.requests).toEqual([]);
   } finally {
     for (const [index, name] of names.entries()) {
@@ -66,11 +67,11 @@ test("a fetch ignores the proxies of the environment", async () => {
 
 test("a fetch tries the next address when the first refuses the connection", async () => {
   const { port } = await site((_request, response) => response.end(BYTES));
-  const network = networkOf([port], {
+  const network = networkOf({
     resolve: async () => ["127.0.0.2", "127.0.0.1"].map((address) => ({ address, family: 4 })),
     mayConnect: () => true,
   });
-  expect((await get(`http://pictures.test:${port}/`, { network })).bytes).toEqual(BYTES);
+  expect(await get(`http://pictures.test:${port}/`, { network })).toEqual(BYTES);
 });
 
 describe("fetched answers", () => {
@@ -80,22 +81,10 @@ describe("fetched answers", () => {
     "an answer with status %i is a failed fetch",
     async (status) => {
       const { port, connections } = await site((_request, response) => response.writeHead(status).end());
-      const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]) });
+      const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf() });
       expect(error).toMatchObject({ status: 502, code: "image_fetch_failed" });
       expect(error.message).toContain(`status ${status}`);
       await until(() => connections() === 0);
-    },
-  );
-
-  test.each(["gzip", "br", "deflate", "zstd", "identity, gzip"])(
-    "an answer with the encoding %s is refused",
-    async (encoding) => {
-      const { port } = await site((_request, response) => {
-        response.writeHead(200, { "content-encoding": encoding }).end(BYTES);
-      });
-      const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]) });
-      expect(error).toMatchObject({ status: 502, code: "image_fetch_failed" });
-      expect(error.message).toContain(JSON.stringify(encoding));
     },
   );
 
@@ -106,8 +95,8 @@ describe("fetched answers", () => {
       response.end(Buffer.alloc(600));
     });
     for (const path of ["length", "chunked"]) {
-      const { bytes } = await get(`http://pictures.test:${port}/${path}`, {
-        network: networkOf([port]),
+      const bytes = await get(`http://pictures.test:${port}/${path}`, {
+        network: networkOf(),
         limits,
       });
       expect(bytes).toHaveLength(1000);
@@ -118,7 +107,7 @@ describe("fetched answers", () => {
     const { port, connections } = await site((_request, response) => {
       response.writeHead(200, { "content-length": 1001 }).flushHeaders();
     });
-    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]), limits });
+    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf(), limits });
     expect(error).toMatchObject({ status: 413, code: "image_too_large" });
     expect(error.message).toContain("1001 bytes, and at most 1000");
     await until(() => connections() === 0);
@@ -132,7 +121,7 @@ describe("fetched answers", () => {
       response.on("drain", more);
       more();
     });
-    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]), limits });
+    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf(), limits });
     expect(error).toMatchObject({ status: 413, code: "image_too_large" });
     await until(() => connections() === 0);
   });
@@ -147,8 +136,7 @@ describe("fetched answers", () => {
       response.on("drain", more);
       more();
     });
-    const { bytes } = await get(`http://pictures.test:${port}/`, { network: networkOf([port]), limits });
-    expect(bytes).toEqual(BYTES);
+    expect(await get(`http://pictures.test:${port}/`, { network: networkOf(), limits })).toEqual(BYTES);
     await until(() => connections() === 0);
   });
 
@@ -167,7 +155,7 @@ describe("fetched answers", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     try {
-      const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]) });
+      const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf() });
       expect(error).toMatchObject({ status: 502, code: "image_fetch_failed" });
     } finally {
       await new Promise((resolve) => server.close(resolve));
@@ -176,12 +164,11 @@ describe("fetched answers", () => {
 
   test.each([
     ["fails", () => Promise.reject(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }))],
-    ["knows no address", async () => []],
     ["leads to a port where nobody listens", async () => [{ address: "127.0.0.1", family: 4 }]],
   ])("a name whose lookup %s is a failed fetch", async (_kind, resolve) => {
     const { port, close } = await startSite(() => undefined);
     await close();
-    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port], { resolve }) });
+    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf({ resolve }) });
     expect(error).toMatchObject({ status: 502, code: "image_fetch_failed" });
     expect(error.message).toContain(`pictures.test:${port}`);
   });
@@ -201,7 +188,7 @@ describe("time limits", () => {
     ],
   ])("a server that %s is given up", async (_kind, answer) => {
     const { port, connections } = await site(answer);
-    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]), limits });
+    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf(), limits });
     expect(error).toMatchObject({ status: 504, code: "image_fetch_timeout" });
     expect(error.message).toContain("within 0.2 s");
     await until(() => connections() === 0);
@@ -212,13 +199,13 @@ describe("time limits", () => {
       const timer = setInterval(() => response.write("x"), 10);
       response.on("close", () => clearInterval(timer));
     });
-    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf([port]), limits });
+    const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf(), limits });
     expect(error.code).toBe("image_fetch_timeout");
     await until(() => connections() === 0);
   });
 
   test("a resolver that never answers is given up", async () => {
-    const network = networkOf([80], { resolve: () => new Promise(() => undefined) });
+    const network = networkOf({ resolve: () => new Promise(() => undefined) });
     expect((await refusal("http://pictures.test/", { network, limits })).code).toBe("image_fetch_timeout");
   });
 
@@ -226,12 +213,12 @@ describe("time limits", () => {
     const reason = new Error("the client left");
     const controller = new AbortController();
     const { port, connections } = await site(() => controller.abort(reason));
-    const setting = { network: networkOf([port]), signal: controller.signal };
+    const setting = { network: networkOf(), signal: controller.signal };
     await expect(get(`http://pictures.test:${port}/`, setting)).rejects.toBe(reason);
     await until(() => connections() === 0);
     await expect(get(`http://pictures.test:${port}/`, setting)).rejects.toBe(reason);
     const waiting = new AbortController();
-    const network = networkOf([port], {
+    const network = networkOf({
       resolve: () => {
         waiting.abort(reason);
         return new Promise(() => undefined);
@@ -274,9 +261,8 @@ test.each([
     const network = { ...INTERNET, resolve: async () => addresses };
     const error = await refusal(`http://pictures.test:${port}/`, { network });
     expect(error).toMatchObject({ status: 400, code: "image_address_not_public" });
-    // A stranger does not learn the address; the log does.
+    // A stranger does not learn the address.
     expect(error.message).not.toContain(address);
-    expect(String(error.cause)).toContain(address);
   }
   expect([requests.length, connections()]).toEqual([0, 0]);
 });
@@ -284,12 +270,17 @@ test.each([
 test("the program's own network looks names up, and refuses this machine", async () => {
   const addresses = await INTERNET.resolve("localhost");
   expect(addresses.length).toBeGreaterThan(0);
-  for (const { address } of addresses) expect(INTERNET.mayConnect(address, 80)).toBe(false);
+  for (const { address } of addresses) expect(INTERNET.mayConnect(address)).toBe(false);
+});
+
+test("a name without any address is refused", async () => {
+  const network = networkOf({ resolve: async () => [] });
+  expect((await refusal("http://pictures.test/", { network })).code).toBe("image_address_not_public");
 });
 
 test("a host outside the list is not looked up", async () => {
   let lookups = 0;
-  const network = networkOf([80], {
+  const network = networkOf({
     resolve: async () => {
       lookups += 1;
       return [];
@@ -314,10 +305,10 @@ test("a resolver that changes its answer after the check has no effect", async (
     port: checked.port,
   });
   const answers = ["127.0.0.1", "127.0.0.2", "127.0.0.2", "127.0.0.2"];
-  const network = networkOf([checked.port], {
+  const network = networkOf({
     resolve: async () => [{ address: answers.shift() ?? "127.0.0.2", family: 4 }],
   });
-  expect((await get(`http://pictures.test:${checked.port}/`, { network })).bytes).toEqual(BYTES);
+  expect(await get(`http://pictures.test:${checked.port}/`, { network })).toEqual(BYTES);
   expect(answers).toHaveLength(3);
   expect(inner.requests).toEqual([]);
 });
@@ -329,7 +320,7 @@ test("a resolver that leads a redirect to a private address is refused", async (
     port: outer.port,
   });
   const answers = ["127.0.0.1", "127.0.0.2"];
-  const network = networkOf([outer.port], {
+  const network = networkOf({
     resolve: async () => [{ address: answers.shift() ?? "", family: 4 }],
   });
   expect((await refusal(`http://pictures.test:${outer.port}/`, { network })).code).toBe(
@@ -351,14 +342,14 @@ describe("redirects", () => {
 
   test("three redirects are followed, without cookies, and a fourth is refused", async () => {
     const { port, requests, connections } = await site(countdown);
-    const setting = { network: networkOf([port]) };
-    expect((await get(`http://pictures.test:${port}/3`, setting)).bytes).toEqual(BYTES);
+    const setting = { network: networkOf() };
+    expect(await get(`http://pictures.test:${port}/3`, setting)).toEqual(BYTES);
     expect(requests.map(({ url }) => url)).toEqual(["/3", "/2", "/1", "/0"]);
     expect(requests.filter(({ headers }) => headers.cookie ?? headers.referer)).toEqual([]);
 
     const error = await refusal(`http://pictures.test:${port}/4`, setting);
     expect(error).toMatchObject({ status: 502, code: "image_redirect_refused" });
-    expect(error.message).toContain("more than 3 times");
+    expect(error.message).toContain("more than 3 redirects");
     await until(() => connections() === 0);
   });
 
@@ -367,14 +358,14 @@ describe("redirects", () => {
     const location = `http://b.test:${target.port}/picture`;
     const first = await site((_request, response) => response.writeHead(303, { location }).end());
     const names: string[] = [];
-    const network = networkOf([first.port, target.port], {
+    const network = networkOf({
       resolve: async (name) => {
         names.push(name);
         return [{ address: "127.0.0.1", family: 4 }];
       },
     });
     const hosts = [`a.test.example:${first.port}`, `b.test:${target.port}`];
-    expect((await get(`http://a.test.example:${first.port}/`, { network, hosts })).bytes).toEqual(BYTES);
+    expect(await get(`http://a.test.example:${first.port}/`, { network, hosts })).toEqual(BYTES);
     expect(names).toEqual(["a.test.example", "b.test"]);
     expect(target.requests[0]?.headers.host).toBe(`b.test:${target.port}`);
   });
@@ -390,15 +381,15 @@ describe("redirects", () => {
     ["http://user:pass@pictures.test:FIRST/", "invalid_image_url"],
     ["file:///etc/passwd", "invalid_image_url"],
     ["gopher://pictures.test:FIRST/", "invalid_image_url"],
-    ["http://", "image_redirect_refused"],
-    [undefined, "image_redirect_refused"],
+    ["http://", "invalid_image_url"],
+    [undefined, "invalid_image_url"],
   ])("a redirect to %s is refused", async (location, code) => {
     const inner = await site((_request, response) => response.end("secret"));
     const first = await site((_request, response) => {
       const target = location?.replace("PORT", String(inner.port)).replace("FIRST", String(first.port));
       response.writeHead(302, target === undefined ? {} : { location: target }).end();
     });
-    const network = networkOf([first.port, inner.port]);
+    const network = networkOf();
     expect((await refusal(`http://pictures.test:${first.port}/`, { network })).code).toBe(code);
     expect([first.requests.length, inner.requests.length]).toEqual([1, 0]);
   });
@@ -406,12 +397,12 @@ describe("redirects", () => {
 
 describe("https", () => {
   const certificate = certificateFor("pictures.test");
-  const trusted = { certificateAuthorities: certificate.cert };
+  const trusted = { ca: certificate.cert };
 
   test("a TLS connection names the host of the URL, whatever address it goes to", async () => {
     const { port, requests } = await site((_request, response) => response.end(BYTES), { certificate });
-    const network = networkOf([port], trusted);
-    expect((await get(`https://pictures.test:${port}/`, { network })).bytes).toEqual(BYTES);
+    const network = networkOf(trusted);
+    expect(await get(`https://pictures.test:${port}/`, { network })).toEqual(BYTES);
     expect(requests[0]?.socket).toHaveProperty("servername", "pictures.test");
   });
 
@@ -420,10 +411,10 @@ describe("https", () => {
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
     try {
-      const otherName = await refusal(`https://other.test:${port}/`, { network: networkOf([port], trusted) });
+      const otherName = await refusal(`https://other.test:${port}/`, { network: networkOf(trusted) });
       expect(otherName).toMatchObject({ status: 502, code: "image_fetch_failed" });
       expect(otherName.cause).toMatchObject({ code: "ERR_TLS_CERT_ALTNAME_INVALID" });
-      const nobody = await refusal(`https://pictures.test:${port}/`, { network: networkOf([port]) });
+      const nobody = await refusal(`https://pictures.test:${port}/`, { network: networkOf() });
       expect(nobody.cause).toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
     } finally {
       if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
@@ -439,7 +430,7 @@ describe("https", () => {
       certificate,
     });
     const error = await refusal(`https://pictures.test:${secure.port}/`, {
-      network: networkOf([plain.port, secure.port], trusted),
+      network: networkOf(trusted),
       hosts: [`pictures.test:${plain.port}`, `pictures.test:${secure.port}`],
     });
     expect(error).toMatchObject({ status: 502, code: "image_redirect_refused" });
@@ -452,10 +443,10 @@ describe("https", () => {
     const location = `https://pictures.test:${secure.port}/`;
     const plain = await site((_request, response) => response.writeHead(308, { location }).end());
     const fetched = await get(`http://pictures.test:${plain.port}/`, {
-      network: networkOf([plain.port, secure.port], trusted),
+      network: networkOf(trusted),
       hosts: [`pictures.test:${plain.port}`, `pictures.test:${secure.port}`],
     });
-    expect(fetched.bytes).toEqual(BYTES);
+    expect(fetched).toEqual(BYTES);
   });
 });
 
@@ -485,90 +476,49 @@ describe("image sources", async () => {
     site = await startSite((_request, response) => response.end(png));
     const context = createImageContext({
       hosts: [`pictures.test:${site.port}`],
-      network: networkOf([site.port]),
+      network: networkOf(),
     });
     const pictures = await Promise.all([
-      readImage({ bytes: png, declaredType: "image/png" }, context, signal),
+      readImage(png, context, signal),
       readImage({ url: dataUrl("image/png", png) }, context, signal),
       readImage({ url: `http://pictures.test:${site.port}/a.png` }, context, signal),
     ]);
     expect(new Set(pictures.map(({ sha256 }) => sha256)).size).toBe(1);
-    expect(pictures[0]).toMatchObject({
-      width: 40,
-      height: 30,
-      original: { contentType: "image/png", bytes: png.length },
-    });
+    expect(pictures[0]).toMatchObject({ width: 40, height: 30 });
     await expectUnused(context);
   });
 
-  describe("wrong types", () => {
-    const context = createImageContext();
-    const refusal = async (reading: Promise<unknown>) => {
-      const result = await reading.catch((error: unknown) => error);
-      if (result instanceof ImageError) return result;
-      throw result;
-    };
+  test("the declared type decides nothing, in a data URL as well as from a server", async () => {
+    site = await startSite((_request, response) => response.setHeader("content-type", "text/plain").end(png));
+    const context = createImageContext({ hosts: [`pictures.test:${site.port}`], network: networkOf() });
+    const sources = [{ url: dataUrl("image/jpeg", png) }, { url: `http://pictures.test:${site.port}/` }];
+    for (const source of sources) {
+      expect(await readImage(source, context, signal)).toMatchObject({ width: 40, height: 30 });
+    }
+  });
 
-    test("a data URL with a wrong type is refused", async () => {
-      expect(await refusal(readImage({ url: dataUrl("image/jpeg", png) }, context, signal))).toMatchObject({
-        status: 415,
-        code: "image_type_mismatch",
-      });
-    });
-
-    test("a wrong type in a form or from a server is ignored", async () => {
-      site = await startSite((_request, response) =>
-        response.setHeader("content-type", "text/plain").end(png),
-      );
-      const served = createImageContext({
-        hosts: [`pictures.test:${site.port}`],
-        network: networkOf([site.port]),
-      });
-      const sources = [
-        { bytes: png, declaredType: "image/jpeg" },
-        { url: `http://pictures.test:${site.port}/` },
-      ];
-      for (const source of sources) {
-        expect((await readImage(source, served, signal)).original.contentType).toBe("image/png");
-      }
-    });
-
-    test("the refusal of other content names the declared type", async () => {
-      const html = "<!doctype html><title>Not found</title>";
-      site = await startSite((_request, response) =>
-        response.setHeader("content-type", "image/png").end(html),
-      );
-      const served = createImageContext({
-        hosts: [`pictures.test:${site.port}`],
-        network: networkOf([site.port]),
-      });
-      const words = 'The content is an HTML page, although declared as "image/png"';
-      for (const source of [
-        { url: `http://pictures.test:${site.port}/` },
-        { url: dataUrl("image/png", Buffer.from(html)) },
-        { bytes: Buffer.from(html), declaredType: "image/png" },
-      ]) {
-        expect((await refusal(readImage(source, served, signal))).message).toContain(words);
-      }
-      await expectUnused(served);
-    });
-
-    test("a refusal becomes an API error", async () => {
-      const error = await refusal(readImage({ bytes: Buffer.from("GIF89a") }, context, signal));
-      const answer = error.toApiError("image");
-      expect(answer).toBeInstanceOf(ApiError);
-      expect(answer.message).toBe(error.message);
-      expect(answer.details).toMatchObject({
-        status: 415,
-        type: "invalid_request_error",
-        code: "unsupported_image_type",
-        param: "image",
-      });
-    });
+  test.each([
+    ["a page in place of a picture", "<!doctype html><title>Not found</title>", {}, "an HTML page"],
+    ["a packed picture", gzipSync(png), { "content-encoding": "gzip" }, "no JPEG, PNG or WebP"],
+  ])("%s is refused", async (_what, body, headers, words) => {
+    site = await startSite((_request, response) =>
+      response.writeHead(200, { "content-type": "image/png", ...headers }).end(body),
+    );
+    const context = createImageContext({ hosts: [`pictures.test:${site.port}`], network: networkOf() });
+    for (const source of [
+      { url: `http://pictures.test:${site.port}/` },
+      { url: dataUrl("image/png", Buffer.from(body)) },
+      Buffer.from(body),
+    ]) {
+      const error = await refusalOf(() => readImage(source, context, signal));
+      expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
+      expect(error.message).toContain(`The content is ${words}; send one of image/jpeg`);
+    }
+    await expectUnused(context);
   });
 
   test("a random text as a URL is refused", async () => {
-    const context = createImageContext({ hosts: ["pictures.test"], network: networkOf([]) });
+    const context = createImageContext({ hosts: ["pictures.test"], network: networkOf() });
     const part = fc.constantFrom(
       "http:",
       "https:",
@@ -619,7 +569,7 @@ describe("image sources", async () => {
       const large = await plain(6000, 6000).png({ compressionLevel: 1 }).toBuffer();
       // Other work on the machine must not decide: only the number at a time is looked at.
       const context = createImageContext({ limits: { decodeSeconds: 100 } });
-      const read = () => readImage({ bytes: large }, context, signal);
+      const read = () => readImage(large, context, signal);
       const most = await mostAtOnce(async () => {
         const pictures = await Promise.all(Array.from({ length: times(6, 20) }, read));
         expect(new Set(pictures.map(({ sha256 }) => sha256)).size).toBe(1);
@@ -629,7 +579,7 @@ describe("image sources", async () => {
     });
 
     test("requests beyond places and queue are refused with 503", async () => {
-      const context = createImageContext({ limits: { concurrentDecodes: 2, queuedDecodes: 5 } });
+      const context = createImageContext({ limits: { concurrentDecodes: 2, queueLength: 5 } });
       const results = await Promise.allSettled(
         Array.from({ length: 20 }, () => readImage({ url: dataUrl("image/png", png) }, context, signal)),
       );
@@ -644,7 +594,7 @@ describe("image sources", async () => {
       site = await startSite((_request, response) => response.end(png));
       const context = createImageContext({
         hosts: [`pictures.test:${site.port}`],
-        network: networkOf([site.port]),
+        network: networkOf(),
         limits: { concurrentDecodes: 1, concurrentFetches: 2 },
       });
       const releaseDecoder = await context.decodes.acquire(signal);
@@ -659,16 +609,14 @@ describe("image sources", async () => {
 
     test("a refused image and a client that leaves give their places back", async () => {
       const context = createImageContext({ limits: { concurrentDecodes: 1 } });
-      await expect(readImage({ bytes: Buffer.from("x") }, context, signal)).rejects.toBeInstanceOf(
-        ImageError,
-      );
+      await expect(readImage(Buffer.from("x"), context, signal)).rejects.toBeInstanceOf(ImageError);
       await expect(readImage({ url: "data:,x" }, context, signal)).rejects.toBeInstanceOf(ImageError);
       await expect(readImage({ url: "http://pictures.test/" }, context, signal)).rejects.toBeInstanceOf(
         ImageError,
       );
       const release = await context.decodes.acquire(signal);
       const leaving = new AbortController();
-      const reading = readImage({ bytes: png }, context, leaving.signal);
+      const reading = readImage(png, context, leaving.signal);
       leaving.abort(new Error("the client left"));
       await expect(reading).rejects.toThrow("the client left");
       release();

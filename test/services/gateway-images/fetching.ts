@@ -1,15 +1,15 @@
-/** What the tests of fetching share: the fetch itself with the usual options, and sites that are closed after each test. */
+/** What the tests of images share: the fetch with the usual options, what was refused, and sites that are closed after each test. */
 import type { RequestListener } from "node:http";
 import { afterEach } from "vitest";
 import {
-  type FetchedImage,
-  type FetchImageOptions,
   fetchImage,
+  INTERNET,
+  type Network,
+  parseImageHost,
 } from "../../../containers/services/gateway/src/images/fetch-image.ts";
-import { ImageError } from "../../../containers/services/gateway/src/images/image-error.ts";
-import { ImageHosts } from "../../../containers/services/gateway/src/images/image-hosts.ts";
 import {
   DEFAULT_IMAGE_LIMITS,
+  ImageError,
   type ImageLimits,
 } from "../../../containers/services/gateway/src/images/limits.ts";
 import { type Site, type SiteOptions, startSite } from "./web.ts";
@@ -30,24 +30,45 @@ afterEach(async () => {
   await Promise.all(sites.splice(0).map((started) => started.close()));
 });
 
-export interface Setting extends Partial<Omit<FetchImageOptions, "hosts" | "limits">> {
+export interface Setting {
   readonly hosts?: readonly string[];
   readonly limits?: Partial<ImageLimits>;
+  readonly signal?: AbortSignal;
+  readonly network?: Network;
 }
 
-/** Fetches with the defaults; the URL's own host is allowed unless the setting names others. */
-export function get(url: string, { hosts, limits, signal, network }: Setting): Promise<FetchedImage> {
-  return fetchImage(url, {
-    hosts: new ImageHosts(hosts ?? [new URL(url).host]),
-    limits: { ...DEFAULT_IMAGE_LIMITS, ...limits },
-    signal: signal ?? new AbortController().signal,
-    ...(network && { network }),
+/** Entries of gateway.imageHosts as the program keeps them. @throws Error for a wrong one. */
+export function hostsOf(entries: readonly string[]): string[] {
+  return entries.map((entry) => {
+    const host = parseImageHost(entry);
+    if (host === undefined) throw new Error(`${entry} is no image host`);
+    return host;
   });
 }
 
-/** The ImageError that a fetch ends with. @throws when it ends otherwise. */
-export async function refusal(url: string, setting: Setting): Promise<ImageError> {
-  const result = await get(url, setting).catch((error: unknown) => error);
-  if (result instanceof ImageError) return result;
-  throw result instanceof Error ? result : new Error("it was fetched");
+/** Fetches with the defaults; the URL's own host is allowed unless the setting names others. */
+export function get(url: string, { hosts, limits, signal, network }: Setting): Promise<Buffer> {
+  const rules = {
+    hosts: hostsOf(hosts ?? [new URL(url).host]),
+    limits: { ...DEFAULT_IMAGE_LIMITS, ...limits },
+    network: network ?? INTERNET,
+  };
+  return fetchImage(url, rules, signal ?? new AbortController().signal);
+}
+
+/** How something was refused. @throws what it fails with otherwise, and an Error when it is taken. */
+export async function refusalOf(work: () => unknown) {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error;
+    const { message, cause, details } = error;
+    return { message, cause, status: details.status, code: details.code };
+  }
+  throw new Error("it was taken");
+}
+
+/** How a fetch was refused. */
+export function refusal(url: string, setting: Setting) {
+  return refusalOf(() => get(url, setting));
 }

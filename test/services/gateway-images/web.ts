@@ -55,11 +55,11 @@ export async function startSite(answer: RequestListener, options: SiteOptions = 
   };
 }
 
-/** Every name leads to 127.0.0.1, of which only the given ports may be connected to. */
-export function networkOf(ports: readonly number[], more: Partial<Network> = {}): Network {
+/** Every name leads to 127.0.0.1, and nothing else may be connected to. */
+export function networkOf(more: Partial<Network> = {}): Network {
   return {
     resolve: async () => [{ address: "127.0.0.1", family: 4 }],
-    mayConnect: (address, port) => address === "127.0.0.1" && ports.includes(port),
+    mayConnect: (address) => address === "127.0.0.1",
     ...more,
   };
 }

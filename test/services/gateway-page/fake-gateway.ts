@@ -8,8 +8,8 @@ import type {
   Match,
   MatchResponse,
 } from "../../../containers/services/gateway/src/retrieval/schemas.ts";
-import { parseMultipart } from "../../../containers/services/gateway/src/routes/multipart.ts";
 import { pageRoutes } from "../../../containers/services/gateway/src/routes/page.ts";
+import { parseMultipart } from "../../../containers/services/gateway/src/routes/uploads.ts";
 
 /** A row of /status. */
 export interface FakeService {

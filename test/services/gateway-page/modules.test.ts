@@ -1,26 +1,24 @@
-/** The page's own modules where no browser is needed: types, server-sent events, lines for the terminal. */
+/** The page's own modules where no browser is needed: types, server-sent events, curl commands. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { times } from "../../harness/thorough.ts";
 
 const PUBLIC = new URL("../../../containers/services/gateway/public/", import.meta.url);
 
 interface Call {
   readonly path: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-  readonly image: { readonly name: string } | undefined;
+  readonly fields?: Readonly<Record<string, unknown>>;
+  readonly image?: { readonly name: string };
+  readonly saveAs?: string;
 }
-interface Modules {
-  curlLine(call: Call, context: { base: string; hasKey: boolean; streams: boolean }): string;
-  downloadLine(path: string, name: string, context: { base: string; hasKey: boolean }): string;
+interface Module {
+  curlCommand(call: Call): string;
   readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: string }, void, void>;
 }
 
-const load = async (name: string) => (await import(new URL(`page/${name}`, PUBLIC).href)) as Modules;
-const { curlLine, downloadLine } = await load("curl.js");
-const { readEvents } = await load("events.js");
+const { curlCommand, readEvents } = (await import(new URL("page/api.js", PUBLIC).href)) as Module;
 
 test("the page's types hold", () => {
   const compiler = fileURLToPath(new URL("../../../node_modules/typescript-7/bin/tsc", import.meta.url));
@@ -30,34 +28,38 @@ test("the page's types hold", () => {
   expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
 });
 
-describe("curl lines", () => {
-  const context = { base: "http://127.0.0.1:8080/", hasKey: false, streams: false };
+describe("curl commands", () => {
   const image = { name: "cat.jpg" };
 
-  /** What a POSIX shell makes of the line: the words that curl is given. */
-  function wordsOf(line: string, environment: Record<string, string> = {}): string[] {
-    const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
+  /** The command of a page at an address, in a tab that has the key. */
+  function commandOf(
+    call: Omit<Call, "path"> & { path?: string },
+    base = "http://127.0.0.1:8080/",
+    key?: string,
+  ) {
+    vi.stubGlobal("document", { baseURI: base });
+    vi.stubGlobal("sessionStorage", { getItem: () => key ?? null });
+    return curlCommand({ path: "v1/match", ...call });
+  }
+
+  /** What a POSIX shell makes of the command: the words that curl is given. */
+  function wordsOf(command: string, environment: Record<string, string> = {}): string[] {
+    const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
     const options = { encoding: "utf8", env: { PATH: process.env.PATH, ...environment } } as const;
     return execFileSync("sh", ["-c", script], options).split("\0").slice(0, -1);
   }
 
-  test("the curl line without an image sends JSON", () => {
-    expect(
-      curlLine({ path: "v1/match", fields: { text: "a cat", topK: 5 }, image: undefined }, context),
-    ).toBe(
+  test("the curl command without an image sends JSON", () => {
+    expect(commandOf({ fields: { text: "a cat", topK: 5 } })).toBe(
       `curl http://127.0.0.1:8080/v1/match \\
   --header 'content-type: application/json' \\
   --data '{"text":"a cat","topK":5}'`,
     );
   });
 
-  test("the curl line with an image sends a form with the file", () => {
-    const line = curlLine(
-      { path: "v1/answer", fields: { question: "What?", stream: true }, image },
-      { ...context, streams: true },
-    );
-    expect(line).toBe(
-      `curl http://127.0.0.1:8080/v1/answer \\
+  test("the curl command with an image sends a form with the file", () => {
+    expect(commandOf({ fields: { question: "What?", stream: true }, image })).toBe(
+      `curl http://127.0.0.1:8080/v1/match \\
   --no-buffer \\
   --form-string 'question=What?' \\
   --form-string stream=true \\
@@ -65,28 +67,29 @@ describe("curl lines", () => {
     );
   });
 
-  test("the download line keeps a picture under a name", () => {
-    expect(downloadLine("v1/documents/a%2Fb/image", "a b.jpg", { ...context, hasKey: true })).toBe(
+  test("the curl command for a picture keeps it under a name", () => {
+    const picture = { path: "v1/documents/a%2Fb/image", saveAs: "a b.jpg" };
+    const command = commandOf(picture, "http://127.0.0.1:8080/", "sk-1");
+    expect(command).toBe(
       `curl http://127.0.0.1:8080/v1/documents/a%2Fb/image \\
   --header "authorization: Bearer $ENGINE_ROOM_API_KEY" \\
   --output 'a b.jpg'`,
     );
   });
 
-  test("the curl line takes the key from the reader's shell", () => {
-    const line = curlLine({ path: "v1/match", fields: {}, image: undefined }, { ...context, hasKey: true });
-    expect(wordsOf(line, { ENGINE_ROOM_API_KEY: "sk-1" })).toContain("authorization: Bearer sk-1");
+  test("the curl command takes the key from the reader's shell", () => {
+    const words = wordsOf(commandOf({ fields: {} }, "http://127.0.0.1:8080/", "sk-1"), {
+      ENGINE_ROOM_API_KEY: "sk-2",
+    });
+    expect(words).toContain("authorization: Bearer sk-2");
   });
 
-  test("the curl line goes to the page's own address, behind a path as well", () => {
-    const line = curlLine(
-      { path: "v1/match", fields: {}, image: undefined },
-      { ...context, base: "https://host/engine room/" },
-    );
-    expect(wordsOf(line)[0]).toBe("https://host/engine%20room/v1/match");
+  test("the curl command goes to the page's own address, behind a path as well", () => {
+    const words = wordsOf(commandOf({ fields: {} }, "https://host/engine room/"));
+    expect(words[0]).toBe("https://host/engine%20room/v1/match");
   });
 
-  test("the curl line sends exactly what the page has sent, whatever it was", () => {
+  test("the curl command sends exactly what the page has sent, whatever it was", () => {
     const anyText = fc.oneof(
       fc.string({ unit: "grapheme" }),
       fc.constantFrom(
@@ -106,9 +109,9 @@ describe("curl lines", () => {
     const withoutNul = anyText.map((text) => text.replaceAll("\0", ""));
     fc.assert(
       fc.property(withoutNul, (text) => {
-        const json = wordsOf(curlLine({ path: "v1/match", fields: { text }, image: undefined }, context));
+        const json = wordsOf(commandOf({ fields: { text } }));
         expect(JSON.parse(json.at(-1) ?? "")).toEqual({ text });
-        const form = wordsOf(curlLine({ path: "v1/match", fields: { text }, image }, context));
+        const form = wordsOf(commandOf({ fields: { text }, image }));
         expect(form.slice(1)).toEqual(["--form-string", `text=${text}`, "--form", "image=@cat.jpg"]);
       }),
       { numRuns: times(20, 200) },
@@ -121,8 +124,8 @@ describe("curl lines", () => {
     ['say "cat", \\o.jpg', 'image=@"say \\"cat\\", \\\\o.jpg"'],
     ["-o.jpg", "image=@-o.jpg"],
     ["it's.jpg", "image=@it's.jpg"],
-  ])("the curl line names the file %s as curl reads it", (name, word) => {
-    const words = wordsOf(curlLine({ path: "v1/match", fields: {}, image: { name } }, context));
+  ])("the curl command names the file %s as curl reads it", (name, word) => {
+    const words = wordsOf(commandOf({ fields: {}, image: { name } }));
     expect(words.at(-1)).toBe(word);
   });
 });

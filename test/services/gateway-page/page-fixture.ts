@@ -1,5 +1,6 @@
 /** What the page's tests on the fake API have in common. */
 import type { Browser, Locator, Page } from "playwright-core";
+import sharp from "sharp";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
 import { launchBrowser, openPage, type WatchedPage } from "./browser.ts";
 import { type FakeGateway, startFakeGateway } from "./fake-gateway.ts";
@@ -13,6 +14,11 @@ export interface PageFixture {
   /** Id of the element that has the focus. */
   focusedId(): Promise<unknown>;
   question(): Locator;
+  /** Writes a question and sends it by the keyboard. */
+  ask(words: string): Promise<void>;
+  giveKey(key: string): Promise<void>;
+  /** Chooses {@link png} in the file dialog. */
+  chooseImage(name: string): Promise<void>;
   answer(): Locator;
   matches(): Locator;
 }
@@ -61,11 +67,27 @@ export function pageFixture(): PageFixture {
     },
     focusedId: () => fixture.page.evaluate("document.activeElement?.id"),
     question: () => fixture.page.getByLabel("What do you want to know or find?"),
+    ask: async (words) => {
+      await fixture.question().fill(words);
+      await fixture.question().press("Enter");
+    },
+    giveKey: async (key) => {
+      await fixture.page.getByLabel("API key", { exact: true }).fill(key);
+      await fixture.page.getByRole("button", { name: "Use this key" }).click();
+    },
+    chooseImage: async (name) =>
+      fixture.page.locator("#file").setInputFiles({ name, mimeType: "image/png", buffer: await png() }),
     answer: () => fixture.page.locator("#answer"),
     matches: () => fixture.page.locator("#matches .match"),
   };
   return fixture;
 }
+
+/** A picture. */
+export const png = () =>
+  sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
+    .png()
+    .toBuffer();
 
 function there<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("it is there within a test only");

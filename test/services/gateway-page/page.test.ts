@@ -1,14 +1,13 @@
 /** The page, by mouse and by keyboard, on an API that does what each test wants. */
 
 import { EventEmitter, once } from "node:events";
-import sharp from "sharp";
 import { describe, expect, test } from "vitest";
 import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
 import { needs } from "../../harness/needs.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";
 import { keepScreenshot, NO_BROWSER } from "./browser.ts";
 import { END, type FakeSample, READY, Refusal, SOURCES } from "./fake-gateway.ts";
-import { pageFixture } from "./page-fixture.ts";
+import { pageFixture, png } from "./page-fixture.ts";
 
 const never = () => new Promise(() => undefined);
 
@@ -30,8 +29,7 @@ describe("page", needs(NO_BROWSER), () => {
       yield ["done", END];
     };
     await the.open();
-    await the.question().fill("Which animal is it?");
-    await the.page.getByRole("button", { name: "Ask" }).click();
+    await the.ask("Which animal is it?");
 
     await the.page.getByText("The animal is", { exact: true }).waitFor();
     await the.answer().getByText("smollm2 is writing…").waitFor();
@@ -64,8 +62,7 @@ describe("page", needs(NO_BROWSER), () => {
 
   test("a source leads to its match", async () => {
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the
       .answer()
       .getByRole("link", { name: /^harbour/ })
@@ -81,8 +78,7 @@ describe("page", needs(NO_BROWSER), () => {
       await never();
     };
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.page.getByText("The beginning").waitFor();
     await the.page.getByRole("button", { name: "Stop" }).click();
     await the.answer().getByText("Stopped.").waitFor();
@@ -99,11 +95,9 @@ describe("page", needs(NO_BROWSER), () => {
       yield ["done", END];
     };
     await the.open();
-    await the.question().fill("first");
-    await the.question().press("Enter");
+    await the.ask("first");
     await the.answer().getByText("About first.").waitFor();
-    await the.question().fill("second");
-    await the.question().press("Enter");
+    await the.ask("second");
     await the.answer().getByText("About second.").waitFor();
     await the.answer().getByText("done after").waitFor();
     expect(await the.answer().textContent()).not.toContain("first.");
@@ -159,8 +153,7 @@ describe("page", needs(NO_BROWSER), () => {
       await never();
     };
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.answer().getByText("smollm2 is reading…").waitFor();
     await the.page.keyboard.press("Escape");
     await the.answer().getByText("Stopped.").waitFor();
@@ -175,11 +168,6 @@ describe("page", needs(NO_BROWSER), () => {
   });
 
   describe("images", needs(AT_NIGHT), () => {
-    const png = () =>
-      sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
-        .png()
-        .toBuffer();
-
     /** Expression of a DataTransfer that holds the picture as a file. */
     const transferOf = async (name: string, type: string) => {
       const base64 = (await png()).toString("base64");
@@ -212,8 +200,7 @@ describe("page", needs(NO_BROWSER), () => {
       await drop("#drop", "my cat.png");
       await the.page.locator("#preview").waitFor();
       await the.page.locator("#drop").getByText("my cat.png").waitFor();
-      await the.question().fill("Which animal is it?");
-      await the.page.getByRole("button", { name: "Ask" }).click();
+      await the.ask("Which animal is it?");
       await the.answer().getByText("done after").waitFor();
       const bytes = (await png()).length;
       expect(the.gateway.asked).toMatchObject([
@@ -246,28 +233,20 @@ describe("page", needs(NO_BROWSER), () => {
 
     test("an image without a question is searched without an answer", async () => {
       await the.open();
-      await the.page
-        .locator("#file")
-        .setInputFiles({ name: "a.png", mimeType: "image/png", buffer: await png() });
+      await the.chooseImage("a.png");
       await the.page.getByRole("button", { name: "Ask" }).click();
       await the.matches().first().waitFor();
       expect(the.gateway.asked.map(({ path }) => path)).toEqual(["/v1/match"]);
-      await the.page
-        .locator("#notices")
-        .getByText("Add a question to get an answer in words as well.")
-        .waitFor();
+      await the.page.locator("#notices").getByText("Add a question to get an answer as well.").waitFor();
     });
 
     test("an image can be removed", async () => {
       await the.open();
-      await the.page
-        .locator("#file")
-        .setInputFiles({ name: "a.png", mimeType: "image/png", buffer: await png() });
+      await the.chooseImage("a.png");
       await the.page.getByRole("button", { name: "Remove image" }).click();
       expect(await the.page.locator("#preview").isVisible()).toBe(false);
       expect(await the.focusedId()).toBe("file");
-      await the.question().fill("cat");
-      await the.question().press("Enter");
+      await the.ask("cat");
       await the.matches().first().waitFor();
       expect(the.gateway.asked[0]?.imageBytes).toBeUndefined();
     });
@@ -277,7 +256,7 @@ describe("page", needs(NO_BROWSER), () => {
       await drop("#drop", "notes.pdf", "application/pdf");
       await the.page
         .locator("#notices")
-        .getByText("notes.pdf is no image; give a JPEG, PNG or WebP file.")
+        .getByText("notes.pdf is not an image; choose a JPEG, PNG or WebP file.")
         .waitFor();
     });
   });
@@ -294,13 +273,7 @@ describe("page", needs(NO_BROWSER), () => {
       },
     ];
     await the.open();
-    await the.page.locator("#file").setInputFiles({
-      name: "a.png",
-      mimeType: "image/png",
-      buffer: await sharp({ create: { width: 8, height: 8, channels: 3, background: "red" } })
-        .png()
-        .toBuffer(),
-    });
+    await the.chooseImage("a.png");
     await the.page.getByText("Options").click();
     await the.page.getByLabel("Matches 3").selectOption("10");
     await the.page.getByLabel("Model").selectOption("llava");
@@ -311,8 +284,7 @@ describe("page", needs(NO_BROWSER), () => {
       via: "describe",
       description: "a red square",
     });
-    await the.question().fill("What is it?");
-    await the.page.getByRole("button", { name: "Ask" }).click();
+    await the.ask("What is it?");
     await the.answer().getByText("done after").waitFor();
     expect(the.gateway.asked.map(({ fields }) => fields)).toEqual([
       { topK: 10, via: "describe" },
@@ -366,8 +338,7 @@ describe("page", needs(NO_BROWSER), () => {
       the.gateway.scenario.samples = SAMPLES;
       the.gateway.scenario.key = "secret";
       await the.open();
-      await the.page.getByLabel("API key", { exact: true }).fill("secret");
-      await the.page.getByRole("button", { name: "Use this key" }).click();
+      await the.giveKey("secret");
       await offer().waitFor();
     });
 
@@ -404,17 +375,14 @@ describe("page", needs(NO_BROWSER), () => {
     await the.open();
     await the.page.getByText("No API key was given; send it as Authorization: Bearer KEY.").first().waitFor();
     await keepScreenshot(the.page, "key");
-    await the.page.getByLabel("API key", { exact: true }).fill("sk-wrong");
-    await the.page.getByRole("button", { name: "Use this key" }).click();
+    await the.giveKey("sk-wrong");
     await the.page
       .locator("#key-reason")
       .getByText("The API key is not known here; check it for typing errors.")
       .waitFor();
-    await the.page.getByLabel("API key", { exact: true }).fill("sk-right");
-    await the.page.keyboard.press("Enter");
+    await the.giveKey("sk-right");
     await the.page.locator("#key-form").waitFor({ state: "hidden" });
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.answer().getByText("done after").waitFor();
     await the.matches().first().getByRole("img").waitFor();
     expect(the.gateway.asked.map(({ authorization }) => authorization)).toEqual([
@@ -440,8 +408,7 @@ describe("page", needs(NO_BROWSER), () => {
     the.gateway.scenario.key = "sk-new";
     await the.question().press("Enter");
     await the.page.locator("#key-form").waitFor();
-    await the.page.getByLabel("API key", { exact: true }).fill("sk-new");
-    await the.page.keyboard.press("Enter");
+    await the.giveKey("sk-new");
     await the.answer().getByText("done after").waitFor();
     expect(await the.matches().count()).toBe(3);
   });
@@ -459,8 +426,7 @@ describe("page", needs(NO_BROWSER), () => {
       ["error", { error: { message: "The Triton server of smollm2 broke off its answer; try again." } }],
     ];
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.page
       .locator("#matches")
       .getByText("The vector database (vector) can't be reached; it may be starting.")
@@ -477,8 +443,7 @@ describe("page", needs(NO_BROWSER), () => {
       ["delta", { text: "A half" }],
     ];
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the
       .answer()
       .getByText("The answer broke off: the connection to the gateway was lost. Try again.")
@@ -501,8 +466,7 @@ describe("page", needs(NO_BROWSER), () => {
       via: "vectors",
     });
     await the.open();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.matches().first().getByText("No picture: There is no document lost.").waitFor();
     await the.matches().first().getByText("It was here.").waitFor();
   });
@@ -512,8 +476,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.question().waitFor();
     await the.page.route("**/*", (route) => route.abort());
     await the.page.locator("#overall").getByText("gateway is away").waitFor();
-    await the.question().fill("cat");
-    await the.question().press("Enter");
+    await the.ask("cat");
     await the.answer().getByText("The gateway does not answer; it may have been stopped.").waitFor();
     await the.page.unroute("**/*");
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
@@ -534,30 +497,36 @@ describe("page", needs(NO_BROWSER), () => {
     await the.page.locator("#overall").getByText("vector is away").waitFor();
     await the.page
       .locator("#notices")
-      .getByText("vector is away: it does not answer (ECONNREFUSED). Searches fail until it is ready.")
+      .getByText(
+        "vector is away: it does not answer (ECONNREFUSED). Searches that need it fail until it is ready.",
+      )
       .waitFor();
     await keepScreenshot(the.page, "vector-away");
     the.gateway.scenario.services = READY;
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
     await the.page.locator("#service-list").getByText("4.7 ms").waitFor();
-    expect(await the.page.locator("#notices").textContent()).toBe("");
+    expect(await the.page.locator("#notices").isVisible()).toBe(false);
   });
 
   test("a hidden page does not ask for services", async () => {
     await the.open({});
+    // Timers of the page are the clock's only where the clock was there first.
+    await the.page.clock.install();
+    await the.page.reload();
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
     const setHidden = (isHidden: boolean) =>
-      the.page.evaluate(
-        `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`,
-      );
-    await the.page.clock.install();
-    await setHidden(true);
-    const before = the.gateway.statusRequests;
+      `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));`;
+    // Counted in the page itself, where no request of before is still under way.
+    await the.page.evaluate(`{
+      ${setHidden(true)}
+      globalThis.requests = [];
+      const send = fetch;
+      globalThis.fetch = (url, options) => (requests.push(new URL(url).pathname), send(url, options));
+    }`);
     await the.page.clock.runFor(60_000);
-    await the.page.evaluate('fetch("status")');
-    expect(the.gateway.statusRequests).toBe(before + 1);
-    await setHidden(false);
-    await expect.poll(() => the.gateway.statusRequests).toBe(before + 2);
+    expect(await the.page.evaluate("requests")).toEqual([]);
+    expect(await the.page.evaluate(`${setHidden(false)} requests`)).toEqual(["/healthz", "/status"]);
   });
 
   describe("gateway without parts", needs(AT_NIGHT), () => {
@@ -583,9 +552,8 @@ describe("page", needs(NO_BROWSER), () => {
         ["done", { ...END, usage: { ...END.usage, completion_tokens: 0 } }],
       ];
       await the.open();
-      await the.question().fill("cat");
-      await the.question().press("Enter");
-      await the.page.getByText("Nothing was found.").waitFor();
+      await the.ask("cat");
+      await the.page.getByText("No matches. Try other words, or an image.").waitFor();
       await the.answer().getByText("No document with a text was found.").waitFor();
     });
 
@@ -593,7 +561,7 @@ describe("page", needs(NO_BROWSER), () => {
       the.gateway.scenario.services = without("document-database", "vector-database");
       await the.open();
       await the.page
-        .getByText("There is nothing to search: this gateway's configuration names no databases.")
+        .getByText("Search is unavailable: no databases are configured for this gateway.")
         .waitFor();
       expect(await the.question().isVisible()).toBe(false);
       const line = await the.page.locator("#requests pre").textContent();
@@ -604,7 +572,7 @@ describe("page", needs(NO_BROWSER), () => {
     test("a gateway without a language model finds only", async () => {
       the.gateway.scenario.services = without("language-model");
       await the.open();
-      await the.page.getByText("You get matches and no answer in words").waitFor();
+      await the.page.getByText("Answers are unavailable: no chat model is configured").waitFor();
       await the.question().fill("cat");
       await the.page.getByRole("button", { name: "Find", exact: true }).click();
       await the.matches().first().waitFor();
@@ -615,7 +583,7 @@ describe("page", needs(NO_BROWSER), () => {
     test("a gateway without an image encoder takes words only", async () => {
       the.gateway.scenario.services = without("image-encoder");
       await the.open();
-      await the.page.getByText("A search takes words only").waitFor();
+      await the.page.getByText("Search by image is unavailable").waitFor();
       expect(await the.page.locator("#drop").isVisible()).toBe(false);
     });
   });

@@ -243,16 +243,18 @@ describe("status", () => {
     readyModels = new Set([
       "text_encoder",
       "vision_encoder",
+      "llava_ensemble",
       "ensemble",
       "tensorrt_llm_bls",
       vision.tritonModel,
       vision.streamingModel,
     ]);
+    const bls = requestProfile("inflight_batcher_llm", { tritonModel: "tensorrt_llm_bls" });
     const rows = await statusOf({
       encoders: encoders(),
       models: [
         { name: "smollm2", http: tritonUrl, chatTemplate: CHATML },
-        { name: "base", http: tritonUrl, tritonModel: "tensorrt_llm_bls" },
+        { name: "base", http: tritonUrl, profile: bls },
         { name: "llava", http: tritonUrl, profile: vision },
       ],
       databases: {
@@ -322,10 +324,10 @@ describe("status", () => {
   });
 
   test("/status asks a service once for many watchers, and again when the result is old", async () => {
-    readyModels = new Set(["text_encoder", "vision_encoder"]);
+    readyModels = new Set(["text_encoder", "vision_encoder", "llava_ensemble"]);
     await statusOf({ encoders: encoders() });
     await Promise.all(Array.from({ length: 50 }, read));
-    expect(probed.toSorted()).toEqual(["text_encoder", "vision_encoder"]);
+    expect(probed.toSorted()).toEqual(["llava_ensemble", "text_encoder", "vision_encoder"]);
     readyModels = new Set();
     await expect
       .poll(async () => (await read()).map((row) => row.latencyMilliseconds), { timeout: 10_000 })

@@ -1,4 +1,4 @@
-/** Databases behind proxies that lose what a test names, and gateways that repair what comes of it. */
+/** Databases behind proxies that lose what a test names, and gateways that mend what comes of it. */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
@@ -187,7 +187,7 @@ export function useFaultyDatabases(): FaultyDatabases {
   return inArea("documents");
 }
 
-interface RepairingGateway {
+interface MendingGateway {
   readonly gateway: () => RunningGateway;
   /** POST /v1/documents. */
   readonly write: (body: unknown) => Promise<Response>;
@@ -195,22 +195,21 @@ interface RepairingGateway {
   readonly read: (id: string) => Promise<Response>;
   /** Ids of the documents that a text finds, best first. */
   readonly found: (text: string) => Promise<string[]>;
-  readonly sweep: () => ReturnType<Repair["sweep"]>;
+  /** POST /v1/reindex. @throws Error with what it says when it is no success. */
+  readonly reindex: () => Promise<Record<"documents" | "indexed" | "removed" | "refused", number>>;
 }
 
-type Repair = NonNullable<RunningGateway["gateway"]["retrieval"]>["repair"];
-
-/** A gateway for each test, with nothing to repair when it begins; after it, the databases are healed. */
-export function useRepairingGateway({ config, heal }: FaultyDatabases): RepairingGateway {
+/** A gateway for each test, on databases that agree when it begins; after it, the databases are healed. */
+export function useMendingGateway({ config, heal }: FaultyDatabases): MendingGateway {
   let gateway: RunningGateway;
-  const sweep = async () => {
-    const { retrieval } = gateway.gateway;
-    if (retrieval === undefined) throw new Error("the test's configuration has databases");
-    return retrieval.repair.sweep(true);
+  const reindex = async () => {
+    const response = await fetch(`${gateway.url}/v1/reindex`, { method: "POST" });
+    if (!response.ok) throw new Error(await response.text());
+    return (await response.json()) as Awaited<ReturnType<MendingGateway["reindex"]>>;
   };
   beforeEach(async () => {
     gateway = await startGateway(config());
-    await sweep();
+    await reindex();
   });
   afterEach(async () => {
     heal();
@@ -226,6 +225,6 @@ export function useRepairingGateway({ config, heal }: FaultyDatabases): Repairin
       const { matches } = (await response.json()) as { matches: { id: string }[] };
       return matches.map(({ id }) => id);
     },
-    sweep,
+    reindex,
   };
 }

@@ -1,7 +1,7 @@
 /**
- * kill -9 of each database at random moments under concurrent writes through the gateway, which is killed as well at some
- * of them: nothing acknowledged is lost, no start needs a repair by hand, and both databases agree each time after the
- * gateway's own repair.
+ * kill -9 of each database, and of both, at random moments under concurrent writes through the gateway, which is killed as
+ * well at some of them: nothing acknowledged is lost, no start needs a repair by hand, and each time the gateway brings the
+ * vectors to what MongoDB holds, and finds every document.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,8 +13,10 @@ import { Acknowledged } from "../kill-rounds.ts";
 import { temporaryFolder, until, urlIn } from "../service-process.ts";
 import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
 import {
+  agree,
   agreed,
   type Contents,
+  contentsOf,
   dataUrl,
   picture,
   placesOf,
@@ -26,9 +28,9 @@ import {
   statusesOf,
 } from "./support.ts";
 
-/** Of each database. */
+/** Of each database, and of both. */
 const KILLS = times(3, 50);
-/** Every so many kills of a database, the gateway that is written through is killed with it. */
+/** Every so many kills, the gateway that is written through is killed with it. */
 const KILLS_PER_GATEWAY_KILL = times(3, 10);
 const WRITERS = 6;
 /** A round ends with one of so many acknowledged documents; at that moment the other writers are anywhere in their writes. */
@@ -47,20 +49,21 @@ afterAll(async () => {
   folder.remove();
 });
 
-test.concurrent.each(["mongo", "vector"] as const)(
-  `documents that the gateway acknowledged outlast ${KILLS} kills of %s, and repair finishes the others`,
-  { timeout: 300_000 },
-  async (name) => {
+test.concurrent.each(["mongo", "vector", "mongo and vector"] as const)(
+  `documents that the gateway acknowledged outlast ${KILLS} kills of %s, and all are found`,
+  { timeout: 600_000 },
+  async (what) => {
     const random = randomOf(seed);
     const acknowledged = new Acknowledged<Written>();
     const databases = await startDatabases();
-    const { [name]: killed } = databases;
+    const killed = (["mongo", "vector"] as const)
+      .filter((name) => what.includes(name))
+      .map((name) => databases[name]);
     const config = retrievalConfig(triton, placesOf(databases));
-    const file = join(folder.path, `${name}.json`);
+    const file = join(folder.path, `${what}.json`);
     writeFileSync(file, JSON.stringify({ ...config, log: {} }));
     const mortal = restartableService("gateway", ["--config", file]);
     const survivor = await startGateway(config);
-    let finished = 0;
     try {
       let mortalUrl = urlIn(await mortal.start());
       for (let kills = 1; kills <= KILLS; kills++) {
@@ -80,21 +83,23 @@ test.concurrent.each(["mongo", "vector"] as const)(
         // Writers end before only where a document is refused, which fails the test.
         await Promise.race([until(() => acknowledged.writes >= enough), Promise.all(writers)]);
         isOver = true;
-        await Promise.all([killed.kill(), killsGateway && mortal.kill()]);
-        await Promise.all([killed.start(), ...writers]);
+        await Promise.all([...killed.map((one) => one.kill()), killsGateway && mortal.kill()]);
+        await Promise.all([...killed.map((one) => one.start()), ...writers]);
         if (killsGateway) {
-          // Nobody tells it to repair.
+          // Nobody tells it to reindex.
           mortalUrl = urlIn(await mortal.start());
           await agreed(databases);
+        } else {
+          await reindex(survivor.url);
         }
-        finished += await repair(survivor);
-        // What the gateway's clock has begun to settle at the same time, a sweep leaves alone.
-        const contents = await agreed(databases);
-        expect(missingImages(contents)).toEqual([]);
+        const contents = await contentsOf(databases);
+        expect(contents).toSatisfy(agree);
         expect(acknowledged.problems(asWritten(contents))).toEqual([]);
+        const found = await foundBy(killsGateway ? mortalUrl : survivor.url);
+        expect(found).toEqual([...contents.documents.keys()].sort());
       }
-      // Kills that leave nothing to repair prove nothing; a few of them may all come between two writes.
-      if (isThorough) expect(finished).toBeGreaterThanOrEqual(KILLS);
+      // Kills that leave nothing to mend prove nothing; a few of them may all come between two writes.
+      if (isThorough) expect(await indexedBy(survivor)).toBeGreaterThanOrEqual(KILLS);
     } finally {
       await mortal.kill();
       await survivor.app.close();
@@ -103,23 +108,26 @@ test.concurrent.each(["mongo", "vector"] as const)(
   },
 );
 
-/** Sweeps as soon as both databases are reached. @returns Writes and deletions that were brought to their end. */
-async function repair({ gateway }: RunningGateway): Promise<number> {
-  let finished: number | undefined;
-  await until(async () => {
-    finished = await gateway.retrieval?.repair.sweep(true).then(
-      (result) => result.finished,
-      () => undefined,
-    );
-    return finished !== undefined;
-  });
-  return finished ?? 0;
+/** Reindexes as soon as both databases are reached. */
+async function reindex(url: string): Promise<void> {
+  await until(async () => (await fetch(`${url}/v1/reindex`, { method: "POST" })).ok);
 }
 
-/** Images that a document shows and that are not there. */
-function missingImages({ documents, images }: Contents): string[] {
-  const there = new Set(images);
-  return [...documents.values()].flatMap(({ image: one }) => one ?? []).filter((one) => !there.has(one));
+/** Ids of all documents, sorted; there are fewer than a match gives. */
+async function foundBy(url: string): Promise<string[]> {
+  const response = await fetch(`${url}/v1/match`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ text: "anything", topK: 100 }),
+  });
+  const { matches } = (await response.json()) as { matches: { id: string }[] };
+  return matches.map(({ id }) => id).sort();
+}
+
+/** Documents whose vectors a gateway has made again or removed, without being asked by a write. */
+async function indexedBy({ gateway }: RunningGateway): Promise<number> {
+  const values = (await gateway.retrieval?.metrics.reindexed.get())?.values ?? [];
+  return values.reduce((sum, { value }) => sum + value, 0);
 }
 
 /** What a client knows of a document that it wrote. */

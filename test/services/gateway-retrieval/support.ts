@@ -1,9 +1,10 @@
 /** What the tests of retrieval share: real database processes, a Triton of fakes, and gateways on top of them. */
-import { MongoClient } from "mongodb";
+import { rmSync } from "node:fs";
+import { type Db, MongoClient } from "mongodb";
 import sharp from "sharp";
 import { afterAll, beforeAll, beforeEach, expect, vi } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
-import { CHATML, closedPort, type RunningGateway, startGateway } from "../gateway/support.ts";
+import { CHATML, closedPort, type RunningGateway, sha256, startGateway } from "../gateway/support.ts";
 import { type ServiceProcess, startService, temporaryFolder } from "../service-process.ts";
 import { type FakeTriton, IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } from "./fake-triton.ts";
 
@@ -32,6 +33,8 @@ export function restartableService(service: string, args: readonly string[]): Re
 /** A database with a port and data of its own; they stay when it is killed, and its data goes when it is disposed of. */
 export interface DatabaseProcess extends RestartableService {
   readonly port: number;
+  /** Kills it, deletes its data, and starts it again. */
+  empty(): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -42,6 +45,11 @@ async function databaseProcess(service: string, more: readonly string[] = []): P
   return {
     ...database,
     port,
+    empty: async () => {
+      await database.kill();
+      rmSync(folder.path, { recursive: true });
+      await database.start();
+    },
     dispose: async () => {
       await database.kill();
       folder.remove();
@@ -137,34 +145,38 @@ export interface Contents {
   readonly documents: ReadonlyMap<
     string,
     {
-      readonly state: string;
       readonly contentHash: string;
       readonly text: string;
-      /** SHA-256 of its image. */
-      readonly image: string | undefined;
+      /** SHA-256 of its image, as the row says and of the bytes that it holds. */
+      readonly image: { readonly said: string; readonly held: string } | undefined;
     }
   >;
   /** Hash of each document in the vector database. */
   readonly points: ReadonlyMap<string, string>;
-  readonly images: readonly string[];
 }
 
 export async function contentsOf(databases: Databases): Promise<Contents> {
-  const client = new MongoClient(`mongodb://127.0.0.1:${databases.mongo.port}/`);
+  const rows = await inMongo(databases, (database) => database.collection("documents").find({}).toArray());
+  return {
+    documents: new Map(
+      rows.map(({ _id, contentHash, text, image }) => [
+        String(_id),
+        {
+          contentHash,
+          text,
+          image: image ? { said: image.sha256, held: sha256(image.bytes?.value() ?? "") } : undefined,
+        },
+      ]),
+    ),
+    points: await pointsOf(databases),
+  };
+}
+
+/** Does something in MongoDB behind the gateway's back. */
+export async function inMongo<T>({ mongo, area }: Databases, work: (database: Db) => Promise<T>): Promise<T> {
+  const client = new MongoClient(`mongodb://127.0.0.1:${mongo.port}/`);
   try {
-    const database = client.db(databases.area);
-    const rows = await database.collection("documents").find({}).toArray();
-    const images = await database.collection("images").find({}).toArray();
-    return {
-      documents: new Map(
-        rows.map(({ _id, state, contentHash, text, image }) => [
-          String(_id),
-          { state, contentHash, text, image: image?.sha256 },
-        ]),
-      ),
-      points: await pointsOf(databases),
-      images: images.map(({ _id }) => String(_id)),
-    };
+    return await work(client.db(area));
   } finally {
     await client.close();
   }
@@ -183,12 +195,12 @@ async function pointsOf({ vector, area }: Databases): Promise<Map<string, string
   return new Map(result.points.map(({ payload }) => [payload.documentId, payload.contentHash]));
 }
 
-/** Whether every document is ready and has exactly its own vectors. */
+/** Whether every document is whole and has exactly its own vectors. */
 export function agree({ documents, points }: Contents): boolean {
   return (
     documents.size === points.size &&
     [...documents].every(
-      ([id, { state, contentHash }]) => state === "ready" && points.get(id) === contentHash,
+      ([id, { contentHash, image }]) => points.get(id) === contentHash && image?.said === image?.held,
     )
   );
 }
@@ -241,6 +253,8 @@ export function useGateway(parts: DatabasesAndTriton): () => RunningGateway {
   let gateway: RunningGateway;
   beforeAll(async () => {
     gateway = await startGateway(parts.config());
+    // While it compares the databases, it may embed what a test is just writing.
+    await gateway.post("/v1/reindex", {});
   });
   afterAll(async () => {
     await gateway?.app.close();

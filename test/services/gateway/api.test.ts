@@ -1,10 +1,11 @@
 /** The API over its port: answers without models, requests that are refused, and images in chats. */
-import { createServer, request as httpRequest, type Server } from "node:http";
+import { createServer, request as httpRequest, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { imageProfile, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../service-process.ts";
 import { CHAT, closedPort, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
 describe("api", () => {
@@ -39,7 +40,7 @@ describe("api", () => {
     expect(response.headers.get("retry-after")).toBe("5");
     expect(await response.json()).toMatchObject({
       code: "not_ready",
-      upstreams: ["encoders", "smollm2", "base-model"].map((name) => ({
+      upstreams: ["text_encoder", "vision_encoder", "smollm2", "base-model"].map((name) => ({
         name,
         ready: false,
         reason: expect.stringContaining("ECONNREFUSED"),
@@ -483,14 +484,16 @@ describe("images and repositories", () => {
 
   let asked: Asked[] = [];
 
-  /** What Triton answers: one object for /generate, a list of events for /generate_stream. */
-  let answer: object | readonly object[] = {};
+  /** What Triton answers: one object for /generate, a list of events for /generate_stream; or a function that answers. */
+  let answer: object | readonly object[] | ((prompt: unknown, response: ServerResponse) => unknown) = {};
 
   beforeAll(async () => {
     triton = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
-      asked.push({ path: request.url ?? "", body: JSON.parse(Buffer.concat(chunks).toString()) });
+      const body = JSON.parse(Buffer.concat(chunks).toString());
+      asked.push({ path: request.url ?? "", body });
+      if (typeof answer === "function") return answer(body.text_input, response);
       if (Array.isArray(answer)) {
         response.setHeader("content-type", "text/event-stream");
         response.end(answer.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
@@ -718,6 +721,35 @@ describe("images and repositories", () => {
     expect([...body.matchAll(/"content":"(.*?)"/g)].map((match) => match[1]).join("")).toBe("Paris");
     expect(body).toContain('"finish_reason":"length"');
   });
+
+  test("an unfinished character at the end of a cumulative stream reaches the client", async () => {
+    answer = [{ text_output: "a" }, { text_output: "a\uFFFD" }];
+    const body = await (await chat("llmapi", "a", { stream: true })).text();
+    expect([...body.matchAll(/"content":"(.*?)"/g)].map((match) => match[1]).join("")).toBe("a\uFFFD");
+  });
+
+  test.each([true, false])(
+    "when Triton refuses a prompt, the other prompts of the request end (stream: %s)",
+    async (stream) => {
+      let started = false;
+      let left = false;
+      answer = async (prompt: unknown, response: ServerResponse) => {
+        if (prompt === "refused") {
+          await until(() => started);
+          return response.writeHead(400).end(JSON.stringify({ error: "too long" }));
+        }
+        response.on("close", () => {
+          left = true;
+        });
+        response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+        started = true;
+      };
+      const prompt = ["endless", "refused"];
+      const refusal = await gateway.post("/v1/completions", { model: "llmapi", prompt, stream });
+      expect(await errorOf(refusal)).toMatchObject({ status: 400, code: "refused_by_model" });
+      await until(() => left);
+    },
+  );
 
   test("an error of Triton in the middle of a stream ends it with an error event", async () => {
     answer = [{ text_output: "a" }, { error: "out of memory on /dev/nvidia0" }];

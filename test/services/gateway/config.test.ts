@@ -6,28 +6,34 @@ import { requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { KeyRing } from "../../../containers/services/gateway/src/auth.ts";
-import { loadConfig, parseConfig } from "../../../containers/services/gateway/src/config.ts";
-import { toApiError } from "../../../containers/services/gateway/src/error-handler.ts";
+import { databases as databasesSchema } from "../../../containers/services/gateway/src/config.ts";
+import {
+  loadConfig,
+  parseConfig,
+  readDatabaseSecrets,
+} from "../../../containers/services/gateway/src/config-file.ts";
 import {
   ApiError,
+  ClientGone,
   modelNotFound,
+  toApiError,
   toOpenAiBody,
   toProblem,
 } from "../../../containers/services/gateway/src/errors.ts";
-import { ClientGone, ConcurrencyLimiter, Deadline } from "../../../containers/services/gateway/src/limits.ts";
-import { GatewayMetrics } from "../../../containers/services/gateway/src/metrics.ts";
-import { PendingRequests } from "../../../containers/services/gateway/src/pending.ts";
-import { requestId } from "../../../containers/services/gateway/src/request-life.ts";
-import { RetrievalMetrics } from "../../../containers/services/gateway/src/retrieval/metrics.ts";
+import { ConcurrencyLimiter, Deadline } from "../../../containers/services/gateway/src/limits.ts";
 import {
-  databasesSchema,
-  readDatabaseSecrets,
-} from "../../../containers/services/gateway/src/retrieval-config.ts";
-import { answeredErrorKind, tritonMessage } from "../../../containers/services/gateway/src/triton/client.ts";
+  gatewayMetrics as registerGatewayMetrics,
+  retrievalMetrics as registerRetrievalMetrics,
+} from "../../../containers/services/gateway/src/metrics.ts";
+import { KeyRing, requestId } from "../../../containers/services/gateway/src/request-life.ts";
+import {
+  answeredErrorKind,
+  TritonClient,
+  tritonMessage,
+} from "../../../containers/services/gateway/src/triton/client.ts";
 import { gatewayMetrics, retrievalMetrics } from "../../infra/plan/kubernetes/known-series.ts";
 import { retrievalConfig } from "../gateway-retrieval/support.ts";
-import { closedPort, configOf, type RunningGateway, sha256, startGateway } from "./support.ts";
+import { closedPort, configOf, type RunningGateway, sha256, silentPeer, startGateway } from "./support.ts";
 
 const good = configOf({ encoders: 8000, model: 8100 });
 
@@ -70,12 +76,12 @@ test("the configuration reports all problems at once, each with path, value, rea
     ...good,
     port: 70_000,
     hots: "0.0.0.0",
-    encoders: { http: "127.0.0.1:8000", modelName: "e", maxBatchSize: 0 },
+    encoders: { http: "127.0.0.1:8000", modelName: "e", imageDimension: 512, maxBatchSize: 0 },
     models: [
       {
         name: "m",
         http: "http://127.0.0.1:1/v2",
-        flavour: "vllm",
+        profile: { ...requestProfile("llava"), flavour: "vllm" },
         chatTemplate: "{% if %}",
         maxTokens: "many",
       },
@@ -92,9 +98,9 @@ test("the configuration reports all problems at once, each with path, value, rea
   expect(problems).toContain("encoders.dimension = (absent): is required; add it");
   expect(problems).toContain("encoders.maxBatchSize = 0: is too small; use 1 or more");
   expect(problems).toContain(
-    'models[0].flavour = "vllm": is not known here; use one of inflight_batcher_llm, inflight_batcher_llm_echo, inflight_batcher_llm_bls, inflight_batcher_llm_legacy',
+    'models[0].profile.flavour = "vllm": is not known here; use one of inflight_batcher_llm, multimodal, llava, gpt, tritonCli, llmapi',
   );
-  expect(problems).toContain('models[0].maxTokens = "many": is a string; write a number');
+  expect(problems).toContain('models[0].maxTokens = "many": must be a number');
   expect(problems.find((line) => line.startsWith("models[0].chatTemplate"))).toContain(
     "is no valid Jinja template",
   );
@@ -114,31 +120,17 @@ test("the configuration reports duplicate ids and keys, and answers that fill th
       apiKeys: [key, key],
     }).slice(1),
   ).toEqual([
-    'models[1].name = "m": is taken by another model: give each model an id of its own',
     "models[1].maxTokens = 2048: leaves no room for a prompt in a context of 2048 tokens: use 2047 or less",
+    'models[1].name = "m": is taken by another model: give each model an id of its own',
     'apiKeys[1].name = "alice": is taken by another key: rename one of them',
     "apiKeys[1].sha256 = [hidden]: is the same key again: remove one of them",
   ]);
 });
 
-test("a model takes a full profile or the short form of a usual one, and not both", () => {
+test("a model is asked by the profile that its configuration gives", () => {
   const profile = requestProfile("llava");
-  const model = { name: "m", http: "http://127.0.0.1:1" };
-  const read = (more: object) => parseConfig({ models: [{ ...model, ...more }] }).models[0]?.profile;
-  expect(read({ profile })).toEqual(profile);
-  expect(read({ flavour: "inflight_batcher_llm_legacy", tritonModel: "bls", endId: 2 })).toEqual(
-    requestProfile("inflight_batcher_llm", {
-      tritonModel: "bls",
-      seedField: "random_seed",
-      minTokensField: "min_length",
-      endId: 2,
-    }),
-  );
-  expect(problemsOf({ models: [{ ...model, profile, flavour: "inflight_batcher_llm", endId: 0 }] })).toEqual([
-    "gateway.json: 2 problems",
-    'models[0].flavour = "inflight_batcher_llm": is said by the model\'s profile too: remove it, and write it there if it differs',
-    "models[0].endId = 0: is said by the model's profile too: remove it, and write it there if it differs",
-  ]);
+  const model = { name: "m", http: "http://127.0.0.1:1", profile };
+  expect(parseConfig({ models: [model] }).models[0]?.profile).toEqual(profile);
 });
 
 test("a wrong key of a profile is named by its path", () => {
@@ -159,9 +151,19 @@ test("a configuration without models and encoders is refused", () => {
 });
 
 test("a key that was written where its hash belongs is never shown", () => {
-  const problems = problemsOf({ ...good, apiKeys: [{ name: "alice", sha256: "sk-my-secret-key" }] });
-  expect(problems.join()).toContain("apiKeys[0].sha256");
-  expect(problems.join()).not.toContain("my-secret");
+  for (const [apiKeys, path] of [
+    [[{ name: "alice", sha256: "sk-my-secret-key" }], "apiKeys[0].sha256"],
+    [["sk-my-secret-key"], "apiKeys[0]"],
+    ["sk-my-secret-key", "apiKeys"],
+  ]) {
+    const problems = problemsOf({ ...good, apiKeys });
+    expect(problems[1]).toContain(`${path} = [hidden]: `);
+    expect(problems.join()).not.toContain("my-secret");
+  }
+  expect(problemsOf("sk-my-secret-key")).toEqual([
+    "gateway.json: 1 problem",
+    "(file) = [hidden]: must be an object",
+  ]);
 });
 
 test.each(["ftp://host:1", "http://user:password@host:1", "http://host:1?x", "http://host:99999", "host:1"])(
@@ -228,16 +230,6 @@ describe("databases in the configuration", () => {
       "found by their vectors",
     ],
     [
-      "an unknown answer model",
-      { ...configOf({ encoders: 1, model: 2 }), retrieval: { answerModel: "x" } },
-      "smollm2, base-model",
-    ],
-    [
-      "more matches than allowed",
-      { ...configOf({ encoders: 1, model: 2 }), retrieval: { topK: 10, maxTopK: 5 } },
-      "use 5 or less",
-    ],
-    [
       "an image host that is an address",
       { ...configOf({ encoders: 1, model: 2 }), imageHosts: ["10.0.0.1"] },
       "only names",
@@ -247,14 +239,11 @@ describe("databases in the configuration", () => {
     expect(() => parseConfig(values)).not.toThrow("hunter2");
   });
 
-  test("the MongoDB address comes from the environment before the file", () => {
+  test("the MongoDB address and the key of the vector database come from files", () => {
     const folder = mkdtempSync(join(tmpdir(), "gateway-secrets-"));
     const uriFile = join(folder, "uri");
-    const read = (mongo: object, environment = {}) =>
-      readDatabaseSecrets(
-        databasesSchema.parse({ mongo, vector: { ...vectorConfig, apiKeyFile: uriFile } }),
-        environment,
-      );
+    const read = (mongo: object) =>
+      readDatabaseSecrets(databasesSchema.parse({ mongo, vector: { ...vectorConfig, apiKeyFile: uriFile } }));
     try {
       expect(() => read({ uriFile })).toThrow(/uriFile = .* can't be read \(ENOENT\)/);
       writeFileSync(uriFile, "\n");
@@ -264,8 +253,7 @@ describe("databases in the configuration", () => {
         mongoUri: "mongodb://u:hunter2@a",
         vectorApiKey: "mongodb://u:hunter2@a",
       });
-      expect(read({ uriFile }, { ENGINE_ROOM_MONGO_URI: "mongodb://b" }).mongoUri).toBe("mongodb://b");
-      expect(() => read({})).toThrow("ENGINE_ROOM_MONGO_URI");
+      expect(() => read({})).toThrow("add uri or uriFile");
     } finally {
       rmSync(folder, { recursive: true });
     }
@@ -312,6 +300,11 @@ describe("API keys", () => {
       expect(() => keys.ownerOf(header)).toThrow(
         expect.objectContaining({ details: expect.objectContaining({ status: 401 }) }),
       );
+    }
+    // The hash of nothing stands in a configuration where the variable with the key was empty.
+    const mistaken = new KeyRing([{ name: "nobody", sha256: sha256("") }]);
+    for (const header of [undefined, "", "Bearer", "Bearer "]) {
+      expect(() => mistaken.ownerOf(header)).toThrow(ApiError);
     }
     fc.assert(
       fc.property(fc.string(), (text) => {
@@ -475,38 +468,41 @@ test.each([
   expect(requestId({ headers: { "x-request-id": given } })).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("a pending request is counted until its answer begins", () => {
-  const pending = new PendingRequests(() => 0);
-  pending.add("llama");
-  const end = pending.begin("llama");
-  pending.begin("llama");
-  expect([...pending.counts]).toEqual([["llama", 2]]);
-  end();
-  expect([...pending.counts]).toEqual([["llama", 1]]);
+/** A request to a Triton, and how it ends. */
+const ask = (client: TritonClient, signal = new AbortController().signal) =>
+  client.post({ path: "/", headers: {}, body: "", requestId: "1", signal, isIdempotent: false });
+
+test("a pending request is counted until its answer begins", async () => {
+  const peer = await silentPeer();
+  const origin = `http://127.0.0.1:${peer.port}`;
+  const client = new TritonClient({ name: "llama", origin, onError: () => undefined });
+  const leaving = new AbortController();
+  const answers = [ask(client), ask(client, leaving.signal)].map((answer) => answer.catch(() => "failed"));
+  expect(client.pending).toBe(2);
+  leaving.abort(new Error("left"));
+  await answers[1];
+  expect(client.pending).toBe(1);
+  await peer.close();
+  await answers[0];
+  await client.close();
 });
 
-test("a model stays wanted until its refused clients come back, and for 90 s at least", () => {
+test("a model stays wanted until its refused clients come back, and for 90 s at least", async () => {
   let now = 1_000_000;
-  const pending = new PendingRequests(() => now);
-  pending.add("llama");
-  pending.missed("llama", 240);
-  pending.missed("llama", 5);
-  now += 239_999;
-  expect(pending.counts.get("llama")).toBe(1);
-  now += 1;
-  expect(pending.counts.get("llama")).toBe(0);
-  pending.missed("llama", 5);
-  now += 89_999;
-  expect(pending.counts.get("llama")).toBe(1);
-  now += 1;
-  expect(pending.counts.get("llama")).toBe(0);
-});
-
-test("requests for an unknown model are not counted as pending", () => {
-  const pending = new PendingRequests(() => 0);
-  pending.missed("llama", 5);
-  pending.begin("llama")();
-  expect(pending.counts.size).toBe(0);
+  const origin = `http://127.0.0.1:${await closedPort()}`;
+  const options = { name: "llama", origin, onError: () => undefined, now: () => now };
+  for (const [coldStartSeconds, wantedMs] of [
+    [240, 240_000],
+    [5, 90_000],
+  ] as const) {
+    const client = new TritonClient({ ...options, coldStartSeconds });
+    await expect(ask(client)).rejects.toMatchObject({ details: { retryAfterSeconds: coldStartSeconds } });
+    now += wantedMs - 1;
+    expect(client.pending).toBe(1);
+    now += 1;
+    expect(client.pending).toBe(0);
+    await client.close();
+  }
 });
 
 describe("pending requests", () => {
@@ -569,9 +565,9 @@ function planned(table: Readonly<Record<string, Row>>): Readonly<Record<string, 
 }
 
 test("the gateway registers the request metrics that expressions may read", () => {
-  const { registry } = new GatewayMetrics({
+  const { registry } = registerGatewayMetrics({
     limiter: new ConcurrencyLimiter(1, 1),
-    pending: new PendingRequests(),
+    pending: () => new Map(),
     inFlight: () => 0,
   });
   expect(registered(registry)).toEqual(planned(gatewayMetrics));
@@ -579,6 +575,6 @@ test("the gateway registers the request metrics that expressions may read", () =
 
 test("the gateway registers the retrieval metrics that expressions may read", () => {
   const registry = new Registry();
-  new RetrievalMetrics(registry);
+  registerRetrievalMetrics(registry);
   expect(registered(registry)).toEqual(planned(retrievalMetrics));
 });

@@ -1,6 +1,7 @@
-/** What happens to requests whose upstream takes the connection and then stays silent, like a machine that hangs. */
+/** What happens to requests whose upstream, or whose client, stays silent, like a machine that hangs. */
+import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { drain } from "../../../containers/services/gateway/src/drain.ts";
+import { drain } from "../../../containers/services/gateway/src/request-life.ts";
 import { until } from "../service-process.ts";
 import { CHAT, configOf, type RunningGateway, type SilentPeer, silentPeer, startGateway } from "./support.ts";
 
@@ -100,4 +101,35 @@ test("a gateway that stops finishes running requests, refuses new requests, and 
   expect((await running).status).toBe(504);
   await stopped;
   await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+});
+
+/** Sends so many requests in a row, and reads none of their answers. */
+async function flood({ url }: RunningGateway, count: number, request: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1");
+  socket.on("error", () => undefined).pause();
+  socket.write(request.repeat(count));
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return socket;
+}
+
+test("a client that does not read its answers loses its connection when the time of a request is over", async () => {
+  const server = await start({ requestSeconds: 0.5 });
+  const { gateway: parts } = server;
+  const socket = await flood(server, 400, "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n");
+  await until(() => parts.inFlight > 0);
+  await until(() => parts.inFlight === 0);
+  await drain(server);
+  socket.destroy();
+});
+
+test("a client that sends requests in a row and leaves holds no place", async () => {
+  const server = await start({ concurrentRequests: 8 });
+  const { gateway: parts } = server;
+  const body = JSON.stringify(CHAT);
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}`;
+  const socket = await flood(server, 20, `${head}\r\n\r\n${body}`);
+  await until(() => parts.limiter.taken === 8 && parts.limiter.waiting === 12);
+  socket.destroy();
+  await until(() => parts.limiter.taken === 0 && parts.limiter.waiting === 0 && parts.inFlight === 0);
+  await until(() => peer.seen.closed === peer.seen.opened);
 });

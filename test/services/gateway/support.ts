@@ -1,7 +1,8 @@
 /** What the gateway's tests share: gateways on free ports, ports where nobody listens, and a peer that stays silent. */
 import { createHash } from "node:crypto";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { type GatewayConfigInput, parseConfig } from "../../../containers/services/gateway/src/config.ts";
+import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
+import { parseConfig } from "../../../containers/services/gateway/src/config-file.ts";
 import { createServer, type GatewayServer } from "../../../containers/services/gateway/src/server.ts";
 
 export const CHATML =
@@ -19,6 +20,7 @@ export function configOf(
       http: `http://127.0.0.1:${ports.encoders}`,
       modelName: "all-MiniLM-L6-v2",
       dimension: 384,
+      imageDimension: 512,
       maxBatchSize: 64,
     },
     models: [
@@ -107,7 +109,7 @@ export async function silentPeer(): Promise<SilentPeer> {
   };
 }
 
-export function sha256(text: string): string {
+export function sha256(text: string | Uint8Array): string {
   return createHash("sha256").update(text).digest("hex");
 }
 

@@ -1,26 +1,47 @@
 /**
- * The gateway's configuration: one JSON file, parsed once. Every key has its unit in its name and its default beside
- * it; a key that does not exist here is refused, so that a typo never passes as a default.
+ * The gateway's configuration, as config-file.ts reads it. Every key has its unit in its name and its default beside it; a
+ * key that does not exist here is refused, so that a typo never passes as a default.
  */
-import { readFileSync } from "node:fs";
-import { StartError } from "@engine-room/service-process";
+import { requestProfile, requestProfileSchema } from "@engine-room/triton-requests";
 import { Template } from "@huggingface/jinja";
 import { z } from "zod";
-import {
-  crossFieldIssues,
-  DEFAULT_CONTEXT_TOKENS,
-  DEFAULT_MAX_TOKENS,
-  describeCrossFieldIssue,
-  describeIssue,
-} from "./config-problems.ts";
-import { namedProfile, profileName, requestProfileSchema, tokenId, tritonName } from "./profile-config.ts";
-import {
-  databasesSchema,
-  httpOrigin,
-  imageHostsSchema,
-  imagesSchema,
-  retrievalSchema,
-} from "./retrieval-config.ts";
+import { IMAGE_HOST_PROBLEM, parseImageHost } from "./images/fetch-image.ts";
+
+type Fields = Readonly<Record<PropertyKey, unknown>>;
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.map(fieldsOf) : [];
+}
+
+/** Problems between several fields, each with its path, and its reason and fix. */
+type Check = (fields: Fields) => Iterable<readonly [path: PropertyKey[], message: string]>;
+
+/**
+ * A check over several fields. It is made also where others are wrong, so that all problems are reported together; what
+ * has a wrong type is passed over here.
+ */
+function across<T extends z.ZodType>(schema: T, check: Check): T {
+  return schema.superRefine(
+    (values, context) => {
+      for (const [path, message] of check(fieldsOf(values)))
+        context.addIssue({ code: "custom", path, message });
+    },
+    { when: ({ value }) => typeof value === "object" && value !== null },
+  );
+}
+
+/** An HTTP address of a server behind the gateway. */
+const httpOrigin = z
+  .string()
+  .refine(
+    (text) => /^https?:\/\/[^/?#@]+\/?$/.test(text) && URL.canParse(text),
+    "must be http://HOST:PORT or https://HOST:PORT, without path, query and password",
+  )
+  .transform((text) => new URL(text).origin);
 
 const modelId = z
   .string()
@@ -39,34 +60,23 @@ const chatTemplate = z.string().superRefine((source, context) => {
   }
 });
 
+const dimension = z.int().min(1).max(65_536);
+const batchRows = z.int().min(1).max(4096);
+
+/** The Triton of the encoders; its models are those of containers/cpu-models, under the same names on every stack. */
 const encoders = z.strictObject({
   /** Triton's HTTP address. */
   http: httpOrigin,
-  /** Triton model that turns texts into vectors. */
-  textModel: tritonName.default("text_encoder"),
-  /** Its input: BYTES, one text a row. */
-  textInput: tritonName.default("text"),
-  /** Its output: FP32, `dimension` values a row. */
-  textOutput: tritonName.default("text_embedding"),
-  /** Its output with the number of tokens of each row, INT32; null where it has none, and usage is then an estimate. */
-  tokenCountOutput: tritonName.nullable().default("token_count"),
-  /** The id by which clients ask for it. */
+  /** The id by which clients ask for the text encoder. */
   modelName: modelId,
-  dimension: z.int().min(1).max(65_536),
+  /** Numbers of a text's vector. */
+  dimension,
+  /** Numbers of an image's vector. */
+  imageDimension: dimension,
   /** Rows of one Triton request at most: `max_batch_size` of its config.pbtxt. */
-  maxBatchSize: z.int().min(1).max(4096),
-  /** Triton model that turns images into vectors. */
-  visionModel: tritonName.default("vision_encoder"),
-  /** Its input: BYTES, one image file a row. */
-  imageInput: tritonName.default("image"),
-  /** Its output: FP32, `imageDimension` values a row. */
-  imageOutput: tritonName.default("image_embedding"),
-  /** Absent: no search by image. */
-  imageDimension: z.int().min(1).max(65_536).optional(),
-  /** Triton model that takes the inputs of both encoders and gives the outputs of both. */
-  ensembleModel: tritonName.default("llava_ensemble"),
-  /** Rows of one request with images at most: `max_batch_size` of the two models above, if below `maxBatchSize`. */
-  imageMaxBatchSize: z.int().min(1).max(4096).default(16),
+  maxBatchSize: batchRows,
+  /** Rows of one request with images at most, if below `maxBatchSize`. */
+  imageMaxBatchSize: batchRows.default(16),
 });
 
 const model = z.strictObject({
@@ -74,37 +84,28 @@ const model = z.strictObject({
   name: modelId,
   /** Triton's HTTP address. */
   http: httpOrigin,
-  /** How the model is asked, in full; the next four keys are the short form for a text model. */
-  profile: requestProfileSchema.optional(),
-  /** Triton model that answers /generate: `ensemble`, or `tensorrt_llm_bls`. Default `ensemble`. */
-  tritonModel: tritonName.optional(),
-  /** How that model names its tensors and cuts its text. Default `inflight_batcher_llm`. */
-  flavour: profileName.optional(),
-  /** Token id that ends an answer. Absent: the model's own. */
-  endId: tokenId.optional(),
-  /** Token id that fills a batch. Absent: the model's own. */
-  padId: tokenId.optional(),
+  /** How the model is asked. */
+  profile: requestProfileSchema.default(requestProfile("inflight_batcher_llm")),
   /** Jinja template, as in tokenizer_config.json. Absent: the model completes text and does not chat. */
   chatTemplate: chatTemplate.optional(),
-  /** What the template's `bos_token` stands for. Empty by default: TensorRT-LLM's tokenizer adds the real one itself. */
-  bosToken: z.string().default(""),
-  /** What the template's `eos_token` stands for. */
-  eosToken: z.string().default(""),
   /** Texts that end an answer and are never shown, besides those of the request. */
   stopWords: z.array(z.string().min(1)).max(16).default([]),
   /** Largest answer that a request may ask for. */
-  maxTokens: z.int().min(1).default(DEFAULT_MAX_TOKENS),
+  maxTokens: z.int().min(1).default(1024),
   /** Prompt and answer together: `max_seq_len` of the engine. */
-  contextTokens: z.int().min(2).default(DEFAULT_CONTEXT_TOKENS),
+  contextTokens: z.int().min(2).default(2048),
   /** Of a model that may have no server: from none to one that answers. Its clients are told to come back then. */
   coldStartSeconds: z.int().min(1).max(86_400).optional(),
 });
 
-/** A model with its one profile, whichever way it was written. */
-const profiledModel = model.transform(({ profile, tritonModel, flavour, endId, padId, ...rest }) => ({
-  ...rest,
-  profile: profile ?? namedProfile({ tritonModel, flavour, endId, padId }),
-}));
+const checkedModel = across(model, function* ({ maxTokens, contextTokens }) {
+  if (Number(maxTokens) >= Number(contextTokens)) {
+    yield [
+      ["maxTokens"],
+      `leaves no room for a prompt in a context of ${contextTokens} tokens: use ${Number(contextTokens) - 1} or less`,
+    ];
+  }
+});
 
 const apiKey = z.strictObject({
   /** Who the key belongs to; shown in logs and metrics instead of the key. */
@@ -119,6 +120,40 @@ const apiKey = z.strictObject({
     .string()
     .regex(/^[0-9a-fA-F]{64}$/, "must be 64 hexadecimal digits: the SHA-256 of the key, never the key itself")
     .transform((hex) => hex.toLowerCase()),
+});
+
+const mongoUri = z
+  .string()
+  .regex(/^mongodb(\+srv)?:\/\/[^/]/, "must begin with mongodb:// or mongodb+srv:// and a host")
+  .refine(
+    (text) => !/^[^/]*\/\/[^/?#]*@/.test(text),
+    "holds a user or password: put the address into a file and name it in uriFile",
+  );
+
+const secretFile = z.string().min(1);
+
+/** The two databases of documents. */
+export const databases = z.strictObject({
+  mongo: z.strictObject({
+    /** Address without user and password. */
+    uri: mongoUri.optional(),
+    /** File that holds the address and nothing else. */
+    uriFile: secretFile.optional(),
+    database: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,63}$/, "must be 1 to 63 letters, digits and _ -")
+      .default("engine_room"),
+  }),
+  vector: z.strictObject({
+    /** HTTP address of a Qdrant. */
+    url: httpOrigin,
+    /** File that holds its API key and nothing else. Absent: it has none. */
+    apiKeyFile: secretFile.optional(),
+    collection: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{1,200}$/, "must be 1 to 200 letters, digits and _ -")
+      .default("documents"),
+  }),
 });
 
 const limits = z.strictObject({
@@ -146,18 +181,18 @@ const file = z.strictObject({
   /** The Triton that turns texts into vectors. Absent: /v1/embeddings knows no model. */
   encoders: encoders.optional(),
   /** The language models, one Triton each. */
-  models: z.array(profiledModel).default([]),
+  models: z.array(checkedModel).default([]),
   /** Who may use /v1. None: everybody who reaches the address. */
   apiKeys: z.array(apiKey).default([]),
   /** Per API key; per remote address where there are no keys. Absent: no limit. */
   rateLimit: z.strictObject({ requestsPerMinute: z.int().min(1) }).optional(),
   limits: limits.prefault({}),
   /** Where documents are kept. Absent: there are no documents, matches and answers. */
-  databases: databasesSchema.optional(),
+  databases: databases.optional(),
   /** Hosts from which images of documents and queries may be fetched. None: an image is sent, never named by its address. */
-  imageHosts: imageHostsSchema.default([]),
-  images: imagesSchema.prefault({}),
-  retrieval: retrievalSchema.prefault({}),
+  imageHosts: z
+    .array(z.string().refine((entry) => parseImageHost(entry) !== undefined, IMAGE_HOST_PROBLEM))
+    .default([]),
   log: z
     .strictObject({
       level: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
@@ -166,67 +201,44 @@ const file = z.strictObject({
 });
 
 /** Schema of the configuration file. */
-export const gatewayConfigSchema = file.superRefine((config, context) => {
-  for (const { path, message } of crossFieldIssues(config))
-    context.addIssue({ code: "custom", path: [...path], message });
+export const gatewayConfigSchema = across(file, function* (config) {
+  const { uri, uriFile } = fieldsOf(fieldsOf(config.databases).mongo);
+  const [models, keys] = [listOf(config.models), listOf(config.apiKeys)];
+  const names = models.map(({ name }) => name);
+  if (config.encoders === undefined && models.length === 0) {
+    yield [["models"], "is empty and there are no encoders: add a language model or `encoders`"];
+  }
+  for (const index of repeated([fieldsOf(config.encoders).modelName, ...names])) {
+    yield [["models", index - 1, "name"], "is taken by another model: give each model an id of its own"];
+  }
+  for (const index of repeated(keys.map(({ name }) => name))) {
+    yield [["apiKeys", index, "name"], "is taken by another key: rename one of them"];
+  }
+  for (const index of repeated(keys.map(({ sha256 }) => sha256))) {
+    yield [["apiKeys", index, "sha256"], "is the same key again: remove one of them"];
+  }
+  if (config.databases !== undefined && config.encoders === undefined) {
+    yield [
+      ["encoders"],
+      "is required beside `databases`, because documents are found by their vectors: add it",
+    ];
+  }
+  if (uri !== undefined && uriFile !== undefined) {
+    yield [["databases", "mongo", "uriFile"], "and uri are both given: keep one of them"];
+  }
 });
+
+/** Positions of the values that stand in the list before. */
+function repeated(values: readonly unknown[]): number[] {
+  return values.flatMap((value, index) =>
+    value !== undefined && values.indexOf(value) < index ? [index] : [],
+  );
+}
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>;
 /** What a caller may write: defaults left out. */
 export type GatewayConfigInput = z.input<typeof gatewayConfigSchema>;
 export type EncodersConfig = z.infer<typeof encoders>;
-export type ModelConfig = z.infer<typeof profiledModel>;
+export type ModelConfig = z.infer<typeof checkedModel>;
+export type DatabasesConfig = z.infer<typeof databases>;
 export type ApiKeyConfig = z.infer<typeof apiKey>;
-
-/** The configuration can't be used. The message lists all problems, one a line, and is meant to be shown as it is. */
-export class ConfigError extends StartError {
-  override readonly name = "ConfigError";
-}
-
-/**
- * Reads and checks a configuration file. In place of `apiKeys` it may have `apiKeysFile`, the path of a JSON file with
- * nothing but that list, so that the hashes can be kept apart.
- *
- * @throws ConfigError with every problem: path, value, reason and fix.
- */
-export function loadConfig(file: string): GatewayConfig {
-  const values = readJson(file, "give the configuration with --config FILE.json");
-  if (typeof values !== "object" || values === null || !("apiKeysFile" in values))
-    return parseConfig(values, file);
-  const { apiKeysFile, ...rest } = values;
-  if ("apiKeys" in rest)
-    throw new ConfigError(`${file}: apiKeys and apiKeysFile are both given; keep one of them`);
-  if (typeof apiKeysFile !== "string")
-    throw new ConfigError(`${file}: apiKeysFile is no text; write the path of a JSON file`);
-  return parseConfig({ ...rest, apiKeys: readJson(apiKeysFile, "correct apiKeysFile") }, file);
-}
-
-/** The content of a file is in no message: it may be a secret. */
-function readJson(file: string, fix: string): unknown {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new ConfigError(`${file} can't be read (${(error as Error).message}); ${fix}`);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    const position = /at position \d+/.exec((error as Error).message)?.[0];
-    const place = position === undefined ? "" : `: it can't be read on ${position}`;
-    throw new ConfigError(`${file} is not JSON${place}; correct it`);
-  }
-}
-
-/** Checks values that are already in memory. `source` names them in the message. @throws ConfigError */
-export function parseConfig(values: unknown, source = "configuration"): GatewayConfig {
-  // The checks over several fields look at the raw values, so that they are not silent while another field is wrong.
-  const parsed = file.safeParse(values);
-  const problems = [
-    ...(parsed.error?.issues.flatMap((issue) => describeIssue(issue, values)) ?? []),
-    ...crossFieldIssues(values).map((issue) => describeCrossFieldIssue(issue, values)),
-  ];
-  if (parsed.success && problems.length === 0) return parsed.data;
-  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
-  throw new ConfigError(`${source}: ${count}\n${problems.map((line) => `  ${line}`).join("\n")}`);
-}

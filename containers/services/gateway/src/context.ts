@@ -1,11 +1,6 @@
 /** What every route needs, and what it leaves on its request for the log and the metrics. */
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  RawReplyDefaultExpression,
-  RawRequestDefaultExpression,
-  RawServerDefault,
-} from "fastify";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -29,9 +24,9 @@ export interface Gateway {
 
 /** Fastify with routes typed by their zod schemas. */
 export type GatewayApp = FastifyInstance<
-  RawServerDefault,
-  RawRequestDefaultExpression<RawServerDefault>,
-  RawReplyDefaultExpression<RawServerDefault>,
+  Server,
+  IncomingMessage,
+  ServerResponse,
   FastifyBaseLogger,
   ZodTypeProvider
 >;

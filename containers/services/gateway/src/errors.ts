@@ -1,8 +1,10 @@
 /**
  * Every way in which a request can fail, as one error class with two faces: the OpenAI API's error object under /v1,
- * problem details (RFC 9457) elsewhere.
+ * problem details (RFC 9457) elsewhere. Whatever else is thrown becomes such an error.
  */
 import { STATUS_CODES } from "node:http";
+import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
 
 /** The `type` of an OpenAI error object. Clients choose their exception by the HTTP status, people read this. */
 export type ErrorType =
@@ -15,10 +17,22 @@ export type ErrorType =
   | "upstream_error"
   | "server_error";
 
+/** The type of an error by its status, where its details name none. */
+const TYPES: Readonly<Record<number, ErrorType>> = {
+  401: "authentication_error",
+  404: "not_found_error",
+  429: "rate_limit_error",
+  500: "server_error",
+  502: "upstream_error",
+  503: "service_unavailable",
+  504: "timeout_error",
+};
+
 interface ApiErrorDetails {
   /** HTTP status of the answer. */
   readonly status: number;
-  readonly type: ErrorType;
+  /** By the status where absent: that of TYPES, or `invalid_request_error`. */
+  readonly type?: ErrorType;
   /** Where in the request: `messages[0].content`. */
   readonly param?: string;
   /** Short name for programs: `model_not_found`. */
@@ -32,12 +46,12 @@ interface ApiErrorDetails {
 
 /** A failure that is meant to be read by the client. */
 export class ApiError extends Error {
-  override readonly name = "ApiError";
-  readonly details: ApiErrorDetails;
+  override readonly name: string = "ApiError";
+  readonly details: ApiErrorDetails & { readonly type: ErrorType };
 
   constructor(message: string, details: ApiErrorDetails) {
     super(message, { cause: details.cause });
-    this.details = details;
+    this.details = { type: TYPES[details.status] ?? "invalid_request_error", ...details };
   }
 }
 
@@ -45,7 +59,6 @@ export class ApiError extends Error {
 export function invalidRequest(message: string, param?: string, code?: string): ApiError {
   return new ApiError(message, {
     status: 400,
-    type: "invalid_request_error",
     ...(param === undefined ? {} : { param }),
     ...(code === undefined ? {} : { code }),
   });
@@ -55,41 +68,37 @@ export function invalidRequest(message: string, param?: string, code?: string): 
 export function modelNotFound(model: string, known: readonly string[]): ApiError {
   return new ApiError(
     `The model ${JSON.stringify(model.slice(0, 128))} does not exist; this gateway serves ${known.join(", ")}.`,
-    {
-      status: 404,
-      type: "invalid_request_error",
-      param: "model",
-      code: "model_not_found",
-    },
+    { status: 404, type: "invalid_request_error", param: "model", code: "model_not_found" },
   );
 }
 
-/** 504: the time of `limits.requestSeconds` is over. */
-export function requestTimedOut(seconds: number): ApiError {
-  return new ApiError(
-    `The request took longer than the ${seconds} s that this gateway allows; ask for fewer tokens or send less at once.`,
-    { status: 504, type: "timeout_error", code: "timeout" },
-  );
+/** 503: the gateway, or a server behind it, takes nothing for the moment. */
+export function unavailable(
+  message: string,
+  code: string,
+  retryAfterSeconds: number,
+  cause?: unknown,
+): ApiError {
+  return new ApiError(message, { status: 503, code, retryAfterSeconds, cause });
 }
 
-/** 503: the gateway itself takes no more for the moment. */
-export function unavailable(message: string, code: string, retryAfterSeconds: number): ApiError {
-  return new ApiError(message, { status: 503, type: "service_unavailable", code, retryAfterSeconds });
+/** 502: a server behind the gateway failed. @param cause - Its words: for the log, since they may hold anything. */
+export function upstreamFailed(message: string, code: string, cause?: unknown): ApiError {
+  return new ApiError(message, { status: 502, code, cause });
+}
+
+/** Status of a request whose client left before its answer was complete; the number that proxies log for it. */
+export const CLIENT_LEFT_STATUS = 499;
+
+/** The client closed its connection; there is nobody to answer. */
+export class ClientGone extends Error {
+  override readonly name = "ClientGone";
 }
 
 /** Body of an error under /v1, as the official OpenAI clients read it. */
-interface OpenAiErrorBody {
-  readonly error: {
-    readonly message: string;
-    readonly type: ErrorType;
-    readonly param: string | null;
-    readonly code: string | null;
-  };
-}
-
-export function toOpenAiBody(error: ApiError): OpenAiErrorBody {
-  const { type, param, code } = error.details;
-  return { error: { message: error.message, type, param: param ?? null, code: code ?? null } };
+export function toOpenAiBody({ message, details }: ApiError) {
+  const { type, param = null, code = null } = details;
+  return { error: { message, type, param, code } };
 }
 
 /** Body of an error outside /v1: RFC 9457. The type is `about:blank`, so the title is the status' own phrase. */
@@ -104,4 +113,133 @@ export function toProblem(error: ApiError, instance: string): Record<string, unk
     ...(code === undefined ? {} : { code }),
     ...extensions,
   };
+}
+
+/** `["messages", 0, "content"]` as `messages[0].content`; empty for the whole. */
+export function dotPath(path: readonly PropertyKey[]): string {
+  const parts = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`));
+  return parts.join("").replace(/^\./, "");
+}
+
+/** Installs the check of requests by their zod schemas, and the error and not-found handlers. */
+export function installErrorHandlers(app: FastifyInstance): void {
+  app.setValidatorCompiler<z.ZodType>(({ schema }) => (request) => {
+    const { data, error } = schema.safeParse(request);
+    return error === undefined ? { value: data } : { error: validationError(error.issues) };
+  });
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    if (error instanceof ClientGone) return reply.code(CLIENT_LEFT_STATUS).send();
+    const apiError = toApiError(error, request.routeOptions.bodyLimit);
+    if (apiError.details.status >= 500)
+      request.log.error(
+        { err: apiError.cause instanceof Error ? apiError.cause : apiError },
+        apiError.message,
+      );
+    return sendError(request, reply, apiError);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const message = `There is no ${request.method} ${pathOf(request)}; GET /docs lists what there is.`;
+    return sendError(request, reply, new ApiError(message, { status: 404, code: "not_found" }));
+  });
+}
+
+/** Without the query, which may hold secrets. */
+function pathOf(request: FastifyRequest): string {
+  return request.url.split("?", 1)[0] ?? "/";
+}
+
+function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError): FastifyReply {
+  const { status, retryAfterSeconds } = error.details;
+  reply.code(status);
+  if (status === 413) readToTheEnd(request, reply);
+  if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
+  if (status === 401) reply.header("www-authenticate", 'Bearer realm="engine-room"');
+  const path = pathOf(request);
+  const [mediaType, body] = /^\/v1(?:\/|$)/.test(path)
+    ? ["application/json", toOpenAiBody(error)]
+    : ["application/problem+json", toProblem(error, path)];
+  // Text, so that the serializer of the route's own answer leaves it alone.
+  return reply.type(mediaType).send(JSON.stringify(body));
+}
+
+/**
+ * Fastify would close the connection at once, and a client that is still sending its body would see a reset instead of
+ * the answer. So what still comes is read and dropped; `requestTimeout` ends that.
+ */
+function readToTheEnd(request: FastifyRequest, reply: FastifyReply): void {
+  reply.removeHeader("connection");
+  request.raw.resume();
+}
+
+/** Any error as one that may be shown. What is not known becomes 500 without its message: it may hold anything. */
+export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
+  if (error instanceof ApiError) return error;
+  const { code, statusCode } = error as FastifyError;
+  const known = (status: number, name: string, message: string) =>
+    new ApiError(message, { status, code: name, cause: error });
+  switch (code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE": {
+      const most = `${bodyLimitBytes} bytes that this gateway takes`;
+      return known(413, "body_too_large", `The body is larger than the ${most}; send less at once.`);
+    }
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE": {
+      const fix =
+        "send it with Content-Type: application/json (documents and images also as multipart/form-data)";
+      return known(415, "unsupported_media_type", `The body must be JSON; ${fix}.`);
+    }
+    case "FST_ERR_CTP_EMPTY_JSON_BODY":
+      return known(400, "empty_body", "The body is empty; send a JSON object.");
+    case "FST_ERR_CTP_INVALID_JSON_BODY":
+      return known(400, "invalid_json", "The body is not valid JSON; send one JSON object.");
+  }
+  // Text of the framework about a request it could not read, such as a wrong Content-Length.
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+    return new ApiError(error.message, { status: statusCode, type: "invalid_request_error", cause: error });
+  }
+  return known(
+    500,
+    "internal_error",
+    "The gateway failed on this request; its log has the cause under the request id.",
+  );
+}
+
+/** What a client reads of an answer that fails in the middle of its stream; the log has the cause. */
+export function streamFailure(error: unknown, log: FastifyBaseLogger): ApiError {
+  if (!(error instanceof ClientGone))
+    log.error({ err: error }, "the answer broke off in the middle of its stream");
+  return toApiError(error as Error);
+}
+
+const MOST_PROBLEMS_SHOWN = 10;
+
+/**
+ * The first problem names `param`; the message lists all of them, as far as anybody would read.
+ * @param at - Where in the request the value is that was checked; the request itself by default.
+ */
+export function validationError(issues: readonly z.core.$ZodIssue[], at = ""): ApiError {
+  const problems = issues.flatMap(requestProblems).map(([path, message]) => {
+    const param = [at, dotPath(path)].filter((part) => part !== "").join(".");
+    return { param, line: param === "" ? message : `${param}: ${message}` };
+  });
+  const lines = problems.slice(0, MOST_PROBLEMS_SHOWN).map(({ line }) => line);
+  const more = problems.length - lines.length;
+  const message = lines.join("; ") + (more > 0 ? `; and ${more} more` : "");
+  return invalidRequest(message, problems[0]?.param || undefined, "invalid_value");
+}
+
+/** What zod says of a parameter that is not there. */
+const MISSING = /^Invalid input: expected (\w+), received undefined$/;
+
+function requestProblems(issue: z.core.$ZodIssue): (readonly [path: PropertyKey[], message: string])[] {
+  const { code, path, message } = issue;
+  if (code === "unrecognized_keys") {
+    return issue.keys.map((key) => [[...path, key], "there is no such parameter here"]);
+  }
+  if (code === "invalid_key") return issue.issues.map((inner) => [path, inner.message]);
+  if (code === "invalid_union") {
+    // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
+    const meant = issue.errors.find((inner) => inner.length > 0 && inner.every((one) => one.path.length > 0));
+    if (meant) return meant.flatMap((one) => requestProblems({ ...one, path: [...path, ...one.path] }));
+  }
+  return [[path, message.replace(MISSING, "it is required, as $1")]];
 }

@@ -1,19 +1,60 @@
-/** How many requests wait for Triton at a time, how many wait for their turn, and how long each may take. */
-import { requestTimedOut, unavailable } from "./errors.ts";
+/** How many connections there are, how many requests wait for Triton and for their turn, and how long each may take. */
+import type { FastifyInstance } from "fastify";
+import type { Counter } from "prom-client";
+import { ApiError, ClientGone, unavailable } from "./errors.ts";
+
+/** A client that comes back again and again must not fill the log. */
+const LOG_SECONDS = 60;
+
+/**
+ * Closes every connection beyond `most` at a time before anything of it is read: an answer would need the room that is
+ * missing. Each is counted, and the log says so at most once a minute.
+ */
+export function limitConnections(app: FastifyInstance, most: number, refused: Counter): void {
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  app.server.maxConnections = most;
+  app.server.on("drop", () => {
+    refused.inc();
+    if (performance.now() - loggedAt < LOG_SECONDS * 1000) return;
+    loggedAt = performance.now();
+    app.log.warn(
+      `connections are refused: ${most} are open, the most that limits.connections allows; raise it, or let clients share connections`,
+    );
+  });
+}
+
+/** For the last bytes of a refusal that a deadline caused. */
+const ANSWER_MARGIN_SECONDS = 1;
+
+/**
+ * Ends answers that Node would leave open, and with them what they hold: those that a client does not read within the
+ * time of a request, and those of a client that sent several requests in a row and left, of which Node closes the first.
+ *
+ * @param seconds - From a request's arrival to the last byte of its answer.
+ */
+export function limitAnswers(app: FastifyInstance, seconds: number): void {
+  app.addHook("onRequest", async ({ raw: { socket } }, { raw: answer }) => {
+    const timer = setTimeout(() => socket.destroy(), (seconds + ANSWER_MARGIN_SECONDS) * 1000);
+    // An answer has the connection when its turn has come; before that nobody tells it.
+    const leave = () => answer.socket ?? answer.emit("close");
+    // One for each request that is answered on it.
+    socket.setMaxListeners(0).once("close", leave);
+    answer.once("close", () => {
+      clearTimeout(timer);
+      socket.off("close", leave);
+    });
+  });
+}
 
 /** Gives a place back. Calling it again does nothing. */
 type Release = () => void;
-
-interface Waiter {
-  readonly start: () => void;
-}
 
 /** A fixed number of places and a bounded, first-come queue for them. */
 export class ConcurrencyLimiter {
   readonly #places: number;
   readonly #queueLength: number;
   /** Insertion order is the queue's order, and leaving from its middle is cheap. */
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting = new Set<() => void>();
   #taken = 0;
 
   constructor(places: number, queueLength: number) {
@@ -40,27 +81,20 @@ export class ConcurrencyLimiter {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#taken < this.#places) return Promise.resolve(this.#take());
     if (this.#waiting.size >= this.#queueLength) {
-      return Promise.reject(
-        unavailable(
-          `All ${this.#places} places are taken and ${this.#waiting.size} requests wait; try again in a second.`,
-          "overloaded",
-          1,
-        ),
-      );
+      const message = `All ${this.#places} places are taken and ${this.#waiting.size} requests wait; try again in a second.`;
+      return Promise.reject(unavailable(message, "overloaded", 1));
     }
     return new Promise((resolve, reject) => {
       const leave = () => {
-        this.#waiting.delete(waiter);
+        this.#waiting.delete(start);
         reject(signal.reason);
       };
-      const waiter: Waiter = {
-        start: () => {
-          signal.removeEventListener("abort", leave);
-          resolve(this.#take());
-        },
+      const start = () => {
+        signal.removeEventListener("abort", leave);
+        resolve(this.#take());
       };
       signal.addEventListener("abort", leave, { once: true });
-      this.#waiting.add(waiter);
+      this.#waiting.add(start);
     });
   }
 
@@ -74,17 +108,9 @@ export class ConcurrencyLimiter {
       const [next] = this.#waiting;
       if (next === undefined) return;
       this.#waiting.delete(next);
-      next.start();
+      next();
     };
   }
-}
-
-/** Status of a request whose client left before its answer was complete; the number that proxies log for it. */
-export const CLIENT_LEFT_STATUS = 499;
-
-/** The client closed its connection; there is nobody to answer. */
-export class ClientGone extends Error {
-  override readonly name = "ClientGone";
 }
 
 /** One signal for all that can end a request early. Its reason is an ApiError 504 or ClientGone. */
@@ -93,7 +119,9 @@ export class Deadline {
   readonly #timer: NodeJS.Timeout;
 
   constructor(seconds: number) {
-    this.#timer = setTimeout(() => this.#controller.abort(requestTimedOut(seconds)), seconds * 1000);
+    const message = `The request took longer than the ${seconds} s that this gateway allows; ask for fewer tokens or send less at once.`;
+    const over = () => this.#controller.abort(new ApiError(message, { status: 504, code: "timeout" }));
+    this.#timer = setTimeout(over, seconds * 1000);
   }
 
   get signal(): AbortSignal {
@@ -110,4 +138,12 @@ export class Deadline {
   clear(): void {
     clearTimeout(this.#timer);
   }
+}
+
+/** What travels with a client's request to every server behind the gateway. */
+export interface CallContext {
+  /** Sent on as `x-request-id` over HTTP and as `comment` to MongoDB, so that one id finds a request in every log. */
+  readonly requestId: string;
+  /** Ends the call; its reason is what the caller gets. */
+  readonly signal: AbortSignal;
 }

@@ -7,8 +7,9 @@ import {
   StartError,
   stopOnSignals,
 } from "@engine-room/service-process";
-import { type GatewayConfig, loadConfig } from "./config.ts";
-import { drain } from "./drain.ts";
+import type { GatewayConfig } from "./config.ts";
+import { loadConfig } from "./config-file.ts";
+import { drain } from "./request-life.ts";
 import { createServer } from "./server.ts";
 
 const USAGE = "Usage: main.ts --config FILE.json [--port PORT]";

@@ -1,103 +1,129 @@
 /** What Prometheus reads at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { ConcurrencyLimiter } from "./limits.ts";
-import type { PendingRequests } from "./pending.ts";
 
 /** From a refused request (under 1 ms) to a long answer. */
-const DURATION_BUCKETS_SECONDS = [
+const REQUEST_BUCKETS_SECONDS = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
+];
+/** From a look-up by id to a time-out. */
+const DATABASE_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30,
 ];
 
 /** What is looked at when the metrics are read. */
 interface Observed {
   readonly limiter: ConcurrencyLimiter;
-  readonly pending: PendingRequests;
+  /** Requests that wait for an answer to begin, by model. */
+  readonly pending: () => ReadonlyMap<string, number>;
   /** Requests that are being answered. */
   readonly inFlight: () => number;
 }
 
-/** All of the gateway's metrics on one registry of its own, so that two gateways in one process do not meet. */
-export class GatewayMetrics {
-  readonly registry = new Registry();
+export type GatewayMetrics = ReturnType<typeof gatewayMetrics>;
 
-  readonly requests = new Counter({
-    name: "gateway_http_requests_total",
-    help: "Answered requests; status 499 means that the client left first.",
-    labelNames: ["route", "model", "status"] as const,
-    registers: [this.registry],
-  });
-
-  readonly requestSeconds = new Histogram({
-    name: "gateway_http_request_duration_seconds",
-    help: "From the request's arrival to the last byte of its answer.",
-    labelNames: ["route", "model"] as const,
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers: [this.registry],
-  });
-
-  readonly refusedConnections = new Counter({
-    name: "gateway_connections_refused_total",
-    help: "Connections that were closed at once, because limits.connections were open.",
-    registers: [this.registry],
-  });
-
-  readonly firstTokenSeconds = new Histogram({
-    name: "gateway_first_token_seconds",
-    help: "From a streaming request's arrival to the first text that Triton sent for it.",
-    labelNames: ["model"] as const,
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers: [this.registry],
-  });
-
-  readonly upstreamErrors = new Counter({
-    name: "gateway_upstream_errors_total",
-    help: "Failed Triton requests: away, model not ready, busy, input refused, failed, or broken in the middle of an answer.",
-    labelNames: ["upstream", "kind"] as const,
-    registers: [this.registry],
-  });
-
-  readonly tokens = new Counter({
-    name: "gateway_tokens_total",
-    help: "Tokens of prompts and answers, as given in usage (estimates included).",
-    labelNames: ["model", "kind"] as const,
-    registers: [this.registry],
-  });
-
-  constructor({ limiter, pending, inFlight }: Observed) {
-    collectDefaultMetrics({ register: this.registry });
-    const registers = [this.registry];
+/** The metrics of requests, on a registry of their own, so that two gateways in one process do not meet. */
+export function gatewayMetrics({ limiter, pending, inFlight }: Observed) {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, read: () => number) =>
     new Gauge({
-      name: "gateway_http_requests_in_flight",
-      help: "Requests that are being answered.",
+      name,
+      help,
       registers,
       collect() {
-        this.set(inFlight());
+        this.set(read());
       },
     });
-    new Gauge({
-      name: "gateway_pending_requests",
-      help: "Requests that wait for the first byte of a model's answer, and one while a model without server is wanted.",
+  gauge("gateway_http_requests_in_flight", "Requests that are being answered.", inFlight);
+  gauge(
+    "gateway_places_taken",
+    "Requests that hold one of limits.concurrentRequests places.",
+    () => limiter.taken,
+  );
+  gauge("gateway_queue_length", "Requests that wait for a place.", () => limiter.waiting);
+  new Gauge({
+    name: "gateway_pending_requests",
+    help: "Requests that wait for the first byte of a model's answer, and one while a model without server is wanted.",
+    labelNames: ["model"],
+    registers,
+    collect() {
+      for (const [model, count] of pending()) this.set({ model }, count);
+    },
+  });
+  return {
+    registry,
+    requests: new Counter({
+      name: "gateway_http_requests_total",
+      help: "Answered requests; status 499 means that the client left first.",
+      labelNames: ["route", "model", "status"],
+      registers,
+    }),
+    requestSeconds: new Histogram({
+      name: "gateway_http_request_duration_seconds",
+      help: "From the request's arrival to the last byte of its answer.",
+      labelNames: ["route", "model"],
+      buckets: REQUEST_BUCKETS_SECONDS,
+      registers,
+    }),
+    refusedConnections: new Counter({
+      name: "gateway_connections_refused_total",
+      help: "Connections that were closed at once, because limits.connections were open.",
+      registers,
+    }),
+    firstTokenSeconds: new Histogram({
+      name: "gateway_first_token_seconds",
+      help: "From a streaming request's arrival to the first text that Triton sent for it.",
       labelNames: ["model"],
+      buckets: REQUEST_BUCKETS_SECONDS,
       registers,
-      collect() {
-        for (const [model, count] of pending.counts) this.set({ model }, count);
-      },
-    });
-    new Gauge({
-      name: "gateway_places_taken",
-      help: "Requests that hold one of limits.concurrentRequests places.",
+    }),
+    upstreamErrors: new Counter({
+      name: "gateway_upstream_errors_total",
+      help: "Failed Triton requests: away, model not ready, busy, input refused, failed, or broken in the middle of an answer.",
+      labelNames: ["upstream", "kind"],
       registers,
-      collect() {
-        this.set(limiter.taken);
-      },
-    });
-    new Gauge({
-      name: "gateway_queue_length",
-      help: "Requests that wait for a place.",
+    }),
+    tokens: new Counter({
+      name: "gateway_tokens_total",
+      help: "Tokens of prompts and answers, as given in usage (estimates included).",
+      labelNames: ["model", "kind"],
       registers,
-      collect() {
-        this.set(limiter.waiting);
-      },
-    });
-  }
+    }),
+  };
+}
+
+export type RetrievalMetrics = ReturnType<typeof retrievalMetrics>;
+
+/** The metrics of documents, of a gateway with databases. */
+export function retrievalMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    databaseSeconds: new Histogram({
+      name: "gateway_database_duration_seconds",
+      help: "Calls of the databases, failed ones included.",
+      labelNames: ["database", "operation"],
+      buckets: DATABASE_BUCKETS_SECONDS,
+      registers,
+    }),
+    databaseErrors: new Counter({
+      name: "gateway_database_errors_total",
+      help: "Failed calls of the databases: away, or failed.",
+      labelNames: ["database", "kind"],
+      registers,
+    }),
+    documents: new Counter({
+      name: "gateway_documents_total",
+      help: "Documents that clients wrote or removed, by what came of it.",
+      labelNames: ["status"],
+      registers,
+    }),
+    reindexed: new Counter({
+      name: "gateway_reindexed_total",
+      help: "Documents of each reindexing: vectors made again (indexed), vectors without a document removed (removed), not taken by the encoder (refused).",
+      labelNames: ["what"],
+      registers,
+    }),
+  };
 }

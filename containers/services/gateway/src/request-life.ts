@@ -1,13 +1,12 @@
-/** What happens to every request before and after its route: identity, clock, place, log line and metrics. */
-import { randomUUID } from "node:crypto";
+/** What happens to every request before and after its route: identity, clock, place, log line, metrics; and the end of all. */
+import { createHash, randomUUID, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyRequest } from "fastify";
-import { KeyRing } from "./auth.ts";
-import type { CallContext } from "./call-context.ts";
+import type { ApiKeyConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
-import { ApiError, unavailable } from "./errors.ts";
-import { CLIENT_LEFT_STATUS, Deadline } from "./limits.ts";
+import { ApiError, CLIENT_LEFT_STATUS, unavailable } from "./errors.ts";
+import { type CallContext, Deadline } from "./limits.ts";
 
 /** The client's request id when it is fit for a log, a fresh one otherwise. */
 export function requestId(request: Pick<IncomingMessage, "headers">): string {
@@ -15,15 +14,10 @@ export function requestId(request: Pick<IncomingMessage, "headers">): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** The signal that ends a request under /v1. */
-function requestSignal(request: FastifyRequest): AbortSignal {
-  if (request.deadline === null) throw new Error("a route outside /v1 has no deadline");
-  return request.deadline.signal;
-}
-
 /** What a request under /v1 passes on to the servers behind the gateway. */
-export function callContext(request: FastifyRequest): CallContext {
-  return { requestId: request.id, signal: requestSignal(request) };
+export function callContext({ id, deadline }: FastifyRequest): CallContext {
+  if (deadline === null) throw new Error("a route outside /v1 has no deadline");
+  return { requestId: id, signal: deadline.signal };
 }
 
 /** Request id, metrics and one log line for every request. Never bodies, headers or query strings: they may hold secrets. */
@@ -76,7 +70,7 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
 
   app.addHook("preHandler", async (request, reply) => {
     if (request.method !== "POST") return;
-    const signal = requestSignal(request);
+    const { signal } = callContext(request);
     const release = await limiter.acquire(signal);
     reply.raw.once("close", release);
     if (signal.aborted) {
@@ -86,9 +80,51 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
   });
 }
 
-type RateCheck = (request: FastifyRequest) => Promise<void>;
+/** Says whose key a request carries: a Bearer token, of which only the SHA-256 is known here. */
+export class KeyRing {
+  readonly #keys: readonly { readonly name: string; readonly digest: Buffer }[];
 
-async function createRateCheck(app: GatewayApp, { config }: Gateway): Promise<RateCheck> {
+  constructor(keys: readonly ApiKeyConfig[]) {
+    this.#keys = keys.map(({ name, sha256 }) => ({ name, digest: Buffer.from(sha256, "hex") }));
+  }
+
+  /** Whether everybody is let in, because no key is configured. */
+  get isOpen(): boolean {
+    return this.#keys.length === 0;
+  }
+
+  /**
+   * Name of the key's owner.
+   * @param authorization - The header as it came.
+   * @throws ApiError 401 when the header is missing, is no Bearer token, or holds an unknown key.
+   */
+  ownerOf(authorization: string | undefined): string {
+    if (authorization === undefined) {
+      throw unauthorized("No API key was given; send it as Authorization: Bearer KEY.", "missing_api_key");
+    }
+    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    // Without a token nobody is known: the hash of nothing may stand in the configuration by mistake.
+    const owner = token === undefined ? undefined : this.#find(createHash("sha256").update(token).digest());
+    if (owner === undefined) {
+      throw unauthorized(
+        "The API key is not known here; send it as Authorization: Bearer KEY, and check it for typing errors.",
+        "invalid_api_key",
+      );
+    }
+    return owner;
+  }
+
+  /** Compares with every key, also after a match, so that the time tells neither a prefix nor a position. */
+  #find(digest: Buffer): string | undefined {
+    return this.#keys.filter((key) => timingSafeEqual(key.digest, digest))[0]?.name;
+  }
+}
+
+function unauthorized(message: string, code: string): ApiError {
+  return new ApiError(message, { status: 401, code });
+}
+
+async function createRateCheck(app: GatewayApp, { config }: Gateway) {
   if (config.rateLimit === undefined) return async () => undefined;
   const { requestsPerMinute } = config.rateLimit;
   await app.register(rateLimit, { global: false });
@@ -97,17 +133,32 @@ async function createRateCheck(app: GatewayApp, { config }: Gateway): Promise<Ra
     timeWindow: 60_000,
     keyGenerator: (request) => request.keyOwner || request.ip,
   });
-  return async (request) => {
+  return async (request: FastifyRequest) => {
     const state = await check(request);
     if (state.isAllowed || !state.isExceeded) return;
     throw new ApiError(
       `More than ${requestsPerMinute} requests in a minute; try again in ${state.ttlInSeconds} s.`,
       {
         status: 429,
-        type: "rate_limit_error",
         code: "rate_limit_exceeded",
         retryAfterSeconds: state.ttlInSeconds,
       },
     );
   };
+}
+
+/** How often the end of the last request is looked for. */
+const POLL_MILLISECONDS = 20;
+
+/**
+ * Refuses new requests (/readyz says 503), waits for the running ones, and closes the server. It listens until then, so
+ * that a load balancer sees the 503. No request outlives limits.requestSeconds, and no upload the time that
+ * server.ts gives it, so this ends.
+ */
+export async function drain({ app, gateway }: { app: GatewayApp; gateway: Gateway }): Promise<void> {
+  gateway.isDraining = true;
+  while (gateway.inFlight > 0) {
+    await new Promise((resolve) => setTimeout(resolve, POLL_MILLISECONDS));
+  }
+  await app.close();
 }

@@ -1,58 +1,136 @@
-/** Images of a request, checked and in the form in which they are sent. */
-import { RequestError } from "./errors.ts";
-import type { ImageKind } from "./profile.ts";
-import type { Fields, ImageInput, PixelTensor } from "./request.ts";
+/** Images of a request: their checks, the form in which they are sent, their id, and their marks in the prompt. */
+import { createHash } from "node:crypto";
+import { type ImageKind, type ImageProfile, type RequestProfile, SPLIT_MARK } from "./profile.ts";
+import { type GenerationRequest, type ImageInput, RequestError } from "./request.ts";
 
 /** An image that can be sent; `dataUrl` holds the base64 text of a JPEG, PNG or WebP file. */
 export type SentImage =
   | { readonly kind: "httpUrl"; readonly url: string }
-  | { readonly kind: "dataUrl"; readonly base64: string }
-  | { readonly kind: "pixels" | "processedPixels"; readonly tensor: PixelTensor };
+  | { readonly kind: "dataUrl"; readonly base64: string };
+
+/** What people call each kind. */
+const KIND_NAMES: Readonly<Record<ImageKind, string>> = {
+  httpUrl: "an http(s) URL",
+  dataUrl: "a data URL or file",
+  pixels: "raw pixels (UINT8)",
+  processedPixels: "processed pixels (FP16, from the model's own Hugging Face processor)",
+};
 
 /** Whether a text is an address that Triton would fetch. */
 export function isHttpUrl(text: string): boolean {
   return /^https?:\/\//i.test(text);
 }
 
-/** @throws RequestError `invalid_image` for what is no image, as far as that shows without decoding it. */
-export function sentImage(image: ImageInput, field: string): SentImage {
-  if (typeof image === "string") {
-    return isHttpUrl(image)
-      ? { kind: "httpUrl", url: image }
-      : { kind: "dataUrl", base64: base64Of(image, field) };
+/**
+ * The request's images, ready to be sent.
+ * @throws RequestError for whatever the model can't take, before it is asked.
+ */
+export function checkedImages(profile: RequestProfile, request: GenerationRequest): readonly SentImage[] {
+  const { text, images = [], maxTokens } = request;
+  if (!Number.isInteger(maxTokens) || maxTokens < 1) {
+    throw new RequestError(
+      "invalid_request",
+      "maxTokens",
+      `maxTokens is ${maxTokens}; it must be a whole number of 1 or more.`,
+    );
   }
-  if (image instanceof Uint8Array) {
-    return { kind: "dataUrl", base64: checkedFile(Buffer.from(image).toString("base64"), field) };
+  if (profile.image === null) {
+    if (images.length === 0) return [];
+    throw new RequestError(
+      "images_not_supported",
+      "images",
+      `The request has ${countOf(images.length)}, and this model reads text only; leave that out, or ask a model that sees.`,
+    );
   }
-  return {
-    kind: image.datatype === "UINT8" ? "pixels" : "processedPixels",
-    tensor: checkedTensor(image, 3, field),
-  };
+  checkCount(profile.image, images.length);
+  checkMarks(profile.image, text, images.length);
+  return images.map((image, index) => sentImage(profile, image, `images[${index}]`));
 }
 
-/** @throws RequestError `invalid_image` when shape and bytes do not fit together. */
-export function checkedTensor(tensor: PixelTensor, dimensions: number, field: string): PixelTensor {
-  const { datatype, shape, data } = tensor;
-  const bytes = shape.reduce((product, size) => product * size, datatype === "UINT8" ? 1 : 2);
-  const isSound = shape.length === dimensions && shape.every((size) => Number.isInteger(size) && size > 0);
-  if (isSound && bytes === data.length) return tensor;
+function checkCount({ maxImages, isRequired }: ImageProfile, count: number): void {
+  if (count === 0 && isRequired) {
+    throw new RequestError(
+      "image_missing",
+      "images",
+      "This model answers about an image, and the request has none; add one.",
+    );
+  }
+  if (count > maxImages) {
+    throw new RequestError(
+      "too_many_images",
+      "images",
+      `The request has ${countOf(count)}, and this model takes ${maxImages} at most; send ${maxImages === 1 ? "one" : `${maxImages} or fewer`}.`,
+    );
+  }
+}
+
+/** Marks of the models that this library knows; where none is expected, the tokenizer would read one as an empty image. */
+const KNOWN_MARKS = [SPLIT_MARK, "<|image|>"];
+
+/** @throws RequestError unless the prompt has exactly one mark for each image, where it needs marks. */
+function checkMarks({ mark }: ImageProfile, text: string, imageCount: number): void {
+  const stray = KNOWN_MARKS.find((known) => known !== mark && text.includes(known));
+  if (stray !== undefined) {
+    throw marksMismatch(
+      mark === null
+        ? `The prompt holds ${stray}, and the server places the image by itself; leave the mark out.`
+        : `The prompt holds ${stray}, and this model's mark is ${mark}; write that one.`,
+    );
+  }
+  if (mark === null) return;
+  const marks = text.split(mark).length - 1;
+  if (marks !== imageCount) {
+    throw marksMismatch(
+      `The prompt holds the mark ${mark} ${marks === 1 ? "once" : `${marks} times`}, and the request has ${countOf(imageCount)}; write one mark for each image.`,
+    );
+  }
+  // Preprocessing drops the empty text between two of these and with it the second image.
+  if (mark === SPLIT_MARK && text.includes(mark + mark)) {
+    throw marksMismatch(`Two marks ${mark} stand side by side in the prompt; put a line break between them.`);
+  }
+}
+
+function marksMismatch(message: string): RequestError {
+  return new RequestError("image_marks_mismatch", "text", message);
+}
+
+function countOf(images: number): string {
+  return images === 1 ? "1 image" : `${images} images`;
+}
+
+/** @throws RequestError for what is no image, as far as that shows without decoding it, and for a kind that the model does not take. */
+function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInput, field: string): SentImage {
+  const sent = readImage(image, field);
+  const accepts = profile?.accepts ?? [];
+  if (accepts.includes(sent.kind)) return sent;
   throw new RequestError(
-    "invalid_image",
+    "unsupported_image",
     field,
-    `${field} is ${datatype} [${shape.join(", ")}] in ${data.length} bytes; it must have ${dimensions} dimensions above 0 and ${isSound ? bytes : "as many"} bytes.`,
+    `${field} is ${KIND_NAMES[sent.kind]}, and this model (${flavour} repository) takes only ${accepts.map((kind) => KIND_NAMES[kind]).join(" or ")}; send it so, pixels with tools/multimodal/client.py of tensorrtllm_backend.`,
   );
+}
+
+function readImage(image: ImageInput, field: string): SentImage {
+  if (typeof image !== "string") {
+    return { kind: "dataUrl", base64: checkedFile(Buffer.from(image).toString("base64"), field) };
+  }
+  return isHttpUrl(image)
+    ? { kind: "httpUrl", url: image }
+    : { kind: "dataUrl", base64: base64Of(image, field) };
 }
 
 /** Media types whose files Pillow opens in the server. */
 const DATA_URL = /^data:image\/(?:jpeg|jpg|png|webp);base64,/i;
 
+/** How JPEG, PNG and WebP files begin, in hexadecimal digits. */
+const FILE_HEAD = /^(?:ffd8ff|89504e470d0a1a0a|52494646.{8}57454250)/;
+
 function base64Of(text: string, field: string): string {
   const head = DATA_URL.exec(text)?.[0];
   if (head !== undefined) return checkedFile(text.slice(head.length), field);
-  throw new RequestError(
-    "invalid_image",
+  throw invalidImage(
     field,
-    `${field} begins with ${JSON.stringify(text.slice(0, 32))}; it must be an http(s) URL or a data URL such as data:image/jpeg;base64,… of a JPEG, PNG or WebP file.`,
+    `begins with ${JSON.stringify(text.slice(0, 32))}; it must be an http(s) URL or a data URL such as data:image/jpeg;base64,… of a JPEG, PNG or WebP file.`,
   );
 }
 
@@ -60,48 +138,54 @@ function checkedFile(base64: string, field: string): string {
   const digits = base64.replace(/={1,2}$/, "");
   // Python's decoder drops characters that are none of its alphabet, and would so read another file.
   if (base64.length % 4 !== 0 || /[^A-Za-z0-9+/]/.test(digits)) {
-    throw new RequestError(
-      "invalid_image",
-      field,
-      `${field} is no valid base64; encode the file anew, with padding.`,
-    );
+    throw invalidImage(field, "is no valid base64; encode the file anew, with padding.");
   }
-  if (isImageFile(Buffer.from(base64.slice(0, 16), "base64"))) return base64;
-  throw new RequestError(
-    "invalid_image",
-    field,
-    `${field} does not begin like a JPEG, PNG or WebP file; send one of these.`,
-  );
+  if (FILE_HEAD.test(Buffer.from(base64.slice(0, 16), "base64").toString("hex"))) return base64;
+  throw invalidImage(field, "does not begin like a JPEG, PNG or WebP file; send one of these.");
 }
 
-function isImageFile(head: Buffer): boolean {
-  const text = head.toString("latin1");
-  return (
-    text.startsWith("\xff\xd8\xff") ||
-    text.startsWith("\x89PNG\r\n\x1a\n") ||
-    (text.startsWith("RIFF") && text.slice(8) === "WEBP")
-  );
+function invalidImage(field: string, problem: string): RequestError {
+  return new RequestError("invalid_image", field, `${field} ${problem}`);
 }
 
-/** What people call each kind. */
-export const KIND_NAMES: Readonly<Record<ImageKind, string>> = {
-  httpUrl: "an http(s) URL",
-  dataUrl: "a data URL or file",
-  pixels: "raw pixels (UINT8)",
-  processedPixels: "processed pixels (FP16, from the model's own Hugging Face processor)",
-};
-
-/** The images that are not tensors as one input: a bare text for one, as the walkthroughs send it, else a list. */
-export function urlField(name: string, images: readonly SentImage[]): Fields {
-  const urls = images.map(serverUrl).filter((url) => url !== undefined);
-  const [first] = urls;
-  if (first === undefined) return {};
-  return { [name]: urls.length === 1 ? first : urls };
-}
-
-function serverUrl(image: SentImage): string | undefined {
-  if (image.kind === "httpUrl") return image.url;
+/** The images as one input: a bare text for one, as the walkthroughs send it, else a list. */
+export function imageUrls(images: readonly SentImage[]): string | readonly string[] | undefined {
   // Triton's preprocessing decodes only what begins with exactly this, and fetches everything else; Pillow then tells PNG
   // and WebP by their content (load_images_from_urls in preprocessing/1/model.py).
-  return image.kind === "dataUrl" ? `data:image/jpeg;base64,${image.base64}` : undefined;
+  const urls = images.map((image) =>
+    image.kind === "httpUrl" ? image.url : `data:image/jpeg;base64,${image.base64}`,
+  );
+  return urls.length > 1 ? urls : urls[0];
+}
+
+/**
+ * `prompt_table_extra_id`, by which TensorRT-LLM's KV cache tells images apart: 53 bits of a SHA-256 of their content in their
+ * order, which JSON carries exactly. The last bit is set: where a prompt is split at its image marks, preprocessing narrows
+ * the id to 32 bits, and 0 would mean "no image".
+ * @returns undefined where there is no image.
+ * @throws RequestError for a URL, whose content is not known.
+ */
+export function imageId(images: readonly SentImage[]): number | undefined {
+  if (images.length === 0) return undefined;
+  const hash = createHash("sha256");
+  images.forEach((image, index) => {
+    if (image.kind === "httpUrl") {
+      throw new RequestError(
+        "unsupported_image",
+        `images[${index}]`,
+        `images[${index}] is a URL, and this model keeps its KV cache between requests and needs an id of each image's content; send the image itself.`,
+      );
+    }
+    hash.update(`file ${image.base64.length}\n`).update(image.base64);
+  });
+  return Number((hash.digest().readBigUInt64BE() >> 11n) | 1n);
+}
+
+/** A bare question as the prompt that the model was trained on; a text model's prompt is the question itself. */
+export function wrapQuestion({ image }: RequestProfile, question: string, imageCount: number): string {
+  if (image === null) return question;
+  const marks = Array<string>(imageCount)
+    .fill(image.mark ?? "")
+    .join("\n");
+  return image.prompt.replace(/\{(question|marks)\}/g, (_, name) => (name === "marks" ? marks : question));
 }

@@ -1,28 +1,21 @@
-/** Requests to the gateway that served this page, and what their failures say. */
-import { readEvents } from "./events.js";
-
-/** Of this tab only: the browser drops it with the tab. */
-const KEY_ENTRY = "engine-room.api-key";
+/** Requests to the gateway that served this page, and the same requests as curl commands. */
 
 /**
- * What a request sends: JSON, or a form where there is a file.
+ * A GET; where there are fields, a POST of JSON, or of a form where there is an image too.
  * @typedef {object} Call
  * @property {string} path Relative to the page: `v1/match`.
- * @property {Readonly<Record<string, unknown>>} fields Texts, numbers and booleans where there is an image.
- * @property {File | undefined} image
+ * @property {Readonly<Record<string, unknown>>} [fields] Texts, numbers and booleans where there is an image.
+ * @property {File | undefined} [image]
+ * @property {string} [saveAs] Name of the file that a command keeps the answer in.
  */
+
+/** Of the API key in the storage of this tab, which the browser drops with the tab. */
+export const KEY_ENTRY = "engine-room.api-key";
 
 /** The gateway refused or failed, in its own sentence. */
 export class ApiFailure extends Error {
-  /**
-   * @param {string} message
-   * @param {number} status HTTP status; 0 where nothing answered, or where an answer that had begun failed.
-   */
-  constructor(message, status) {
-    super(message);
-    this.name = "ApiFailure";
-    this.status = status;
-  }
+  /** HTTP status; 0 where nothing answered, or where an answer that had begun failed. */
+  status = 0;
 }
 
 /** @returns {string | null} The API key of this tab. */
@@ -30,105 +23,123 @@ export function apiKey() {
   return sessionStorage.getItem(KEY_ENTRY);
 }
 
-/** @param {string | null} key Null forgets it. */
-export function keepApiKey(key) {
-  if (key === null) sessionStorage.removeItem(KEY_ENTRY);
-  else sessionStorage.setItem(KEY_ENTRY, key);
-}
-
 /**
- * @param {string} path Relative to the page, or absolute on its origin.
- * @param {AbortSignal} signal
+ * @param {Call} call
+ * @param {AbortSignal} [signal]
  * @returns {Promise<Response>} With a status of success.
  * @throws {ApiFailure}
  */
-export function get(path, signal) {
-  return request(path, { signal });
+export async function request({ path, fields, image }, signal = AbortSignal.timeout(5000)) {
+  const headers = new Headers();
+  const key = apiKey();
+  if (key !== null) headers.set("authorization", `Bearer ${key}`);
+  /** @type {string | FormData | null} */
+  let body = null;
+  if (image !== undefined) {
+    body = new FormData();
+    for (const [name, value] of Object.entries(fields ?? {})) body.append(name, String(value));
+    body.append("image", image, image.name);
+  } else if (fields !== undefined) {
+    body = JSON.stringify(fields);
+    headers.set("content-type", "application/json");
+  }
+  const response = await fetch(new URL(path, document.baseURI), {
+    method: body === null ? "GET" : "POST",
+    body,
+    headers,
+    signal,
+    credentials: "omit",
+    redirect: "error",
+  }).catch((error) => {
+    throw signal.aborted ? error : new ApiFailure("The gateway does not answer; it may have been stopped.");
+  });
+  if (response.ok) return response;
+  const refusal = await response.json().catch(() => undefined);
+  const reason = refusal?.error?.message ?? `The gateway answered ${response.status} without a reason.`;
+  throw Object.assign(new ApiFailure(reason), { status: response.status });
 }
 
 /**
  * @param {Call} call
  * @param {AbortSignal} signal
- * @returns {Promise<any>} The answer's JSON.
- * @throws {ApiFailure}
- */
-export async function post(call, signal) {
-  const response = await request(call.path, { method: "POST", signal, ...contentOf(call) });
-  return response.json();
-}
-
-/**
- * @param {Call} call
- * @param {AbortSignal} signal
- * @returns {AsyncGenerator<{ event: string, data: any }, void, void>} Events as they come, their data parsed.
- * @throws {ApiFailure} Also for an event `error`.
+ * @returns {AsyncGenerator<{ event: string, data: any }, void, void>} Events as they come, the last of them `done`.
+ * @throws {ApiFailure} Also for an event `error`, and where the answer ends before `done`.
  */
 export async function* stream(call, signal) {
-  const response = await request(call.path, { method: "POST", signal, ...contentOf(call) });
-  if (response.body === null) throw new ApiFailure("The gateway's answer is empty; try again.", 0);
+  const { body } = await request(call, signal);
   try {
-    for await (const { event, data } of readEvents(response.body)) {
+    for await (const { event, data } of body === null ? [] : readEvents(body)) {
       const parsed = JSON.parse(data);
-      if (event === "error") throw new ApiFailure(sentenceOf(parsed) ?? "The answer failed; try again.", 0);
+      if (event === "error") throw new ApiFailure(parsed.error.message);
       yield { event, data: parsed };
+      if (event === "done") return;
     }
   } catch (error) {
-    throw signal.aborted || error instanceof ApiFailure ? error : brokenOff();
+    if (signal.aborted || error instanceof ApiFailure) throw error;
   }
-}
-
-/** @returns {ApiFailure} An answer that ended before its end. */
-export function brokenOff() {
-  return new ApiFailure("The answer broke off: the connection to the gateway was lost. Try again.", 0);
+  throw new ApiFailure("The answer broke off: the connection to the gateway was lost. Try again.");
 }
 
 /**
- * @param {Call} call
- * @returns {{ body: string | FormData, headers?: Record<string, string> }}
+ * Server-sent events of a body, which EventSource can't read of a POST (WHATWG HTML, 9.2.6).
+ * @param {ReadableStream<Uint8Array>} body
+ * @returns {AsyncGenerator<{ event: string, data: string }, void, void>} Leaving early closes the connection.
  */
-function contentOf({ fields, image }) {
-  if (image === undefined) {
-    return { body: JSON.stringify(fields), headers: { "content-type": "application/json" } };
-  }
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) form.append(name, String(value));
-  form.append("image", image, image.name);
-  return { body: form };
-}
-
-/**
- * @param {string} path
- * @param {{ method?: string, body?: string | FormData, headers?: Record<string, string>, signal: AbortSignal }} options
- * @returns {Promise<Response>}
- */
-async function request(path, { headers = {}, ...options }) {
-  const key = apiKey();
-  const authorization = key === null ? {} : { authorization: `Bearer ${key}` };
-  let response;
+export async function* readEvents(body) {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
   try {
-    response = await fetch(new URL(path, document.baseURI), {
-      ...options,
-      headers: { ...headers, ...authorization },
-      credentials: "omit",
-      redirect: "error",
-    });
-  } catch (error) {
-    if (options.signal.aborted) throw error;
-    throw new ApiFailure("The gateway does not answer; it may have been stopped.", 0);
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += decoder.decode(value, { stream: true });
+      // A carriage return at the end may be the first half of a line's end.
+      const blocks = rest.replace(/\r\n|\r(?!$)/g, "\n").split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks) {
+        let event = "message";
+        const data = [];
+        for (const line of block.split("\n")) {
+          const [, field, content = ""] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+          if (field === "event") event = content;
+          else if (field === "data") data.push(content);
+        }
+        if (data.length > 0) yield { event, data: data.join("\n") };
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
   }
-  if (response.ok) return response;
-  const body = await response.json().catch(() => undefined);
-  throw new ApiFailure(
-    sentenceOf(body) ?? `The gateway answered ${response.status} without saying why.`,
-    response.status,
-  );
 }
 
 /**
- * @param {any} body An error of the OpenAI API's shape, or problem details.
- * @returns {string | undefined}
+ * The same request as a command. The shell puts the key in, so that it is never part of a command.
+ * @param {Call} call
+ * @returns {string} A line for each option.
  */
-function sentenceOf(body) {
-  const sentence = body?.error?.message ?? body?.message ?? body?.detail;
-  return typeof sentence === "string" && sentence !== "" ? sentence : undefined;
+export function curlCommand({ path, fields, image, saveAs }) {
+  const options = [quoted(new URL(path, document.baseURI).href)];
+  if (fields?.stream === true) options.push("--no-buffer");
+  if (apiKey() !== null) options.push('--header "authorization: Bearer $ENGINE_ROOM_API_KEY"');
+  if (saveAs !== undefined) options.push(`--output ${quoted(saveAs)}`);
+  if (image === undefined && fields !== undefined) {
+    options.push("--header 'content-type: application/json'", `--data ${quoted(JSON.stringify(fields))}`);
+  } else if (image !== undefined) {
+    // Of --form alone curl would read a leading @ or < as the name of a file.
+    for (const [name, value] of Object.entries(fields ?? {}))
+      options.push(`--form-string ${quoted(`${name}=${value}`)}`);
+    // A name with curl's own separators needs quotation marks.
+    const file = /[;,"\\]/.test(image.name) ? `"${image.name.replace(/["\\]/g, "\\$&")}"` : image.name;
+    options.push(`--form ${quoted(`image=@${file}`)}`);
+  }
+  return `curl ${options.join(" \\\n  ")}`;
+}
+
+/**
+ * @param {string} text
+ * @returns {string} One word of a POSIX shell.
+ */
+function quoted(text) {
+  return /^[A-Za-z0-9_./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

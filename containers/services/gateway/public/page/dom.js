@@ -4,39 +4,38 @@
  * Makes an element.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Readonly<Record<string, string>>} [attributes]
- * @param {...(Node | string)} children
+ * @param {Readonly<Record<string, string>>} attributes
+ * @param {...(Node | string | false | null | undefined)} children Those that are no node and no text are left out.
  * @returns {HTMLElementTagNameMap[Tag]}
  */
-export function element(tag, attributes = {}, ...children) {
+export function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
+  made.append(...children.filter((child) => child !== false && child != null));
   return made;
 }
 
 /**
  * The element with this id.
- * @template {HTMLElement} Type
+ * @template {HTMLElement} [Type=HTMLElement]
  * @param {string} id
- * @param {new () => Type} type
+ * @param {new () => Type} [type]
  * @returns {Type}
  * @throws {Error} When the page has none of that type.
  */
 export function byId(id, type) {
   const found = document.getElementById(id);
-  if (!(found instanceof type)) throw new Error(`the page has no ${type.name} with the id ${id}`);
-  return found;
+  if (!(found instanceof (type ?? HTMLElement))) throw new Error(`The page lacks the element ${id}.`);
+  return /** @type {Type} */ (found);
 }
 
 /**
  * A sentence in a box.
  * @param {"info" | "warning" | "error"} tone
- * @param {...(Node | string)} content
- * @returns {HTMLElement}
+ * @param {string} sentence
  */
-export function notice(tone, ...content) {
-  return element("p", { class: "notice", "data-tone": tone }, ...content);
+export function notice(tone, sentence) {
+  return element("p", { class: "notice", "data-tone": tone }, sentence);
 }
 
 /**
@@ -44,7 +43,7 @@ export function notice(tone, ...content) {
  * @param {string} sentence
  */
 export function announce(sentence) {
-  byId("announcer", HTMLParagraphElement).textContent = sentence;
+  byId("announcer").textContent = sentence;
 }
 
 /**
@@ -53,5 +52,5 @@ export function announce(sentence) {
  */
 export function duration(milliseconds) {
   if (milliseconds >= 1000) return `${(milliseconds / 1000).toFixed(1)} s`;
-  return `${milliseconds < 10 ? milliseconds.toFixed(1) : Math.round(milliseconds)} ms`;
+  return `${milliseconds.toFixed(milliseconds < 10 ? 1 : 0)} ms`;
 }

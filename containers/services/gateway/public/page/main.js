@@ -1,273 +1,268 @@
-/** The page: a question, the documents that fit it, an answer that stands on them. */
-import { clearAnswer, showAnswer } from "./answer.js";
-import { ApiFailure, apiKey, get } from "./api.js";
-import { answerCall, exampleCall, matchCall } from "./calls.js";
-import { capabilitiesOf } from "./capabilities.js";
-import { curlLine, downloadLine } from "./curl.js";
-import { announce, byId, element, notice } from "./dom.js";
-import { exampleOffer } from "./example.js";
-import { imageInput } from "./image-input.js";
-import { keyForm } from "./key.js";
-import { clearMatches, showMatches } from "./matches.js";
-import { Pictures } from "./pictures.js";
-import { showRequests } from "./requests.js";
-import { watchServices } from "./services.js";
-
-/** Less of the results than this at the lower end of the window is too little to notice. */
-const LEAST_SEEN_PIXELS = 240;
+/** The page's form: a question, an image, an API key, and what is asked of the gateway with them. */
+import { ApiFailure, apiKey, KEY_ENTRY, request } from "./api.js";
+import { announce, byId, notice } from "./dom.js";
+import { addCommand, clearResults, showAnswer, showMatches } from "./results.js";
+import { capabilitiesOf, watchServices } from "./services.js";
 
 const form = byId("ask", HTMLFormElement);
 const question = byId("question", HTMLTextAreaElement);
-const submit = byId("submit", HTMLButtonElement);
-const findOnly = byId("find-only", HTMLButtonElement);
-const stop = byId("stop", HTMLButtonElement);
-const topK = byId("top-k", HTMLSelectElement);
+const submit = byId("submit");
+const stop = byId("stop");
 const model = byId("model", HTMLSelectElement);
-const via = byId("via", HTMLSelectElement);
+const keyForm = byId("key-form");
+const keyInput = byId("key", HTMLInputElement);
+const drop = byId("drop");
+const fileInput = byId("file", HTMLInputElement);
+const preview = byId("preview", HTMLImageElement);
 
-/** @type {import("./capabilities.js").Capabilities | undefined} */
-let abilities;
-/** Whether the collection was seen empty; undefined before it was looked at. @type {boolean | undefined} */
-let isEmpty;
-/** What is to be said of the last input. @type {{ tone: "error" | "info", sentence: string } | undefined} */
-let inputRemark;
+let abilities = capabilitiesOf([]);
+/** Undefined before the collection was looked at. @type {boolean | undefined} */
+let hasDocuments;
+/** @type {File | undefined} */
+let chosenImage;
+/** The question that comes with the sample collection. @type {{ words: string, image: File, path: string } | undefined} */
+let example;
 /** The question that is being answered. @type {AbortController | undefined} */
 let running;
-/** Ends with the question that was asked last. */
-let finished = Promise.resolve();
-/** What to do again once there is a key. @type {(() => void) | undefined} */
-let afterKey;
-let pictures = new Pictures();
-
-const image = imageInput((problem) => {
-  remark("error", problem);
-});
-
-const example = exampleOffer((chosen) => {
-  question.value = chosen.question;
-  image.put(chosen.image);
-  form.requestSubmit();
-});
-
-const key = keyForm({
-  onKey() {
-    const again = afterKey ?? (() => undefined);
-    afterKey = undefined;
-    lookForDocuments().then(again);
-  },
-  onForget() {
-    isEmpty = undefined;
-    lookForDocuments();
-  },
-});
+/** Asks again what was refused for want of a key. @type {(() => void) | undefined} */
+let askAgain;
 
 watchServices((services) => {
   abilities = capabilitiesOf(services);
-  showAbilities(abilities);
+  showAbilities();
   // An empty collection is looked at again, so that the page follows a seeding.
-  if (abilities.canFind && isEmpty !== false && running === undefined && !key.isAsking()) lookForDocuments();
+  if (abilities.canFind && !hasDocuments && !running && keyForm.hidden) lookForDocuments();
 });
 
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  ask(abilities?.chatModels.length !== 0);
-});
-findOnly.addEventListener("click", () => ask(false));
-stop.addEventListener("click", () => running?.abort());
-question.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  form.requestSubmit();
-});
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") running?.abort();
-});
-
-/** @param {import("./capabilities.js").Capabilities} known */
-function showAbilities({ canFind, canFindImages, canDescribe, chatModels }) {
+function showAbilities() {
+  const { canFind, canFindImages, canDescribe, chatModels, notices } = abilities;
   const isNew = form.hidden && canFind;
   form.hidden = !canFind;
-  byId("title", HTMLHeadingElement).textContent = canFind
-    ? "Ask your documents"
-    : "This gateway serves models";
-  // On a touch screen it would bring up a keyboard over the page.
-  const hasKeyboard = matchMedia("(hover: hover) and (pointer: fine)").matches;
-  if (isNew && hasKeyboard && document.activeElement === document.body) question.focus();
-  image.enable(canFindImages);
-  example.enable(canFindImages);
+  byId("title").textContent = canFind ? "Ask your documents" : "This gateway serves models";
+  if (isNew && document.activeElement === document.body) question.focus();
+  byId("image-part").hidden = !canFindImages;
+  byId("example").hidden = !canFindImages || example === undefined;
   submit.textContent = chatModels.length > 0 ? "Ask" : "Find";
-  findOnly.hidden = chatModels.length === 0;
-  byId("via-option", HTMLLabelElement).hidden = !canDescribe;
-  byId("model-option", HTMLLabelElement).hidden = chatModels.length < 2;
-  const names = ["", ...chatModels];
-  if ([...model.options].map(({ value }) => value).join() !== names.join()) {
-    model.replaceChildren(
-      ...names.map((name) => element("option", { value: name }, name || "as configured")),
-    );
+  byId("find-only").hidden = chatModels.length === 0;
+  byId("via-option").hidden = !canDescribe;
+  byId("model-option").hidden = chatModels.length < 2;
+  // The first option is the gateway's own choice.
+  if (model.length !== chatModels.length + 1) {
+    model.length = 1;
+    model.append(...chatModels.map((name) => new Option(name)));
   }
-  if (!canFind) showExample(chatModels[0]);
-  showNotices();
-}
-
-/** What a gateway without documents is good for. @param {string | undefined} chatModel */
-function showExample(chatModel) {
-  if (chatModel === undefined) return showRequests([]);
-  showRequests([{ title: `Chat with ${chatModel}`, line: lineOf(exampleCall(chatModel), false) }]);
-}
-
-function showNotices() {
-  const boxes = [];
-  if (inputRemark !== undefined) boxes.push(notice(inputRemark.tone, inputRemark.sentence));
-  for (const sentence of abilities?.troubles ?? []) boxes.push(notice("warning", sentence));
-  if (isEmpty === true && abilities?.canFind) {
-    boxes.push(
-      notice(
-        "info",
-        "There are no documents yet. ",
-        element("code", {}, "npm run seed"),
-        " loads the sample collection; ",
-        element("code", {}, "npm run seed -- --from DIR"),
-        " loads a folder of your own.",
-      ),
-    );
+  byId("no-documents").hidden = hasDocuments !== false || !canFind;
+  const shown = byId("states");
+  // A sentence that stays is left alone: a reader may be selecting its words.
+  if (shown.textContent !== notices.map(({ textContent }) => textContent).join(""))
+    shown.replaceChildren(...notices);
+  const [chatModel] = chatModels;
+  if (!canFind && chatModel && byId("requests").hidden) {
+    const messages = [{ role: "user", content: "What is the capital of France?" }];
+    const call = { path: "v1/chat/completions", fields: { model: chatModel, messages } };
+    addCommand(`Chat with ${chatModel}`, call);
   }
-  for (const sentence of abilities?.missing ?? []) boxes.push(notice("info", sentence));
-  const shown = byId("notices", HTMLDivElement);
-  // A box that stays is left alone: a reader may be selecting its words.
-  if (shown.textContent !== boxes.map(({ textContent }) => textContent).join(""))
-    shown.replaceChildren(...boxes);
-}
-
-/**
- * @param {"error" | "info"} tone
- * @param {string | undefined} sentence None takes the last one away.
- */
-function remark(tone, sentence) {
-  inputRemark = sentence === undefined ? undefined : { tone, sentence };
-  if (sentence !== undefined) announce(sentence);
-  showNotices();
 }
 
 /** Whether there are documents at all, and whether a key is needed to see them. */
 async function lookForDocuments() {
   try {
-    const response = await get("v1/documents?limit=1", AbortSignal.timeout(5000));
-    isEmpty = (await response.json()).documents.length === 0;
-    key.accepted();
-    if (!isEmpty) await example.look();
+    const response = await request({ path: "v1/documents?limit=1" });
+    hasDocuments = (await response.json()).documents.length > 0;
+    if (!keyForm.hidden) {
+      keyForm.hidden = true;
+      keyInput.value = "";
+      question.focus();
+    }
+    if (hasDocuments && !example) await findExample();
   } catch (error) {
     // Anything but a missing key is told by the list of services.
-    if (error instanceof ApiFailure && error.status === 401) key.ask(error.message);
+    if (error instanceof ApiFailure && error.status === 401) askForKey(error.message);
   }
-  showNotices();
+  showAbilities();
 }
 
-/** @param {boolean} wantsAnswer Beside the matches. */
-function ask(wantsAnswer) {
-  const words = question.value.trim();
-  const file = image.current();
-  if (words === "" && file === undefined) {
-    remark("error", "Write a question or add an image first.");
-    question.focus();
+/** Finds the question of the sample collection, where the collection is loaded. */
+async function findExample() {
+  const list = await request({ path: "v1/documents?after=sample-&limit=50" });
+  for (const { id, image, metadata } of (await list.json()).documents) {
+    if (!id.startsWith("sample-") || image === null || typeof metadata.question !== "string") continue;
+    const path = `v1/documents/${encodeURIComponent(id)}/image`;
+    const picture = await (await request({ path })).blob();
+    byId("example-picture", HTMLImageElement).src = URL.createObjectURL(picture);
+    byId("example-question").textContent = metadata.question;
+    example = {
+      words: metadata.question,
+      path,
+      image: new File([picture], `${id}.jpg`, { type: picture.type }),
+    };
     return;
   }
-  const isWordless = wantsAnswer && words === "";
-  remark("info", isWordless ? "Add a question to get an answer in words as well." : undefined);
-  running?.abort();
-  const current = new AbortController();
-  running = current;
-  // The one before has to be over, so that it writes no more into what is shown now.
-  finished = finished.then(async () => {
-    if (current.signal.aborted) return;
-    setBusy(true);
-    const problems = await run(words, file, wantsAnswer, current.signal);
-    if (running !== current) return;
-    running = undefined;
-    setBusy(false);
-    const refused = problems.find((problem) => problem?.status === 401);
-    if (refused === undefined) return;
-    afterKey = () => ask(wantsAnswer);
-    clearAnswer();
-    clearMatches();
-    key.ask(refused.message);
+}
+
+byId("example").addEventListener("click", () => {
+  question.value = example?.words ?? "";
+  setImage(example?.image);
+  form.requestSubmit();
+});
+
+/** @param {string | null} key Null forgets it. */
+function setKey(key) {
+  if (key === null) sessionStorage.removeItem(KEY_ENTRY);
+  else sessionStorage.setItem(KEY_ENTRY, key);
+  byId("forget-key").hidden = key === null;
+}
+setKey(apiKey());
+
+/** @param {string} reason The gateway's own sentence. */
+function askForKey(reason) {
+  setKey(null);
+  byId("key-reason").textContent = reason;
+  announce(reason);
+  keyForm.hidden = false;
+  keyInput.focus();
+  keyInput.select();
+}
+
+keyForm.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  setKey(keyInput.value.trim());
+  await lookForDocuments();
+  if (!keyForm.hidden) return;
+  askAgain?.();
+  askAgain = undefined;
+});
+byId("forget-key").addEventListener("click", () => {
+  setKey(null);
+  announce("The key is forgotten.");
+  lookForDocuments();
+});
+
+/** @param {File | undefined} file Undefined removes the image. */
+function setImage(file) {
+  if (!abilities.canFindImages) return;
+  if (file && !file.type.startsWith("image/")) {
+    remark(`${file.name} is not an image; choose a JPEG, PNG or WebP file.`);
+    return;
+  }
+  chosenImage = file;
+  URL.revokeObjectURL(preview.src);
+  preview.src = file === undefined ? "" : URL.createObjectURL(file);
+  for (const part of [preview, byId("remove-image")]) part.hidden = file === undefined;
+  byId("drop-hint").hidden = file !== undefined;
+  byId("drop-title").textContent = file?.name ?? "Add an image";
+  drop.toggleAttribute("data-filled", file !== undefined);
+  remark("");
+  announce(file === undefined ? "Image removed." : `Image ${file.name} added.`);
+}
+
+fileInput.addEventListener("change", () => setImage(fileInput.files?.[0]));
+byId("remove-image").addEventListener("click", () => {
+  fileInput.value = "";
+  setImage(undefined);
+  fileInput.focus();
+});
+document.addEventListener("paste", ({ clipboardData }) => {
+  const file = clipboardData?.files[0];
+  // Office programs put a picture of copied text beside it; then the text is meant.
+  if (file && !clipboardData.types.includes("text/plain")) setImage(file);
+});
+
+/** The innermost element under a dragged file. @type {EventTarget | null} */
+let entered = null;
+// Anywhere on the page: a file that misses the zone would otherwise replace the page.
+for (const type of /** @type {const} */ (["dragenter", "dragleave", "dragover", "drop"])) {
+  document.addEventListener(type, (event) => {
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    if (type === "dragenter") entered = event.target;
+    if (type === "drop" || (type === "dragleave" && event.target === entered)) entered = null;
+    drop.toggleAttribute("data-over", entered !== null);
+    if (type === "drop") setImage(event.dataTransfer.files[0]);
   });
 }
 
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask(abilities.chatModels.length > 0);
+});
+byId("find-only").addEventListener("click", () => ask(false));
+stop.addEventListener("click", () => running?.abort());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") running?.abort();
+});
+question.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+
+/** @param {string} sentence About what was entered; empty takes the last one away. */
+function remark(sentence) {
+  const box = byId("remark");
+  box.textContent = sentence;
+  box.hidden = sentence === "";
+  announce(sentence);
+}
+
 /**
- * Matches and answer at the same time, each shown as it comes.
- * @param {string} words
- * @param {File | undefined} file
+ * Finds matches and, where it is wanted, an answer at the same time. Takes the place of a question that is running.
  * @param {boolean} wantsAnswer
- * @param {AbortSignal} signal
- * @returns {Promise<(ApiFailure | undefined)[]>} What went wrong; it is shown already.
  */
-function run(words, file, wantsAnswer, signal) {
-  pictures.release();
-  pictures = new Pictures();
-  clearAnswer();
-  const options = { topK: Number(topK.value), model: model.value, isDescribed: via.value === "describe" };
-  const match = matchCall(words, file, options);
-  const answer = wantsAnswer && words !== "" ? answerCall(words, file, options) : undefined;
-  const requests = [{ title: "Find the matches", line: lineOf(match, false) }];
-  const picturePath = example.pathOf(file);
-  if (file !== undefined && picturePath !== undefined) {
-    const line = downloadLine(picturePath, file.name, lineContext());
-    requests.unshift({ title: "Fetch the example's picture", line });
+async function ask(wantsAnswer) {
+  const words = question.value.trim();
+  const image = abilities.canFindImages ? chosenImage : undefined;
+  if (words === "" && !image) {
+    remark("Write a question or add an image first.");
+    question.focus();
+    return;
   }
-  if (answer) requests.push({ title: "Answer from them, as it is written", line: lineOf(answer, true) });
-  showRequests(requests);
-  const tell = (/** @type {string} */ place) => (/** @type {unknown} */ error) =>
-    tellProblem(error, place, signal);
-  const shown = Promise.all([
-    showMatches(match, pictures, signal).then(() => undefined, tell("matches-body")),
-    answer && showAnswer(answer, pictures, signal).then(() => undefined, tell("answer-problem")),
-  ]);
-  bringIntoView(byId(answer ? "answer" : "matches", HTMLElement));
-  return shown;
-}
+  const hasAnswer = wantsAnswer && words !== "";
+  remark(wantsAnswer && !hasAnswer ? "Add a question to get an answer as well." : "");
+  running?.abort();
+  const current = new AbortController();
+  const { signal } = current;
+  running = current;
+  stop.hidden = false;
 
-/** Where the form fills the screen, as on a phone, nobody would see that anything has begun. @param {HTMLElement} section */
-function bringIntoView(section) {
-  if (innerHeight - section.getBoundingClientRect().top < LEAST_SEEN_PIXELS) section.scrollIntoView();
+  const topK = Number(byId("top-k", HTMLSelectElement).value);
+  const isDescribed = image !== undefined && byId("via", HTMLSelectElement).value === "describe";
+  // The description takes the place of the words.
+  const compared = isDescribed ? { via: "describe" } : words !== "" && { text: words };
+  const chosen = model.value !== "" && { model: model.value };
+  const match = { path: "v1/match", fields: { ...compared, topK }, image };
+  const answer = { path: "v1/answer", fields: { question: words, topK, ...chosen, stream: true }, image };
+  clearResults();
+  if (image && image === example?.image)
+    addCommand("Download the example's picture", { path: example.path, saveAs: image.name });
+  const shown = [showMatches(match, signal).catch(tellFailure("matches-body", signal))];
+  if (hasAnswer) shown.push(showAnswer(answer, signal).catch(tellFailure("answer-problem", signal)));
+  // Where the form fills the screen, as on a phone, nobody would see that anything has begun.
+  byId(hasAnswer ? "answer" : "matches").scrollIntoView({ block: "nearest" });
+
+  const failures = await Promise.all(shown);
+  if (running !== current) return;
+  running = undefined;
+  // Whoever has just stopped by keyboard continues from there.
+  if (document.activeElement === stop) submit.focus();
+  stop.hidden = true;
+  const refused = failures.find((failure) => failure?.status === 401);
+  if (refused === undefined) return;
+  askAgain = () => ask(wantsAnswer);
+  clearResults();
+  askForKey(refused.message);
 }
 
 /**
- * @param {unknown} error
- * @param {string} place Id of where it is shown.
+ * @param {string} place Id of where a failure of this question is shown.
  * @param {AbortSignal} signal
- * @returns {ApiFailure | undefined} Undefined where the reader has stopped it.
  */
-function tellProblem(error, place, signal) {
-  const shown = byId(place, HTMLDivElement);
-  if (signal.aborted) {
-    shown.replaceChildren(notice("info", "Stopped."));
-    return undefined;
-  }
-  const failure =
-    error instanceof ApiFailure
-      ? error
-      : new ApiFailure(`This page failed: ${String(error)}. Load it again.`, 0);
-  shown.replaceChildren(notice("error", failure.message));
-  announce(failure.message);
-  return failure;
-}
-
-/** @param {boolean} isBusy */
-function setBusy(isBusy) {
-  form.ariaBusy = String(isBusy);
-  // Whoever has just stopped by keyboard goes on from there.
-  if (!isBusy && document.activeElement === stop) submit.focus();
-  stop.hidden = !isBusy;
-}
-
-/**
- * @param {import("./api.js").Call} call
- * @param {boolean} streams
- */
-function lineOf(call, streams) {
-  return curlLine(call, { ...lineContext(), streams });
-}
-
-function lineContext() {
-  return { base: document.baseURI, hasKey: apiKey() !== null };
+function tellFailure(place, signal) {
+  const shown = byId(place);
+  return (/** @type {ApiFailure} */ error) => {
+    const sentence = signal.aborted ? "Stopped." : error.message;
+    shown.replaceChildren(notice(signal.aborted ? "info" : "error", sentence));
+    announce(sentence);
+    return error;
+  };
 }

@@ -1,124 +1,113 @@
-/** The list of services with their states: asked for again and again while somebody looks. */
-import { get } from "./api.js";
-import { announce, byId, duration, element } from "./dom.js";
-
-/** @typedef {import("./capabilities.js").Service} Service */
-
-const CALM_MILLISECONDS = 5000;
-/** While something starts or is away, people wait for it. */
-const WAITING_MILLISECONDS = 2000;
-/** The gateway gives its probes one second. */
-const LONGEST_MILLISECONDS = 5000;
+/** The services behind the gateway: their states, followed while somebody looks, and what they let the page do. */
+import { request } from "./api.js";
+import { announce, byId, duration, element, notice } from "./dom.js";
 
 /**
- * Starts watching. Pauses while the page is hidden.
- * @param {(services: readonly Service[]) => void} onServices Told after every look at which the gateway answered.
+ * A row of GET /status.
+ * @typedef {{ name: string, kind?: string, state: "ready" | "starting" | "away", latencyMilliseconds: number | null, detail: string }} Service
+ */
+
+const INTERVAL_MILLISECONDS = 3000;
+
+/**
+ * Shows the services, again and again. Pauses while the page is hidden.
+ * @param {(services: readonly Service[]) => void} onServices Told whenever the gateway has answered.
  */
 export function watchServices(onServices) {
-  /** @type {number | undefined} */
-  let timer;
-  /** @type {AbortController | undefined} */
-  let running;
-  /** @type {readonly Service[]} */
-  let known = [];
-
+  let timer = 0;
   async function look() {
-    const attempt = new AbortController();
-    running = attempt;
-    const signal = AbortSignal.any([attempt.signal, AbortSignal.timeout(LONGEST_MILLISECONDS)]);
-    /** @type {number | undefined} */
-    let roundTrip;
-    try {
-      // Apart from each other: /status takes as long as the slowest of its probes.
-      [roundTrip, known] = await Promise.all([
-        roundTripOf(signal),
-        get("status", signal).then((response) => response.json()),
-      ]);
-    } catch {
-      roundTrip = undefined;
-    }
-    if (attempt.signal.aborted) return;
-    show(known, roundTrip);
-    if (roundTrip !== undefined) onServices(known);
-    const isCalm = roundTrip !== undefined && known.every(({ state }) => state === "ready");
-    timer = setTimeout(look, isCalm ? CALM_MILLISECONDS : WAITING_MILLISECONDS);
-  }
-
-  function follow() {
+    if (document.hidden) return;
+    const services = await fetchServices();
+    showServices(services);
+    if (services[0]?.state === "ready") onServices(services);
     clearTimeout(timer);
-    running?.abort();
-    if (!document.hidden) look();
+    timer = window.setTimeout(look, INTERVAL_MILLISECONDS);
   }
-  document.addEventListener("visibilitychange", follow);
-  follow();
+  document.addEventListener("visibilitychange", look);
+  look();
 }
 
-/**
- * @param {AbortSignal} signal
- * @returns {Promise<number>} Milliseconds to the gateway and back.
- */
-async function roundTripOf(signal) {
+/** @returns {Promise<Service[]>} The gateway first; alone where it does not answer. */
+async function fetchServices() {
+  const name = "gateway";
   const started = performance.now();
-  await get("healthz", signal);
-  return performance.now() - started;
+  try {
+    // Apart from each other: /status takes as long as the slowest of its probes.
+    const [latencyMilliseconds, status] = await Promise.all([
+      request({ path: "healthz" }).then(() => performance.now() - started),
+      request({ path: "status" }),
+    ]);
+    const detail = "to this browser and back";
+    return [{ name, state: "ready", latencyMilliseconds, detail }, ...(await status.json())];
+  } catch {
+    const detail = "does not answer this browser; retried every 3 s";
+    return [{ name, state: "away", latencyMilliseconds: null, detail }];
+  }
 }
 
-/**
- * @param {readonly Service[]} services The last that were seen.
- * @param {number | undefined} roundTrip Milliseconds; undefined where the gateway does not answer.
- */
-function show(services, roundTrip) {
-  const isHere = roundTrip !== undefined;
-  /** @type {Service} */
-  const gateway = {
-    name: "gateway",
-    kind: "gateway",
-    state: isHere ? "ready" : "away",
-    latencyMilliseconds: roundTrip ?? null,
-    detail: isHere ? "to this browser and back" : "does not answer this browser; it is asked again every 2 s",
-  };
-  const list = byId("service-list", HTMLUListElement);
-  list.replaceChildren(serviceRow(gateway), ...services.map(serviceRow));
-  list.toggleAttribute("data-stale", !isHere);
-  byId("services-note", HTMLParagraphElement).textContent = isHere
-    ? "Latency of a probe, brought up to date every few seconds."
-    : "The rows below the gateway are what was seen last.";
-  const waiting = [gateway, ...services].filter(({ state }) => state !== "ready");
-  showOverall(isHere ? waiting : [gateway], services.length + 1);
+/** @param {readonly Service[]} services */
+function showServices(services) {
+  byId("service-list").replaceChildren(...services.map(serviceRow));
+  const waiting = services.filter(({ state }) => state !== "ready");
+  const [first] = waiting;
+  let words = `${waiting.length} of ${services.length} services not ready`;
+  if (first === undefined) words = `All ${services.length} services ready`;
+  else if (waiting.length === 1) words = `${first.name} is ${first.state}`;
+  const overall = byId("overall");
+  if (overall.textContent === words) return;
+  announce(`${words}.`);
+  overall.textContent = words;
+  overall.dataset.state = (waiting.find(({ state }) => state === "away") ?? first)?.state ?? "ready";
 }
 
-/**
- * @param {Service} service
- * @returns {HTMLLIElement}
- */
+/** @param {Service} service */
 function serviceRow({ name, state, latencyMilliseconds, detail }) {
-  const latency = latencyMilliseconds === null ? [] : [duration(latencyMilliseconds)];
+  const latency = latencyMilliseconds === null ? "" : ` · ${duration(latencyMilliseconds)}`;
   return element(
     "li",
     { "data-state": state },
     element("span", { class: "service-name" }, name),
-    element("span", { class: "service-state" }, [state, ...latency].join(" · ")),
+    element("span", { class: "service-state" }, state + latency),
     element("span", { class: "service-detail" }, detail),
   );
 }
 
 /**
- * The one line at the top; screen readers hear it when it changes.
- * @param {readonly Service[]} waiting
- * @param {number} count
+ * What the page can do on this gateway, and a notice for whatever it can't.
+ * @param {readonly Service[]} services
  */
-function showOverall(waiting, count) {
-  const overall = byId("overall", HTMLAnchorElement);
-  const [first] = waiting;
-  const words =
-    first === undefined
-      ? `All ${count} services ready`
-      : waiting.length > 1
-        ? `${waiting.length} of ${count} services not ready`
-        : `${first.name} is ${first.state}`;
-  if (overall.textContent === words) return;
-  const isFirst = overall.dataset.state === "unknown";
-  overall.textContent = words;
-  overall.dataset.state = waiting.some(({ state }) => state === "away") ? "away" : (first?.state ?? "ready");
-  if (!isFirst || first !== undefined) announce(`${words}.`);
+export function capabilitiesOf(services) {
+  const has = (/** @type {string} */ kind) => services.some((service) => service.kind === kind);
+  const hasDatabases = has("document-database") && has("vector-database");
+  const canFind = hasDatabases && has("text-encoder");
+  const canFindImages = canFind && has("image-encoder");
+  /** Those that can answer; the gateway's first choice first. */
+  const chatModels = services
+    .filter(({ kind }) => kind === "language-model" || kind === "vision-language-model")
+    .map(({ name }) => name);
+  const notices = services
+    .filter(({ state }) => state !== "ready")
+    .map(({ name, kind = "", state, detail }) => {
+      const consequence = kind.endsWith("-model") ? "It gives no answers" : "Searches that need it fail";
+      return notice("warning", `${name} is ${state}: ${detail}. ${consequence} until it is ready.`);
+    });
+  const lacks = (/** @type {string} */ sentence) => notices.push(notice("info", sentence));
+  if (!hasDatabases) {
+    lacks("Search is unavailable: no databases are configured for this gateway.");
+    if (services.length > 1) lacks("Its models are served under /v1, with the OpenAI API.");
+  } else if (!canFind) {
+    lacks("Search is unavailable: no text encoder is configured for this gateway.");
+  } else {
+    if (!canFindImages)
+      lacks("Search by image is unavailable: no image encoder is configured for this gateway.");
+    if (chatModels.length === 0)
+      lacks("Answers are unavailable: no chat model is configured for this gateway.");
+  }
+  return {
+    canFind,
+    canFindImages,
+    canDescribe: canFind && has("vision-language-model"),
+    chatModels,
+    notices,
+  };
 }

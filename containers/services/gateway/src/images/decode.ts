@@ -4,12 +4,13 @@
  * sharp's settings belong to the whole process, and importing this module makes them: of libvips' loaders only those for
  * JPEG, PNG and WebP in memory are left, so that no other format is parsed and no file is opened; nothing is cached; one
  * image uses one thread, so that ImageLimits.concurrentDecodes is the bound of both processors and memory.
+ *
+ * These three are what cameras, browsers and phones send; SVG, TIFF, PDF and HEIF run far more code on a stranger's bytes
+ * than a photograph is worth. Names and declared types are only claims of the sender: libvips looks at the bytes.
  */
 import { createHash } from "node:crypto";
 import sharp, { type Metadata, type Sharp } from "sharp";
-import { MEDIA_TYPES, type Sniffed, sniff } from "./formats.ts";
-import { ImageError } from "./image-error.ts";
-import { checkBytes, type ImageFormat, type ImageLimits } from "./limits.ts";
+import { checkBytes, ImageError, type ImageLimits } from "./limits.ts";
 
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({
@@ -27,70 +28,36 @@ export interface DecodedImage {
   readonly height: number;
   /** Of `jpeg`, in hexadecimal. */
   readonly sha256: string;
-  /** What came in. Its width and height are those of the upright picture. */
-  readonly original: {
-    readonly contentType: string;
-    readonly width: number;
-    readonly height: number;
-    readonly bytes: number;
-  };
 }
+
+/** JPEG quality of the stored form, 1 to 100. */
+const STORED_QUALITY = 90;
 
 /**
  * Decodes an image of any content. Run at most ImageLimits.concurrentDecodes at a time: readImage does.
- * @param declaredType - Media type that came with the bytes. It decides nothing; a refusal names it.
  * @throws ImageError, and nothing else, for whatever is wrong with the bytes.
  */
-export async function decodeImage(
-  bytes: Uint8Array,
-  limits: ImageLimits,
-  declaredType?: string,
-): Promise<DecodedImage> {
-  const format = checkedFormat(bytes, limits, declaredType);
-  const metadata = await readHeader(bytes, format);
-  checkHeader(metadata, limits);
-  const { data, info } = await render(open(bytes), format, limits);
-  return {
-    jpeg: data,
-    width: info.width,
-    height: info.height,
-    sha256: createHash("sha256").update(data).digest("hex"),
-    original: {
-      contentType: MEDIA_TYPES[format],
-      width: metadata.autoOrient.width,
-      height: metadata.autoOrient.height,
-      bytes: bytes.byteLength,
-    },
-  };
-}
-
-function checkedFormat(
-  bytes: Uint8Array,
-  limits: ImageLimits,
-  declaredType: string | undefined,
-): ImageFormat {
+export async function decodeImage(bytes: Uint8Array, limits: ImageLimits): Promise<DecodedImage> {
   if (bytes.byteLength === 0) {
-    throw new ImageError("empty_image", "The image is empty; send the bytes of a picture.");
+    throw new ImageError(400, "empty_image", "The image is empty; send the bytes of a picture.");
   }
   checkBytes(bytes.byteLength, limits);
-  const sniffed = sniff(bytes);
-  if (sniffed?.format === undefined || !limits.formats.includes(sniffed.format)) {
-    throw unsupported(sniffed, limits, declaredType);
+  try {
+    checkHeader(await open(bytes).metadata(), limits);
+    const side = limits.storedSidePixels;
+    // sharp scales first and turns the small picture: a full-size one would be held in memory to be turned.
+    const { data: jpeg, info } = await open(bytes)
+      .resize({ width: side, height: side, fit: "inside", withoutEnlargement: true })
+      .flatten({ background: "white" })
+      .jpeg({ quality: STORED_QUALITY })
+      // A clock on this side would give the place to the next image while libvips still works on this one.
+      .timeout({ seconds: limits.decodeSeconds })
+      .toBuffer({ resolveWithObject: true });
+    const sha256 = createHash("sha256").update(jpeg).digest("hex");
+    return { jpeg, width: info.width, height: info.height, sha256 };
+  } catch (error) {
+    throw error instanceof ImageError ? error : refusal(error as Error, bytes, limits);
   }
-  return sniffed.format;
-}
-
-function unsupported(
-  sniffed: Sniffed | undefined,
-  { formats }: ImageLimits,
-  declaredType: string | undefined,
-): ImageError {
-  const found =
-    sniffed === undefined ? "The bytes are no image that is known here" : `The content is ${sniffed.label}`;
-  // As JSON and cut off, because it is the client's or another server's text.
-  const declared = declaredType ? `, although declared as ${JSON.stringify(declaredType.slice(0, 100))}` : "";
-  const taken = formats.map((format) => MEDIA_TYPES[format]).join(", ");
-  return new ImageError("unsupported_image_type", `${found}${declared}; send one of ${taken}.`);
 }
 
 /**
@@ -101,59 +68,63 @@ function open(bytes: Uint8Array): Sharp {
   return sharp(bytes, { failOn: "error", limitInputPixels: false, autoOrient: true });
 }
 
-async function readHeader(bytes: Uint8Array, format: ImageFormat): Promise<Metadata> {
-  try {
-    return await open(bytes).metadata();
-  } catch (error) {
-    throw unreadable(format, error);
-  }
-}
-
 function checkHeader({ width, height, pages = 1 }: Metadata, limits: ImageLimits): void {
   if (Math.max(width, height) > limits.sidePixels || width * height > limits.pixels) {
     throw new ImageError(
+      413,
       "image_too_many_pixels",
       `The image is ${width} × ${height} pixels, and at most ${limits.pixels} pixels with no side above ${limits.sidePixels} are taken; scale it down.`,
     );
   }
-  if (pages > limits.frames) {
+  // No model here looks at a second frame, and an animation is the cheapest way to make a decoder work.
+  if (pages > 1) {
     throw new ImageError(
+      422,
       "image_animated",
-      `The image is an animation of ${pages} frames, and at most ${limits.frames} is taken; send one frame as JPEG, PNG or WebP.`,
+      `The image is an animation of ${pages} frames, and only single pictures are taken; send one frame as JPEG, PNG or WebP.`,
     );
   }
 }
 
-async function render(
-  image: Sharp,
-  format: ImageFormat,
-  { storedSidePixels, storedQuality, decodeSeconds }: ImageLimits,
-): Promise<{ data: Buffer; info: { width: number; height: number } }> {
-  try {
-    // sharp scales first and turns the small picture: a full-size one would be held in memory to be turned.
-    return await image
-      .resize({ width: storedSidePixels, height: storedSidePixels, fit: "inside", withoutEnlargement: true })
-      .flatten({ background: "white" })
-      .jpeg({ quality: storedQuality })
-      .timeout({ seconds: decodeSeconds })
-      .toBuffer({ resolveWithObject: true });
-  } catch (error) {
-    // A clock on this side would give the place to the next image while libvips still works on this one.
-    if (/^timeout:/m.test((error as Error).message)) {
-      throw new ImageError(
-        "image_decode_timeout",
-        `The image took longer than the ${decodeSeconds} s that decoding may take; scale it down, or save it as JPEG.`,
-        error,
-      );
-    }
-    throw unreadable(format, error);
+/** What a failure of sharp means. */
+function refusal(error: Error, bytes: Uint8Array, { decodeSeconds }: ImageLimits): ImageError {
+  if (/^timeout:/m.test(error.message)) {
+    return new ImageError(
+      422,
+      "image_decode_timeout",
+      `The image took longer than the ${decodeSeconds} s that decoding may take; scale it down, or save it as JPEG.`,
+      error,
+    );
   }
-}
-
-function unreadable(format: ImageFormat, cause: unknown): ImageError {
+  if (!error.message.includes("unsupported image format")) {
+    return new ImageError(
+      422,
+      "image_unreadable",
+      "The image can't be decoded: it is cut off or damaged; save it anew and send all of its bytes.",
+      error,
+    );
+  }
+  const head = Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString("latin1");
+  const found = OTHER_FORMATS.find(([, pattern]) => pattern.test(head))?.[0] ?? "no JPEG, PNG or WebP";
   return new ImageError(
-    "image_unreadable",
-    `The image begins as ${format.toUpperCase()} and can't be decoded: it is cut off or damaged; save it anew and send all of its bytes.`,
-    cause,
+    415,
+    "unsupported_image_type",
+    `The content is ${found}; send one of image/jpeg, image/png, image/webp.`,
   );
 }
+
+/** The signatures of this list and the head of any text fit in it. */
+const HEAD_BYTES = 1024;
+
+/** What people send in place of an image that is taken, for the refusal alone: one character stands for one byte. */
+const OTHER_FORMATS: readonly (readonly [name: string, pattern: RegExp])[] = [
+  ["GIF", /^GIF8/],
+  ["TIFF", /^(?:II[*+]|MM.[*+])/s],
+  ["HEIF or AVIF", /^.{4}ftyp(?:hei|hev|mif1|msf1|avi)/s],
+  ["JPEG XL", /^(?:\xff\n|.{4}JXL )/s],
+  ["BMP", /^BM/],
+  ["a PDF document", /^%PDF-/],
+  ["a ZIP archive", /^PK/],
+  ["SVG", /^[^<]{0,9}<.*?<?(?:\w+:)?svg[\s>/]/is],
+  ["an HTML page", /<(?:!doctype html|html|head|body|script)[\s>]/i],
+];

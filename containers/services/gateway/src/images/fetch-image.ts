@@ -1,24 +1,96 @@
 /**
- * Fetches an image from a host of the configuration, and from nothing that only looks like one: the name is resolved
- * once, every address must be public, and the connection goes to these addresses without a second look at the name.
+ * Fetches an image from a host of the configuration, and from nothing that only looks like one: a URL's host must be a
+ * name in the list, and whenever a connection looks that name up, all of its addresses must be public.
  */
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
-import type { LookupFunction } from "node:net";
-import { Client, type Dispatcher } from "undici";
-import { ImageError } from "./image-error.ts";
-import { type ImageHosts, portOf } from "./image-hosts.ts";
-import { checkImageUrl, checkRedirect } from "./image-url.ts";
-import { checkBytes, type ImageLimits } from "./limits.ts";
-import { isPublicAddress } from "./public-address.ts";
+import { isIP, type LookupFunction } from "node:net";
+import { domainToASCII } from "node:url";
+import ipaddr from "ipaddr.js";
+import { Agent, errors, request } from "undici";
+import { checkBytes, ImageError, type ImageLimits } from "./limits.ts";
+
+/** Two labels at least, since one is a machine of the local network, and the last no number, since that is an address. */
+const HOST_NAME =
+  /^(?:\*\.)?(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?!localhost$)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** What is wrong with an entry that parseImageHost does not take. */
+export const IMAGE_HOST_PROBLEM =
+  "is no name of a public host, and only names are taken; write it like images.example.org, *.example.org or images.example.org:8443";
+
+/**
+ * @param entry - Of `gateway.imageHosts`: `name`, or `*.name` for any name below it, each with or without `:port`.
+ * @returns The entry in lower case and punycode; undefined for another form.
+ */
+export function parseImageHost(entry: string): string | undefined {
+  const [, name = "", port = ""] = /^([^:/\\?#@\s]+)(:[1-9]\d{0,4})?$/.exec(entry) ?? [];
+  const ascii = domainToASCII(name);
+  return HOST_NAME.test(ascii) && URL.canParse(`http://x${port}`) ? ascii + port : undefined;
+}
+
+/** Longer ones hold data, and servers refuse them: RFC 9110 asks for 8000 to be supported. */
+const LONGEST_URL_CHARACTERS = 8000;
+
+/**
+ * Reads a URL once, with the parser whose result is connected to, and compares its host with the list only then: the
+ * parser has one way to write decimal, octal, hexadecimal and short IPv4, escapes and full-width letters. Messages show
+ * hosts alone: paths and queries may hold somebody's secrets.
+ *
+ * @param hosts - As parseImageHost gives them.
+ * @param from - Of a redirect: the URL that was asked.
+ * @throws ImageError 400; 502 for a redirect from https to http.
+ */
+export function checkImageUrl(text = "", hosts: readonly string[], from?: URL): URL {
+  const refused = (status: number, code: string, problem: string) => {
+    const subject = from === undefined ? "The image's URL" : `The redirect of ${from.host}`;
+    return new ImageError(status, code, `${subject} ${problem} send the image itself as a base64 data URL.`);
+  };
+  const isReadable = text !== "" && text.length <= LONGEST_URL_CHARACTERS && URL.canParse(text, from?.href);
+  const url = isReadable ? new URL(text, from) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
+    const problem = `(${text.length} characters) is no http or https URL of at most ${LONGEST_URL_CHARACTERS} characters without user name and password`;
+    throw refused(400, "invalid_image_url", `${problem}; correct it, or`);
+  }
+  // Without a port an entry means 80 and 443, which `host` leaves out.
+  const names = [url.host, `${url.hostname}:${url.port || (url.protocol === "https:" ? 443 : 80)}`];
+  const isAllowed = hosts.some((entry) =>
+    names.some((name) => (entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : name === entry)),
+  );
+  if (!isAllowed) {
+    const problem = `leads to ${url.host}, which is not in gateway.imageHosts`;
+    throw refused(400, "image_host_not_allowed", `${problem}; have the host added, or`);
+  }
+  if (from?.protocol === "https:" && url.protocol === "http:") {
+    const problem = "leads from https to http, where anybody could change the image";
+    throw refused(502, "image_redirect_refused", `${problem}; give another https URL, or`);
+  }
+  return url;
+}
+
+/** The only IPv6 block that is given out to the internet: https://www.iana.org/assignments/ipv6-address-space. */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
+
+/** Azure's platform, reachable from its virtual machines only; it lies in a block of the public internet. */
+const AZURE_PLATFORM = "168.63.129.16";
+
+/**
+ * Whether an address belongs to the public internet. "unicast" is what IANA's special-purpose registries leave: neither
+ * private, link-local, carrier-grade NAT, reserved or multicast, nor IPv6 with an IPv4 address inside (mapped, translated,
+ * NAT64, 6to4, Teredo). ipaddr.js would also read zones, and short, octal and decimal forms: none of them is public.
+ */
+export function isPublicAddress(text: string): boolean {
+  if (isIP(text) === 0 || text.includes("%") || text === AZURE_PLATFORM) return false;
+  const address = ipaddr.parse(text);
+  return address.range() === "unicast" && (address.kind() === "ipv4" || address.match(GLOBAL_IPV6));
+}
 
 /** How names become connections. Tests give their own; the program knows INTERNET only. */
 export interface Network {
-  /** All addresses of a name. Called once for every URL that is fetched. */
+  /** All addresses of a name. Called once for every connection. */
   resolve(hostname: string): Promise<readonly LookupAddress[]>;
-  mayConnect(address: string, port: number): boolean;
+  mayConnect(address: string): boolean;
   /** PEM certificates to trust instead of Node's own. */
-  readonly certificateAuthorities?: string;
+  readonly ca?: string;
 }
 
 export const INTERNET: Network = {
@@ -26,189 +98,99 @@ export const INTERNET: Network = {
   mayConnect: isPublicAddress,
 };
 
-export interface FetchImageOptions {
-  readonly hosts: ImageHosts;
-  readonly limits: ImageLimits;
-  /** Ends the fetch; its reason is what the caller gets. */
-  readonly signal: AbortSignal;
-  readonly network?: Network;
-}
-
-export interface FetchedImage {
-  readonly bytes: Buffer;
-  /** The server's Content-Type; empty where it sends none. */
-  readonly declaredType: string;
+/** What a connection asks instead of DNS. One address that is not allowed refuses all: it is no mistake of DNS. */
+function checkedLookup({ resolve, mayConnect }: Network): LookupFunction {
+  return (hostname, _options, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const isAllowed = addresses.length > 0 && addresses.every(({ address }) => mayConnect(address));
+        // Without the address, which would tell a stranger about the network here.
+        const message = `${hostname} has no address, or has addresses that are not on the public internet, and images are fetched from nowhere else; send the image itself as a base64 data URL.`;
+        callback(isAllowed ? null : new ImageError(400, "image_address_not_public", message), [...addresses]);
+      },
+      (error) => callback(error, []),
+    );
+  };
 }
 
 /** Sent with every request. No cookies, no authorization, no referrer. */
-const REQUEST_HEADERS = {
+const HEADERS = {
   accept: "image/jpeg, image/png, image/webp",
   // Images are compressed already, and a compressed body would have no size until it is unpacked.
   "accept-encoding": "identity",
   "user-agent": "engine-room-gateway",
 };
 
-const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
-
 /**
- * Fetches what is at a URL; what it is, the decoder finds out.
+ * Fetches the bytes at a URL; what they are, the decoder finds out.
+ * @param signal - Ends the fetch; its reason is what the caller gets.
  * @throws ImageError 400 for a URL, host or address that is not allowed (of any redirect, too), 413 for too many bytes,
- * 502 when the server can't be reached or answers with anything but 200, 504 after ImageLimits.fetchSeconds; the
- * signal's reason when it is aborted.
+ * 502 when the server can't be reached or answers with anything but 200, 504 after ImageLimits.fetchSeconds.
  */
 export async function fetchImage(
-  url: string,
-  { hosts, limits, signal, network = INTERNET }: FetchImageOptions,
-): Promise<FetchedImage> {
-  const first = checkImageUrl(url, hosts);
+  text: string,
+  {
+    hosts,
+    limits,
+    network,
+  }: { readonly hosts: readonly string[]; readonly limits: ImageLimits; readonly network: Network },
+  signal: AbortSignal,
+): Promise<Buffer> {
+  let url = checkImageUrl(text, hosts);
+  const failed = (status: number, code: string, problem: string, cause?: unknown) =>
+    new ImageError(status, code, `${url.host} ${problem}; check the URL, or send the image itself.`, cause);
+  const agent = new Agent({
+    // No connection is kept, so that the addresses for each request, redirects too, are looked up and checked.
+    pipelining: 0,
+    maxResponseSize: limits.bytes,
+    connect: {
+      lookup: checkedLookup(network),
+      // Tries one address after the other: a family may have no route.
+      autoSelectFamily: true,
+      // An environment variable may have turned it off for the process.
+      rejectUnauthorized: true,
+      ...(network.ca && { ca: network.ca }),
+    },
+  });
   const clock = AbortSignal.timeout(Math.ceil(limits.fetchSeconds * 1000));
-  const fetching = new Fetching(hosts, limits, network, AbortSignal.any([signal, clock]));
+  const ended = AbortSignal.any([signal, clock]);
+  // The agent, because a request's own signal does not end a lookup; and that signal, because the agent forgets a request
+  // that a redirect began while the connection before was being closed.
+  ended.addEventListener("abort", () => agent.destroy(ended.reason));
   try {
-    return await fetching.follow(first);
+    ended.throwIfAborted();
+    for (let redirects = 0; redirects <= limits.redirects; redirects++) {
+      const { statusCode, headers, body } = await request(url, {
+        dispatcher: agent,
+        headers: HEADERS,
+        signal: ended,
+      });
+      // A body that is refused unread ends with the agent, and its error would otherwise be an uncaught exception.
+      body.on("error", () => {});
+      if (statusCode === 200) {
+        checkBytes(Number(headers["content-length"] ?? 0), limits);
+        return Buffer.from(await body.arrayBuffer());
+      }
+      if (![301, 302, 303, 307, 308].includes(statusCode)) {
+        throw failed(502, "image_fetch_failed", `answers with status ${statusCode} instead of the image`);
+      }
+      url = checkImageUrl([headers.location].flat()[0], hosts, url);
+    }
+    throw failed(502, "image_redirect_refused", `is the end of more than ${limits.redirects} redirects`);
   } catch (error) {
     if (error instanceof ImageError) throw error;
     if (signal.aborted) throw signal.reason;
-    if (clock.aborted) {
-      throw new ImageError(
-        "image_fetch_timeout",
-        `${first.host} did not send the image within ${limits.fetchSeconds} s; try again, or send the image itself.`,
-        error,
+    if (clock.aborted)
+      throw failed(504, "image_fetch_timeout", `sent no image within ${limits.fetchSeconds} s`);
+    if (error instanceof errors.ResponseExceededMaxSizeError) {
+      throw failed(
+        413,
+        "image_too_large",
+        `sends more than the ${limits.bytes} bytes that an image may have`,
       );
     }
-    throw new ImageError(
-      "image_fetch_failed",
-      `The image can't be fetched from ${first.host}: it can't be reached, or breaks off; check the URL, or send the image itself.`,
-      error,
-    );
+    throw failed(502, "image_fetch_failed", "can't be reached, or breaks off", error);
+  } finally {
+    await agent.destroy();
   }
-}
-
-/** One image on its way, over all redirects. */
-class Fetching {
-  readonly #hosts: ImageHosts;
-  readonly #limits: ImageLimits;
-  readonly #network: Network;
-  readonly #signal: AbortSignal;
-
-  constructor(hosts: ImageHosts, limits: ImageLimits, network: Network, signal: AbortSignal) {
-    this.#hosts = hosts;
-    this.#limits = limits;
-    this.#network = network;
-    this.#signal = signal;
-  }
-
-  async follow(first: URL): Promise<FetchedImage> {
-    let url = first;
-    for (let redirects = 0; redirects <= this.#limits.redirects; redirects++) {
-      const answer = await this.#get(url);
-      if (!(answer instanceof URL)) return answer;
-      url = answer;
-    }
-    throw new ImageError(
-      "image_redirect_refused",
-      `${first.host} redirects more than ${this.#limits.redirects} times; give the URL of the image itself.`,
-    );
-  }
-
-  /** The image, or where it is said to be. */
-  async #get(url: URL): Promise<FetchedImage | URL> {
-    const addresses = await this.#addressesOf(url);
-    // A client of its own for every URL: a kept connection could be one that was checked under other rules.
-    const client = new Client(url.origin, {
-      connect: {
-        lookup: fixedLookup(addresses),
-        // Tries one address after the other, so that one family without a route does not fail the fetch.
-        autoSelectFamily: true,
-        timeout: this.#limits.fetchSeconds * 1000,
-        // Said here, because an environment variable may have turned it off for the process.
-        rejectUnauthorized: true,
-        ...(this.#network.certificateAuthorities && { ca: this.#network.certificateAuthorities }),
-      },
-    });
-    try {
-      const response = await client.request({
-        method: "GET",
-        path: url.pathname + url.search,
-        headers: REQUEST_HEADERS,
-        signal: this.#signal,
-      });
-      // A body that is refused unread ends with the client, and its error would otherwise be an uncaught exception.
-      response.body.on("error", () => {});
-      if (REDIRECT_STATUS.has(response.statusCode)) {
-        return checkRedirect(headerOf(response, "location"), url, this.#hosts);
-      }
-      return await this.#read(response, url);
-    } finally {
-      await client.destroy();
-    }
-  }
-
-  /** Resolves the name, the only time. One address that is not allowed is enough to refuse all: it is no mistake of DNS. */
-  async #addressesOf(url: URL): Promise<readonly LookupAddress[]> {
-    const addresses = await unlessAborted(this.#network.resolve(url.hostname), this.#signal);
-    const port = portOf(url) ?? 0;
-    const refused = addresses.find(({ address }) => !this.#network.mayConnect(address, port));
-    if (refused === undefined) return addresses;
-    // The address itself is for the log: it would tell a stranger about the network here.
-    throw new ImageError(
-      "image_address_not_public",
-      `${url.host} has an address that is not on the public internet, and images are fetched from nowhere else; send the image itself as a base64 data URL.`,
-      new Error(`${url.hostname} resolves to ${refused.address}`),
-    );
-  }
-
-  async #read(response: Dispatcher.ResponseData, url: URL): Promise<FetchedImage> {
-    const { statusCode, body } = response;
-    if (statusCode !== 200) {
-      throw new ImageError(
-        "image_fetch_failed",
-        `${url.host} answers with status ${statusCode} instead of the image; check the URL, or send the image itself.`,
-      );
-    }
-    const encoding = headerOf(response, "content-encoding") ?? "identity";
-    if (encoding.toLowerCase() !== "identity") {
-      throw new ImageError(
-        "image_fetch_failed",
-        `${url.host} sends the image with the content encoding ${JSON.stringify(encoding.slice(0, 40))} although none is accepted; send the image itself.`,
-      );
-    }
-    checkBytes(Number(headerOf(response, "content-length") ?? 0), this.#limits);
-    const chunks: Buffer[] = [];
-    let received = 0;
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      received += chunk.byteLength;
-      if (received > this.#limits.bytes) throw tooLarge(url.host, this.#limits);
-      chunks.push(chunk);
-    }
-    return { bytes: Buffer.concat(chunks), declaredType: headerOf(response, "content-type") ?? "" };
-  }
-}
-
-/** Unlike checkBytes, this can't say how many bytes there would have been. */
-function tooLarge(host: string, { bytes }: ImageLimits): ImageError {
-  return new ImageError(
-    "image_too_large",
-    `${host} sends more than the ${bytes} bytes that an image may have; scale it down, or save it as JPEG.`,
-  );
-}
-
-/** What a connection asks instead of DNS: always the addresses that were checked. */
-function fixedLookup(addresses: readonly LookupAddress[]): LookupFunction {
-  return (_hostname, _options, callback) => callback(null, [...addresses]);
-}
-
-/** A name's resolution can't be stopped; the wait for it can. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) return leave();
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
-}
-
-/** Undici gives a list for a repeated header; the first one counts. */
-function headerOf({ headers }: Dispatcher.ResponseData, name: string): string | undefined {
-  const value = headers[name];
-  return Array.isArray(value) ? value[0] : value;
 }

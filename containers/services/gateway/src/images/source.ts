@@ -1,50 +1,33 @@
 /** From what a client sends as an image to the picture that is kept. */
 import { ConcurrencyLimiter } from "../limits.ts";
-import { isDataUrl, parseDataUrl } from "./data-url.ts";
 import { type DecodedImage, decodeImage } from "./decode.ts";
-import { fetchImage, INTERNET, type Network } from "./fetch-image.ts";
-import { ImageHosts } from "./image-hosts.ts";
-import { DEFAULT_IMAGE_LIMITS, type ImageLimits } from "./limits.ts";
+import { fetchImage, INTERNET, parseImageHost } from "./fetch-image.ts";
+import { checkBytes, DEFAULT_IMAGE_LIMITS, ImageError, type ImageLimits } from "./limits.ts";
 
-/** An image as a request holds it. */
-type ImageSource =
-  /** `data:image/...;base64,`, or http and https of a host in `gateway.imageHosts`. */
-  | { readonly url: string }
-  /** A part of a multipart body. Browsers and curl guess its type from the file's name, so it is never held against it. */
-  | { readonly bytes: Uint8Array; readonly declaredType?: string };
+/** An image as a request holds it: the bytes of a file of a form, or a URL: data, or of a host in `gateway.imageHosts`. */
+export type ImageSource = string | { readonly url: string } | Uint8Array;
 
 /** What all images of one gateway share. */
-export interface ImageContext {
-  readonly limits: ImageLimits;
-  readonly hosts: ImageHosts;
-  readonly network: Network;
-  /** Places for decoding. */
-  readonly decodes: ConcurrencyLimiter;
-  /** Places for fetching. A fetched image keeps its place until it is decoded. */
-  readonly fetches: ConcurrencyLimiter;
-}
+export type ImageContext = ReturnType<typeof createImageContext>;
 
-interface ImageContextOptions {
-  /** Entries of `gateway.imageHosts`; none by default, and then no URL is fetched. */
-  readonly hosts?: readonly string[];
-  /** What differs from DEFAULT_IMAGE_LIMITS. */
-  readonly limits?: Partial<ImageLimits>;
-  readonly network?: Network;
-}
-
-/** Made once: two contexts would decode twice as many images at a time. @throws Error for a wrong host entry. */
+/**
+ * Made once: two contexts would decode twice as many images at a time. Hosts are entries of `gateway.imageHosts`, which
+ * the configuration has checked, and without any no URL is fetched; limits are what differs from DEFAULT_IMAGE_LIMITS.
+ */
 export function createImageContext({
-  hosts = [],
-  limits: changed = {},
+  hosts = [] as readonly string[],
+  limits: changed = {} as Partial<ImageLimits>,
   network = INTERNET,
-}: ImageContextOptions = {}): ImageContext {
+} = {}) {
   const limits = { ...DEFAULT_IMAGE_LIMITS, ...changed };
   return {
     limits,
-    hosts: new ImageHosts(hosts),
+    hosts: hosts.flatMap((entry) => parseImageHost(entry) ?? []),
     network,
-    decodes: new ConcurrencyLimiter(limits.concurrentDecodes, limits.queuedDecodes),
-    fetches: new ConcurrencyLimiter(limits.concurrentFetches, limits.queuedFetches),
+    /** Places for decoding. */
+    decodes: new ConcurrencyLimiter(limits.concurrentDecodes, limits.queueLength),
+    /** Places for fetching. A fetched image keeps its place until it is decoded. */
+    fetches: new ConcurrencyLimiter(limits.concurrentFetches, limits.queueLength),
   };
 }
 
@@ -59,20 +42,16 @@ export function readImage(
   context: ImageContext,
   signal: AbortSignal,
 ): Promise<DecodedImage> {
-  const { limits, hosts, network, decodes, fetches } = context;
-  if ("bytes" in source) {
-    return inTurn(decodes, signal, () => decodeImage(source.bytes, limits, source.declaredType));
-  }
-  if (isDataUrl(source.url)) {
-    // The text is there anyway; its bytes are made when their turn has come.
-    return inTurn(decodes, signal, () => {
-      const { bytes, declaredType } = parseDataUrl(source.url, limits);
-      return decodeImage(bytes, limits, declaredType);
-    });
-  }
+  const { limits, decodes, fetches } = context;
+  // The bytes of a data URL are made when their turn has come: its text is there anyway.
+  const decode = (bytes: () => Uint8Array) =>
+    inTurn(decodes, signal, async () => decodeImage(bytes(), limits));
+  if (source instanceof Uint8Array) return decode(() => source);
+  const url = typeof source === "string" ? source : source.url;
+  if (/^data:/i.test(url)) return decode(() => parseDataUrl(url, limits));
   return inTurn(fetches, signal, async () => {
-    const { bytes, declaredType } = await fetchImage(source.url, { hosts, limits, signal, network });
-    return inTurn(decodes, signal, () => decodeImage(bytes, limits, declaredType));
+    const bytes = await fetchImage(url, context, signal);
+    return decode(() => bytes);
   });
 }
 
@@ -87,4 +66,30 @@ async function inTurn<T>(
   } finally {
     release();
   }
+}
+
+/**
+ * Takes the bytes out of a base64 data URL (RFC 2397), of any media type. Their number is known, and checked, before
+ * anything is decoded. Node's own decoder skips what it does not know, and would make some other bytes of a damaged text.
+ *
+ * @throws ImageError 400 for another form or alphabet, 413 for too many bytes.
+ */
+export function parseDataUrl(url: string, limits: ImageLimits): Buffer {
+  const invalid = (problem: string) => {
+    const fix = "write data:image/jpeg;base64, and then all of the image's bytes as base64 -w0 gives them";
+    return new ImageError(400, "invalid_data_url", `${problem}; ${fix}.`);
+  };
+  // A media type with parameters is far shorter.
+  const [head] = /^data:[^,]{0,250};base64,/i.exec(url) ?? [];
+  if (head === undefined) throw invalid("The data URL is not base64");
+  const text = url.slice(head.length);
+  checkBytes(Buffer.byteLength(text, "base64"), limits);
+  // = stands at the end only, at most twice.
+  const wrong = text.search(/[^A-Za-z0-9+/=]|=(?!=?$)/);
+  if (wrong >= 0)
+    throw invalid(`Character ${wrong + 1} of the base64 text is ${JSON.stringify(text[wrong])}`);
+  if (text.length % 4 !== 0) {
+    throw invalid(`The base64 text has ${text.length} characters, which is no multiple of 4`);
+  }
+  return Buffer.from(text, "base64");
 }

@@ -1,77 +1,65 @@
-/** Answers of the OpenAI API: whole ones, chunks of streams, and their usage. */
+/** Answers of the OpenAI API: whole ones, streams of one prompt or several at once, and their usage. */
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import type { TokenCount } from "../text/token-count.ts";
-import type { Answer, Ending } from "../triton/generate.ts";
-import type { chatCompletionResponse, completionResponse, usage } from "./schemas.ts";
+import { type ApiError, toOpenAiBody } from "../errors.ts";
+import type { Answer, AnswerStream, Ending } from "../triton/generate.ts";
+import type { usage } from "./schemas.ts";
 
 export type Usage = z.infer<typeof usage>;
-type ChatCompletion = z.infer<typeof chatCompletionResponse>;
-type Completion = z.infer<typeof completionResponse>;
 
-/** What every chunk of one answer has in common. */
-export interface AnswerHead {
-  readonly id: string;
-  readonly created: number;
-  readonly model: string;
+/** How an endpoint writes its answers; each part belongs to one choice. */
+export interface AnswerFormat<Type extends string = string, Choice extends object = object> {
+  readonly idPrefix: string;
+  /** `object` of a whole answer. */
+  readonly type: Type;
+  /** `object` of each chunk of a stream. */
+  readonly chunkType: string;
+  readonly whole: (text: string) => Choice;
+  /** Opens a choice of a stream; undefined where there is nothing to say. */
+  readonly first: object | undefined;
+  readonly piece: (text: string) => object;
+  readonly last: object;
 }
 
-/** A fresh id, and the time in whole seconds. */
-export function answerHead(prefix: "chatcmpl" | "cmpl", model: string): AnswerHead {
-  return {
-    id: `${prefix}-${randomUUID().replaceAll("-", "")}`,
-    created: Math.floor(Date.now() / 1000),
-    model,
-  };
-}
+export const CHAT_FORMAT = {
+  idPrefix: "chatcmpl",
+  type: "chat.completion",
+  chunkType: "chat.completion.chunk",
+  whole: (content: string) => ({ message: { role: "assistant" as const, content, refusal: null } }),
+  first: { delta: { role: "assistant", content: "", refusal: null } },
+  piece: (content: string) => ({ delta: { content } }),
+  last: { delta: {} },
+} as const;
 
-/** Usage over all answers of a request. */
-export function usageOf(endings: readonly Pick<Ending, "promptTokens" | "completionTokens">[]): Usage {
-  const prompt = sum(endings.map(({ promptTokens }) => promptTokens));
-  const completion = sum(endings.map(({ completionTokens }) => completionTokens));
-  return {
-    prompt_tokens: prompt.count,
-    completion_tokens: completion.count,
-    total_tokens: prompt.count + completion.count,
-    ...(prompt.isEstimate || completion.isEstimate ? { estimated: true as const } : {}),
-  };
-}
+export const COMPLETION_FORMAT = {
+  idPrefix: "cmpl",
+  type: "text_completion",
+  chunkType: "text_completion",
+  whole: (text: string) => ({ text }),
+  first: undefined,
+  piece: (text: string) => ({ text }),
+  last: { text: "" },
+} as const;
 
-/** Usage of embeddings, which have no completion. */
-export function promptUsage({ count, isEstimate }: TokenCount): Usage {
-  return { prompt_tokens: count, total_tokens: count, ...(isEstimate ? { estimated: true as const } : {}) };
+/** What every chunk of one answer has in common: a fresh id, the time in whole seconds, and the model. */
+export function answerHead({ idPrefix }: AnswerFormat, model: string) {
+  const id = `${idPrefix}-${randomUUID().replaceAll("-", "")}`;
+  return { id, created: Math.floor(Date.now() / 1000), model };
 }
+export type AnswerHead = ReturnType<typeof answerHead>;
 
-function sum(counts: readonly TokenCount[]): TokenCount {
-  return {
-    count: counts.reduce((total, { count }) => total + count, 0),
-    isEstimate: counts.some(({ isEstimate }) => isEstimate),
-  };
-}
-
-export function chatCompletion(head: AnswerHead, answer: Answer): ChatCompletion {
-  return {
-    ...head,
-    object: "chat.completion",
-    choices: [
-      {
-        index: 0,
-        message: { role: "assistant", content: answer.text, refusal: null },
-        logprobs: null,
-        finish_reason: answer.finishReason,
-      },
-    ],
-    usage: usageOf([answer]),
-  };
-}
-
-export function completion(head: AnswerHead, answers: readonly Answer[]): Completion {
+/** A whole answer with one choice a prompt. */
+export function wholeAnswer<Type extends string, Choice extends object>(
+  format: AnswerFormat<Type, Choice>,
+  head: AnswerHead,
+  answers: readonly Answer[],
+) {
   return {
     ...head,
-    object: "text_completion",
+    object: format.type,
     choices: answers.map(({ text, finishReason }, index) => ({
       index,
-      text,
+      ...format.whole(text),
       logprobs: null,
       finish_reason: finishReason,
     })),
@@ -79,29 +67,97 @@ export function completion(head: AnswerHead, answers: readonly Answer[]): Comple
   };
 }
 
-/** How the pieces of a stream are written: one row for each of the two endpoints. */
-export interface ChunkFormat {
-  /** Before the first text of a choice; undefined where there is nothing to say. */
-  start(index: number): object | undefined;
-  text(index: number, text: string): object;
-  end(index: number, finishReason: Ending["finishReason"]): object;
+/** Usage over all answers of a request. */
+export function usageOf(endings: readonly Omit<Ending, "finishReason">[]): Usage {
+  const prompt = endings.reduce((sum, { promptTokens }) => sum + promptTokens, 0);
+  const completion = endings.reduce((sum, { completionTokens }) => sum + completionTokens, 0);
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    ...(endings.some(({ isEstimate }) => isEstimate) && { estimated: true as const }),
+  };
 }
 
-export const CHAT_CHUNKS: ChunkFormat & { readonly object: string } = {
-  object: "chat.completion.chunk",
-  start: (index) => ({
-    index,
-    delta: { role: "assistant", content: "", refusal: null },
-    logprobs: null,
-    finish_reason: null,
-  }),
-  text: (index, content) => ({ index, delta: { content }, logprobs: null, finish_reason: null }),
-  end: (index, finishReason) => ({ index, delta: {}, logprobs: null, finish_reason: finishReason }),
-};
+/** Something that came on one of several streams. */
+export type StreamEvent =
+  | { readonly index: number; readonly text: string }
+  | { readonly index: number; readonly ending: Ending };
 
-export const COMPLETION_CHUNKS: ChunkFormat & { readonly object: string } = {
-  object: "text_completion",
-  start: () => undefined,
-  text: (index, text) => ({ index, text, logprobs: null, finish_reason: null }),
-  end: (index, finishReason) => ({ index, text: "", logprobs: null, finish_reason: finishReason }),
-};
+/** Events of all streams in the order in which they come. Leaving early leaves every stream. */
+export async function* mergeStreams(
+  streams: readonly AnswerStream[],
+): AsyncGenerator<StreamEvent, void, void> {
+  const advance = async (index: number, stream: AnswerStream) => ({
+    index,
+    stream,
+    result: await stream.next(),
+  });
+  const pending = new Map(streams.map((stream, index) => [index, advance(index, stream)]));
+  try {
+    while (pending.size > 0) {
+      const { index, stream, result } = await Promise.race(pending.values());
+      if (result.done) {
+        pending.delete(index);
+        yield { index, ending: result.value };
+      } else {
+        pending.set(index, advance(index, stream));
+        yield { index, text: result.value };
+      }
+    }
+  } finally {
+    for (const [index, next] of pending) {
+      // A stream that is waiting for Triton can't be left before Triton answers; its signal ends that wait.
+      next.catch(() => undefined);
+      streams[index]?.return(undefined as never).catch(() => undefined);
+    }
+  }
+}
+
+interface EventStreamOptions {
+  readonly head: AnswerHead;
+  readonly format: AnswerFormat;
+  /** Whether a last chunk with usage follows, and every other one says `usage: null`. */
+  readonly includeUsage: boolean;
+  /** Told once, when all answers have ended. */
+  readonly onUsage: (usage: Usage) => void;
+  /** What a client may read of a failure in the middle of the stream. */
+  readonly toApiError: (error: unknown) => ApiError;
+}
+
+/** Text of a `text/event-stream`: chunks, then `[DONE]`; a failure becomes an error event, which OpenAI clients throw. */
+export async function* eventStream(
+  events: AsyncIterable<StreamEvent>,
+  { head, format, includeUsage, onUsage, toApiError }: EventStreamOptions,
+): AsyncGenerator<string, void, void> {
+  const chunk = (choices: readonly object[], usage: Usage | null) =>
+    serverSentEvent({ ...head, object: format.chunkType, choices, ...(includeUsage && { usage }) });
+  const choice = (index: number, part: object, finishReason: Ending["finishReason"] | null = null) =>
+    chunk([{ index, ...part, logprobs: null, finish_reason: finishReason }], null);
+  const started = new Set<number>();
+  const endings: Ending[] = [];
+  try {
+    for await (const event of events) {
+      const { index } = event;
+      const start = format.first === undefined || started.has(index) ? "" : choice(index, format.first);
+      started.add(index);
+      // The opening chunk shares a write with what follows it, so that no packet waits for another.
+      if ("text" in event) {
+        yield start + choice(index, format.piece(event.text));
+      } else {
+        endings.push(event.ending);
+        yield start + choice(index, format.last, event.ending.finishReason);
+      }
+    }
+  } catch (error) {
+    yield serverSentEvent(toOpenAiBody(toApiError(error)));
+    return;
+  }
+  const usage = usageOf(endings);
+  onUsage(usage);
+  yield `${includeUsage ? chunk([], usage) : ""}data: [DONE]\n\n`;
+}
+
+function serverSentEvent(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}

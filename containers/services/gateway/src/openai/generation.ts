@@ -1,9 +1,9 @@
 /** From a request of the OpenAI API to what a model is asked to generate, with the checks that need the model. */
 import { randomInt } from "node:crypto";
-import { type ImageInput, isHttpUrl } from "@engine-room/triton-requests";
+import { isHttpUrl } from "@engine-room/triton-requests";
+import { Template } from "@huggingface/jinja";
 import type { ModelConfig } from "../config.ts";
 import { type ApiError, invalidRequest } from "../errors.ts";
-import type { ChatTurn } from "../text/chat-template.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import type { ChatCompletionRequest, ChatMessage, CompletionRequest } from "./schemas.ts";
 
@@ -16,17 +16,47 @@ const COMPLETION_DEFAULT_TOKENS = 16;
  */
 export const LEAST_BYTES_PER_TOKEN = 2;
 
-/** Messages as a chat template takes them, and the images whose places are marked in them. */
-interface Chat {
-  readonly turns: readonly ChatTurn[];
-  readonly images: readonly ImageInput[];
+/** A message whose content is text already. */
+interface ChatTurn {
+  readonly role: string;
+  readonly content: string;
+  readonly name?: string;
+}
+
+/** TensorRT-LLM's tokenizer adds the tokens themselves. */
+const SPECIAL_TOKENS = { bos_token: "", eos_token: "" };
+
+/** A chat's messages as the one prompt that its model was trained on. */
+export class ChatTemplate {
+  readonly #template: Template;
+
+  /** @throws Error when the source is no valid template; the configuration's check runs the same parser first. */
+  constructor(source: string) {
+    this.#template = new Template(source);
+  }
+
+  /**
+   * The prompt, ending where the assistant begins to speak.
+   * @throws ApiError 400 when the template refuses the messages, as many do for roles that do not alternate.
+   */
+  render(messages: readonly ChatTurn[]): string {
+    try {
+      return this.#template.render({ ...SPECIAL_TOKENS, messages, add_generation_prompt: true });
+    } catch (error) {
+      throw invalidRequest(
+        `The model's chat template refuses these messages: ${(error as Error).message}`,
+        "messages",
+        "invalid_messages",
+      );
+    }
+  }
 }
 
 /** A chat request for its model. @throws ApiError 400 with numbers when it asks for too many tokens. */
 export function chatGeneration(
   request: ChatCompletionRequest,
   prompt: string,
-  images: Chat["images"],
+  images: readonly string[],
   model: ModelConfig,
 ): GenerateRequest {
   const asked = request.max_completion_tokens ?? request.max_tokens;
@@ -41,13 +71,9 @@ export function chatGeneration(
 
 /** A completion request for its model, one for each prompt. @throws ApiError 400, as above. */
 export function completionGenerations(request: CompletionRequest, model: ModelConfig): GenerateRequest[] {
-  const maxTokens = checkedMaxTokens(
-    request.max_tokens ?? Math.min(COMPLETION_DEFAULT_TOKENS, model.maxTokens),
-    "max_tokens",
-    model,
-  );
-  const prompts = typeof request.prompt === "string" ? [request.prompt] : request.prompt;
-  return prompts.map((prompt) => ({ ...samplingOf(request), text: prompt, maxTokens }));
+  const asked = request.max_tokens ?? Math.min(COMPLETION_DEFAULT_TOKENS, model.maxTokens);
+  const maxTokens = checkedMaxTokens(asked, "max_tokens", model);
+  return [request.prompt].flat().map((text) => ({ ...samplingOf(request), text, maxTokens }));
 }
 
 /** What the context has room for after the prompt and its images, between 1 and the model's limit. */
@@ -71,9 +97,7 @@ export function checkedMaxTokens(asked: number, param: string, { name, maxTokens
   );
 }
 
-function samplingOf(
-  request: ChatCompletionRequest | CompletionRequest,
-): Omit<GenerateRequest, "text" | "maxTokens"> {
+function samplingOf(request: ChatCompletionRequest | CompletionRequest) {
   return {
     temperature: request.temperature ?? 1,
     topP: request.top_p ?? 1,
@@ -82,40 +106,35 @@ function samplingOf(
     seed: request.seed ?? randomInt(2 ** 32),
     frequencyPenalty: request.frequency_penalty ?? 0,
     presencePenalty: request.presence_penalty ?? 0,
-    stopWords: typeof request.stop === "string" ? [request.stop] : (request.stop ?? []),
+    stopWords: [request.stop ?? []].flat(),
   };
 }
 
 /**
- * Reads a chat's messages for a model.
- * @throws ApiError 400 for parts that it can't read, and for images that are addresses: nothing is fetched for a client.
+ * A chat's messages as a chat template takes them, and the images whose places are marked in them.
+ * @throws ApiError 400 for parts that the model can't read, and for images that are addresses: nothing is fetched for a client.
  */
-export function readChat(messages: readonly ChatMessage[], model: ModelConfig): Chat {
+export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
   const images: string[] = [];
-  const turns = messages.map((message, index) => ({
-    // "developer" is the newer name of "system"; templates know the older one.
-    role: message.role === "developer" ? "system" : message.role,
-    content: readContent(message.content, `messages[${index}].content`, model, images),
-    ...(message.name === undefined ? {} : { name: message.name }),
-  }));
-  return { turns, images };
-}
-
-/** The text of a message, with the model's mark where an image is; the images are added to `images`. */
-function readContent(
-  content: ChatMessage["content"],
-  param: string,
-  model: ModelConfig,
-  images: string[],
-): string {
-  if (typeof content === "string") return content;
   const mark = model.profile.image?.mark ?? "";
-  return content.reduce((text, part, index) => {
-    if (part.type === "text" && typeof part.text === "string") return text + part.text;
-    images.push(imageOf(part, `${param}[${index}]`, model));
-    // Marks side by side would be read as one.
-    return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
-  }, "");
+  const textOf = (content: ChatMessage["content"], param: string): string => {
+    if (typeof content === "string") return content;
+    return content.reduce((text, part, index) => {
+      if (part.type === "text" && typeof part.text === "string") return text + part.text;
+      images.push(imageOf(part, `${param}[${index}]`, model));
+      // Marks side by side would be read as one.
+      return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
+    }, "");
+  };
+  const turns = messages.map(({ role, content, name }, index): ChatTurn => {
+    return {
+      // "developer" is the newer name of "system"; templates know the older one.
+      role: role === "developer" ? "system" : role,
+      content: textOf(content, `messages[${index}].content`),
+      ...(name !== undefined && { name }),
+    };
+  });
+  return { turns, images };
 }
 
 type ContentPart = Exclude<ChatMessage["content"], string>[number];

@@ -14,13 +14,6 @@ const modelId = z.string().min(1).max(256).describe("One of GET /v1/models.");
 
 const tokenLimit = z.int().min(1).nullish();
 
-const stop = z
-  .union([z.string().min(1), z.array(z.string().min(1)).max(4)], {
-    error: "must be a text, or a list of up to 4 texts, none of them empty",
-  })
-  .nullish()
-  .describe("Texts before which the answer ends.");
-
 /** Options that are taken and change nothing here. */
 const ignored = {
   user: z.string().nullish(),
@@ -31,12 +24,14 @@ const ignored = {
   prompt_cache_key: z.string().nullish(),
 };
 
+const UNSUPPORTED = "is not supported; leave it out";
+
 /** Options that would change the answer: only the value that asks for nothing is taken. */
 const refused = {
-  n: z.literal(1, { error: "must be 1: send a request for each answer" }).nullish(),
+  n: z.literal(1, "must be 1: send a request for each answer").nullish(),
   logit_bias: z
     .record(z.string(), z.number())
-    .refine((bias) => Object.keys(bias).length === 0, "is not supported; leave it out")
+    .refine((bias) => Object.keys(bias).length === 0, UNSUPPORTED)
     .nullish(),
 };
 
@@ -63,7 +58,13 @@ const sampling = {
     .describe("Same seed, same request, same answer, as far as the server's batching allows."),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
-  stop,
+  stop: z
+    .union(
+      [z.string().min(1), z.array(z.string().min(1)).max(4)],
+      "must be a text, or a list of up to 4 texts, none of them empty",
+    )
+    .nullish()
+    .describe("Texts before which the answer ends."),
 };
 
 const streaming = {
@@ -72,10 +73,6 @@ const streaming = {
     .strictObject({ include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() })
     .nullish(),
 };
-
-function unsupportedPart<const Type extends string>(type: Type) {
-  return z.looseObject({ type: z.literal(type) });
-}
 
 const textPart = z.strictObject({ type: z.literal("text"), text: z.string() });
 const imagePart = z.strictObject({
@@ -92,24 +89,26 @@ const imagePart = z.strictObject({
 });
 const contentPart = z.discriminatedUnion(
   "type",
-  [textPart, imagePart, unsupportedPart("input_audio"), unsupportedPart("file")],
+  [textPart, imagePart, z.looseObject({ type: z.enum(["input_audio", "file"]) })],
   { error: "must be a part of type text or image_url" },
 );
-const content = z.union([z.string(), z.array(contentPart).min(1)], {
-  error: "must be a text or a list of parts",
-});
-
 const message = z.strictObject({
-  role: z.enum(["system", "developer", "user", "assistant"], {
-    error: "must be system, developer, user or assistant; tools are not supported",
-  }),
-  content,
+  role: z.enum(
+    ["system", "developer", "user", "assistant"],
+    "must be system, developer, user or assistant; tools are not supported",
+  ),
+  content: z.union([z.string(), z.array(contentPart).min(1)], "must be a text or a list of parts"),
   name: z.string().max(64).optional(),
   refusal: z.string().nullish(),
 });
 
 /** A text that is there. */
-const text = z.string({ error: "must be a text; token ids are not supported" }).min(1, "must not be empty");
+const text = z.string("must be a text; token ids are not supported").min(1, "must not be empty");
+
+function oneOrMore(most: number) {
+  const error = `must be a text, or a list of 1 to ${most} texts; it must not be empty`;
+  return z.union([text, z.array(text).min(1).max(most)], error);
+}
 
 /** Body of POST /v1/chat/completions. */
 export const chatCompletionRequest = z.strictObject({
@@ -123,40 +122,36 @@ export const chatCompletionRequest = z.strictObject({
   ...streaming,
   ...refused,
   ...ignored,
-  logprobs: z.literal(false, { error: "is not supported; leave it out" }).nullish(),
+  logprobs: z.literal(false, UNSUPPORTED).nullish(),
   response_format: z
     .strictObject({
-      type: z.literal("text", { error: "must be text: the models here are not held to a format" }),
+      type: z.literal("text", "must be text: the models here are not held to a format"),
     })
     .nullish(),
-  tools: z.array(z.unknown()).max(0, "is not supported; leave it out").nullish(),
-  tool_choice: z.literal("none", { error: "must be none: tools are not supported" }).nullish(),
-  modalities: z.array(z.literal("text", { error: "must be text" })).nullish(),
+  tools: z.array(z.unknown()).max(0, UNSUPPORTED).nullish(),
+  tool_choice: z.literal("none", "must be none: tools are not supported").nullish(),
+  modalities: z.array(z.literal("text", "must be text")).nullish(),
 });
 
 /** Body of POST /v1/completions. */
 export const completionRequest = z.strictObject({
   model: modelId,
-  prompt: z.union([text, z.array(text).min(1).max(MOST_PROMPTS)], {
-    error: `must be a text, or a list of 1 to ${MOST_PROMPTS} texts; it must not be empty`,
-  }),
+  prompt: oneOrMore(MOST_PROMPTS),
   max_tokens: tokenLimit.describe("Default 16, as in OpenAI's API."),
   ...sampling,
   ...streaming,
   ...refused,
   ...ignored,
-  best_of: z.literal(1, { error: "must be 1" }).nullish(),
-  echo: z.literal(false, { error: "must be false: put the prompt before the answer yourself" }).nullish(),
-  logprobs: z.literal(0, { error: "is not supported; leave it out" }).nullish(),
-  suffix: z.literal("", { error: "is not supported; leave it out" }).nullish(),
+  best_of: z.literal(1, "must be 1").nullish(),
+  echo: z.literal(false, "must be false: put the prompt before the answer yourself").nullish(),
+  logprobs: z.literal(0, UNSUPPORTED).nullish(),
+  suffix: z.literal("", UNSUPPORTED).nullish(),
 });
 
 /** Body of POST /v1/embeddings. */
 export const embeddingRequest = z.strictObject({
   model: modelId,
-  input: z.union([text, z.array(text).min(1).max(MOST_INPUTS)], {
-    error: `must be a text, or a list of 1 to ${MOST_INPUTS} texts; it must not be empty`,
-  }),
+  input: oneOrMore(MOST_INPUTS),
   encoding_format: z.enum(["float", "base64"]).nullish(),
   dimensions: z.int().min(1).nullish().describe("Must be the model's own, if given."),
   user: ignored.user,
@@ -176,6 +171,9 @@ export const errorResponse = z.object({
   }),
 });
 
+/** Answers of a route that fails, for the API's description. */
+export const failures = { "4xx": errorResponse, "5xx": errorResponse };
+
 /** Tokens of a request. `estimated` is there, and true, only where the model did not count them itself. */
 export const usage = z.object({
   prompt_tokens: z.int(),
@@ -184,34 +182,23 @@ export const usage = z.object({
   estimated: z.literal(true).optional(),
 });
 
-const finishReason = z.enum(["stop", "length"]);
+function answerResponse<const Type extends string, Choice extends z.ZodRawShape>(type: Type, choice: Choice) {
+  const finish_reason = z.enum(["stop", "length"]);
+  return z.object({
+    id: z.string(),
+    object: z.literal(type),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(z.object({ index: z.int(), ...choice, logprobs: z.null(), finish_reason })),
+    usage,
+  });
+}
 
-export const chatCompletionResponse = z.object({
-  id: z.string(),
-  object: z.literal("chat.completion"),
-  created: z.int(),
-  model: z.string(),
-  choices: z.array(
-    z.object({
-      index: z.int(),
-      message: z.object({ role: z.literal("assistant"), content: z.string(), refusal: z.null() }),
-      logprobs: z.null(),
-      finish_reason: finishReason,
-    }),
-  ),
-  usage,
+export const chatCompletionResponse = answerResponse("chat.completion", {
+  message: z.object({ role: z.literal("assistant"), content: z.string(), refusal: z.null() }),
 });
 
-export const completionResponse = z.object({
-  id: z.string(),
-  object: z.literal("text_completion"),
-  created: z.int(),
-  model: z.string(),
-  choices: z.array(
-    z.object({ index: z.int(), text: z.string(), logprobs: z.null(), finish_reason: finishReason }),
-  ),
-  usage,
-});
+export const completionResponse = answerResponse("text_completion", { text: z.string() });
 
 export const embeddingResponse = z.object({
   object: z.literal("list"),

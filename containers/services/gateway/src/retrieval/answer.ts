@@ -1,71 +1,55 @@
-/** Answers from documents: what is found, put before a language model. */
-import type { CallContext } from "../call-context.ts";
+/** Answers from documents: which language model is asked, and what is found, put before it in a prompt that small ones follow. */
+import { wrapQuestion } from "@engine-room/triton-requests";
+
 import type { Catalogue, ServedTextModel } from "../catalogue.ts";
-import type { GatewayConfig } from "../config.ts";
 import { ApiError, invalidRequest } from "../errors.ts";
-import { checkedMaxTokens } from "../openai/generation.ts";
+import type { CallContext } from "../limits.ts";
+import { checkedMaxTokens, LEAST_BYTES_PER_TOKEN } from "../openai/generation.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
-import type { FilterInput } from "./filter.ts";
-import { groundedPrompt, hasText } from "./grounding.ts";
-import { answerModel, describingModel, greedyQuestion, takesImages } from "./language-models.ts";
-import type { Matcher } from "./match.ts";
+import { findMatches, type MatchQuery } from "./match.ts";
+import type { Retrieval } from "./retrieval.ts";
 import type { AnswerHead, Match } from "./schemas.ts";
 
 /** Length of an answer that does not say how long it may be, in tokens; a model may allow less. */
 const DEFAULT_ANSWER_TOKENS = 200;
+/** Documents that the model is given at most. */
+const CONTEXT_DOCUMENTS = 3;
 const DESCRIPTION_TOKENS = 96;
 const DESCRIPTION_QUESTION = "Describe this image in one sentence.";
+/** Tokens of chat templates and of the words around the documents, roughly. */
+const FRAME_TOKENS = 64;
 
-interface Question {
-  readonly question: string;
-  /** JPEG. */
-  readonly image?: Uint8Array | undefined;
-  readonly topK: number;
-  readonly filter?: FilterInput | undefined;
+interface Question extends MatchQuery {
+  readonly text: string;
   readonly maxTokens?: number | undefined;
 }
 
-/** Which model answers, and what it was given. */
+/** What a model is asked, and what a client learns before it answers. */
 export interface GroundedQuestion {
   readonly head: AnswerHead;
-  readonly served: ServedTextModel;
-  /** undefined when there is nothing to answer from; the note says so. */
+  /** undefined where there is nothing to answer from; the note says so. */
   readonly generation: GenerateRequest | undefined;
-}
-
-/**
- * The model of an answer. It is chosen before anything is looked for, so that a wrong one costs nothing.
- * @throws ApiError as {@link answerModel}.
- */
-export function chooseModel(
-  catalogue: Catalogue,
-  { retrieval }: GatewayConfig,
-  asked: string | undefined,
-  hasImage: boolean,
-): ServedTextModel {
-  return answerModel(catalogue, asked, retrieval.answerModel, hasImage);
 }
 
 /** Looks for documents and puts the question to a model with them. @throws ApiError */
 export async function groundQuestion(
-  matcher: Matcher,
+  retrieval: Retrieval,
   served: ServedTextModel,
-  contextDocuments: number,
-  { question, image, topK, filter, maxTokens }: Question,
+  question: Question,
   call: CallContext,
 ): Promise<GroundedQuestion> {
   const { config } = served;
-  const answerTokens = checkedMaxTokens(maxTokens ?? defaultAnswerTokens(served), "maxTokens", config);
+  const { image, maxTokens } = question;
+  const byDefault = Math.min(DEFAULT_ANSWER_TOKENS, config.maxTokens, Math.floor(config.contextTokens / 4));
+  const answerTokens = checkedMaxTokens(maxTokens ?? Math.max(1, byDefault), "maxTokens", config);
   const imageUsed = image !== undefined && takesImages(served);
-  const { matches } = await matcher.match({ text: question, image, topK, filter }, call);
-  const { prompt, used } = groundedPrompt({
+  const imageTokens = imageUsed ? (config.profile.image?.tokensPerImage ?? 0) : 0;
+  const { matches } = await findMatches(retrieval, question, call);
+  const { prompt, used } = groundedPrompt(
     question,
     matches,
-    hasImage: image !== undefined,
-    most: contextDocuments,
-    promptTokens:
-      config.contextTokens - answerTokens - (imageUsed ? (config.profile.image?.tokensPerImage ?? 0) : 0),
-  });
+    config.contextTokens - answerTokens - imageTokens,
+  );
   if (used.length === 0 && matches.some(hasText)) {
     throw invalidRequest(
       `The question and an answer of ${answerTokens} tokens leave no room for a document in the ${config.contextTokens} tokens of ${config.name}'s context; ask for fewer tokens, or write a shorter question.`,
@@ -73,15 +57,24 @@ export async function groundQuestion(
       "no_room",
     );
   }
-  const note = noteOf(config.name, image !== undefined && !imageUsed, used.length);
+  const notes = [
+    image !== undefined && !imageUsed
+      ? `${config.name} takes no images: the image was used to find documents, and it has not seen it.`
+      : "",
+    used.length === 0 ? "No document with a text was found." : "",
+  ].filter((note) => note !== "");
   return {
     head: {
-      sources: used.map(sourceOf),
+      sources: used.map(({ id, text: words, score, image: path }) => ({
+        id,
+        text: words,
+        score,
+        image: path,
+      })),
       model: config.name,
       imageUsed,
-      ...(note !== undefined && { note }),
+      ...(notes.length > 0 && { note: notes.join(" ") }),
     },
-    served,
     generation:
       used.length === 0 && !imageUsed
         ? undefined
@@ -97,33 +90,152 @@ export async function describeImage(
 ): Promise<string> {
   const served = describingModel(catalogue);
   const maxTokens = Math.min(DESCRIPTION_TOKENS, served.config.maxTokens);
-  const { text } = await served.model.complete(
-    greedyQuestion(served, DESCRIPTION_QUESTION, [image], maxTokens),
-    call,
-  );
+  const request = greedyQuestion(served, DESCRIPTION_QUESTION, [image], maxTokens);
+  const { text } = await served.model.complete(request, call);
   const description = text.trim();
   if (description !== "") return description;
   throw new ApiError(`${served.config.name} said nothing of the image; ask via: vectors.`, {
     status: 502,
-    type: "upstream_error",
     code: "no_description",
   });
 }
 
-function defaultAnswerTokens({ config }: ServedTextModel): number {
-  return Math.max(1, Math.min(DEFAULT_ANSWER_TOKENS, config.maxTokens, Math.floor(config.contextTokens / 4)));
+type MatchWithText = Match & { readonly text: string };
+
+function hasText(match: Match): match is MatchWithText {
+  return match.text !== null;
 }
 
-function noteOf(model: string, isImageUnseen: boolean, sources: number): string | undefined {
-  const notes = [
-    ...(isImageUnseen
-      ? [`${model} takes no images: the image was used to find documents, and it has not seen it.`]
-      : []),
-    ...(sources === 0 ? ["No document with a text was found."] : []),
-  ];
-  return notes.length === 0 ? undefined : notes.join(" ");
+/**
+ * A prompt short enough for small models. Documents are taken in their order, without those that are too long for what
+ * is left; the first one is cut where it is too long alone. Tokens are counted so that any language fits.
+ *
+ * @param matches - Best first.
+ * @returns The prompt, and the documents in it, best first; none where nothing that was found has a text, or there is no
+ * room for any.
+ */
+function groundedPrompt(
+  { text: question, image }: Question,
+  matches: readonly Match[],
+  promptTokens: number,
+): { readonly prompt: string; readonly used: readonly MatchWithText[] } {
+  const candidates = matches.filter(hasText);
+  const inOrder = image === undefined ? candidates : likestFirst(candidates);
+  let bytes = (promptTokens - FRAME_TOKENS) * LEAST_BYTES_PER_TOKEN - Buffer.byteLength(question);
+  const texts = new Map<Match, string>();
+  for (const match of inOrder) {
+    if (texts.size === CONTEXT_DOCUMENTS) break;
+    const line = match.text.replace(/\s+/g, " ").trim();
+    const text = texts.size === 0 ? cut(line, bytes) : line;
+    if (text === "" || Buffer.byteLength(text) > bytes) continue;
+    texts.set(match, text);
+    bytes -= Buffer.byteLength(text);
+  }
+  const [first, ...others] = texts.values();
+  const [shown] = texts.keys();
+  const write = image !== undefined && shown?.scores.image !== undefined ? aboutPicture : aboutDocuments;
+  return {
+    prompt: first === undefined ? question : write(question, first, others),
+    used: candidates.filter((match) => texts.has(match)),
+  };
 }
 
-function sourceOf({ id, text, score, image }: Match): AnswerHead["sources"][number] {
-  return { id, text: text ?? "", score, image };
+/** The document that looks most like the image of the question stands for it. */
+function likestFirst(matches: readonly MatchWithText[]): readonly MatchWithText[] {
+  const rankOf = ({ scores }: Match) => scores.image?.rank ?? Number.POSITIVE_INFINITY;
+  const best = Math.min(...matches.map(rankOf));
+  const likest = Number.isFinite(best) ? matches.filter((match) => rankOf(match) === best) : [];
+  return [...likest, ...matches.filter((match) => !likest.includes(match))];
+}
+
+/** The wording that models of 135 million weights follow: what the answer hangs on stands next to the question. */
+function aboutPicture(question: string, first: string, others: readonly string[]): string {
+  const context = others.length === 0 ? "" : `Other pictures show:\n${list(others)}\n\n`;
+  return `${context}The picture shows: ${first}\n\nQuestion: ${question}\nAnswer in one sentence.`;
+}
+
+function aboutDocuments(question: string, first: string, others: readonly string[]): string {
+  return `Context:\n${list([...others.toReversed(), first])}\n\nQuestion: ${question}\nAnswer in one sentence from the context.`;
+}
+
+function list(texts: readonly string[]): string {
+  return texts.map((text) => `- ${text}`).join("\n");
+}
+
+/** The whole words that fit. */
+function cut(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  const start = Buffer.from(text).subarray(0, Math.max(0, bytes)).toString("utf8");
+  return start.replace(/\uFFFD+$/, "").replace(/\s+\S*$/, "");
+}
+
+/** Whether a model can be shown an image that the gateway has as a file. */
+export function takesImages({ config }: ServedTextModel): boolean {
+  return config.profile.image?.accepts.includes("dataUrl") ?? false;
+}
+
+/**
+ * The model of an answer.
+ * @param id - That the client asks for; undefined: the first that chats.
+ * @throws ApiError 404 for an unknown one, 409 when there is none.
+ */
+export function answerModel(
+  catalogue: Catalogue,
+  id: string | undefined,
+  hasImage: boolean,
+): ServedTextModel {
+  if (id !== undefined) {
+    const served = catalogue.textModel(id);
+    if (canAsk(served)) return served;
+    throw invalidRequest(
+      `${id} has no chat template and takes no images, and so it answers no questions; choose another model.`,
+      "model",
+      "unsupported_model",
+    );
+  }
+  const served = catalogue.textModels.find((one) => canAsk(one) && (hasImage || !needsImage(one)));
+  if (served) return served;
+  throw missing(
+    "An answer needs a language model that chats, and this stack has none; add one, such as `- { name: smollm2, model: smollm2-135m-instruct }` under engine-room:models.",
+    "no_language_model",
+  );
+}
+
+/** The model that describes images. @throws ApiError 409 when there is none. */
+export function describingModel(catalogue: Catalogue): ServedTextModel {
+  const served = catalogue.textModels.find(takesImages);
+  if (served) return served;
+  throw missing(
+    "via: describe needs a vision-language model, and this stack has none; add one, such as `- { name: llava, model: llava-1.5-7b }` under engine-room:models, or ask via: vectors.",
+    "no_vision_language_model",
+  );
+}
+
+function canAsk(served: ServedTextModel): boolean {
+  return served.chatTemplate !== undefined || takesImages(served);
+}
+
+function needsImage({ config }: ServedTextModel): boolean {
+  return config.profile.image?.isRequired ?? false;
+}
+
+/** A question as a greedy generation, so that the same question has the same answer. */
+function greedyQuestion(
+  { config, chatTemplate }: ServedTextModel,
+  question: string,
+  images: readonly Uint8Array[],
+  maxTokens: number,
+): GenerateRequest {
+  const { profile } = config;
+  const mark = profile.image?.mark ?? "";
+  const marks = images.map(() => `${mark}\n`).join("");
+  const text =
+    chatTemplate === undefined
+      ? wrapQuestion(profile, question, images.length)
+      : chatTemplate.render([{ role: "user", content: `${mark === "" ? "" : marks}${question}` }]);
+  return { text, images, maxTokens, temperature: 0 };
+}
+
+function missing(message: string, code: string): ApiError {
+  return new ApiError(message, { status: 409, code });
 }

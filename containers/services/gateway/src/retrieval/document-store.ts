@@ -1,267 +1,235 @@
-/** Documents in MongoDB, with the state of their writes. Every change but the last step of a write gets a later `updatedAt`. */
-import type { Collection, Filter } from "mongodb";
-import type { CallContext } from "../call-context.ts";
-import type { DocumentContent } from "./content.ts";
-import type { MongoConnection } from "./mongo.ts";
+/** Documents in MongoDB. A row has text, metadata and picture, and so everything from which the vectors are made. */
+import { createHash } from "node:crypto";
+import {
+  type Collection,
+  type Filter,
+  type FindOptions,
+  MongoBulkWriteError,
+  MongoClient,
+  MongoNetworkError,
+  MongoServerSelectionError,
+  MongoTopologyClosedError,
+  type WithId,
+} from "mongodb";
+import type { CallContext } from "../limits.ts";
+import type { RetrievalMetrics } from "../metrics.ts";
+import { databaseCalls } from "./databases.ts";
 
-/**
- * - `pending`: its content is here; the vector database may have it or not.
- * - `ready`: both databases have it. Only these are shown.
- * - `deleting`: it is to go from both; the vector database may still have it.
- */
-type DocumentState = "pending" | "ready" | "deleting";
+/** A picture as it is kept and embedded. */
+export interface StoredImage {
+  /** Of the JPEG, in hexadecimal. */
+  readonly sha256: string;
+  readonly contentType: "image/jpeg";
+  /** Pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** The JPEG; undefined where it was not asked for. */
+  readonly bytes?: Uint8Array;
+}
+
+/** Content of a document. */
+export interface DocumentContent {
+  readonly id: string;
+  readonly text: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly image: StoredImage | null;
+  /** Tells one content from another: see {@link contentHash}. */
+  readonly contentHash: string;
+}
 
 export interface StoredDocument extends DocumentContent {
-  readonly id: string;
-  readonly contentHash: string;
-  readonly state: DocumentState;
   readonly createdAt: Date;
-  /** Tells one version of a document from the next: no two have the same. */
   readonly updatedAt: Date;
 }
 
-/** What tells whether a document is still the one that was seen. */
-export type DocumentVersion = Pick<
-  StoredDocument,
-  "id" | "contentHash" | "state" | "createdAt" | "updatedAt"
->;
-
-/** A change that only applies to the version that was seen. */
-interface Replacement {
-  readonly document: StoredDocument;
-  /** undefined: there was none. */
-  readonly seen: DocumentVersion | undefined;
-}
+/** Hashes of contents, by id of document; the vector database has them too. */
+export type Hashes = ReadonlyMap<string, string>;
 
 type Row = Omit<StoredDocument, "id"> & { readonly _id: string };
 
-const VERSION_FIELDS = { contentHash: 1, state: 1, createdAt: 1, updatedAt: 1 } as const;
-const DUPLICATE_KEY = 11000;
+/** SHA-256, in hexadecimal, of a content's canonical JSON: the order of metadata's keys does not count. */
+export function contentHash({
+  text,
+  metadata,
+  image,
+}: Pick<DocumentContent, "text" | "metadata" | "image">): string {
+  const identity = { text, metadata, image: image?.sha256 ?? null };
+  return createHash("sha256")
+    .update(JSON.stringify(sorted(identity)))
+    .digest("hex");
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+}
+
+/** A server on the same network answers within milliseconds; longer means that it is away. */
+const SELECTION_MS = 2000;
+/** No command here is allowed to take as long; a server that hangs is left. */
+const SOCKET_MS = 30_000;
+/** A read that takes longer is stopped by the server. */
+const READ_MS = 10_000;
+const MOST_CONNECTIONS = 64;
+
+/** Codes of a server that is stopping, stepping down, or too slow: the same command works later, or elsewhere. */
+const PASSING_CODES: readonly unknown[] = [50, 91, 189, 262, 10107, 11600, 11602, 13435, 13436];
+
+/** Holds all that a comparison reads, so that MongoDB does not read the pictures for it. */
+const HASH_INDEX = { _id: 1, contentHash: 1 } as const;
+const HASH_ONLY = { contentHash: 1 } as const;
+const WITHOUT_BYTES = { "image.bytes": 0 } as const;
+/** A gateway of the layout before may still write pictures until its rollout is over. */
+const OLD_IMAGE_MS = 3_600_000;
 
 export class DocumentStore {
-  readonly #mongo: MongoConnection;
+  readonly #client: MongoClient;
   readonly #rows: Collection<Row>;
+  /** Pictures in the layout before, in which they had a collection of their own. */
+  readonly #oldImages: Collection<{ _id: string; bytes: Uint8Array; usedAt: Date }>;
+  readonly #run: ReturnType<typeof databaseCalls>;
 
-  constructor(mongo: MongoConnection) {
-    this.#mongo = mongo;
-    this.#rows = mongo.database.collection<Row>("documents");
+  /**
+   * Connects with the first command.
+   * @param uri - May hold a password.
+   * @throws Error when it can't be read.
+   */
+  constructor(uri: string, databaseName: string, metrics: RetrievalMetrics) {
+    this.#client = new MongoClient(uri, {
+      appName: "engine-room-gateway",
+      serverSelectionTimeoutMS: SELECTION_MS,
+      connectTimeoutMS: SELECTION_MS,
+      socketTimeoutMS: SOCKET_MS,
+      waitQueueTimeoutMS: SOCKET_MS,
+      maxPoolSize: MOST_CONNECTIONS,
+      promoteBuffers: true,
+      // Acknowledged means on disk, of a majority where there are several servers.
+      writeConcern: { w: "majority", journal: true },
+    });
+    const database = this.#client.db(databaseName);
+    this.#rows = database.collection("documents");
+    this.#oldImages = database.collection("images");
+    this.#run = databaseCalls("mongo", metrics, failureKind);
   }
 
-  /** Makes the indexes that {@link unfinished} and {@link ImageStore.unused} need; does nothing where they are. */
-  async prepare(call: CallContext): Promise<void> {
-    await this.#mongo.write("createIndexes", call, (options) =>
-      this.#rows.createIndexes([{ key: { state: 1 } }, { key: { "image.sha256": 1 } }], options),
-    );
+  /** Hashes of those that are there. */
+  async hashes(ids: readonly string[], call: CallContext): Promise<Hashes> {
+    return hashesOf(await this.#find({ _id: { $in: [...ids] } }, { projection: HASH_ONLY }, call));
   }
 
-  /** Versions of those that are there, by id, in any state. */
-  async versions(ids: readonly string[], call: CallContext): Promise<ReadonlyMap<string, DocumentVersion>> {
-    const rows = await this.#mongo.read("find", call, (options) =>
-      this.#rows.find({ _id: { $in: [...ids] } }, { ...options, projection: VERSION_FIELDS }).toArray(),
-    );
-    return new Map(rows.map(({ _id, ...version }) => [_id, { id: _id, ...version }]));
-  }
-
-  /** Those that are there, in no order. */
-  async read(
-    ids: readonly string[],
-    call: CallContext,
-    states?: readonly DocumentState[],
-  ): Promise<StoredDocument[]> {
-    const filter: Filter<Row> = {
-      _id: { $in: [...ids] },
-      ...(states && { state: { $in: [...states] } }),
+  /** Hashes of all, a page at a time. */
+  async *pages(pageSize: number, call: CallContext): AsyncGenerator<Hashes, void, void> {
+    await this.#run("createIndexes", call.signal, () => this.#rows.createIndex(HASH_INDEX, commented(call)));
+    const { signal } = call;
+    const options = {
+      ...commented(call),
+      signal,
+      projection: HASH_ONLY,
+      hint: HASH_INDEX,
+      batchSize: pageSize,
     };
-    const rows = await this.#mongo.read("find", call, (options) =>
-      this.#rows.find(filter, options).toArray(),
-    );
-    return rows.map(toDocument);
-  }
-
-  /** Ready documents by id, from the one after `after`. */
-  async list(after: string | undefined, limit: number, call: CallContext): Promise<StoredDocument[]> {
-    const filter: Filter<Row> = { state: "ready", ...(after !== undefined && { _id: { $gt: after } }) };
-    const rows = await this.#mongo.read("find", call, (options) =>
-      this.#rows.find(filter, { ...options, sort: { _id: 1 }, limit }).toArray(),
-    );
-    return rows.map(toDocument);
-  }
-
-  /**
-   * Puts documents in the place of the versions that were seen.
-   * @returns Ids of those that somebody else changed meanwhile; nothing was done to them.
-   */
-  async replace(replacements: readonly Replacement[], call: CallContext): Promise<ReadonlySet<string>> {
-    const result = await this.#mongo.write("bulkWrite", call, (options) =>
-      this.#rows
-        .bulkWrite(
-          replacements.map(({ document, seen }) =>
-            seen === undefined
-              ? { insertOne: { document: toRow(document) } }
-              : {
-                  replaceOne: {
-                    filter: { _id: document.id, updatedAt: seen.updatedAt },
-                    replacement: toRow(document),
-                  },
-                },
-          ),
-          { ...options, ordered: false },
-        )
-        .catch(onlyDuplicates),
-    );
-    const done = result.insertedCount + result.matchedCount;
-    if (done === replacements.length) return new Set();
-    return this.#overtaken(
-      replacements.map(({ document }) => document),
-      call,
-    );
-  }
-
-  /**
-   * Marks versions as ready.
-   * @returns Ids of those that somebody else changed meanwhile; nothing was done to them.
-   */
-  async markReady(documents: readonly DocumentVersion[], call: CallContext): Promise<ReadonlySet<string>> {
-    const { matchedCount } = await this.#mongo.write("bulkWrite", call, (options) =>
-      this.#rows.bulkWrite(
-        // Documents of one write have the same time: one statement is enough for them.
-        [...idsByTime(documents)].map(([milliseconds, ids]) => ({
-          updateMany: {
-            filter: { _id: { $in: ids }, updatedAt: new Date(milliseconds) },
-            update: { $set: { state: "ready" as const } },
-          },
-        })),
-        { ...options, ordered: false },
-      ),
-    );
-    return matchedCount === documents.length ? new Set() : this.#overtaken(documents, call);
-  }
-
-  /** Takes ready versions back whose vectors can't be made; one that somebody else changed meanwhile stays as it is. */
-  async markPending(documents: readonly DocumentVersion[], call: CallContext): Promise<void> {
-    if (documents.length === 0) return;
-    await this.#mongo.write("bulkWrite", call, (options) =>
-      this.#rows.bulkWrite(
-        documents.map(({ id, updatedAt }) => ({
-          updateOne: {
-            filter: { _id: id, updatedAt },
-            update: { $set: { state: "pending" as const, updatedAt: laterThan(updatedAt) } },
-          },
-        })),
-        { ...options, ordered: false },
-      ),
-    );
-  }
-
-  /** Marks the version that was seen as one to go. @returns The new version; undefined when somebody else changed it. */
-  async markDeleting(seen: DocumentVersion, call: CallContext): Promise<DocumentVersion | undefined> {
-    const updatedAt = laterThan(seen.updatedAt);
-    const { matchedCount } = await this.#mongo.write("update", call, (options) =>
-      this.#rows.updateOne(
-        { _id: seen.id, updatedAt: seen.updatedAt },
-        { $set: { state: "deleting", updatedAt } },
-        options,
-      ),
-    );
-    return matchedCount === 1 ? { ...seen, state: "deleting", updatedAt } : undefined;
-  }
-
-  /** Removes versions. @returns Ids of those that are there in another version. */
-  async remove(documents: readonly DocumentVersion[], call: CallContext): Promise<ReadonlySet<string>> {
-    const { deletedCount } = await this.#mongo.write("bulkWrite", call, (options) =>
-      this.#rows.bulkWrite(
-        documents.map(({ id, updatedAt }) => ({ deleteOne: { filter: { _id: id, updatedAt } } })),
-        { ...options, ordered: false },
-      ),
-    );
-    if (deletedCount === documents.length) return new Set();
-    return new Set((await this.versions(idsOf(documents), call)).keys());
-  }
-
-  /** Ids of documents whose write or deletion has not come to its end, from the one after `after`. */
-  async unfinished(after: string, limit: number, call: CallContext): Promise<string[]> {
-    const rows = await this.#mongo.read("find", call, (options) =>
-      this.#rows
-        .find(
-          { state: { $in: ["pending", "deleting"] }, _id: { $gt: after } },
-          { ...options, projection: { _id: 1 }, sort: { _id: 1 }, limit },
-        )
-        .toArray(),
-    );
-    return rows.map(({ _id }) => _id);
-  }
-
-  /** All ready documents, a page at a time. */
-  async *readyVersions(pageSize: number, call: CallContext): AsyncGenerator<DocumentVersion[], void, void> {
-    const cursor = this.#rows.find(
-      { state: "ready" },
-      { comment: call.requestId, signal: call.signal, projection: VERSION_FIELDS, batchSize: pageSize },
-    );
+    const cursor = this.#rows.find({}, options);
     try {
-      let page: DocumentVersion[] = [];
-      for await (const { _id, ...version } of cursor) {
-        page.push({ id: _id, ...version });
-        if (page.length < pageSize) continue;
-        yield page;
-        page = [];
+      for (;;) {
+        await this.#run("find", signal, () => cursor.hasNext());
+        const rows = cursor.readBufferedDocuments(pageSize);
+        if (rows.length === 0) return;
+        yield hashesOf(rows);
       }
-      if (page.length > 0) yield page;
-    } catch (error) {
-      throw this.#mongo.failure(error, call.signal);
     } finally {
       await cursor.close().catch(() => undefined);
     }
   }
 
-  async #overtaken(documents: readonly DocumentVersion[], call: CallContext): Promise<ReadonlySet<string>> {
-    const versions = await this.versions(idsOf(documents), call);
-    const changed = documents.filter(
-      ({ id, updatedAt }) => versions.get(id)?.updatedAt.getTime() !== updatedAt.getTime(),
+  /** Those that are there, in no order. @param withBytes - Of their pictures. */
+  async read(ids: readonly string[], call: CallContext, withBytes = false): Promise<StoredDocument[]> {
+    const projection = withBytes ? {} : WITHOUT_BYTES;
+    const rows = await this.#find({ _id: { $in: [...ids] } }, { projection }, call);
+    return rows.map(toDocument);
+  }
+
+  /** Documents by id, from the one after `after`, without the bytes of their pictures. */
+  async list(after: string | undefined, limit: number, call: CallContext): Promise<StoredDocument[]> {
+    const filter = after === undefined ? {} : { _id: { $gt: after } };
+    const rows = await this.#find(filter, { projection: WITHOUT_BYTES, sort: { _id: 1 }, limit }, call);
+    return rows.map(toDocument);
+  }
+
+  /** Puts documents in the place of what is there. @returns Ids of those that were not there before. */
+  async upsert(documents: readonly DocumentContent[], call: CallContext): Promise<ReadonlySet<string>> {
+    const updatedAt = new Date();
+    const writes = documents.map(({ id, text, metadata, image, contentHash: hash }) => ({
+      updateOne: {
+        filter: { _id: id },
+        update: {
+          $set: { text, metadata, image, contentHash: hash, updatedAt },
+          $setOnInsert: { createdAt: updatedAt },
+        },
+        upsert: true,
+      },
+    }));
+    const { upsertedIds } = await this.#run("bulkWrite", call.signal, () =>
+      this.#rows.bulkWrite(writes, { ...commented(call), ordered: false }),
     );
-    return new Set(idsOf(changed));
+    return new Set<string>(Object.values(upsertedIds));
+  }
+
+  /** Removes a document; one that is not there is no error. */
+  async remove(id: string, call: CallContext): Promise<void> {
+    await this.#run("delete", call.signal, () => this.#rows.deleteOne({ _id: id }, commented(call)));
+  }
+
+  /** Moves pictures of the layout before into the documents that show them. */
+  async adoptOldImages(call: CallContext): Promise<void> {
+    await this.#run("adoptImages", call.signal, async () => {
+      for await (const { _id, bytes } of this.#oldImages.find({}, { comment: call.requestId })) {
+        const shown = { "image.sha256": _id, "image.bytes": { $exists: false } };
+        await this.#rows.updateMany(shown, { $set: { "image.bytes": bytes } }, commented(call));
+        const unused = { _id, usedAt: { $lt: new Date(Date.now() - OLD_IMAGE_MS) } };
+        await this.#oldImages.deleteOne(unused, commented(call));
+      }
+    });
+  }
+
+  /** A sign of life. @throws Error when there is none within two seconds. */
+  async ping(): Promise<void> {
+    await this.#client.db("admin").command({ ping: 1 }, { signal: AbortSignal.timeout(SELECTION_MS) });
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  /** A read ends with its caller; a write does not: whether it has been done would then be unknown. */
+  #find(filter: Filter<Row>, options: FindOptions, call: CallContext): Promise<WithId<Row>[]> {
+    const { signal } = call;
+    const reading = { ...options, ...commented(call), signal, maxTimeMS: READ_MS };
+    return this.#run("find", signal, () => this.#rows.find(filter, reading).toArray());
   }
 }
 
-/** Now, or a millisecond after what was seen where the clock says otherwise. */
-export function laterThan(seen: Date | undefined, now = Date.now()): Date {
-  return new Date(Math.max(now, (seen?.getTime() ?? 0) + 1));
+/** The request id is shown in the server's log and profiler. */
+function commented({ requestId }: CallContext) {
+  return { comment: requestId };
 }
 
-function idsOf(documents: readonly DocumentVersion[]): string[] {
-  return documents.map(({ id }) => id);
-}
-
-function idsByTime(documents: readonly DocumentVersion[]): ReadonlyMap<number, string[]> {
-  const found = new Map<number, string[]>();
-  for (const { id, updatedAt } of documents) {
-    const ids = found.get(updatedAt.getTime());
-    if (ids === undefined) found.set(updatedAt.getTime(), [id]);
-    else ids.push(id);
-  }
-  return found;
-}
-
-function toRow({ id, ...fields }: StoredDocument): Row {
-  return { _id: id, ...fields };
+function hashesOf(rows: readonly Row[]): Hashes {
+  return new Map(rows.map(({ _id, contentHash: hash }) => [_id, hash]));
 }
 
 function toDocument({ _id, ...fields }: Row): StoredDocument {
   return { id: _id, ...fields };
 }
 
-interface BulkCounts {
-  readonly insertedCount: number;
-  readonly matchedCount: number;
-}
-
-/** A duplicate means that somebody else was first, which the counts tell; any other error is one. */
-function onlyDuplicates(error: unknown): BulkCounts {
-  const { code, writeErrors, result } = error as {
-    readonly code?: unknown;
-    readonly writeErrors?: readonly { readonly code: number }[];
-    readonly result?: BulkCounts;
-  };
-  if (code === DUPLICATE_KEY && result && writeErrors?.every((one) => one.code === DUPLICATE_KEY))
-    return result;
-  throw error;
+function failureKind(thrown: unknown): "away" | "failed" {
+  // The driver wraps whatever ended a bulk write.
+  const error: unknown = thrown instanceof MongoBulkWriteError ? thrown.errorResponse : thrown;
+  const isAway =
+    error instanceof MongoNetworkError ||
+    error instanceof MongoServerSelectionError ||
+    error instanceof MongoTopologyClosedError ||
+    PASSING_CODES.includes((error as { readonly code?: unknown }).code);
+  return isAway ? "away" : "failed";
 }

@@ -1,234 +1,217 @@
 /**
- * Writes, reads and deletes documents. A write goes through the states of document-store.ts in this order: embed, MongoDB
- * `pending`, vector database, MongoDB `ready`; a deletion: MongoDB `deleting`, vector database, MongoDB. Wherever it is
- * interrupted, settlement.ts can finish it, and until then the document is not shown.
+ * Writes and removes documents: first in MongoDB, whose content counts, then in the vector database, whose vectors are made
+ * from that content. A request is answered when both are done.
  */
-import type { CallContext } from "../call-context.ts";
-import { ApiError, unavailable } from "../errors.ts";
-import { Deadline } from "../limits.ts";
-import type { Vectors } from "../triton/document-encoder.ts";
-import { contentHash, type Metadata } from "./content.ts";
-import { type DocumentVersion, laterThan, type StoredDocument } from "./document-store.ts";
-import type { StoredImage } from "./image-store.ts";
-import type { KeyedLocks } from "./locks.ts";
-import type { Settlement, Stores } from "./settlement.ts";
+import { randomUUID } from "node:crypto";
+import type { FastifyBaseLogger } from "fastify";
+import type { z } from "zod";
+import { ApiError, invalidRequest, unavailable, validationError } from "../errors.ts";
+import { ImageError } from "../images/limits.ts";
+import { type ImageSource, readImage } from "../images/source.ts";
+import { type CallContext, Deadline } from "../limits.ts";
+import { contentHash, type DocumentContent, type StoredImage } from "./document-store.ts";
+import type { Retrieval } from "./retrieval.ts";
+import { batchRequest, documentId, documentRequest, type writeResponse } from "./schemas.ts";
 
-/** A document as it is to be; its image decoded. */
-export interface DocumentInput {
-  readonly id: string;
-  readonly text: string | null;
-  readonly metadata: Metadata;
-  readonly image: StoredImage | null;
+type Stores = Pick<Retrieval, "documents" | "vectors" | "indexer">;
+
+type Result = z.infer<typeof writeResponse>["documents"][number];
+
+/** Why a document can't be written. */
+interface Refused {
+  readonly id: string | null;
+  readonly error: ApiError;
 }
 
-export type WriteStatus = "created" | "updated" | "unchanged" | "failed";
+/** Images of one request that are read at a time: they share the gateway's places for decoding with everybody. */
+const IMAGES_AT_A_TIME = 2;
 
+/**
+ * Writes what a request holds.
+ * @returns A result for each document, in their order.
+ * @throws ApiError of a single document that fails; of several when all of them fail and the reason is not theirs, so
+ * that clients try again.
+ */
+export async function writeDocuments(
+  retrieval: Retrieval,
+  body: unknown,
+  call: CallContext,
+  log: FastifyBaseLogger,
+): Promise<Result[]> {
+  const isBatch = typeof body === "object" && body !== null && "documents" in body;
+  const batch = isBatch ? batchRequest.safeParse(body) : { data: { documents: [body] } };
+  if (batch.data === undefined) throw validationError(batch.error.issues);
+  const prepared: (DocumentContent | Refused)[] = [];
+  const seen = new Set<string>();
+  const queue = batch.data.documents.entries();
+  const worker = async () => {
+    for (const [index, request] of queue) {
+      const at = isBatch ? `documents[${index}]` : undefined;
+      prepared[index] = await prepare(retrieval, request, at, seen, call);
+    }
+  };
+  await Promise.all(Array.from({ length: IMAGES_AT_A_TIME }, worker));
+  const contents = prepared.filter((one): one is DocumentContent => !("error" in one));
+  const written = await storeDocuments(retrieval, contents, call);
+  const outcomes = prepared.map((one) =>
+    "error" in one
+      ? { id: one.id, status: "failed" as const, error: one.error }
+      : { id: one.id, error: undefined, ...(written.get(one.id) ?? { status: "failed" as const }) },
+  );
+  for (const { status } of outcomes) retrieval.metrics.documents.inc({ status });
+  const errors = outcomes.flatMap(({ error }) => error ?? []);
+  const passing = errors.find(({ details }) => !isBatch || details.status >= 500);
+  if (passing !== undefined && errors.length === outcomes.length) throw passing;
+  // What is not the document's own fault; one line for each kind, of which all documents of a request may have the same.
+  const faults = new Map(
+    errors.filter(({ details }) => details.status >= 500).map((error) => [error.message, error]),
+  );
+  for (const [message, error] of faults) log.error({ err: error.cause ?? error }, message);
+  return outcomes.map(({ id, status, error }) => ({
+    id,
+    status,
+    ...(error && {
+      error: { message: error.message, param: error.details.param ?? null, code: error.details.code ?? null },
+    }),
+  }));
+}
+
+/**
+ * Reads one document of a request. Of two with the same id the second is refused, because which one was meant is unknown.
+ * @param at - Where in the request it is; undefined where it is the request.
+ * @param seen - Ids of the documents before it.
+ */
+async function prepare(
+  { images }: Retrieval,
+  document: unknown,
+  at: string | undefined,
+  seen: Set<string>,
+  call: CallContext,
+): Promise<DocumentContent | Refused> {
+  const parsed = documentRequest.safeParse(document);
+  if (!parsed.success) {
+    const { id } = (document ?? {}) as { readonly id?: unknown };
+    return { id: documentId.safeParse(id).data ?? null, error: validationError(parsed.error.issues, at) };
+  }
+  const { id = randomUUID(), text = null, metadata = {}, image } = parsed.data;
+  const prefix = at === undefined ? "" : `${at}.`;
+  try {
+    if (seen.has(id)) {
+      const message = `${prefix}id: ${id} is twice in this request; send it once.`;
+      throw invalidRequest(message, `${prefix}id`, "duplicate_id");
+    }
+    seen.add(id);
+    const stored = (await readRequestImage(image, `${prefix}image`, images, call)) ?? null;
+    return { id, text, metadata, image: stored, contentHash: contentHash({ text, metadata, image: stored }) };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { id, error };
+  }
+}
+
+/**
+ * The image as it is kept and embedded, decoded within limits; undefined where there is none.
+ * @param param - Where in the request it is, for the error.
+ * @throws ApiError for an image that is not taken, and the reason of the call's signal.
+ */
+export async function readRequestImage(
+  source: ImageSource | undefined,
+  param: string,
+  context: Retrieval["images"],
+  { signal }: CallContext,
+): Promise<StoredImage | undefined> {
+  if (source === undefined) return undefined;
+  try {
+    const { jpeg, sha256, width, height } = await readImage(source, context, signal);
+    return { sha256, bytes: jpeg, contentType: "image/jpeg", width, height };
+  } catch (error) {
+    throw error instanceof ImageError ? new ApiError(error.message, { ...error.details, param }) : error;
+  }
+}
+
+/** Outcome of a document of a request; the error is that of `failed`. */
 interface WriteOutcome {
-  readonly id: string;
-  readonly status: WriteStatus;
-  /** Of `failed`. */
+  readonly status: "created" | "updated" | "unchanged" | "failed";
   readonly error?: ApiError;
 }
 
-/** Often enough against other gateways that write the same document. */
-const MOST_ATTEMPTS = 5;
-/** A write that was begun is not broken off with its request: this ends it. */
-const WRITE_SECONDS = 60;
+/** A change that was begun is not broken off with its request: this ends it. */
+const CHANGE_SECONDS = 60;
 
-interface Embedded {
-  readonly input: DocumentInput;
-  readonly vectors: Vectors | ApiError;
-}
-
-interface DocumentServiceSettings {
-  readonly stores: Stores;
-  readonly settlement: Settlement;
-  readonly locks: KeyedLocks;
-  /** Told when a write or deletion is left unfinished. */
-  readonly onUnfinished: () => void;
-}
-
-export class DocumentService {
-  readonly #settings: DocumentServiceSettings;
-
-  constructor(settings: DocumentServiceSettings) {
-    this.#settings = settings;
-  }
-
-  /**
-   * Writes documents with different ids: all at once, so a request must not hold more than a database takes.
-   * @returns An outcome for each, in their order. What can't be done for one of them is its `failed`.
-   */
-  async write(inputs: readonly DocumentInput[], call: CallContext): Promise<WriteOutcome[]> {
-    const unlock = await this.#settings.locks.lock(
-      inputs.map(({ id }) => id),
-      call.signal,
-    );
-    try {
-      const outcomes = new Map<string, WriteOutcome>();
-      let left = inputs;
-      for (let attempt = 0; attempt < MOST_ATTEMPTS && left.length > 0; attempt++) {
-        await this.#attempt(left, outcomes, call);
-        left = left.filter(({ id }) => !outcomes.has(id));
-      }
-      return inputs.map(({ id }) => outcomes.get(id) ?? failed(id, contended(id)));
-    } finally {
-      unlock();
-    }
-  }
-
-  /** Removes a document, also one whose write or deletion is unfinished. One that is not there is no error. */
-  async remove(id: string, call: CallContext): Promise<void> {
-    const { stores, settlement, locks } = this.#settings;
-    const unlock = await locks.lock([id], call.signal);
-    try {
-      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-        const seen = (await stores.documents.versions([id], call)).get(id);
-        if (seen === undefined) return;
-        const isDeleting = await this.#changing(
-          async () => seen.state === "deleting" || (await stores.documents.markDeleting(seen, call)),
-        );
-        if (!isDeleting) continue;
-        await this.#changing(() => toTheEnd(call, (own) => settlement.settle([id], own)));
-        return;
-      }
-      throw contended(id);
-    } finally {
-      unlock();
-    }
-  }
-
-  /** Runs a change. One that fails may have been done in part, or as a whole: repair is told. */
-  async #changing<T>(change: () => Promise<T>): Promise<T> {
-    try {
-      return await change();
-    } catch (error) {
-      this.#settings.onUnfinished();
-      throw error;
-    }
-  }
-
-  /** One try at all; documents that somebody else changed meanwhile have no outcome after it. */
-  async #attempt(
-    inputs: readonly DocumentInput[],
-    outcomes: Map<string, WriteOutcome>,
-    call: CallContext,
-  ): Promise<void> {
-    const { stores, settlement } = this.#settings;
-    const seen = await stores.documents.versions(
-      inputs.map(({ id }) => id),
-      call,
-    );
-    const same = inputs.filter((input) => {
-      const version = seen.get(input.id);
-      return version?.state === "ready" && version.contentHash === contentHash(input);
-    });
-    // Storing a document again is how a lost image comes back.
-    const images = await stores.images.present(
-      same.flatMap(({ image }) => image?.sha256 ?? []),
-      call,
-    );
-    for (const { id, image } of same) {
-      if (image === null || images.has(image.sha256)) outcomes.set(id, { id, status: "unchanged" });
-    }
-    const changed = inputs.filter(({ id }) => !outcomes.has(id));
-    if (changed.length === 0) return;
-    try {
-      const vectors = await settlement.embed(
-        changed.map(({ text, image }) => ({ text: text ?? undefined, image: image?.bytes })),
-        call,
-      );
-      const embedded = changed.map((input, index) => ({ input, vectors: vectors[index] ?? {} }));
-      // Locks must not be given back while something is still being written.
-      await toTheEnd(call, (own) => this.#store(embedded, seen, outcomes, own));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      for (const { id } of changed) outcomes.set(id, failed(id, error));
-    }
-  }
-
-  /** Both databases. */
-  async #store(
-    embedded: readonly Embedded[],
-    seen: ReadonlyMap<string, DocumentVersion>,
-    outcomes: Map<string, WriteOutcome>,
-    call: CallContext,
-  ): Promise<void> {
-    const { stores, settlement } = this.#settings;
-    const now = Date.now();
-    const entries = embedded.flatMap(({ input, vectors }) => {
-      if (!(vectors instanceof ApiError))
-        return { document: pending(input, seen.get(input.id), now), input, vectors };
-      outcomes.set(input.id, failed(input.id, vectors));
-      return [];
-    });
-    if (entries.length === 0) return;
-    const settled = await this.#changing(async () => {
-      await stores.images.put(distinctImages(entries), call);
-      const overtaken = await stores.documents.replace(
-        entries.map(({ document }) => ({ document, seen: seen.get(document.id) })),
-        call,
-      );
-      const outcome = await settlement.finish(
-        entries.filter(({ document }) => !overtaken.has(document.id)),
-        call,
-      );
-      const lost = [...outcome].flatMap(([id, what]) => (what === "overtaken" ? id : []));
-      await settlement.settle(lost, call);
-      return outcome;
-    });
-    for (const { document } of entries) {
-      const { id } = document;
-      // One that was overtaken after it was stored has been written, and then another one was.
-      if (settled.has(id)) outcomes.set(id, { id, status: isNew(seen.get(id)) ? "created" : "updated" });
-    }
-  }
-}
-
-function pending(input: DocumentInput, seen: DocumentVersion | undefined, now: number): StoredDocument {
-  const { id, text, metadata, image } = input;
-  const updatedAt = laterThan(seen?.updatedAt, now);
-  return {
-    id,
-    text,
-    metadata,
-    image: image && {
-      sha256: image.sha256,
-      contentType: image.contentType,
-      width: image.width,
-      height: image.height,
-    },
-    contentHash: contentHash(input),
-    state: "pending",
-    createdAt: seen === undefined || isNew(seen) ? updatedAt : seen.createdAt,
-    updatedAt,
-  };
-}
-
-function isNew(seen: DocumentVersion | undefined): boolean {
-  return seen === undefined || seen.state === "deleting";
-}
-
-function distinctImages(entries: readonly { readonly input: DocumentInput }[]): StoredImage[] {
-  const images = entries.flatMap(({ input }) => input.image ?? []);
-  return [...new Map(images.map((image) => [image.sha256, image])).values()];
-}
-
-/** Runs what was begun to its end, also when the client has left: half of a write is of no use to anybody. */
-async function toTheEnd<T>({ requestId }: CallContext, task: (call: CallContext) => Promise<T>): Promise<T> {
-  const deadline = new Deadline(WRITE_SECONDS);
+/**
+ * Writes documents with different ids: all at once, so a request must not hold more than a database takes.
+ * @param contents - With the bytes of their pictures.
+ * @returns An outcome for each, by id. A failure of a single document is its `failed`.
+ */
+async function storeDocuments(
+  stores: Stores,
+  contents: readonly DocumentContent[],
+  call: CallContext,
+): Promise<ReadonlyMap<string, WriteOutcome>> {
+  const { documents, vectors, indexer } = stores;
+  const outcomes = new Map<string, WriteOutcome>();
+  const there = await documents.hashes(
+    contents.map(({ id }) => id),
+    call,
+  );
+  const same = contents.filter(({ id, contentHash }) => there.get(id) === contentHash);
+  const indexed = await vectors.hashes(
+    same.map(({ id }) => id),
+    call,
+  );
+  for (const { id, contentHash } of same)
+    if (indexed.get(id) === contentHash) outcomes.set(id, { status: "unchanged" });
+  const changed = contents.filter(({ id }) => !outcomes.has(id));
   try {
-    return await task({ requestId, signal: deadline.signal });
+    const { entries, refused } = await indexer.embed(changed, call);
+    for (const [id, error] of refused) outcomes.set(id, { status: "failed", error });
+    const hashes = new Map(entries.map(({ document: { id, contentHash } }) => [id, contentHash]));
+    if (hashes.size === 0) return outcomes;
+    await toTheEnd(stores, call, async (own) => {
+      const created = await documents.upsert(
+        entries.map(({ document }) => document),
+        own,
+      );
+      await vectors.upsert(entries, own);
+      const { contended } = await indexer.settle([...hashes.keys()], hashes, own);
+      for (const id of hashes.keys()) outcomes.set(id, { status: created.has(id) ? "created" : "updated" });
+      for (const id of contended) outcomes.set(id, { status: "failed", error: contendedError(id) });
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    for (const { id } of changed) if (!outcomes.has(id)) outcomes.set(id, { status: "failed", error });
+  }
+  return outcomes;
+}
+
+/** Removes a document, and its vectors also where it is not there; that is no error. */
+export async function removeDocument(stores: Stores, id: string, call: CallContext): Promise<void> {
+  await toTheEnd(stores, call, async (own) => {
+    await stores.documents.remove(id, own);
+    await stores.vectors.remove([id], own);
+    const { contended } = await stores.indexer.settle([id], new Map(), own);
+    if (contended.length > 0) throw contendedError(id);
+  });
+}
+
+/** Runs a change of both databases. One that fails may have been done in part, or as a whole: reindexing finds out. */
+async function toTheEnd(
+  { indexer }: Stores,
+  { requestId }: CallContext,
+  change: (call: CallContext) => Promise<void>,
+): Promise<void> {
+  const deadline = new Deadline(CHANGE_SECONDS);
+  try {
+    await change({ requestId, signal: deadline.signal });
+  } catch (error) {
+    indexer.retry();
+    throw error;
   } finally {
     deadline.clear();
   }
 }
 
-function failed(id: string, error: ApiError): WriteOutcome {
-  return { id, status: "failed", error };
-}
-
-function contended(id: string): ApiError {
+function contendedError(id: string): ApiError {
   return unavailable(
     `The document ${id} is being changed by others all the time; try again in a second.`,
     "contended",

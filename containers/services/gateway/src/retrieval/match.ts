@@ -1,14 +1,12 @@
 /** From a text, an image, or both, to the documents that fit best: one embedding, one vector query, one look into MongoDB. */
-import type { CallContext } from "../call-context.ts";
-import type { DocumentEncoder } from "../triton/document-encoder.ts";
+import type { CallContext } from "../limits.ts";
 import type { StoredDocument } from "./document-store.ts";
-import { type FilterInput, vectorFilter } from "./filter.ts";
-import type { Match, MatchResponse } from "./schemas.ts";
-import type { Stores } from "./settlement.ts";
-import type { Hit, Search, VectorName } from "./vector-store.ts";
+import type { Retrieval } from "./retrieval.ts";
+import type { FilterInput, Match, MatchResponse } from "./schemas.ts";
+import type { Search } from "./vector-store.ts";
 
 /** What is looked for; at least one of text and image. */
-interface MatchQuery {
+export interface MatchQuery {
   readonly text?: string | undefined;
   /** JPEG. */
   readonly image?: Uint8Array | undefined;
@@ -26,71 +24,38 @@ const RRF_K = 1;
 /** Hits beyond topK, for those that are just being written or deleted and so are left out. */
 const SPARE_HITS = 5;
 
-export class Matcher {
-  readonly #stores: Stores;
-  readonly #encoder: DocumentEncoder;
-
-  constructor(stores: Stores, encoder: DocumentEncoder) {
-    this.#stores = stores;
-    this.#encoder = encoder;
-  }
-
-  /** Best matches first. @throws ApiError */
-  async match(
-    { text, image, topK, filter }: MatchQuery,
-    call: CallContext,
-  ): Promise<Pick<MatchResponse, "matches" | "fusion">> {
-    const [vectors = {}] = await this.#encoder.embed([{ text, image }], call);
-    const searches = (["text", "image"] as const).flatMap((using): Search[] => {
-      const vector = vectors[using];
-      return vector === undefined ? [] : [{ using, vector }];
-    });
-    const { vectors: store, documents } = this.#stores;
-    const { fused, lists } = await store.query(searches, vectorFilter(filter), topK + SPARE_HITS, call);
-    const found = await documents.read(
-      fused.map(({ documentId }) => documentId),
-      call,
-      ["ready"],
-    );
-    return {
-      matches: explained(fused, lists, found).slice(0, topK),
-      fusion: searches.length > 1 ? { method: "rrf", k: RRF_K } : null,
-    };
-  }
-}
-
-/** Hits with their documents and with what each list said of them; without those whose vectors are of another content. */
-function explained(
-  fused: readonly Hit[],
-  lists: ReadonlyMap<VectorName, readonly Hit[]>,
-  documents: readonly StoredDocument[],
-): Match[] {
-  const byId = new Map(documents.map((document) => [document.id, document]));
-  const places = [...lists].map(
-    ([name, hits]) =>
-      [
-        name,
-        new Map(hits.map(({ documentId, score }, index) => [documentId, { score, rank: index + 1 }])),
-      ] as const,
-  );
-  return fused.flatMap(({ documentId, contentHash, score }) => {
-    const document = byId.get(documentId);
-    if (document === undefined || document.contentHash !== contentHash) return [];
-    const scores = Object.fromEntries(
-      places.flatMap(([name, byDocument]) => {
-        const place = byDocument.get(documentId);
-        return place === undefined ? [] : [[name, place]];
+/** Best matches first, without those whose vectors are of another content than MongoDB has. @throws ApiError */
+export async function findMatches(
+  { encoder, documents, vectors }: Pick<Retrieval, "encoder" | "documents" | "vectors">,
+  { text, image, topK, filter }: MatchQuery,
+  call: CallContext,
+): Promise<Pick<MatchResponse, "matches" | "fusion">> {
+  const [made = {}] = await encoder.embed([{ text, image }], call);
+  const searches = (["text", "image"] as const).flatMap((using): Search[] => {
+    const vector = made[using];
+    return vector === undefined ? [] : [{ using, vector }];
+  });
+  const { fused, lists } = await vectors.query(searches, filter, topK + SPARE_HITS, call);
+  const ids = fused.map(({ documentId }) => documentId);
+  const found = await documents.read(ids, call);
+  const byId = new Map(found.map((document) => [document.id, document]));
+  const placesOf = (id: string): Match["scores"] =>
+    Object.fromEntries(
+      [...lists].flatMap(([name, hits]) => {
+        const index = hits.findIndex(({ documentId }) => documentId === id);
+        return index < 0 ? [] : [[name, { score: hits[index]?.score ?? 0, rank: index + 1 }]];
       }),
     );
-    return {
-      id: documentId,
-      score,
-      scores,
-      text: document.text,
-      metadata: { ...document.metadata },
-      image: imagePath(document),
-    };
+  const matches = fused.flatMap(({ documentId, contentHash, score }) => {
+    const document = byId.get(documentId);
+    if (document === undefined || document.contentHash !== contentHash) return [];
+    const { id, text: words, metadata } = document;
+    return { id, score, scores: placesOf(id), text: words, metadata, image: imagePath(document) };
   });
+  return {
+    matches: matches.slice(0, topK),
+    fusion: searches.length > 1 ? { method: "rrf", k: RRF_K } : null,
+  };
 }
 
 /** Path of a document's image; it names the content, so that what it leads to never changes. */

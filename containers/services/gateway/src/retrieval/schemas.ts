@@ -1,7 +1,6 @@
 /** Requests and answers of /v1/documents, /v1/match and /v1/answer. What these routes do not know is refused. */
 import { z } from "zod";
-import { usage } from "../openai/schemas.ts";
-import { filterSchema } from "./filter.ts";
+import { errorResponse, usage } from "../openai/schemas.ts";
 
 /** Documents of one request. */
 const MOST_DOCUMENTS = 256;
@@ -13,6 +12,10 @@ const LONGEST_METADATA_BYTES = 16_384;
 const DEEPEST_METADATA = 6;
 /** Largest page of GET /v1/documents. */
 const LARGEST_PAGE = 500;
+/** Matches of a request that does not say how many. */
+const DEFAULT_MATCHES = 5;
+/** Matches that a request may ask for; their texts must fit into one answer. */
+const MOST_MATCHES = 100;
 
 const text = z
   .string()
@@ -84,7 +87,12 @@ const image = z
   .describe(
     "data:image/jpeg;base64,… (or png, webp), an https URL of a host that the gateway fetches from, or { url } with either; in a multipart form the file itself.",
   );
-export type ImageSource = z.infer<typeof image>;
+
+/** What both a document and a query need. */
+function hasContent({ text, image }: { readonly text?: unknown; readonly image?: unknown }): boolean {
+  return text !== undefined || image !== undefined;
+}
+const NO_CONTENT = "needs text, or image, or both";
 
 /** A schema as the API's description shows it. */
 function jsonSchema(schema: z.ZodType) {
@@ -102,13 +110,10 @@ export const documentRequest = z
     image: image.optional(),
     metadata: metadata.optional(),
   })
-  .refine(({ text: words, image: picture }) => words !== undefined || picture !== undefined, {
-    message: "needs text, or image, or both",
-  });
-export type DocumentRequest = z.infer<typeof documentRequest>;
+  .refine(hasContent, NO_CONTENT);
 
 /** Several documents, each checked on its own, so that a wrong one does not keep the others out. */
-const batchRequest = z.strictObject({
+export const batchRequest = z.strictObject({
   documents: z
     .array(z.unknown().meta(jsonSchema(documentRequest)))
     .min(1)
@@ -118,31 +123,15 @@ const batchRequest = z.strictObject({
     ),
 });
 
-/** Body of POST /v1/documents: several documents where there is `documents`, else one. */
-export const writeRequest = z
-  .unknown()
-  .transform((body, context): z.infer<typeof batchRequest> | DocumentRequest => {
-    const isBatch = typeof body === "object" && body !== null && "documents" in body;
-    const parsed = (isBatch ? batchRequest : documentRequest).safeParse(body);
-    if (parsed.success) return parsed.data;
-    for (const issue of parsed.error.issues) context.issues.push(issue as (typeof context.issues)[number]);
-    return z.NEVER;
-  })
-  .meta({ anyOf: [documentRequest, batchRequest].map(jsonSchema) });
-export type WriteRequest = z.infer<typeof writeRequest>;
-
-const errorObject = z.object({
-  message: z.string(),
-  param: z.string().nullable(),
-  code: z.string().nullable(),
-});
+/** Body of POST /v1/documents as the API's description shows it: several documents where there is `documents`, else one. */
+export const writeRequest = z.unknown().meta({ anyOf: [documentRequest, batchRequest].map(jsonSchema) });
 
 export const writeResponse = z.object({
   documents: z.array(
     z.object({
       id: z.string().nullable().describe("null where a wrong document has none."),
       status: z.enum(["created", "updated", "unchanged", "failed"]),
-      error: errorObject.optional(),
+      error: errorResponse.shape.error.omit({ type: true }).optional(),
     }),
   ),
 });
@@ -168,41 +157,88 @@ export const listResponse = z.object({
   next: z.string().nullable().describe("`after` of the next page; null at the end."),
 });
 
-/** @param maxTopK - `retrieval.maxTopK` of the configuration. */
-const topK = (maxTopK: number) =>
-  z
-    .int()
-    .min(1)
-    .max(maxTopK, `must be ${maxTopK} or less, the most that this gateway gives`)
-    .optional()
-    .describe("Matches at most.");
+/** Conditions of a filter. */
+const MOST_CONDITIONS = 32;
+const MOST_VALUES = 256;
+/** Longest text that is compared. */
+const LONGEST_TEXT = 1024;
+
+/**
+ * A path in metadata: names that the vector database's own path syntax takes as they are
+ * (https://qdrant.tech/documentation/concepts/payload/#json-path).
+ */
+const path = z
+  .string()
+  .max(256)
+  .regex(
+    /^metadata(?:\.[A-Za-z0-9_-]+)+$/,
+    "must be metadata.KEY, or metadata.KEY.KEY, with keys of letters, digits and _ -",
+  );
+
+const scalar = z.union([z.string().max(LONGEST_TEXT), z.number(), z.boolean()]);
+export type Scalar = z.infer<typeof scalar>;
+
+const condition = z.union(
+  [
+    scalar,
+    z.strictObject({ in: z.array(scalar).min(1).max(MOST_VALUES) }),
+    z
+      .strictObject({
+        gt: z.number().optional(),
+        gte: z.number().optional(),
+        lt: z.number().optional(),
+        lte: z.number().optional(),
+      })
+      .refine((range) => Object.keys(range).length > 0, "must hold one of in, gt, gte, lt, lte"),
+  ],
+  {
+    error:
+      "must be a text, number or boolean to be equal to, { in: [...] }, or { gt, gte, lt, lte } with numbers",
+  },
+);
+
+/** All conditions must hold; a list in the metadata matches where one of its values does. */
+export const filterSchema = z
+  .record(path, condition)
+  .refine(
+    (filter) => Object.keys(filter).length <= MOST_CONDITIONS,
+    `must hold ${MOST_CONDITIONS} conditions or fewer`,
+  )
+  .describe(
+    'By path: "metadata.year": 2020, "metadata.tag": { "in": ["a", "b"] }, "metadata.size": { "gte": 10, "lt": 20 }.',
+  );
+export type FilterInput = z.infer<typeof filterSchema>;
+
+const topK = z
+  .int()
+  .min(1)
+  .max(MOST_MATCHES, `must be ${MOST_MATCHES} or less, the most that this gateway gives`)
+  .default(DEFAULT_MATCHES)
+  .describe("Matches at most.");
 
 /** Body of POST /v1/match. */
-export const matchRequest = (maxTopK: number) =>
-  z
-    .strictObject({
-      text: text.optional(),
-      image: image.optional(),
-      topK: topK(maxTopK),
-      filter: filterSchema.optional(),
-      via: z
-        .enum(["vectors", "describe"])
-        .default("vectors")
-        .describe(
-          "`describe`: a vision-language model describes the image, and the description is looked for.",
-        ),
-    })
-    .refine(({ text: words, image: picture }) => words !== undefined || picture !== undefined, {
-      message: "needs text, or image, or both",
-    })
-    .refine(
-      ({ via, text: words, image: picture }) =>
-        via !== "describe" || (picture !== undefined && words === undefined),
-      {
-        message: "describe takes an image and no text: the description is the text",
-        path: ["via"],
-      },
-    );
+export const matchRequest = z
+  .strictObject({
+    text: text.optional(),
+    image: image.optional(),
+    topK,
+    filter: filterSchema.optional(),
+    via: z
+      .enum(["vectors", "describe"])
+      .default("vectors")
+      .describe(
+        "`describe`: a vision-language model describes the image, and the description is looked for.",
+      ),
+  })
+  .refine(hasContent, NO_CONTENT)
+  .refine(
+    ({ via, text: words, image: picture }) =>
+      via !== "describe" || (picture !== undefined && words === undefined),
+    {
+      message: "describe takes an image and no text: the description is the text",
+      path: ["via"],
+    },
+  );
 
 const partScore = z.object({
   score: z.number().describe("Cosine similarity."),
@@ -233,23 +269,18 @@ export type MatchResponse = z.infer<typeof matchResponse>;
 export type Match = z.infer<typeof match>;
 
 /** Body of POST /v1/answer. */
-export const answerRequest = (maxTopK: number) =>
-  z.strictObject({
-    question: text,
-    image: image.optional(),
-    topK: topK(maxTopK),
-    filter: filterSchema.optional(),
-    model: z.string().min(1).max(256).optional(),
-    stream: z.boolean().optional(),
-    maxTokens: z.int().min(1).optional(),
-  });
-
-const source = z.object({
-  id: z.string(),
-  text: z.string(),
-  score: z.number(),
-  image: z.string().nullable(),
+export const answerRequest = z.strictObject({
+  question: text,
+  image: image.optional(),
+  topK,
+  filter: filterSchema.optional(),
+  model: z.string().min(1).max(256).optional(),
+  stream: z.boolean().optional(),
+  maxTokens: z.int().min(1).optional(),
 });
+
+/** A match that has a text. */
+const source = match.pick({ id: true, score: true, image: true }).extend({ text: z.string() });
 
 const answerHead = z.object({
   sources: z.array(source).describe("Documents that the model was given, in the order of their scores."),
@@ -264,3 +295,16 @@ export const answerResponse = answerHead.extend({
   finishReason: z.enum(["stop", "length"]),
   usage,
 });
+
+/** Numbers of documents. */
+export const reindexResponse = z.object({
+  documents: z.int().describe("All that were compared."),
+  indexed: z.int().describe("Their vectors were missing, or made from another content."),
+  removed: z.int().describe("Their vectors were there without a document."),
+  refused: z
+    .int()
+    .describe(
+      "The encoder does not take them, or their picture is lost; the log says why. They are not found.",
+    ),
+});
+export type ReindexResponse = z.infer<typeof reindexResponse>;

@@ -1,22 +1,20 @@
 /** Vectors in Qdrant over its REST API: https://api.qdrant.tech/api-reference */
+import { createHash } from "node:crypto";
+import { Pool } from "undici";
 import { z } from "zod";
-import type { CallContext } from "../call-context.ts";
-import type { Vectors } from "../triton/document-encoder.ts";
+import type { DatabasesConfig } from "../config.ts";
+import { ApiError } from "../errors.ts";
+import type { CallContext } from "../limits.ts";
+import type { RetrievalMetrics } from "../metrics.ts";
+import { isBrokenConnection } from "../triton/client.ts";
+import type { DocumentEncoder, Vectors } from "../triton/document-encoder.ts";
 import { fp32Values } from "../triton/tensors.ts";
-import { pointId } from "./content.ts";
-import { databaseMisfit } from "./database-errors.ts";
-import type { VectorFilter } from "./filter.ts";
-import { MissingCollection, type QdrantClient, type QdrantRequest } from "./qdrant-client.ts";
+import { databaseCalls } from "./databases.ts";
+import type { DocumentContent, Hashes } from "./document-store.ts";
+import type { FilterInput, Scalar } from "./schemas.ts";
 
 /** Names of the vectors of a point. */
-export type VectorName = "text" | "image";
-
-/** What is stored beside a document's vectors. */
-interface VectorPayload {
-  readonly documentId: string;
-  readonly contentHash: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-}
+type VectorName = "text" | "image";
 
 /** One search for the nearest points. */
 export interface Search {
@@ -25,104 +23,135 @@ export interface Search {
 }
 
 /** A document that a search found. */
-export interface Hit {
+interface Hit {
   readonly documentId: string;
   readonly contentHash: string;
   readonly score: number;
 }
 
-/** Which content a point stands for. */
-type PointVersion = Pick<Hit, "documentId" | "contentHash">;
-
+/** Payload of a point, without the metadata. */
 const identity = z.object({ documentId: z.string(), contentHash: z.string() });
-const done = z.object({ status: z.string() });
-const points = z.object({ points: z.array(z.object({ score: z.number(), payload: identity })) });
 const records = z.array(z.object({ payload: identity }));
 const scrolled = z.object({
   points: z.array(z.object({ payload: z.unknown() })),
   next_page_offset: z.union([z.string(), z.number()]).nullish(),
 });
+const found = z.object({ points: z.array(z.object({ score: z.number(), payload: identity })) });
+const done = z.object({ status: z.string() });
 const description = z.object({
-  config: z.object({
-    params: z.object({ vectors: z.record(z.string(), z.unknown()) }),
-  }),
+  config: z.object({ params: z.object({ vectors: z.record(z.string(), z.unknown()) }) }),
 });
 const vectorParams = z.object({ size: z.int(), distance: z.string() });
 
-const IDENTITY_FIELDS = ["documentId", "contentHash"];
+/** Method and path below the collection; each can be repeated without harm. */
+const REQUESTS = {
+  describe: ["GET", ""],
+  create: ["PUT", ""],
+  upsert: ["PUT", "/points?wait=true"],
+  delete: ["POST", "/points/delete?wait=true"],
+  retrieve: ["POST", "/points"],
+  scroll: ["POST", "/points/scroll"],
+  query: ["POST", "/points/query/batch"],
+} as const;
+
+const IDENTITY_ONLY = { with_payload: ["documentId", "contentHash"], with_vector: false };
 /** Of each list that is fused: enough that a document which is good in both is found, wherever it is in either. */
 const LEAST_PREFETCH = 50;
 
-interface VectorStoreSettings {
-  readonly collection: string;
-  /** Length of each vector; image absent: none. */
-  readonly dimensions: { readonly text: number; readonly image?: number | undefined };
-}
+/** A server on the same network answers within milliseconds; longer means that it is away. */
+const CONNECT_MS = 2000;
+/** No request here is allowed to take as long. */
+const ANSWER_MS = 30_000;
+const MOST_CONNECTIONS = 64;
+/** How much of its words is kept for the log. */
+const LONGEST_ERROR_CHARACTERS = 500;
+
+class MissingCollection extends Error {}
+/** It answers with something else than what was asked for. */
+class WrongAnswer extends Error {}
 
 export class VectorStore {
-  readonly #client: QdrantClient;
   readonly #collection: string;
-  readonly #sizes: Readonly<Record<string, number>>;
+  /** Length of each vector. */
+  readonly #sizes: readonly (readonly [VectorName, number])[];
+  readonly #onCreated: () => void;
+  readonly #pool: Pool;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #run: ReturnType<typeof databaseCalls>;
   #isPrepared = false;
 
-  constructor(client: QdrantClient, { collection, dimensions: { text, image } }: VectorStoreSettings) {
-    this.#client = client;
+  /**
+   * @param encoder - Makes the vectors.
+   * @param onCreated - Told when the collection was absent and has been made, without a point.
+   */
+  constructor(
+    { url, collection }: DatabasesConfig["vector"],
+    apiKey: string | undefined,
+    { textDimension, imageDimension }: Pick<DocumentEncoder, "textDimension" | "imageDimension">,
+    metrics: RetrievalMetrics,
+    onCreated: () => void,
+  ) {
     this.#collection = collection;
-    this.#sizes = image === undefined ? { text } : { text, image };
+    this.#sizes = [
+      ["text", textDimension],
+      ["image", imageDimension],
+    ];
+    this.#onCreated = onCreated;
+    this.#headers = {
+      "content-type": "application/json",
+      ...(apiKey !== undefined && { "api-key": apiKey }),
+    };
+    this.#pool = new Pool(url, {
+      connections: MOST_CONNECTIONS,
+      connect: { timeout: CONNECT_MS },
+      headersTimeout: ANSWER_MS,
+      bodyTimeout: ANSWER_MS,
+    });
+    this.#run = databaseCalls("vector", metrics, (error) => {
+      if (error instanceof MissingCollection) return undefined;
+      return error instanceof WrongAnswer ? "failed" : "away";
+    });
   }
 
   /** Adds points, or puts them in the place of those of the same documents. */
   async upsert(
-    entries: readonly { readonly payload: VectorPayload; readonly vectors: Vectors }[],
+    entries: readonly { readonly document: DocumentContent; readonly vectors: Vectors }[],
     call: CallContext,
   ): Promise<void> {
     if (entries.length === 0) return;
-    const body = {
-      points: entries.map(({ payload, vectors }) => ({
-        id: pointId(payload.documentId),
-        vector: Object.fromEntries(
-          Object.entries(vectors).map(([name, vector]) => [name, fp32Values(vector as Buffer)]),
-        ),
-        payload,
-      })),
-    };
-    await this.#call("upsert", { method: "PUT", path: "/points?wait=true", body }, done, call);
+    const points = entries.map(({ document: { id, contentHash, metadata }, vectors }) => ({
+      id: pointId(id),
+      vector: Object.fromEntries(
+        Object.entries(vectors).map(([name, vector]) => [name, fp32Values(vector as Buffer)]),
+      ),
+      payload: { documentId: id, contentHash, metadata },
+    }));
+    await this.#send("upsert", { points }, done, call);
   }
 
   /** Removes the points of documents; those that are not there are no error. */
   async remove(documentIds: readonly string[], call: CallContext): Promise<void> {
     if (documentIds.length === 0) return;
     const body = { points: documentIds.map(pointId) };
-    await this.#call("delete", { method: "POST", path: "/points/delete?wait=true", body }, done, call);
+    await this.#send("delete", body, done, call);
   }
 
-  /** Hash of the content that each document has here; without those that are not here. */
-  async contentHashes(
-    documentIds: readonly string[],
-    call: CallContext,
-  ): Promise<ReadonlyMap<string, string>> {
-    const body = { ids: documentIds.map(pointId), with_payload: IDENTITY_FIELDS, with_vector: false };
-    const found = await this.#call("retrieve", { method: "POST", path: "/points", body }, records, call);
-    return new Map(found.map(({ payload }) => [payload.documentId, payload.contentHash]));
+  /** Hashes of the contents that the vectors of documents were made from; without those that have none. */
+  async hashes(documentIds: readonly string[], call: CallContext): Promise<Hashes> {
+    if (documentIds.length === 0) return new Map();
+    const body = { ids: documentIds.map(pointId), ...IDENTITY_ONLY };
+    const points = await this.#send("retrieve", body, records, call);
+    return new Map(points.map(({ payload }) => [payload.documentId, payload.contentHash]));
   }
 
-  /** All points, a page at a time; those that no gateway wrote are passed over. */
-  async *pages(pageSize: number, call: CallContext): AsyncGenerator<PointVersion[], void, void> {
-    let offset: string | number | null | undefined;
+  /** Hashes of all, a page at a time; points that no gateway wrote are passed over. */
+  async *pages(pageSize: number, call: CallContext): AsyncGenerator<Hashes, void, void> {
+    let offset: string | number | null | undefined = null;
     do {
-      const body = {
-        limit: pageSize,
-        offset: offset ?? null,
-        with_payload: IDENTITY_FIELDS,
-        with_vector: false,
-      };
-      const page = await this.#call(
-        "scroll",
-        { method: "POST", path: "/points/scroll", body },
-        scrolled,
-        call,
-      );
-      yield page.points.flatMap(({ payload }) => identity.safeParse(payload).data ?? []);
+      const body = { limit: pageSize, offset, ...IDENTITY_ONLY };
+      const page: z.infer<typeof scrolled> = await this.#send("scroll", body, scrolled, call);
+      const own = page.points.flatMap(({ payload }) => identity.safeParse(payload).data ?? []);
+      yield new Map(own.map(({ documentId, contentHash }) => [documentId, contentHash]));
       offset = page.next_page_offset;
     } while (offset !== null && offset !== undefined);
   }
@@ -133,29 +162,25 @@ export class VectorStore {
    */
   async query(
     searches: readonly Search[],
-    filter: VectorFilter | undefined,
+    filter: FilterInput | undefined,
     limit: number,
     call: CallContext,
   ): Promise<{ readonly fused: readonly Hit[]; readonly lists: ReadonlyMap<VectorName, readonly Hit[]> }> {
-    const shared = { with_payload: IDENTITY_FIELDS, with_vector: false };
-    const depth = searches.length > 1 ? Math.max(limit, LEAST_PREFETCH) : limit;
+    const isFused = searches.length > 1;
+    const wanted = vectorFilter(filter);
     const parts = searches.map(({ using, vector }) => ({
       query: fp32Values(vector),
       using,
-      limit: depth,
-      ...(filter && { filter }),
+      limit: isFused ? Math.max(limit, LEAST_PREFETCH) : limit,
+      ...(wanted && { filter: wanted }),
     }));
     const fusion = { prefetch: parts, query: { fusion: "rrf" }, limit };
     const body = {
-      searches: [...(parts.length > 1 ? [fusion] : []), ...parts].map((one) => ({ ...one, ...shared })),
+      searches: [...(isFused ? [fusion] : []), ...parts].map((one) => ({ ...one, ...IDENTITY_ONLY })),
     };
-    const answers = await this.#call(
-      "query",
-      { method: "POST", path: "/points/query/batch", body },
-      z.array(points).length(body.searches.length),
-      call,
-    );
-    const hits = answers.map((answer) => answer.points.map(({ score, payload }) => ({ ...payload, score })));
+    const answer = z.array(found).length(body.searches.length);
+    const answers = await this.#send("query", body, answer, call);
+    const hits = answers.map(({ points }) => points.map(({ score, payload }) => ({ ...payload, score })));
     const lists = hits.slice(-searches.length);
     return {
       fused: hits[0] ?? [],
@@ -163,49 +188,157 @@ export class VectorStore {
     };
   }
 
+  /** A sign of life. @throws Error when it is not ready within two seconds. */
+  async ping(): Promise<void> {
+    const signal = AbortSignal.timeout(CONNECT_MS);
+    const { statusCode, body } = await this.#pool.request({
+      path: "/readyz",
+      method: "GET",
+      headers: this.#headers,
+      signal,
+    });
+    await body.dump();
+    if (statusCode !== 200) throw new Error(`it answers /readyz with ${statusCode}`);
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
   /** Runs a request on the collection, which is made when it is absent. */
-  async #call<T>(
-    operation: string,
-    request: Omit<QdrantRequest, "operation">,
+  async #send<T>(
+    operation: keyof typeof REQUESTS,
+    body: object,
     result: z.ZodType<T>,
     call: CallContext,
   ): Promise<T> {
-    const path = `${this.#path}${request.path}`;
-    const send = () => this.#client.send({ ...request, operation, path }, result, call);
     if (!this.#isPrepared) await this.#prepare(call);
-    try {
-      return await send();
-    } catch (error) {
+    return this.#request(operation, body, result, call).catch(async (error: unknown) => {
       if (!(error instanceof MissingCollection)) throw error;
-      // It was removed while this process was running: repair fills it again.
       await this.#prepare(call);
-      return send();
-    }
-  }
-
-  get #path(): string {
-    return `/collections/${this.#collection}`;
-  }
-
-  async #prepare(call: CallContext): Promise<void> {
-    const existing = await this.#describe(call).catch(async (error: unknown) => {
-      if (!(error instanceof MissingCollection)) throw error;
-      await this.#client.createCollection(this.#path, this.#sizes, call);
-      return this.#describe(call);
+      return this.#request(operation, body, result, call);
     });
-    const { vectors } = existing.config.params;
-    for (const [name, size] of Object.entries(this.#sizes)) {
-      const there = vectorParams.safeParse(vectors[name]).data;
-      if (there?.size === size && there.distance === "Cosine") continue;
-      throw databaseMisfit(
-        "vector",
-        `The collection ${this.#collection} has ${there === undefined ? "no" : `${there.distance} ${there.size}-d`} vectors named ${name}, and the encoder makes Cosine ${size}-d ones; name another collection in databases.vector.collection, and the gateway fills it`,
+  }
+
+  /** Makes the collection where it is absent. @throws ApiError 500 where its vectors are not those of the encoder. */
+  async #prepare(call: CallContext): Promise<void> {
+    const describe = () => this.#request("describe", undefined, description, call);
+    const existing = await describe().catch(async (error: unknown) => {
+      if (!(error instanceof MissingCollection)) throw error;
+      const vectors = Object.fromEntries(
+        this.#sizes.map(([name, size]) => [name, { size, distance: "Cosine" }]),
+      );
+      const failure = await this.#request("create", { vectors }, z.literal(true), call).catch(
+        (reason: unknown) => reason,
+      );
+      this.#onCreated();
+      // Where it could not be made, another gateway may have been faster.
+      return describe().catch((reason: unknown) => {
+        throw failure === true ? reason : failure;
+      });
+    });
+    for (const [name, size] of this.#sizes) {
+      const there = vectorParams.safeParse(existing.config.params.vectors[name]).data;
+      if (there?.size === size && there?.distance === "Cosine") continue;
+      throw new ApiError(
+        `The collection ${this.#collection} has ${there === undefined ? "no" : `${there.distance} ${there.size}-d`} vectors named ${name}, and the encoder makes Cosine ${size}-d ones; name another collection in databases.vector.collection, and the gateway fills it.`,
+        { status: 500, code: "vector_misfit" },
       );
     }
     this.#isPrepared = true;
   }
 
-  #describe(call: CallContext) {
-    return this.#client.send({ operation: "describe", method: "GET", path: this.#path }, description, call);
+  /**
+   * @param schema - Of `result` in the answer.
+   * @throws MissingCollection, ApiError 503 or 502, or the reason of the call's signal.
+   */
+  #request<T>(
+    operation: keyof typeof REQUESTS,
+    body: object | undefined,
+    schema: z.ZodType<T>,
+    { requestId, signal }: CallContext,
+  ): Promise<T> {
+    const [method, path] = REQUESTS[operation];
+    const attempt = async () => {
+      const response = await this.#pool.request({
+        method,
+        path: `/collections/${this.#collection}${path}`,
+        headers: { ...this.#headers, "x-request-id": requestId },
+        body: body === undefined ? null : JSON.stringify(body),
+        signal,
+      });
+      return { status: response.statusCode, text: await response.body.text() };
+    };
+    return this.#run(operation, signal, async () => {
+      const { status, text } = await attempt().catch((error: unknown) => {
+        if (isBrokenConnection(error)) return attempt();
+        throw error;
+      });
+      const words = `Qdrant answered ${status}: ${text.slice(0, LONGEST_ERROR_CHARACTERS)}`;
+      if (status === 404) throw new MissingCollection(words);
+      if (status === 503) throw new Error(words);
+      if (status !== 200) throw new WrongAnswer(words);
+      const parsed = schema.safeParse(resultOf(text));
+      if (!parsed.success) throw new WrongAnswer(parsed.error.message);
+      return parsed.data;
+    });
   }
+}
+
+function resultOf(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { readonly result?: unknown }).result;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A filter in Qdrant's own form. */
+interface VectorFilter {
+  readonly must: readonly VectorCondition[];
+}
+
+type VectorCondition =
+  | { readonly key: string; readonly match: { readonly value: Scalar } | { readonly any: readonly Scalar[] } }
+  | { readonly key: string; readonly range: Readonly<Record<string, number>> }
+  | { readonly should: readonly VectorCondition[] };
+
+/** @returns undefined for a filter that asks for nothing. */
+function vectorFilter(filter: FilterInput | undefined): VectorFilter | undefined {
+  const conditions = Object.entries(filter ?? {});
+  if (conditions.length === 0) return undefined;
+  return { must: conditions.map(([key, wanted]) => translate(key, wanted)) };
+}
+
+function translate(key: string, wanted: FilterInput[string]): VectorCondition {
+  if (typeof wanted !== "object") return equal(key, wanted);
+  if (!("in" in wanted)) return { key, range: wanted as Readonly<Record<string, number>> };
+  const texts = wanted.in.filter((value) => typeof value === "string");
+  const integers = wanted.in.filter((value) => Number.isSafeInteger(value));
+  const others = wanted.in.filter((value) => typeof value === "boolean" || isFraction(value));
+  // `any` takes values of one kind, and neither fractions nor booleans.
+  const lists = [texts, integers].filter((values) => values.length > 0);
+  return {
+    should: [...lists.map((any) => ({ key, match: { any } })), ...others.map((one) => equal(key, one))],
+  };
+}
+
+function equal(key: string, value: Scalar): VectorCondition {
+  // `match` knows no fractions.
+  return isFraction(value) ? { key, range: { gte: value, lte: value } } : { key, match: { value } };
+}
+
+function isFraction(value: Scalar): value is number {
+  return typeof value === "number" && !Number.isSafeInteger(value);
+}
+
+/** Namespace of the points' ids; another one would orphan every vector that is stored. */
+const POINT_NAMESPACE = Buffer.from("6f1d1c4e3b5a4a0f9c1e7d2b8a64f053", "hex");
+
+/** Id of a document's point: UUID version 5 (RFC 9562, 5.5) of the document's id. */
+export function pointId(documentId: string): string {
+  const bytes = createHash("sha1").update(POINT_NAMESPACE).update(documentId).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

@@ -1,12 +1,13 @@
 /** POST, GET and DELETE /v1/documents. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { CallContext } from "../call-context.ts";
 import type { Gateway, GatewayApp } from "../context.ts";
 import { ApiError } from "../errors.ts";
-import { errorResponse } from "../openai/schemas.ts";
+import type { CallContext } from "../limits.ts";
+import { failures } from "../openai/schemas.ts";
 import { callContext } from "../request-life.ts";
 import type { StoredDocument } from "../retrieval/document-store.ts";
+import { removeDocument, writeDocuments } from "../retrieval/documents.ts";
 import { imagePath } from "../retrieval/match.ts";
 import type { Retrieval } from "../retrieval/retrieval.ts";
 import {
@@ -17,11 +18,9 @@ import {
   writeRequest,
   writeResponse,
 } from "../retrieval/schemas.ts";
-import { writeDocuments } from "../retrieval/write-request.ts";
-import { UPLOAD_TYPES, uploadOptions } from "./upload-budget.ts";
+import { UPLOAD_TYPES, uploadOptions } from "./uploads.ts";
 
 const tags = ["retrieval"];
-const failures = { "4xx": errorResponse, "5xx": errorResponse };
 const params = z.object({ id: documentId });
 /** A path with the content's hash never leads to other bytes. */
 const IMMUTABLE = "private, max-age=31536000, immutable";
@@ -58,7 +57,7 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
     },
     async (request) => {
       const { limit, after } = request.query;
-      const found = await retrieval.stores.documents.list(after, limit + 1, callContext(request));
+      const found = await retrieval.documents.list(after, limit + 1, callContext(request));
       const page = found.slice(0, limit);
       return {
         documents: page.map(describeDocument),
@@ -73,7 +72,7 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
       schema: { tags, summary: "Read a document", params, response: { 200: documentResponse, ...failures } },
     },
     async (request) =>
-      describeDocument(await readyDocument(retrieval, request.params.id, callContext(request))),
+      describeDocument(await readDocument(retrieval, request.params.id, callContext(request))),
   );
 
   app.delete(
@@ -88,16 +87,12 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
       },
     },
     async (request, reply) => {
-      await retrieval.documents.remove(request.params.id, callContext(request));
-      retrieval.metrics.countDocument("removed");
+      await removeDocument(retrieval, request.params.id, callContext(request));
+      retrieval.metrics.documents.inc({ status: "removed" });
       return reply.code(204).send(null);
     },
   );
 
-  imageRoute(app, retrieval);
-}
-
-function imageRoute(app: GatewayApp, retrieval: Retrieval): void {
   app.get(
     "/documents/:id/image",
     {
@@ -117,35 +112,39 @@ function imageRoute(app: GatewayApp, retrieval: Retrieval): void {
       },
     },
     async (request, reply) => {
-      const { sha256 } = request.query;
-      return sendImage(retrieval, request.params.id, sha256, request, reply);
+      const { id } = request.params;
+      const document = await readDocument(retrieval, id, callContext(request), true);
+      return sendImage(document, request.query.sha256, request, reply);
     },
   );
 }
 
-async function sendImage(
-  retrieval: Retrieval,
-  id: string,
-  sha256: string | undefined,
+/** @param asked - SHA-256 of the image that is wanted; undefined: whichever the document has. */
+function sendImage(
+  { id, image }: StoredDocument,
+  asked: string | undefined,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<FastifyReply> {
-  const call = callContext(request);
-  const { image } = await readyDocument(retrieval, id, call);
-  if (image === null || (sha256 !== undefined && sha256 !== image.sha256)) {
-    throw notFound(`The document ${id} has no ${sha256 === undefined ? "" : "such "}image.`);
+): FastifyReply {
+  if (image === null || (asked ?? image.sha256) !== image.sha256) {
+    throw notFound(`The document ${id} has no ${asked === undefined ? "" : "such "}image.`);
   }
   reply
     .header("etag", `"${image.sha256}"`)
-    .header("cache-control", sha256 === undefined ? "private, no-cache" : IMMUTABLE);
+    .header("cache-control", asked === undefined ? "private, no-cache" : IMMUTABLE);
   if (request.headers["if-none-match"]?.includes(`"${image.sha256}"`)) return reply.code(304).send();
-  const bytes = (await retrieval.stores.images.read([image.sha256], call)).get(image.sha256);
-  if (bytes === undefined) throw notFound(`The document ${id} has lost its image; write it again.`);
-  return reply.type(image.contentType).send(Buffer.from(bytes));
+  if (image.bytes === undefined)
+    throw notFound(`The document ${id} has lost its image; delete it and write it again.`);
+  return reply.type(image.contentType).send(image.bytes);
 }
 
-async function readyDocument({ stores }: Retrieval, id: string, call: CallContext): Promise<StoredDocument> {
-  const [document] = await stores.documents.read([id], call, ["ready"]);
+async function readDocument(
+  { documents }: Retrieval,
+  id: string,
+  call: CallContext,
+  withBytes = false,
+): Promise<StoredDocument> {
+  const [document] = await documents.read([id], call, withBytes);
   if (document !== undefined) return document;
   throw notFound(`There is no document ${id}.`);
 }
@@ -155,7 +154,7 @@ function describeDocument(document: StoredDocument) {
   return {
     id,
     text,
-    metadata: { ...metadata },
+    metadata,
     image: image && { url: imagePath(document) ?? "", width: image.width, height: image.height },
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
@@ -165,7 +164,6 @@ function describeDocument(document: StoredDocument) {
 function notFound(message: string): ApiError {
   return new ApiError(message, {
     status: 404,
-    type: "not_found_error",
     param: "id",
     code: "document_not_found",
   });

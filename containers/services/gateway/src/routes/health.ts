@@ -1,45 +1,85 @@
-/** GET /healthz: the process lives. GET /readyz: it can answer, with every Triton and database behind it. */
+/**
+ * GET /healthz: the process lives. GET /readyz and /status: every Triton and database behind it is ready, in short and
+ * with its state. GET /metrics, for Prometheus.
+ */
 import { z } from "zod";
+import type { ServedTextModel, Upstream } from "../catalogue.ts";
+import type { EncodersConfig } from "../config.ts";
 import type { Gateway, GatewayApp } from "../context.ts";
 import { ApiError } from "../errors.ts";
+import { takesImages } from "../retrieval/answer.ts";
+import { ENCODER_MODELS } from "../triton/document-encoder.ts";
 
-const health = z.object({ status: z.literal("ok") });
+/** A service that is well answers its probe within milliseconds. */
+const PROBE_MILLISECONDS = 1000;
+/** For as long a result is given again while all are ready, so that many watchers cost the services no more than one. */
+const KEPT_MILLISECONDS = 2000;
+/** Seconds until a probe makes sense again: about the interval of an orchestrator's own. */
+const PROBE_AGAIN_SECONDS = 5;
+
+const service = z.object({
+  name: z.string(),
+  kind: z
+    .enum([
+      "text-encoder",
+      "image-encoder",
+      "language-model",
+      "vision-language-model",
+      "completion-model",
+      "document-database",
+      "vector-database",
+    ])
+    .describe("`completion-model`: a language model that does not chat."),
+  state: z
+    .enum(["ready", "starting", "away"])
+    .describe("`starting`: its server answers, and it takes no requests yet."),
+  latencyMilliseconds: z.number().nullable().describe("Of the probe; null where the service is not ready."),
+  detail: z.string().describe("What it serves; what is the matter, where it is not ready."),
+});
+type ServiceState = z.infer<typeof service>;
 
 const upstream = z.object({
   name: z.string(),
   ready: z.boolean(),
   reason: z.string().optional().describe("Why it is not ready."),
 });
-const readiness = z.object({ status: z.literal("ready"), upstreams: z.array(upstream) });
-type UpstreamState = z.infer<typeof upstream>;
 
-/** Seconds until a probe makes sense again: about the interval of an orchestrator's own. */
-const PROBE_AGAIN_SECONDS = 5;
+interface Service extends Pick<ServiceState, "name" | "kind" | "detail"> {
+  /** What is the matter; undefined where it is ready. Throwing means that it is away. */
+  probe(signal: AbortSignal): Promise<Pick<ServiceState, "state" | "detail"> | undefined>;
+}
 
+/** Adds the routes that need no API key. */
 export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
+  const probeAll = sharedProbe(servicesOf(gateway));
+  const tags = ["health"];
   app.get(
     "/healthz",
-    { schema: { tags: ["health"], summary: "Whether the process lives", response: { 200: health } } },
-    () => ({
-      status: "ok" as const,
-    }),
+    {
+      schema: {
+        tags,
+        summary: "Whether the process lives",
+        response: { 200: z.object({ status: z.literal("ok") }) },
+      },
+    },
+    () => ({ status: "ok" as const }),
   );
-
-  const probe = sharedProbe(gateway);
   app.get(
     "/readyz",
     {
       schema: {
-        tags: ["health"],
+        tags,
         summary: "Whether every Triton and database behind the gateway is ready",
         description:
           "503 with problem details names those that are away. Also 503 while the gateway is being stopped.",
-        response: { 200: readiness },
+        response: { 200: z.object({ status: z.literal("ready"), upstreams: z.array(upstream) }) },
       },
     },
     async () => {
       if (gateway.isDraining) throw notReady("The gateway is being stopped.", []);
-      const upstreams = await probe();
+      const upstreams = (await probeAll()).map(({ name, state, detail }) =>
+        state === "ready" ? { name, ready: true } : { name, ready: false, reason: detail },
+      );
       const away = upstreams.filter(({ ready }) => !ready);
       if (away.length > 0) {
         throw notReady(away.map(({ name, reason }) => `${name}: ${reason}`).join("; "), upstreams);
@@ -47,31 +87,142 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
       return { status: "ready" as const, upstreams };
     },
   );
+  app.get(
+    "/status",
+    {
+      schema: {
+        tags,
+        summary: "State of every service behind the gateway",
+        description: `Each is probed with a time-out of ${PROBE_MILLISECONDS} ms; a result is kept for ${KEPT_MILLISECONDS} ms while all are ready.`,
+        response: { 200: z.array(service) },
+      },
+    },
+    async (_request, reply) => {
+      reply.header("cache-control", "no-store");
+      return probeAll();
+    },
+  );
+  const { registry } = gateway.metrics;
+  app.get(
+    "/metrics",
+    { schema: { tags, summary: "Metrics in Prometheus' text format" } },
+    async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()),
+  );
 }
 
-/** Callers that come while a probe runs share it, so that nobody can multiply the load behind the gateway through /readyz. */
-function sharedProbe({ catalogue, retrieval }: Gateway): () => Promise<UpstreamState[]> {
-  const upstreams = [...catalogue.upstreams, ...(retrieval?.upstreams ?? [])];
-  let running: Promise<UpstreamState[]> | undefined;
-  return () => {
-    running ??= Promise.all(
-      upstreams.map(async ({ name, notReady }): Promise<UpstreamState> => {
-        const reason = await notReady();
-        return reason === undefined ? { name, ready: true } : { name, ready: false, reason };
-      }),
-    ).finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
-}
-
-function notReady(message: string, upstreams: readonly UpstreamState[]): ApiError {
+function notReady(message: string, upstreams: readonly z.infer<typeof upstream>[]): ApiError {
   return new ApiError(message, {
     status: 503,
-    type: "service_unavailable",
     code: "not_ready",
     retryAfterSeconds: PROBE_AGAIN_SECONDS,
     extensions: { upstreams },
   });
+}
+
+function servicesOf({ config, catalogue, retrieval }: Gateway): Service[] {
+  return [
+    ...encoderServices(config.encoders),
+    ...catalogue.textModels.map(modelService),
+    ...(retrieval?.upstreams ?? []).map(databaseService),
+  ];
+}
+
+function encoderServices(encoders: EncodersConfig | undefined): Service[] {
+  if (encoders === undefined) return [];
+  const { http, modelName, dimension, imageDimension } = encoders;
+  const { text, image, both } = ENCODER_MODELS;
+  return [
+    {
+      name: text,
+      kind: "text-encoder",
+      detail: `${modelName}: text to ${dimension} numbers`,
+      probe: modelProbe(http, [text]),
+    },
+    {
+      name: image,
+      kind: "image-encoder",
+      detail: `image to ${imageDimension} numbers`,
+      probe: modelProbe(http, [image, both]),
+    },
+  ];
+}
+
+function modelService(served: ServedTextModel): Service {
+  const { name, http, contextTokens, profile } = served.config;
+  const [kind, does] = takesImages(served)
+    ? (["vision-language-model", "chats about text and images"] as const)
+    : served.chatTemplate === undefined
+      ? (["completion-model", "completes text"] as const)
+      : (["language-model", "chats"] as const);
+  return {
+    name,
+    kind,
+    detail: `${does}, ${contextTokens} tokens with its answer`,
+    probe: modelProbe(http, [...new Set([profile.tritonModel, profile.streamingModel])]),
+  };
+}
+
+function databaseService({ name, notReady }: Upstream): Service {
+  return {
+    name,
+    ...(name === "mongo"
+      ? { kind: "document-database", detail: "documents and pictures" }
+      : { kind: "vector-database", detail: "vectors of texts and pictures" }),
+    probe: async () => {
+      const detail = await notReady();
+      return detail === undefined ? undefined : { state: "away", detail };
+    },
+  };
+}
+
+/** Asks one Triton for the first of its models that is not ready. */
+function modelProbe(origin: string, models: readonly string[]): Service["probe"] {
+  return async (signal) => {
+    const answers = await Promise.all(
+      models.map(async (model) => {
+        const response = await fetch(`${origin}/v2/models/${model}/ready`, { signal });
+        await response.arrayBuffer();
+        return { model, isReady: response.ok };
+      }),
+    );
+    const waiting = answers.find(({ isReady }) => !isReady);
+    return (
+      waiting && { state: "starting", detail: `Triton answers, and its model ${waiting.model} is not ready` }
+    );
+  };
+}
+
+async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceState> {
+  const clock = AbortSignal.timeout(PROBE_MILLISECONDS);
+  const timeOut = new Promise<never>((_, reject) => {
+    clock.addEventListener("abort", () => reject(clock.reason));
+  });
+  const started = performance.now();
+  try {
+    const problem = await Promise.race([probe(clock), timeOut]);
+    if (problem !== undefined) return { name, kind, latencyMilliseconds: null, ...problem };
+    const latencyMilliseconds = Math.round((performance.now() - started) * 10) / 10;
+    return { name, kind, state: "ready", latencyMilliseconds, detail };
+  } catch (error) {
+    // A code at most: the words of a driver may hold addresses and names of users.
+    const { code = "unknown error" } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
+    const reason = clock.aborted ? `no answer within ${PROBE_MILLISECONDS} ms` : `can't be reached (${code})`;
+    return { name, kind, state: "away", latencyMilliseconds: null, detail: reason };
+  }
+}
+
+/** Callers share the probes that run, and their result for a while. */
+function sharedProbe(services: readonly Service[]): () => Promise<ServiceState[]> {
+  let result: Promise<ServiceState[]> | undefined;
+  let freshUntil = 0;
+  return () => {
+    if (result !== undefined && performance.now() < freshUntil) return result;
+    freshUntil = Number.POSITIVE_INFINITY;
+    result = Promise.all(services.map(stateOf)).then((states) => {
+      const areReady = states.every(({ state }) => state === "ready");
+      freshUntil = areReady ? performance.now() + KEPT_MILLISECONDS : 0;
+      return states;
+    });
+    return result;
+  };
 }

@@ -1,8 +1,7 @@
-/** GET /: the page for people, and its files under /page/. They are read once and served from memory. */
+/** GET /: the web UI, and its files under /page/. They are read once and served from memory. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GatewayApp } from "../context.ts";
 
 const FOLDER = new URL("../../public/", import.meta.url);
@@ -32,47 +31,26 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
-interface PageFile {
-  /** `/`, or `/page/NAME`. */
-  readonly path: string;
-  readonly mediaType: string;
-  readonly etag: string;
-  readonly content: Buffer;
-}
-
 /** One route a file, so that no path of a client is ever looked up on disk. */
 export function pageRoutes(app: GatewayApp): void {
-  for (const file of readFiles()) {
-    app.get(file.path, { schema: { hide: true } }, (request, reply) => send(file, request, reply));
-  }
+  addFile(app, "/", "index.html");
+  for (const name of readdirSync(new URL("page/", FOLDER))) addFile(app, `/page/${name}`, `page/${name}`);
 }
 
-function readFiles(): PageFile[] {
-  const index = readFile("index.html", "/");
-  const others = readdirSync(new URL("page/", FOLDER))
-    .filter((name) => extname(name) in MEDIA_TYPES)
-    .map((name) => readFile(`page/${name}`, `/page/${name}`));
-  return [index, ...others];
-}
-
-function readFile(name: string, path: string): PageFile {
+function addFile(app: GatewayApp, path: string, name: string): void {
+  const mediaType = MEDIA_TYPES[extname(name)];
+  if (mediaType === undefined) return;
   const content = readFileSync(new URL(name, FOLDER));
-  const hash = createHash("sha256").update(content).digest("base64url");
-  return { path, mediaType: MEDIA_TYPES[extname(name)] ?? "", etag: `"${hash}"`, content };
-}
-
-function send(file: PageFile, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  reply
-    .header("content-security-policy", CONTENT_SECURITY_POLICY)
-    .header("etag", file.etag)
-    // The browser asks each time, and is told 304 until a new version of the gateway runs.
-    .header("cache-control", "no-cache");
-  if (matches(request.headers["if-none-match"], file.etag)) return reply.code(304).send();
-  return reply.type(file.mediaType).send(file.content);
-}
-
-/** If-None-Match compares weakly, and may name several (RFC 9110, 13.1.2). */
-function matches(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.trim() === "*" || header.split(",").some((one) => one.trim().replace(/^W\//, "") === etag);
+  const etag = `"${createHash("sha256").update(content).digest("base64url")}"`;
+  app.get(path, { schema: { hide: true } }, (request, reply) => {
+    reply
+      .header("content-security-policy", CONTENT_SECURITY_POLICY)
+      .header("etag", etag)
+      // The browser asks each time, and is told 304 until a new version of the gateway runs.
+      .header("cache-control", "no-cache");
+    // If-None-Match may name several, each of them with W/ before its quotation marks (RFC 9110, 13.1.2).
+    const known = request.headers["if-none-match"] ?? "";
+    if (known.trim() === "*" || known.includes(etag)) return reply.code(304).send();
+    return reply.type(mediaType).send(content);
+  });
 }

@@ -1,14 +1,35 @@
-/** What the routes of retrieval have in common, and what stands in their place where there are no databases. */
+/** POST /v1/match, /v1/answer and /v1/reindex, and what stands in the place of retrieval where there are no databases. */
+import type { FastifyRequest } from "fastify";
+import type { ServedTextModel } from "../catalogue.ts";
 import type { Gateway, GatewayApp } from "../context.ts";
-import { ApiError } from "../errors.ts";
-import { answerRoute } from "./answer.ts";
+import { ApiError, streamFailure, toOpenAiBody } from "../errors.ts";
+import { type Usage, usageOf } from "../openai/answers.ts";
+import { failures } from "../openai/schemas.ts";
+import { callContext } from "../request-life.ts";
+import {
+  answerModel,
+  describeImage,
+  describingModel,
+  type GroundedQuestion,
+  groundQuestion,
+} from "../retrieval/answer.ts";
+import { readRequestImage } from "../retrieval/documents.ts";
+import { findMatches } from "../retrieval/match.ts";
+import type { Retrieval } from "../retrieval/retrieval.ts";
+import {
+  answerRequest,
+  answerResponse,
+  matchRequest,
+  matchResponse,
+  reindexResponse,
+} from "../retrieval/schemas.ts";
 import { documentRoutes } from "./documents.ts";
-import { matchRoute } from "./match.ts";
-import { parseMultipart } from "./multipart.ts";
-import { limitUploads } from "./upload-budget.ts";
+import { countTokens, sendEvents } from "./openai.ts";
+import { limitUploads, parseMultipart, UPLOAD_TYPES, uploadOptions } from "./uploads.ts";
 
 /** Bytes of all bodies of these routes that are in memory at one time. */
 const UPLOAD_BUDGET_BYTES = 512 * 1024 * 1024;
+
 /** Mounts the routes below /v1. */
 export function retrievalRoutes(v1: GatewayApp, gateway: Gateway): void {
   const { retrieval } = gateway;
@@ -22,18 +43,147 @@ export function retrievalRoutes(v1: GatewayApp, gateway: Gateway): void {
     documentRoutes(app, gateway, retrieval);
     matchRoute(app, gateway, retrieval);
     answerRoute(app, gateway, retrieval);
+    reindexRoute(app, retrieval);
   });
 }
 
+function matchRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): void {
+  app.post(
+    "/match",
+    {
+      ...uploadOptions(gateway),
+      schema: {
+        tags: ["retrieval"],
+        summary: "Find documents by text, by image, or by both",
+        description:
+          "A text is compared with the documents' texts, an image with their images; with both the two lists are joined by reciprocal rank fusion.",
+        consumes: UPLOAD_TYPES,
+        body: matchRequest,
+        response: { 200: matchResponse, ...failures },
+      },
+    },
+    async (request) => {
+      const { text, image: source, topK, filter, via } = request.body;
+      const call = callContext(request);
+      if (via === "describe") {
+        // Before the image is decoded: without such a model there is nothing to do.
+        request.servedModel = describingModel(gateway.catalogue).config.name;
+      }
+      const image = (await readRequestImage(source, "image", retrieval.images, call))?.bytes;
+      const description =
+        via === "describe" && image !== undefined
+          ? await describeImage(gateway.catalogue, image, call)
+          : undefined;
+      const query = description === undefined ? { text, image } : { text: description };
+      const found = await findMatches(retrieval, { ...query, topK, filter }, call);
+      return { ...found, via, ...(description !== undefined && { description }) };
+    },
+  );
+}
+
+/** Usage of an answer for which no model was asked. */
+const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+
+function answerRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): void {
+  app.post(
+    "/answer",
+    {
+      ...uploadOptions(gateway),
+      schema: {
+        tags: ["retrieval"],
+        summary: "Answer a question from the documents that fit best",
+        description:
+          "Greedy decoding: the same question has the same answer. With `stream: true` a text/event-stream: `sources`, then `delta` { text } as often as needed, then `done` { usage, finishReason }, or `error`.",
+        consumes: UPLOAD_TYPES,
+        body: answerRequest,
+        response: { 200: answerResponse, ...failures },
+      },
+    },
+    async (request, reply) => {
+      const { question, image: source, topK, filter, model, stream, maxTokens } = request.body;
+      const call = callContext(request);
+      // Before anything is looked for, so that a wrong one costs nothing.
+      const served = answerModel(gateway.catalogue, model, source !== undefined);
+      request.servedModel = served.config.name;
+      const image = (await readRequestImage(source, "image", retrieval.images, call))?.bytes;
+      const asked = { text: question, image, topK, filter, maxTokens };
+      const grounded = await groundQuestion(retrieval, served, asked, call);
+      if (stream) return sendEvents(reply, answerEvents(gateway, request, served, grounded));
+      const { head, generation } = grounded;
+      if (generation === undefined)
+        return { ...head, answer: "", finishReason: "stop" as const, usage: NO_USAGE };
+      const answer = await served.model.complete(generation, call);
+      const usage = usageOf([answer]);
+      countTokens(gateway, served.config.name, usage);
+      return { ...head, answer: answer.text.trim(), finishReason: answer.finishReason, usage };
+    },
+  );
+}
+
+/** The sources go out at once: a reader has something to look at while the model begins. */
+async function* answerEvents(
+  gateway: Gateway,
+  request: FastifyRequest,
+  { model, config }: ServedTextModel,
+  { head, generation }: GroundedQuestion,
+): AsyncGenerator<string, void, void> {
+  yield event("sources", head);
+  if (generation === undefined) {
+    yield event("done", { usage: NO_USAGE, finishReason: "stop" });
+    return;
+  }
+  try {
+    const pieces = await model.stream(generation, callContext(request));
+    let next = await pieces.next();
+    try {
+      for (; !next.done; next = await pieces.next()) yield event("delta", { text: next.value });
+    } finally {
+      // The client may leave before the answer is complete.
+      if (!next.done) await pieces.return(undefined as never);
+    }
+    const usage = usageOf([next.value]);
+    countTokens(gateway, config.name, usage);
+    yield event("done", { usage, finishReason: next.value.finishReason });
+  } catch (error) {
+    yield event("error", toOpenAiBody(streamFailure(error, request.log)));
+  }
+}
+
+function event(name: string, data: object): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+function reindexRoute(app: GatewayApp, { indexer }: Retrieval): void {
+  app.post(
+    "/reindex",
+    {
+      schema: {
+        tags: ["retrieval"],
+        summary: "Bring the vectors to what the documents are",
+        description:
+          "Compares all documents with all vectors by hash, and makes those anew that differ. The gateway does so by itself when it starts and after a write that failed in part; ask for it when the vector database has lost data. It continues when the time of the request is over.",
+        response: { 200: reindexResponse, ...failures },
+      },
+    },
+    async (request) => {
+      const { signal } = callContext(request);
+      const timeOver = new Promise<never>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+      return Promise.race([indexer.reindex(), timeOver]);
+    },
+  );
+}
+
 function withoutDatabases(app: GatewayApp): void {
-  for (const url of ["/documents", "/documents/*", "/match", "/answer"]) {
+  for (const url of ["/documents", "/documents/*", "/match", "/answer", "/reindex"]) {
     app.all(url, {
       schema: { hide: true },
       // Before the body, whatever its type.
       onRequest: async () => {
         throw new ApiError(
           "This gateway has no databases, and so no documents; add `databases` to its configuration.",
-          { status: 404, type: "not_found_error", code: "no_databases" },
+          { status: 404, code: "no_databases" },
         );
       },
       handler: () => undefined,

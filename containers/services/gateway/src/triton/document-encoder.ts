@@ -1,10 +1,9 @@
-/** Texts, images, and both together to vectors: the text encoder, the image encoder, and their ensemble. */
-import type { CallContext } from "../call-context.ts";
+/** Texts, images, and both together to vectors: the text encoder, the image encoder, and their ensemble on one Triton. */
+
 import type { EncodersConfig } from "../config.ts";
+import type { CallContext } from "../limits.ts";
 import type { TritonClient } from "./client.ts";
-import type { TextEncoder } from "./embeddings.ts";
-import { batchesOf, infer } from "./encoder-requests.ts";
-import { fp32Rows } from "./tensors.ts";
+import { decodeResponse, encodeInferRequest, fp32Rows, int32Sum, JSON_LENGTH_HEADER } from "./tensors.ts";
 
 /** What is embedded; at least one of the two. */
 export interface EncoderInput {
@@ -19,20 +18,38 @@ export interface Vectors {
   readonly image?: Buffer;
 }
 
-/** The parts that an input has; each has a model of its own, and both together have the ensemble. */
-const KINDS = ["text", "image", "both"] as const;
-type Kind = (typeof KINDS)[number];
+interface Embedded {
+  /** In the order of the inputs. */
+  readonly vectors: readonly Vectors[];
+  /** 0 where there is an image: nobody is told. */
+  readonly promptTokens: number;
+}
 
-/** The encoders as documents and queries use them. */
+type Part = "text" | "image";
+
+/** Each part's input, of BYTES, and its output, of FP32. */
+const TENSORS = {
+  text: { input: "text", output: "text_embedding" },
+  image: { input: "image", output: "image_embedding" },
+} as const;
+/** Output of the text encoder: the number of tokens of each row, INT32. */
+const TOKEN_COUNT = "token_count";
+
+/** Triton's models by the parts that they take. */
+export const ENCODER_MODELS = {
+  text: "text_encoder",
+  image: "vision_encoder",
+  both: "llava_ensemble",
+} as const;
+
+/** The encoders, as /v1/embeddings, documents and queries use them. */
 export class DocumentEncoder {
   readonly #config: EncodersConfig;
   readonly #triton: TritonClient;
-  readonly #text: TextEncoder;
 
-  constructor(config: EncodersConfig, triton: TritonClient, text: TextEncoder) {
+  constructor(config: EncodersConfig, triton: TritonClient) {
     this.#config = config;
     this.#triton = triton;
-    this.#text = text;
   }
 
   /** Numbers of a text's vector. */
@@ -40,70 +57,89 @@ export class DocumentEncoder {
     return this.#config.dimension;
   }
 
-  /** Numbers of an image's vector; undefined where the stack has no image encoder. */
-  get imageDimension(): number | undefined {
+  /** Numbers of an image's vector. */
+  get imageDimension(): number {
     return this.#config.imageDimension;
   }
 
-  /**
-   * Embeds all inputs, in their order. Images are passed over where the stack has no image encoder. One Triton request
-   * for each batch of a kind; the kinds run side by side, the batches of a kind one after the other.
-   */
+  /** Embeds all inputs, in their order. */
   async embed(inputs: readonly EncoderInput[], call: CallContext): Promise<Vectors[]> {
     const vectors: Vectors[] = inputs.map(() => ({}));
-    await Promise.all(
-      KINDS.map(async (kind) => {
-        const indices = [...inputs.keys()].filter((index) => this.#kindOf(inputs[index]) === kind);
-        const batchSize = kind === "text" ? this.#config.maxBatchSize : this.#imageBatchSize;
-        for (const batch of batchesOf(indices, batchSize)) {
-          const embedded = await this.#embedBatch(
-            kind,
-            batch.map((index) => inputs[index] ?? {}),
-            call,
-          );
-          batch.forEach((index, row) => {
-            vectors[index] = embedded[row] ?? {};
-          });
-        }
-      }),
-    );
+    const embedThose = async (parts: readonly Part[]) => {
+      const indices = [...inputs.keys()].filter((index) => String(partsOf(inputs[index])) === String(parts));
+      const those = indices.map((index) => inputs[index] ?? {});
+      const embedded = await this.#embedParts(parts, those, call);
+      indices.forEach((index, row) => {
+        vectors[index] = embedded.vectors[row] ?? {};
+      });
+    };
+    await Promise.all([embedThose(["text"]), embedThose(["image"]), embedThose(["text", "image"])]);
     return vectors;
   }
 
-  #kindOf({ text, image }: EncoderInput = {}): Kind | undefined {
-    const hasImage = image !== undefined && this.imageDimension !== undefined;
-    if (text !== undefined) return hasImage ? "both" : "text";
-    return hasImage ? "image" : undefined;
+  /** Embeds texts and counts their tokens. */
+  embedTexts(texts: readonly string[], call: CallContext): Promise<Embedded> {
+    const inputs = texts.map((text) => ({ text }));
+    return this.#embedParts(["text"], inputs, call);
   }
 
-  get #imageBatchSize(): number {
-    return Math.min(this.#config.maxBatchSize, this.#config.imageMaxBatchSize);
-  }
-
-  async #embedBatch(kind: Kind, inputs: readonly EncoderInput[], call: CallContext): Promise<Vectors[]> {
-    const texts = inputs.map(({ text = "" }) => text);
-    if (kind === "text") {
-      const { vectors } = await this.#text.embed(texts, call);
-      return vectors.map((text) => ({ text }));
+  /** One Triton request a batch, one after the other, so that one large request does not fill Triton's queue. */
+  async #embedParts(
+    parts: readonly Part[],
+    inputs: readonly EncoderInput[],
+    call: CallContext,
+  ): Promise<Embedded> {
+    const { maxBatchSize, imageMaxBatchSize } = this.#config;
+    const size = parts.includes("image") ? Math.min(maxBatchSize, imageMaxBatchSize) : maxBatchSize;
+    const vectors: Vectors[] = [];
+    let promptTokens = 0;
+    for (let start = 0; start < inputs.length; start += size) {
+      const embedded = await this.#infer(parts, inputs.slice(start, start + size), call);
+      vectors.push(...embedded.vectors);
+      promptTokens += embedded.promptTokens;
     }
-    const { visionModel, ensembleModel, textInput, textOutput, dimension } = this.#config;
-    const { imageInput, imageOutput, imageDimension = 0 } = this.#config;
-    const images = { name: imageInput, elements: inputs.map(({ image = new Uint8Array() }) => image) };
-    const isBoth = kind === "both";
-    return infer(
-      this.#triton,
-      {
-        model: isBoth ? ensembleModel : visionModel,
-        inputs: isBoth ? [{ name: textInput, elements: texts }, images] : [images],
-        outputs: isBoth ? [textOutput, imageOutput] : [imageOutput],
-        read: (tensors) => {
-          const imageRows = fp32Rows(tensors.get(imageOutput), inputs.length, imageDimension);
-          if (!isBoth) return imageRows.map((image) => ({ image }));
-          const textRows = fp32Rows(tensors.get(textOutput), inputs.length, dimension);
-          return imageRows.map((image, row) => ({ image, text: textRows[row] as Buffer }));
-        },
-      },
-      call,
-    );
+    return { vectors, promptTokens };
   }
+
+  /** @throws ApiError as `post`, 502 for an answer that can't be read. */
+  async #infer(
+    parts: readonly Part[],
+    inputs: readonly EncoderInput[],
+    call: CallContext,
+  ): Promise<Embedded> {
+    const model = ENCODER_MODELS[parts.length === 2 ? "both" : (parts[0] ?? "text")];
+    const countsTokens = model === ENCODER_MODELS.text;
+    const response = await this.#triton.post({
+      path: `/v2/models/${model}/infer`,
+      ...encodeInferRequest(
+        parts.map((part) => ({
+          name: TENSORS[part].input,
+          elements: inputs.map((input) => input[part] ?? ""),
+        })),
+        [...parts.map((part) => TENSORS[part].output), ...(countsTokens ? [TOKEN_COUNT] : [])],
+      ),
+      ...call,
+      isIdempotent: true,
+    });
+    try {
+      const answer = Buffer.from(await response.body.arrayBuffer());
+      const tensors = decodeResponse(answer, Number(response.headers[JSON_LENGTH_HEADER]));
+      const columns = { text: this.textDimension, image: this.imageDimension };
+      const rowsOf = (part: Part) => fp32Rows(tensors, TENSORS[part].output, inputs.length, columns[part]);
+      const made = parts.map((part) => [part, rowsOf(part)] as const);
+      return {
+        vectors: inputs.map((_, row) => Object.fromEntries(made.map(([part, rows]) => [part, rows[row]]))),
+        promptTokens: countsTokens ? int32Sum(tensors, TOKEN_COUNT, inputs.length) : 0,
+      };
+    } catch (error) {
+      throw this.#triton.failure(error, call.signal);
+    }
+  }
+}
+
+function partsOf({ text, image }: EncoderInput = {}): Part[] {
+  return [
+    ...(text === undefined ? [] : ["text" as const]),
+    ...(image === undefined ? [] : ["image" as const]),
+  ];
 }

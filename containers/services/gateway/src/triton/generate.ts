@@ -1,36 +1,37 @@
 /** Text generation through Triton's generate extension. */
 import {
-  AnswerError,
   buildGenerateRequest,
   type GenerateOutput,
   type GenerationRequest,
   parseGenerateResponse,
-  parseStreamEvent,
   RequestError,
   takesStopWords,
 } from "@engine-room/triton-requests";
-import type { Dispatcher } from "undici";
-import type { CallContext } from "../call-context.ts";
+import { createParser } from "eventsource-parser";
 import type { ModelConfig } from "../config.ts";
 import { invalidRequest } from "../errors.ts";
-import { CumulativeFilter, EchoFilter, StopFilter, type TextFilter } from "../text/filters.ts";
-import { estimateTokens, type TokenCount } from "../text/token-count.ts";
+import type { CallContext } from "../limits.ts";
 import type { TritonClient } from "./client.ts";
-import { serverSentData } from "./sse.ts";
+import { CumulativeFilter, EchoFilter, estimateTokens, StopFilter } from "./text.ts";
 
 /** What to generate; every number is checked against the model's limits before. Stop words are the request's own. */
-export type GenerateRequest = Omit<GenerationRequest, "id" | "stream" | "countTokens">;
+export type GenerateRequest = Omit<GenerationRequest, "stream" | "countTokens">;
 
 /** How an answer ended and what it cost. */
 export interface Ending {
   readonly finishReason: "stop" | "length";
-  readonly promptTokens: TokenCount;
-  readonly completionTokens: TokenCount;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Whether the model left the counting of any of them to the gateway. */
+  readonly isEstimate: boolean;
 }
 
 export interface Answer extends Ending {
   readonly text: string;
 }
+
+/** One answer on its way: pieces of text, none of them empty, then how it ended. */
+export type AnswerStream = AsyncGenerator<string, Ending, void>;
 
 /** One language model. */
 export class TextModel {
@@ -45,130 +46,59 @@ export class TextModel {
   /** The whole answer at once. */
   async complete(request: GenerateRequest, call: CallContext): Promise<Answer> {
     const response = await this.#post(request, false, call);
-    let output: GenerateOutput;
+    const reader = answerReader(this.#config, request);
     try {
-      output = parseGenerateResponse(this.#config.profile, await response.body.json());
+      const text = reader.push(await response.body.json()) + reader.flush();
+      return { text, ...reader.ending((whole) => estimateTokens([whole])) };
     } catch (error) {
-      throw this.#failure(error, call.signal);
+      throw this.#triton.failure(error, call.signal);
     }
-    const stop = this.#stopFilter(request);
-    const text = applyAll([...this.#echoFilters(request), stop], output.text);
-    return {
-      text,
-      ...this.#ending(
-        request,
-        output,
-        output.completionTokens ?? estimateTokens([output.text]),
-        stop.isStopped,
-      ),
-    };
   }
 
   /**
-   * The answer as it is made: pieces of text, none of them empty, and the ending as the generator's return value.
-   * Leaving the generator early ends the work in Triton.
+   * The answer as it is made. Leaving the generator early ends the work in Triton.
    * @returns Once Triton has begun to answer, so that a refusal still is an HTTP status.
    */
-  async stream(request: GenerateRequest, call: CallContext): Promise<AsyncGenerator<string, Ending, void>> {
-    const response = await this.#post(request, true, call);
-    return this.#pieces(response, request, call.signal);
+  async stream(request: GenerateRequest, call: CallContext): Promise<AnswerStream> {
+    const { body } = await this.#post(request, true, call);
+    return this.#pieces(body, request, call.signal);
   }
 
   async *#pieces(
-    response: Dispatcher.ResponseData,
+    body: AsyncIterable<Uint8Array>,
     request: GenerateRequest,
     signal: AbortSignal,
-  ): AsyncGenerator<string, Ending, void> {
-    const stop = this.#stopFilter(request);
-    const { profile } = this.#config;
-    const cumulative = profile.streamedText === "cumulative" ? [new CumulativeFilter()] : [];
-    const filters = [...cumulative, ...this.#echoFilters(request), stop];
-    let last: GenerateOutput = { text: "" };
-    let responses = 0;
+  ): AnswerStream {
+    const reader = answerReader(this.#config, request);
+    let events = 0;
     try {
-      for await (const data of serverSentData(response.body)) {
-        last = parseStreamEvent(profile, JSON.parse(data));
-        responses += 1;
-        const piece = filters.reduce((text, filter) => filter.push(text), last.text);
+      for await (const data of serverSentData(body)) {
+        const piece = reader.push(JSON.parse(data));
+        events += 1;
         if (piece !== "") yield piece;
-        if (stop.isStopped) break;
+        if (reader.isStopped()) break;
       }
     } catch (error) {
-      throw this.#failure(error, signal);
+      throw this.#triton.failure(error, signal);
     }
-    const rest = flushAll(filters);
+    const rest = reader.flush();
     if (rest !== "") yield rest;
     // TensorRT-LLM sends one response a token, so their number is a fair estimate.
-    return this.#ending(
-      request,
-      last,
-      last.completionTokens ?? { count: responses, isEstimate: true },
-      stop.isStopped,
-    );
+    return reader.ending(() => events);
   }
 
-  async #post(
-    request: GenerateRequest,
-    stream: boolean,
-    call: CallContext,
-  ): Promise<Dispatcher.ResponseData> {
-    return this.#triton.post({
-      ...this.#tritonRequest(request, stream),
-      ...call,
-      // A second run would hold a place on the GPU for as long as the first.
-      isIdempotent: false,
-    });
-  }
-
-  #tritonRequest(request: GenerateRequest, stream: boolean) {
+  #post(request: GenerateRequest, stream: boolean, call: CallContext) {
     const { profile } = this.#config;
-    const stopWords = takesStopWords(profile) ? this.#stopWords(request) : [];
+    const stopWords = takesStopWords(profile) ? stopWordsOf(this.#config, request) : [];
     try {
-      return buildGenerateRequest(profile, { ...request, stopWords, stream, countTokens: true });
+      const sent = buildGenerateRequest(profile, { ...request, stopWords, stream, countTokens: true });
+      // A second run would hold a place on the GPU for as long as the first.
+      return this.#triton.post({ ...sent, ...call, isIdempotent: false });
     } catch (error) {
-      throw requestFailure(error);
+      if (error instanceof RequestError) throw invalidRequest(error.message, PARAMS[error.field], error.code);
+      throw error;
     }
   }
-
-  #failure(error: unknown, signal: AbortSignal): Error {
-    const known = error instanceof AnswerError ? this.#triton.streamedError(error.message) : error;
-    return this.#triton.failure(known, signal);
-  }
-
-  #stopWords(request: GenerateRequest): readonly string[] {
-    return [...new Set([...this.#config.stopWords, ...(request.stopWords ?? [])])];
-  }
-
-  #stopFilter(request: GenerateRequest): StopFilter {
-    return new StopFilter(this.#stopWords(request));
-  }
-
-  #echoFilters(request: GenerateRequest): TextFilter[] {
-    return this.#config.profile.promptEcho === "repeated" ? [new EchoFilter(request.text)] : [];
-  }
-
-  #ending(
-    request: GenerateRequest,
-    output: GenerateOutput,
-    completion: number | TokenCount,
-    isStopped: boolean,
-  ): Ending {
-    const completionTokens =
-      typeof completion === "number" ? { count: completion, isEstimate: false } : completion;
-    return {
-      finishReason: isStopped ? "stop" : (output.finishReason ?? likelyReason(request, completionTokens)),
-      promptTokens:
-        output.promptTokens === undefined
-          ? estimateTokens([request.text])
-          : { count: output.promptTokens, isEstimate: false },
-      completionTokens,
-    };
-  }
-}
-
-/** Most models do not say why they ended: all tokens used means that they had to. */
-function likelyReason({ maxTokens }: GenerateRequest, { count }: TokenCount): Ending["finishReason"] {
-  return count >= maxTokens ? "length" : "stop";
 }
 
 /** Parameters of the OpenAI API by the fields of a request; what has no row is no parameter of its own there. */
@@ -179,18 +109,54 @@ const PARAMS: Readonly<Record<string, string>> = {
   presencePenalty: "presence_penalty",
 };
 
-/** What this model can't take, as a 400; anything else as it is. */
-function requestFailure(error: unknown): unknown {
-  return error instanceof RequestError
-    ? invalidRequest(error.message, PARAMS[error.field], error.code)
-    : error;
+function stopWordsOf(config: ModelConfig, { stopWords = [] }: GenerateRequest): readonly string[] {
+  return [...new Set([...config.stopWords, ...stopWords])];
 }
 
-function applyAll(filters: readonly TextFilter[], text: string): string {
-  return filters.reduce((piece, filter) => filter.push(piece), text) + flushAll(filters);
+/** Reads what Triton sends, one whole answer or event by event, as the text that the client gets. */
+function answerReader(config: ModelConfig, request: GenerateRequest) {
+  const { profile } = config;
+  const stop = new StopFilter(stopWordsOf(config, request));
+  const filters = [
+    ...(profile.streamedText === "cumulative" ? [new CumulativeFilter()] : []),
+    ...(profile.promptEcho === "repeated" ? [new EchoFilter(request.text)] : []),
+    stop,
+  ];
+  let last: GenerateOutput = { text: "" };
+  return {
+    isStopped: () => stop.isStopped,
+    /** @throws AnswerError when it is an error of Triton's. */
+    push(json: unknown): string {
+      last = parseGenerateResponse(profile, json);
+      return filters.reduce((text, filter) => filter.push(text), last.text);
+    },
+    /** What the filters hold back at the end; what an earlier one lets go still passes the later ones. */
+    flush: () =>
+      filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.flush(), ""),
+    /** @param estimate - Tokens of an answer whose model does not count them, by its last text. */
+    ending(estimate: (text: string) => number): Ending {
+      const { promptTokens, completionTokens = estimate(last.text), finishReason } = last;
+      // Most models do not say why they ended: all tokens used means that they had to.
+      const likelyReason = completionTokens >= request.maxTokens ? "length" : "stop";
+      return {
+        finishReason: stop.isStopped ? "stop" : (finishReason ?? likelyReason),
+        promptTokens: promptTokens ?? estimateTokens([request.text]),
+        completionTokens,
+        isEstimate: promptTokens === undefined || last.completionTokens === undefined,
+      };
+    },
+  };
 }
 
-/** What the filters hold back at the end; what an earlier one lets go still passes the later ones. */
-function flushAll(filters: readonly TextFilter[]): string {
-  return filters.reduce((text, filter) => filter.push(text) + filter.flush(), "");
+/** The data of each server-sent event, whatever chunks the network made of them. */
+export async function* serverSentData(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let events: string[] = [];
+  const parser = createParser({ onEvent: ({ data }) => events.push(data) });
+  for await (const chunk of body) {
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    const ready = events;
+    events = [];
+    yield* ready;
+  }
 }

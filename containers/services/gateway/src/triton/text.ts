@@ -1,10 +1,12 @@
 /**
- * What happens to an answer's text on its way to the client. Each filter takes text in pieces of any size and gives out
- * the same whatever the pieces are; `push` returns what is certain so far, `flush` what is left at the end.
+ * What happens to an answer's text on its way to the client, and how its tokens are counted where the model does not count.
+ * Each filter takes text in pieces of any size and gives out the same whatever the pieces are.
  */
 
 export interface TextFilter {
+  /** What is certain so far. */
   push(text: string): string;
+  /** What is left at the end. */
   flush(): string;
 }
 
@@ -72,15 +74,16 @@ export class StopFilter implements TextFilter {
   push(text: string): string {
     if (this.#isStopped) return "";
     const all = this.#held + text;
-    const end = firstMatch(all, this.#stopWords);
-    if (end !== -1) {
-      this.#isStopped = true;
-      this.#held = "";
-      return all.slice(0, end);
-    }
-    const held = longestUndecidedTail(all, this.#stopWords);
-    this.#held = all.slice(all.length - held);
-    return all.slice(0, all.length - held);
+    // The stop word that is complete first ends the answer, whatever could still have become of a longer one.
+    const [match] = this.#stopWords
+      .map((word) => ({ start: all.indexOf(word), length: word.length }))
+      .filter(({ start }) => start !== -1)
+      .sort((one, other) => one.start + one.length - other.start - other.length || one.start - other.start);
+    this.#isStopped = match !== undefined;
+    const held = Math.max(0, ...this.#stopWords.map((word) => undecidedTail(all, word)));
+    const shown = match?.start ?? all.length - held;
+    this.#held = match === undefined ? all.slice(shown) : "";
+    return all.slice(0, shown);
   }
 
   flush(): string {
@@ -90,28 +93,19 @@ export class StopFilter implements TextFilter {
   }
 }
 
-/**
- * Where the answer ends: before the stop word that is complete first, whatever could still have become of a longer one.
- * -1 for none.
- */
-function firstMatch(text: string, stopWords: readonly string[]): number {
-  let best = { start: -1, end: Number.POSITIVE_INFINITY };
-  for (const word of stopWords) {
-    const start = text.indexOf(word);
-    const end = start + word.length;
-    if (start !== -1 && (end < best.end || (end === best.end && start < best.start))) best = { start, end };
-  }
-  return best.start;
-}
-
-/** Length of the longest end of the text with which a stop word could begin. */
-function longestUndecidedTail(text: string, stopWords: readonly string[]): number {
-  return Math.max(0, ...stopWords.map((word) => undecidedTail(text, word)));
-}
-
+/** Length of the longest end of the text with which the word could begin. */
 function undecidedTail(text: string, word: string): number {
   for (let length = Math.min(word.length - 1, text.length); length > 0; length--) {
     if (word.startsWith(text.slice(text.length - length))) return length;
   }
   return 0;
+}
+
+/** English text has about four bytes a token in the usual vocabularies; each text has one token at least. */
+const BYTES_PER_TOKEN = 4;
+
+/** Tokens of texts by their size alone: the gateway has no tokenizer of its own. */
+export function estimateTokens(texts: readonly string[]): number {
+  const tokens = texts.map((text) => Math.max(1, Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)));
+  return tokens.reduce((sum, count) => sum + count, 0);
 }

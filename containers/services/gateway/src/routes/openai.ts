@@ -1,0 +1,221 @@
+/** The OpenAI API: GET /v1/models and /v1/models/{id}, POST /v1/embeddings, /v1/chat/completions and /v1/completions. */
+import { Readable } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { ServedTextModel } from "../catalogue.ts";
+import type { Gateway, GatewayApp } from "../context.ts";
+import { invalidRequest, modelNotFound, streamFailure } from "../errors.ts";
+import type { CallContext } from "../limits.ts";
+import {
+  type AnswerFormat,
+  answerHead,
+  CHAT_FORMAT,
+  COMPLETION_FORMAT,
+  eventStream,
+  mergeStreams,
+  type StreamEvent,
+  type Usage,
+  wholeAnswer,
+} from "../openai/answers.ts";
+import { chatGeneration, completionGenerations, readChat } from "../openai/generation.ts";
+import {
+  type ChatCompletionRequest,
+  type CompletionRequest,
+  chatCompletionRequest,
+  chatCompletionResponse,
+  completionRequest,
+  completionResponse,
+  embeddingRequest,
+  embeddingResponse,
+  errorResponse,
+  failures,
+  modelListResponse,
+  modelResponse,
+} from "../openai/schemas.ts";
+import { callContext } from "../request-life.ts";
+import type { GenerateRequest } from "../triton/generate.ts";
+import { fp32Values } from "../triton/tensors.ts";
+
+const tags = ["openai"];
+
+export function modelRoutes(app: GatewayApp, { catalogue, metrics }: Gateway): void {
+  // The API wants a time of creation; a model is there for clients since the gateway serves it.
+  const created = Math.floor(Date.now() / 1000);
+  const describe = (id: string) => ({ id, object: "model" as const, created, owned_by: "engine-room" });
+
+  app.get(
+    "/models",
+    { schema: { tags, summary: "List models", response: { 200: modelListResponse } } },
+    () => ({ object: "list" as const, data: catalogue.ids.map(describe) }),
+  );
+
+  app.get(
+    "/models/:id",
+    {
+      schema: {
+        tags,
+        summary: "Describe a model",
+        params: z.object({ id: z.string() }),
+        response: { 200: modelResponse, 404: errorResponse },
+      },
+    },
+    async ({ params: { id } }) => {
+      if (!catalogue.ids.includes(id)) throw modelNotFound(id, catalogue.ids);
+      return describe(id);
+    },
+  );
+
+  app.post(
+    "/embeddings",
+    {
+      schema: {
+        tags,
+        summary: "Turn texts into vectors",
+        body: embeddingRequest,
+        response: { 200: embeddingResponse, ...failures },
+      },
+    },
+    async (request) => {
+      const { model, input, dimensions, encoding_format: encoding } = request.body;
+      const encoder = catalogue.encoder(model);
+      request.servedModel = model;
+      if (dimensions != null && dimensions !== encoder.textDimension) {
+        throw invalidRequest(
+          `dimensions is ${dimensions}, and vectors of ${model} have ${encoder.textDimension}; leave it out.`,
+          "dimensions",
+          "unsupported_dimensions",
+        );
+      }
+      const { vectors, promptTokens } = await encoder.embedTexts([input].flat(), callContext(request));
+      metrics.tokens.inc({ model, kind: "prompt" }, promptTokens);
+      return {
+        object: "list" as const,
+        data: vectors.map(({ text = Buffer.alloc(0) }, index) => ({
+          object: "embedding" as const,
+          index,
+          embedding: encoding === "base64" ? text.toString("base64") : fp32Values(text),
+        })),
+        model,
+        usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
+      };
+    },
+  );
+}
+
+export function generationRoutes(app: GatewayApp, gateway: Gateway): void {
+  app.post(
+    "/chat/completions",
+    routeSchema("Answer a chat", CHAT_FORMAT, chatCompletionRequest, chatCompletionResponse),
+    async (request, reply) => {
+      const { body } = request;
+      const served = gateway.catalogue.textModel(body.model);
+      const { config, chatTemplate } = served;
+      request.servedModel = config.name;
+      if (chatTemplate === undefined) {
+        throw invalidRequest(
+          `${config.name} has no chat template; use it with /v1/completions.`,
+          "model",
+          "unsupported_model",
+        );
+      }
+      const { turns, images } = readChat(body.messages, config);
+      const generations = [chatGeneration(body, chatTemplate.render(turns), images, config)];
+      return answer(gateway, request, reply, { format: CHAT_FORMAT, served, generations, body });
+    },
+  );
+
+  app.post(
+    "/completions",
+    routeSchema(
+      "Continue a text, or several at once",
+      COMPLETION_FORMAT,
+      completionRequest,
+      completionResponse,
+    ),
+    async (request, reply) => {
+      const { body } = request;
+      const served = gateway.catalogue.textModel(body.model);
+      request.servedModel = served.config.name;
+      const generations = completionGenerations(body, served.config);
+      return answer(gateway, request, reply, { format: COMPLETION_FORMAT, served, generations, body });
+    },
+  );
+}
+
+function routeSchema<Body, Answer>(summary: string, format: AnswerFormat, body: Body, answer: Answer) {
+  const description = `With \`stream: true\` the answer is a text/event-stream of ${format.chunkType} objects, ended by [DONE].`;
+  const response = { 200: answer, ...failures };
+  return { schema: { tags: ["openai"], summary, description, body, response } };
+}
+
+interface Asked<Type extends string, Choice extends object> {
+  readonly format: AnswerFormat<Type, Choice>;
+  readonly served: ServedTextModel;
+  /** One a prompt; they all run at once. */
+  readonly generations: readonly GenerateRequest[];
+  readonly body: ChatCompletionRequest | CompletionRequest;
+}
+
+async function answer<Type extends string, Choice extends object>(
+  gateway: Gateway,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { format, served: { config, model }, generations, body }: Asked<Type, Choice>,
+) {
+  const head = answerHead(format, config.name);
+  const failed = new AbortController();
+  const { requestId, signal } = callContext(request);
+  const call: CallContext = { requestId, signal: AbortSignal.any([signal, failed.signal]) };
+  try {
+    if (body.stream) {
+      const streams = await Promise.all(generations.map((generation) => model.stream(generation, call)));
+      const events = mergeStreams(streams);
+      // Whatever fails before the first text is an ordinary error answer, which clients retry.
+      const first = await events.next();
+      gateway.metrics.firstTokenSeconds.observe({ model: config.name }, reply.elapsedTime / 1000);
+      const text = eventStream(resume(first, events), {
+        head,
+        format,
+        includeUsage: body.stream_options?.include_usage ?? false,
+        onUsage: (usage) => countTokens(gateway, config.name, usage),
+        toApiError: (error) => streamFailure(error, request.log),
+      });
+      return sendEvents(reply, text);
+    }
+    const answers = await Promise.all(generations.map((generation) => model.complete(generation, call)));
+    const whole = wholeAnswer(format, head, answers);
+    countTokens(gateway, config.name, whole.usage);
+    return whole;
+  } catch (error) {
+    // The other prompts of the request have nobody left to answer.
+    failed.abort(error);
+    throw error;
+  }
+}
+
+/** Sends a text/event-stream as it is made. */
+export function sendEvents(reply: FastifyReply, events: AsyncGenerator<string>): FastifyReply {
+  return reply
+    .type("text/event-stream; charset=utf-8")
+    .header("cache-control", "no-cache, no-transform")
+    .header("x-accel-buffering", "no")
+    .send(Readable.from(events, { objectMode: false }));
+}
+
+/** Counts a request's tokens for Prometheus. */
+export function countTokens({ metrics }: Gateway, model: string, usage: Usage): void {
+  metrics.tokens.inc({ model, kind: "prompt" }, usage.prompt_tokens);
+  metrics.tokens.inc({ model, kind: "completion" }, usage.completion_tokens ?? 0);
+}
+
+async function* resume(
+  first: IteratorResult<StreamEvent, void>,
+  rest: AsyncGenerator<StreamEvent, void, void>,
+): AsyncGenerator<StreamEvent, void, void> {
+  try {
+    if (!first.done) yield first.value;
+    yield* rest;
+  } finally {
+    await rest.return();
+  }
+}

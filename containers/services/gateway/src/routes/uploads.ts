@@ -1,0 +1,107 @@
+/** Bodies with images: forms beside JSON, their sizes, and how many bytes of them may be in memory, before requests have a place. */
+import type { FastifyRequest } from "fastify";
+import { Response } from "undici";
+import type { Gateway, GatewayApp } from "../context.ts";
+import { invalidRequest, unavailable } from "../errors.ts";
+import { DEFAULT_IMAGE_LIMITS } from "../images/limits.ts";
+
+/** Room for the text and the metadata beside an image. */
+const BESIDE_IMAGE_BYTES = 1024 * 1024;
+
+const LARGEST_UPLOAD_BYTES = Math.ceil(DEFAULT_IMAGE_LIMITS.bytes / 3) * 4 + BESIDE_IMAGE_BYTES;
+
+/** Options of a route that takes images, in JSON or as a form. */
+export function uploadOptions({ config }: Gateway): { readonly bodyLimit: number } {
+  return { bodyLimit: Math.max(config.limits.bodyBytes, LARGEST_UPLOAD_BYTES) };
+}
+
+/** Media types of these bodies, for the API's description. */
+export const UPLOAD_TYPES = ["application/json", "multipart/form-data"];
+
+/** Bodies up to this size are not counted: the number of connections bounds them. */
+const SMALL_BYTES = 65_536;
+
+/** Refuses requests with large bodies (503 with Retry-After) while `mostBytes` of them are on their way. */
+export function limitUploads(app: GatewayApp, mostBytes: number): void {
+  let taken = 0;
+  app.addHook("onRequest", async (request, reply) => {
+    const bytes = bodyBytes(request);
+    if (bytes <= SMALL_BYTES) return;
+    if (taken + bytes > mostBytes) {
+      throw unavailable(
+        `Requests of ${taken} bytes are on their way, and ${mostBytes} are the most; try again in a second.`,
+        "overloaded",
+        1,
+      );
+    }
+    taken += bytes;
+    reply.raw.once("close", () => {
+      taken -= bytes;
+    });
+  });
+}
+
+/** What the client says, at most what the route takes; without a length all of that. */
+function bodyBytes({ method, headers, routeOptions }: FastifyRequest): number {
+  if (method !== "POST") return 0;
+  const said = Number(headers["content-length"]);
+  return Number.isFinite(said) ? Math.min(said, routeOptions.bodyLimit) : routeOptions.bodyLimit;
+}
+
+/** Fields that are JSON and not text. */
+const JSON_FIELDS = ["metadata", "filter", "topK", "maxTokens", "stream"];
+
+/**
+ * Makes of a form what JSON would have been: a file is its bytes, metadata and the like are parsed. The body is in memory
+ * as a whole, within the route's `bodyLimit`.
+ */
+export function parseMultipart(app: GatewayApp): void {
+  app.addContentTypeParser(
+    "multipart/form-data",
+    { parseAs: "buffer" },
+    async (
+      request: { readonly headers: { readonly "content-type"?: string | undefined } },
+      body: string | Buffer,
+    ) => {
+      const { "content-type": contentType = "" } = request.headers;
+      const form = await readForm(body as Buffer, contentType);
+      const fields: Record<string, unknown> = {};
+      for (const [name, value] of form) {
+        if (Object.hasOwn(fields, name)) {
+          throw invalidRequest(`The form holds ${name} twice; send it once.`, name, "invalid_form");
+        }
+        fields[name] = await fieldValue(name, value);
+      }
+      return fields;
+    },
+  );
+}
+
+type Form = Awaited<ReturnType<Response["formData"]>>;
+type FormValue = NonNullable<ReturnType<Form["get"]>>;
+
+async function readForm(body: Buffer, contentType: string): Promise<Form> {
+  try {
+    return await new Response(body, { headers: { "content-type": contentType } }).formData();
+  } catch {
+    throw invalidRequest(
+      "The body is no multipart form that can be read; send it with a boundary, as curl -F and FormData do.",
+      undefined,
+      "invalid_form",
+    );
+  }
+}
+
+async function fieldValue(name: string, value: FormValue): Promise<unknown> {
+  if (typeof value !== "string") return new Uint8Array(await value.arrayBuffer());
+  if (!JSON_FIELDS.includes(name)) return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch (error) {
+    throw invalidRequest(
+      `${name} is not JSON: ${(error as Error).message}; correct it.`,
+      name,
+      "invalid_json",
+    );
+  }
+}
