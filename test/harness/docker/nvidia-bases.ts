@@ -14,7 +14,7 @@ import { tutorialsStandIn } from "./tutorials.ts";
 const RELEASE = releases["25.07"];
 
 const STAND_INS = join(projectRoot, "test/harness/docker/nvidia-image");
-const ENGINE_TOOLS = join(projectRoot, "containers/trtllm/tests/fake_image");
+const ENGINE_TOOLS = join(projectRoot, "containers/python/tests/fake_image");
 
 /** Debian's packages that the images have from Ubuntu, and Open MPI, which NVIDIA's builds of its own. */
 export const NVIDIA_BASE_PACKAGES = ["ca-certificates", "git", "openmpi-bin", "python3", "python3-pip"];

@@ -73,7 +73,6 @@ describe("requests of `ask`", () => {
       accepts: ["httpUrl", "dataUrl"],
       maxImages: 4,
       isRequired: false,
-      takesVideo: false,
       mark: "<|image|>",
       prompt: "{marks}{question}",
       tokensPerImage: 0,

@@ -299,7 +299,7 @@ const corrections: readonly {
     example: "gpt2-medium-encoders",
     model: "gpt2-medium",
     has: [
-      "/app/scripts/launch_triton_server.py",
+      "--bind-to none -n 1 /opt/tritonserver/bin/tritonserver",
       "all_models/inflight_batcher_llm/preprocessing",
       '"end_id":50256',
     ],
@@ -395,7 +395,9 @@ test("commands of several ranks check and serve with all of them", () => {
   const text = explained(planned({ model: "llama-2-7b", tensorParallel: 2 }));
   expect(text).toContain("--tp_size 2");
   expect(text).toContain("mpirun");
-  expect(text).toContain("--world_size=2");
+  expect(text).toMatch(
+    /none -n 1 \/opt\/tritonserver\/bin\/tritonserver [^:]+ : -n 1 \/opt\/\S+\/tritonserver /,
+  );
   expect(text).toContain("the server, 2 ranks");
 });
 

@@ -59,7 +59,7 @@ test("this project's Vitest reports each file with its tests, their reasons, fai
 });
 
 test("lines of pytest-reportlog become results by file: fixtures that fail, skipped tests, files that can't be read", () => {
-  const log = new PytestLog("containers/trtllm");
+  const log = new PytestLog("containers/python");
   const test = (nodeid: string, when: string, outcome: string, longrepr: unknown = null) => ({
     $report_type: "TestReport",
     nodeid,
@@ -95,13 +95,13 @@ test("lines of pytest-reportlog become results by file: fixtures that fail, skip
   ];
   expect(lines.flatMap((line) => log.events(JSON.stringify(line)))).toEqual([
     {
-      file: "containers/trtllm/tests/test_c.py",
+      file: "containers/python/tests/test_c.py",
       seconds: 0,
       tests: [{ title: "", state: "failed", reason: "E   no module named x" }],
     },
     { files: 1 },
     {
-      file: "containers/trtllm/tests/test_a.py",
+      file: "containers/python/tests/test_a.py",
       seconds: 1.25,
       tests: [
         { title: "test_sum", state: "failed", reason: "AssertionError: 2" },
@@ -109,7 +109,7 @@ test("lines of pytest-reportlog become results by file: fixtures that fail, skip
       ],
     },
     {
-      file: "containers/trtllm/tests/test_b.py",
+      file: "containers/python/tests/test_b.py",
       seconds: 0.25,
       tests: [{ title: "test_port", state: "failed", reason: "OSError: in use" }],
     },
