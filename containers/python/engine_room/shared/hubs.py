@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -214,6 +215,8 @@ class Hub:
         waiting, errors = list(reversed(jobs)), list[Exception]()
 
         def worker() -> None:
+            # Signals are the main thread's, which waits for them; the library's threads inherit this.
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             while waiting and not self._cancel.is_set():
                 try:
                     waiting.pop()()

@@ -197,13 +197,11 @@ class _Run:
     def _sleep(self) -> signal.Signals | None:
         """A moment, or until something happens. Returns a signal that asks for a stop."""
         found = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, POLL_SECONDS)
-        if found is None:
-            return None
-        number = signal.Signals(found.si_signo)
-        if number == signal.SIGCHLD:
-            self._reap()
-            return None
-        return number
+        if found is not None and found.si_signo in STOP_SIGNALS:
+            return signal.Signals(found.si_signo)
+        # Also without a signal: a thread of a library that does not block SIGCHLD may have taken it.
+        self._reap()
+        return None
 
     def _reap(self) -> None:
         """All that have ended: several may share one SIGCHLD."""
