@@ -303,8 +303,8 @@ def test_kills_at_random_moments_leave_nothing_half_done(shop: Workshop) -> None
         with shop.start(spec) as process:
             assert process.stdout is not None
             process.stdout.readline()
-            # Each round in a part of its own of the time that a build takes.
-            time.sleep(seconds * (round_ + random.random()) / rounds)
+            # The first at once, the others in a part of their own of the time that a build took.
+            time.sleep(0 if round_ == 0 else seconds * (round_ - 1 + random.random()) / (rounds - 1))
             process.kill()
             process.communicate(timeout=120)
         killed += not directory.exists()
