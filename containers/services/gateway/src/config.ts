@@ -7,33 +7,6 @@ import { Template } from "@huggingface/jinja";
 import { z } from "zod";
 import { IMAGE_HOST_PROBLEM, parseImageHost } from "./images/fetch-image.ts";
 
-type Fields = Readonly<Record<PropertyKey, unknown>>;
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? (value as Fields) : {};
-}
-
-function listOf(value: unknown): Fields[] {
-  return Array.isArray(value) ? value.map(fieldsOf) : [];
-}
-
-/** Problems between several fields, each with its path, and its reason and fix. */
-type Check = (fields: Fields) => Iterable<readonly [path: PropertyKey[], message: string]>;
-
-/**
- * A check over several fields. It is made also where others are wrong, so that all problems are reported together; what
- * has a wrong type is passed over here.
- */
-function across<T extends z.ZodType>(schema: T, check: Check): T {
-  return schema.superRefine(
-    (values, context) => {
-      for (const [path, message] of check(fieldsOf(values)))
-        context.addIssue({ code: "custom", path, message });
-    },
-    { when: ({ value }) => typeof value === "object" && value !== null },
-  );
-}
-
 /** An HTTP address of a server behind the gateway. */
 const httpOrigin = z
   .string()
@@ -98,13 +71,10 @@ const model = z.strictObject({
   coldStartSeconds: z.int().min(1).max(86_400).optional(),
 });
 
-const checkedModel = across(model, function* ({ maxTokens, contextTokens }) {
-  if (Number(maxTokens) >= Number(contextTokens)) {
-    yield [
-      ["maxTokens"],
-      `leaves no room for a prompt in a context of ${contextTokens} tokens: use ${Number(contextTokens) - 1} or less`,
-    ];
-  }
+const checkedModel = model.superRefine(({ maxTokens, contextTokens }, context) => {
+  if (maxTokens < contextTokens) return;
+  const message = `${maxTokens} leaves no room for a prompt in a context of ${contextTokens} tokens: use ${contextTokens - 1} or less`;
+  context.addIssue({ code: "custom", path: ["maxTokens"], message });
 });
 
 const apiKey = z.strictObject({
@@ -124,7 +94,6 @@ const apiKey = z.strictObject({
 
 const mongoUri = z
   .string()
-  .regex(/^mongodb(\+srv)?:\/\/[^/]/, "must begin with mongodb:// or mongodb+srv:// and a host")
   .refine(
     (text) => !/^[^/]*\/\/[^/?#]*@/.test(text),
     "holds a user or password: put the address into a file and name it in uriFile",
@@ -134,16 +103,21 @@ const secretFile = z.string().min(1);
 
 /** The two databases of documents. */
 export const databases = z.strictObject({
-  mongo: z.strictObject({
-    /** Address without user and password. */
-    uri: mongoUri.optional(),
-    /** File that holds the address and nothing else. */
-    uriFile: secretFile.optional(),
-    database: z
-      .string()
-      .regex(/^[A-Za-z0-9_-]{1,63}$/, "must be 1 to 63 letters, digits and _ -")
-      .default("engine_room"),
-  }),
+  mongo: z
+    .strictObject({
+      /** Address without user and password. */
+      uri: mongoUri.optional(),
+      /** File that holds the address and nothing else. */
+      uriFile: secretFile.optional(),
+      database: z
+        .string()
+        .regex(/^[A-Za-z0-9_-]{1,63}$/, "must be 1 to 63 letters, digits and _ -")
+        .default("engine_room"),
+    })
+    .refine(
+      ({ uri, uriFile }) => (uri === undefined) !== (uriFile === undefined),
+      "needs its address, once: give either uri or uriFile",
+    ),
   vector: z.strictObject({
     /** HTTP address of a Qdrant. */
     url: httpOrigin,
@@ -200,32 +174,22 @@ const file = z.strictObject({
     .prefault({}),
 });
 
-/** Schema of the configuration file. */
-export const gatewayConfigSchema = across(file, function* (config) {
-  const { uri, uriFile } = fieldsOf(fieldsOf(config.databases).mongo);
-  const [models, keys] = [listOf(config.models), listOf(config.apiKeys)];
-  const names = models.map(({ name }) => name);
-  if (config.encoders === undefined && models.length === 0) {
-    yield [["models"], "is empty and there are no encoders: add a language model or `encoders`"];
-  }
-  for (const index of repeated([fieldsOf(config.encoders).modelName, ...names])) {
-    yield [["models", index - 1, "name"], "is taken by another model: give each model an id of its own"];
-  }
-  for (const index of repeated(keys.map(({ name }) => name))) {
-    yield [["apiKeys", index, "name"], "is taken by another key: rename one of them"];
-  }
-  for (const index of repeated(keys.map(({ sha256 }) => sha256))) {
-    yield [["apiKeys", index, "sha256"], "is the same key again: remove one of them"];
-  }
-  if (config.databases !== undefined && config.encoders === undefined) {
-    yield [
+/** Schema of the configuration file. What concerns several keys is checked when each of them is right by itself. */
+export const gatewayConfigSchema = file.superRefine(({ encoders, models, apiKeys, databases }, context) => {
+  const refuse = (path: PropertyKey[], message: string) =>
+    context.addIssue({ code: "custom", path, message });
+  if (encoders === undefined && models.length === 0)
+    refuse(["models"], "is empty and there are no encoders: add a language model or `encoders`");
+  for (const index of repeated([encoders?.modelName, ...models.map(({ name }) => name)]))
+    refuse(["models", index - 1, "name"], "is taken by another model: give each model an id of its own");
+  for (const key of ["name", "sha256"] as const)
+    for (const index of repeated(apiKeys.map((apiKey) => apiKey[key])))
+      refuse(["apiKeys", index, key], "is that of another key: remove one of them, or give it its own");
+  if (databases !== undefined && encoders === undefined)
+    refuse(
       ["encoders"],
       "is required beside `databases`, because documents are found by their vectors: add it",
-    ];
-  }
-  if (uri !== undefined && uriFile !== undefined) {
-    yield [["databases", "mongo", "uriFile"], "and uri are both given: keep one of them"];
-  }
+    );
 });
 
 /** Positions of the values that stand in the list before. */

@@ -115,12 +115,6 @@ export function toProblem(error: ApiError, instance: string): Record<string, unk
   };
 }
 
-/** `["messages", 0, "content"]` as `messages[0].content`; empty for the whole. */
-export function dotPath(path: readonly PropertyKey[]): string {
-  const parts = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`));
-  return parts.join("").replace(/^\./, "");
-}
-
 /** Installs the check of requests by their zod schemas, and the error and not-found handlers. */
 export function installErrorHandlers(app: FastifyInstance): void {
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (request) => {
@@ -214,11 +208,11 @@ const MOST_PROBLEMS_SHOWN = 10;
 
 /**
  * The first problem names `param`; the message lists all of them, as far as anybody would read.
- * @param at - Where in the request the value is that was checked; the request itself by default.
+ * @param place - Where in the request the value is that was checked; the request itself by default.
  */
-export function validationError(issues: readonly z.core.$ZodIssue[], at = ""): ApiError {
-  const problems = issues.flatMap(requestProblems).map(([path, message]) => {
-    const param = [at, dotPath(path)].filter((part) => part !== "").join(".");
+export function validationError(issues: readonly z.core.$ZodIssue[], place = ""): ApiError {
+  const problems = problemsOf(issues).map(({ at, message }) => {
+    const param = [place, at].filter((part) => part !== "").join(".");
     return { param, line: param === "" ? message : `${param}: ${message}` };
   });
   const lines = problems.slice(0, MOST_PROBLEMS_SHOWN).map(({ line }) => line);
@@ -227,19 +221,40 @@ export function validationError(issues: readonly z.core.$ZodIssue[], at = ""): A
   return invalidRequest(message, problems[0]?.param || undefined, "invalid_value");
 }
 
-/** What zod says of a parameter that is not there. */
+/** What zod says of a value that is not there. */
 const MISSING = /^Invalid input: expected (\w+), received undefined$/;
 
-function requestProblems(issue: z.core.$ZodIssue): (readonly [path: PropertyKey[], message: string])[] {
-  const { code, path, message } = issue;
-  if (code === "unrecognized_keys") {
-    return issue.keys.map((key) => [[...path, key], "there is no such parameter here"]);
-  }
-  if (code === "invalid_key") return issue.issues.map((inner) => [path, inner.message]);
-  if (code === "invalid_union") {
-    // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
-    const meant = issue.errors.find((inner) => inner.length > 0 && inner.every((one) => one.path.length > 0));
-    if (meant) return meant.flatMap((one) => requestProblems({ ...one, path: [...path, ...one.path] }));
-  }
-  return [[path, message.replace(MISSING, "it is required, as $1")]];
+interface Problem {
+  /** `messages[0].content`; empty for the whole. */
+  readonly at: string;
+  readonly message: string;
+}
+
+/** What zod found wrong with a request or the configuration, in words that never hold the value itself. */
+export function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
+  return issues.flatMap((issue): Problem[] => {
+    const { code, path, message } = issue;
+    if (code === "unrecognized_keys") {
+      return issue.keys.map((key) => ({
+        at: dotPath([...path, key]),
+        message: "there is no such parameter here",
+      }));
+    }
+    const at = dotPath(path);
+    if (code === "invalid_key") return issue.issues.map((inner) => ({ at, message: inner.message }));
+    if (code === "invalid_union") {
+      // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
+      const meant = issue.errors.find(
+        (inner) => inner.length > 0 && inner.every((one) => one.path.length > 0),
+      );
+      if (meant) return problemsOf(meant.map((one) => ({ ...one, path: [...path, ...one.path] })));
+    }
+    return [{ at, message: message.replace(MISSING, "it is required, as $1") }];
+  });
+}
+
+/** `["messages", 0, "content"]` as `messages[0].content`; empty for the whole. */
+function dotPath(path: readonly PropertyKey[]): string {
+  const parts = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`));
+  return parts.join("").replace(/^\./, "");
 }
