@@ -498,9 +498,9 @@ describe("image sources", async () => {
   });
 
   test.each([
-    ["a page in place of a picture", "<!doctype html><title>Not found</title>", {}, "an HTML page"],
-    ["a packed picture", gzipSync(png), { "content-encoding": "gzip" }, "no JPEG, PNG or WebP"],
-  ])("%s is refused", async (_what, body, headers, words) => {
+    ["a page in place of a picture", "<!doctype html><title>Not found</title>", {}],
+    ["a packed picture", gzipSync(png), { "content-encoding": "gzip" }],
+  ])("%s is refused", async (_what, body, headers) => {
     site = await startSite((_request, response) =>
       response.writeHead(200, { "content-type": "image/png", ...headers }).end(body),
     );
@@ -512,7 +512,6 @@ describe("image sources", async () => {
     ]) {
       const error = await refusalOf(() => readImage(source, context, signal));
       expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
-      expect(error.message).toContain(`The content is ${words}; send one of image/jpeg`);
     }
     await expectUnused(context);
   });

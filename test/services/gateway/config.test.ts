@@ -396,7 +396,7 @@ describe("errors", () => {
         code: "model_not_found",
       },
     });
-    expect(toOpenAiBody(new ApiError("x", { status: 500, type: "server_error" })).error).toEqual({
+    expect(toOpenAiBody(new ApiError("x", { status: 500 })).error).toEqual({
       message: "x",
       type: "server_error",
       param: null,

@@ -8,8 +8,6 @@ import {
   CHAT_FORMAT,
   COMPLETION_FORMAT,
   eventStream,
-  mergeStreams,
-  type StreamEvent,
   usageOf,
 } from "../../../containers/services/gateway/src/openai/answers.ts";
 import {
@@ -209,11 +207,11 @@ async function* broken(piece: string, error: Error): AnswerStream {
 }
 
 async function lines(
-  events: AsyncIterable<StreamEvent>,
+  answers: readonly AnswerStream[],
   more: { chat?: boolean; includeUsage?: boolean; usages?: unknown[] } = {},
 ): Promise<unknown[]> {
   let text = "";
-  const stream = eventStream(events, {
+  const stream = eventStream(answers, {
     head,
     format: more.chat === false ? COMPLETION_FORMAT : CHAT_FORMAT,
     includeUsage: more.includeUsage ?? false,
@@ -230,7 +228,7 @@ async function lines(
 }
 
 test("a chat stream sends the role, the text, the finish reason, and [DONE]", async () => {
-  const chunks = (await lines(mergeStreams([answer("Hel", "lo")]))) as {
+  const chunks = (await lines([answer("Hel", "lo")])) as {
     choices: { delta: object; finish_reason: string | null }[];
   }[];
   expect(chunks.at(-1)).toBe("[DONE]");
@@ -251,7 +249,7 @@ test("a chat stream sends the role, the text, the finish reason, and [DONE]", as
 
 test("a chat stream carries usage in a last chunk without choices when asked to", async () => {
   const usages: unknown[] = [];
-  const chunks = await lines(mergeStreams([answer("a")]), { includeUsage: true, usages });
+  const chunks = await lines([answer("a")], { includeUsage: true, usages });
   const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, estimated: true };
   expect(chunks.slice(-2)).toEqual([
     { ...head, object: "chat.completion.chunk", choices: [], usage },
@@ -262,20 +260,20 @@ test("a chat stream carries usage in a last chunk without choices when asked to"
 });
 
 test("a chat stream of an empty answer ends with [DONE]", async () => {
-  const chunks = await lines(mergeStreams([answer()]));
+  const chunks = await lines([answer()]);
   expect(chunks).toHaveLength(3);
 });
 
 test("a chat stream that fails ends with an error event and without [DONE]", async () => {
-  const failure = new ApiError("gone", { status: 502, type: "upstream_error", code: "upstream_broken" });
-  const chunks = await lines(mergeStreams([broken("a", failure)]));
+  const failure = new ApiError("gone", { status: 502, code: "upstream_broken" });
+  const chunks = await lines([broken("a", failure)]);
   expect(chunks.at(-1)).toEqual({
     error: { message: "gone", type: "upstream_error", param: null, code: "upstream_broken" },
   });
 });
 
 test("several completions in one stream keep their index and their order", async () => {
-  const chunks = (await lines(mergeStreams([answer("a", "b"), answer("c")]), { chat: false })) as {
+  const chunks = (await lines([answer("a", "b"), answer("c")], { chat: false })) as {
     choices: { index: number; text: string }[];
   }[];
   const texts = ["", ""];
@@ -283,21 +281,13 @@ test("several completions in one stream keep their index and their order", async
   expect(texts).toEqual(["ab", "c"]);
 });
 
-test("a reader that leaves a stream ends all its completions", async () => {
-  const left: number[] = [];
-  const endless = async function* (index: number): AnswerStream {
-    try {
-      for (;;) yield "x";
-    } finally {
-      left.push(index);
-    }
+test("a chat stream that fails before its first text fails as a whole", async () => {
+  const failure = new ApiError("gone", { status: 502 });
+  const nothing = async function* (): AnswerStream {
+    yield* [];
+    throw failure;
   };
-  for await (const event of mergeStreams([endless(0), endless(1)])) {
-    expect(event).toHaveProperty("text");
-    break;
-  }
-  await new Promise(setImmediate);
-  expect(left.sort()).toEqual([0, 1]);
+  await expect(lines([nothing()])).rejects.toBe(failure);
 });
 
 test("usage adds up, and is marked as estimated when a part of it is", () => {

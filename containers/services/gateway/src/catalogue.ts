@@ -14,13 +14,6 @@ export interface ServedTextModel {
   readonly chatTemplate: ChatTemplate | undefined;
 }
 
-/** Something behind the gateway that has to be ready for the gateway to be. */
-export interface Upstream {
-  readonly name: string;
-  /** A reason when it is not ready; undefined when it is. */
-  notReady(): Promise<string | undefined>;
-}
-
 /** All models by the ids that clients use. */
 export class Catalogue {
   /** Absent where there is no encoder. */

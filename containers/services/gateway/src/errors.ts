@@ -6,21 +6,9 @@ import { STATUS_CODES } from "node:http";
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 
-/** The `type` of an OpenAI error object. Clients choose their exception by the HTTP status, people read this. */
-export type ErrorType =
-  | "invalid_request_error"
-  | "authentication_error"
-  | "rate_limit_error"
-  | "not_found_error"
-  | "timeout_error"
-  | "service_unavailable"
-  | "upstream_error"
-  | "server_error";
-
-/** The type of an error by its status, where its details name none. */
-const TYPES: Readonly<Record<number, ErrorType>> = {
+/** The `type` of an OpenAI error object by the status; `invalid_request_error` for any other. Programs go by status and code. */
+const TYPES: Readonly<Record<number, string>> = {
   401: "authentication_error",
-  404: "not_found_error",
   429: "rate_limit_error",
   500: "server_error",
   502: "upstream_error",
@@ -31,44 +19,36 @@ const TYPES: Readonly<Record<number, ErrorType>> = {
 interface ApiErrorDetails {
   /** HTTP status of the answer. */
   readonly status: number;
-  /** By the status where absent: that of TYPES, or `invalid_request_error`. */
-  readonly type?: ErrorType;
   /** Where in the request: `messages[0].content`. */
-  readonly param?: string;
+  readonly param?: string | undefined;
   /** Short name for programs: `model_not_found`. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   /** Whole seconds after which a second try makes sense. */
   readonly retryAfterSeconds?: number;
-  /** Further members of the problem document; not shown under /v1. */
-  readonly extensions?: Readonly<Record<string, unknown>>;
   readonly cause?: unknown;
 }
 
 /** A failure that is meant to be read by the client. */
 export class ApiError extends Error {
   override readonly name: string = "ApiError";
-  readonly details: ApiErrorDetails & { readonly type: ErrorType };
+  readonly details: ApiErrorDetails;
 
   constructor(message: string, details: ApiErrorDetails) {
     super(message, { cause: details.cause });
-    this.details = { type: TYPES[details.status] ?? "invalid_request_error", ...details };
+    this.details = details;
   }
 }
 
 /** 400: the request itself is wrong at `param`. */
 export function invalidRequest(message: string, param?: string, code?: string): ApiError {
-  return new ApiError(message, {
-    status: 400,
-    ...(param === undefined ? {} : { param }),
-    ...(code === undefined ? {} : { code }),
-  });
+  return new ApiError(message, { status: 400, param, code });
 }
 
 /** 404 with the code that OpenAI clients know. */
 export function modelNotFound(model: string, known: readonly string[]): ApiError {
   return new ApiError(
     `The model ${JSON.stringify(model.slice(0, 128))} does not exist; this gateway serves ${known.join(", ")}.`,
-    { status: 404, type: "invalid_request_error", param: "model", code: "model_not_found" },
+    { status: 404, param: "model", code: "model_not_found" },
   );
 }
 
@@ -97,13 +77,14 @@ export class ClientGone extends Error {
 
 /** Body of an error under /v1, as the official OpenAI clients read it. */
 export function toOpenAiBody({ message, details }: ApiError) {
-  const { type, param = null, code = null } = details;
+  const { status, param = null, code = null } = details;
+  const type = TYPES[status] ?? "invalid_request_error";
   return { error: { message, type, param, code } };
 }
 
 /** Body of an error outside /v1: RFC 9457. The type is `about:blank`, so the title is the status' own phrase. */
 export function toProblem(error: ApiError, instance: string): Record<string, unknown> {
-  const { status, code, extensions } = error.details;
+  const { status, code } = error.details;
   return {
     type: "about:blank",
     title: STATUS_CODES[status] ?? "Error",
@@ -111,7 +92,6 @@ export function toProblem(error: ApiError, instance: string): Record<string, unk
     detail: error.message,
     instance,
     ...(code === undefined ? {} : { code }),
-    ...extensions,
   };
 }
 
@@ -188,7 +168,7 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
   }
   // Text of the framework about a request it could not read, such as a wrong Content-Length.
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
-    return new ApiError(error.message, { status: statusCode, type: "invalid_request_error", cause: error });
+    return new ApiError(error.message, { status: statusCode, cause: error });
   }
   return known(
     500,

@@ -79,41 +79,6 @@ export function usageOf(endings: readonly Omit<Ending, "finishReason">[]): Usage
   };
 }
 
-/** Something that came on one of several streams. */
-export type StreamEvent =
-  | { readonly index: number; readonly text: string }
-  | { readonly index: number; readonly ending: Ending };
-
-/** Events of all streams in the order in which they come. Leaving early leaves every stream. */
-export async function* mergeStreams(
-  streams: readonly AnswerStream[],
-): AsyncGenerator<StreamEvent, void, void> {
-  const advance = async (index: number, stream: AnswerStream) => ({
-    index,
-    stream,
-    result: await stream.next(),
-  });
-  const pending = new Map(streams.map((stream, index) => [index, advance(index, stream)]));
-  try {
-    while (pending.size > 0) {
-      const { index, stream, result } = await Promise.race(pending.values());
-      if (result.done) {
-        pending.delete(index);
-        yield { index, ending: result.value };
-      } else {
-        pending.set(index, advance(index, stream));
-        yield { index, text: result.value };
-      }
-    }
-  } finally {
-    for (const [index, next] of pending) {
-      // A stream that is waiting for Triton can't be left before Triton answers; its signal ends that wait.
-      next.catch(() => undefined);
-      streams[index]?.return(undefined as never).catch(() => undefined);
-    }
-  }
-}
-
 interface EventStreamOptions {
   readonly head: AnswerHead;
   readonly format: AnswerFormat;
@@ -125,31 +90,36 @@ interface EventStreamOptions {
   readonly toApiError: (error: unknown) => ApiError;
 }
 
-/** Text of a `text/event-stream`: chunks, then `[DONE]`; a failure becomes an error event, which OpenAI clients throw. */
+/**
+ * Text of a `text/event-stream`: the chunks of one answer after the other, though all are made at the same time, then `[DONE]`.
+ * A failure after the first of them becomes an error event, which OpenAI clients throw.
+ * @throws Error for a failure before.
+ */
 export async function* eventStream(
-  events: AsyncIterable<StreamEvent>,
+  answers: readonly AnswerStream[],
   { head, format, includeUsage, onUsage, toApiError }: EventStreamOptions,
 ): AsyncGenerator<string, void, void> {
   const chunk = (choices: readonly object[], usage: Usage | null) =>
     serverSentEvent({ ...head, object: format.chunkType, choices, ...(includeUsage && { usage }) });
   const choice = (index: number, part: object, finishReason: Ending["finishReason"] | null = null) =>
     chunk([{ index, ...part, logprobs: null, finish_reason: finishReason }], null);
-  const started = new Set<number>();
   const endings: Ending[] = [];
+  let hasBegun = false;
   try {
-    for await (const event of events) {
-      const { index } = event;
-      const start = format.first === undefined || started.has(index) ? "" : choice(index, format.first);
-      started.add(index);
+    for (const [index, answer] of answers.entries()) {
+      let next = await answer.next();
+      hasBegun = true;
       // The opening chunk shares a write with what follows it, so that no packet waits for another.
-      if ("text" in event) {
-        yield start + choice(index, format.piece(event.text));
-      } else {
-        endings.push(event.ending);
-        yield start + choice(index, format.last, event.ending.finishReason);
+      let opening = format.first === undefined ? "" : choice(index, format.first);
+      for (; !next.done; next = await answer.next()) {
+        yield opening + choice(index, format.piece(next.value));
+        opening = "";
       }
+      endings.push(next.value);
+      yield opening + choice(index, format.last, next.value.finishReason);
     }
   } catch (error) {
+    if (!hasBegun) throw error;
     yield serverSentEvent(toOpenAiBody(toApiError(error)));
     return;
   }

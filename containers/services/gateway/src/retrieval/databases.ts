@@ -2,7 +2,7 @@
 import { unavailable, upstreamFailed } from "../errors.ts";
 import type { RetrievalMetrics } from "../metrics.ts";
 
-export type DatabaseName = "mongo" | "vector";
+type DatabaseName = "mongo" | "vector";
 
 /** `away`: it can't be reached, does not answer in time, or is just stopping. `failed`: it answers with something else. */
 type FailureKind = "away" | "failed";

@@ -193,9 +193,9 @@ export class DocumentStore {
     });
   }
 
-  /** A sign of life. @throws Error when there is none within two seconds. */
-  async ping(): Promise<void> {
-    await this.#client.db("admin").command({ ping: 1 }, { signal: AbortSignal.timeout(SELECTION_MS) });
+  /** A sign of life. @throws Error when there is none. */
+  async ping(signal: AbortSignal): Promise<void> {
+    await this.#client.db("admin").command({ ping: 1 }, { signal });
   }
 
   close(): Promise<void> {

@@ -2,13 +2,11 @@
 import { StartError } from "@engine-room/service-process";
 import type { FastifyBaseLogger } from "fastify";
 import type { Registry } from "prom-client";
-import type { Upstream } from "../catalogue.ts";
 import type { GatewayConfig } from "../config.ts";
 import { readDatabaseSecrets } from "../config-file.ts";
 import { createImageContext, type ImageContext } from "../images/source.ts";
 import { type RetrievalMetrics, retrievalMetrics } from "../metrics.ts";
 import type { DocumentEncoder } from "../triton/document-encoder.ts";
-import type { DatabaseName } from "./databases.ts";
 import { DocumentStore } from "./document-store.ts";
 import { Indexer } from "./indexer.ts";
 import { VectorStore } from "./vector-store.ts";
@@ -22,8 +20,6 @@ export interface Retrieval {
   readonly images: ImageContext;
   readonly metrics: RetrievalMetrics;
   readonly encoder: DocumentEncoder;
-  /** The databases, for /readyz. */
-  readonly upstreams: readonly Upstream[];
   /** Ends reindexing and closes all connections. */
   close(): Promise<void>;
 }
@@ -48,7 +44,6 @@ export function createRetrieval(
     images: createImageContext({ hosts: imageHosts }),
     metrics,
     encoder,
-    upstreams: [upstream("mongo", documents), upstream("vector", vectors)],
     close: async () => {
       await indexer.stop();
       await Promise.all([documents.close(), vectors.close()]);
@@ -65,19 +60,4 @@ function openDocuments(uri: string, database: string, metrics: RetrievalMetrics)
       "The address of databases.mongo is no MongoDB connection string; write mongodb://HOST:PORT",
     );
   }
-}
-
-function upstream(name: DatabaseName, database: DocumentStore | VectorStore): Upstream {
-  return {
-    name,
-    notReady: async () => {
-      try {
-        await database.ping();
-        return undefined;
-      } catch (error) {
-        const { code, message } = error as { readonly code?: string; readonly message: string };
-        return `it does not answer (${code ?? message})`;
-      }
-    },
-  };
 }

@@ -188,19 +188,6 @@ export class VectorStore {
     };
   }
 
-  /** A sign of life. @throws Error when it is not ready within two seconds. */
-  async ping(): Promise<void> {
-    const signal = AbortSignal.timeout(CONNECT_MS);
-    const { statusCode, body } = await this.#pool.request({
-      path: "/readyz",
-      method: "GET",
-      headers: this.#headers,
-      signal,
-    });
-    await body.dump();
-    if (statusCode !== 200) throw new Error(`it answers /readyz with ${statusCode}`);
-  }
-
   close(): Promise<void> {
     return this.#pool.close();
   }

@@ -3,11 +3,12 @@
  * with its state. GET /metrics, for Prometheus.
  */
 import { z } from "zod";
-import type { ServedTextModel, Upstream } from "../catalogue.ts";
-import type { EncodersConfig } from "../config.ts";
+import type { ServedTextModel } from "../catalogue.ts";
+import type { DatabasesConfig, EncodersConfig } from "../config.ts";
 import type { Gateway, GatewayApp } from "../context.ts";
-import { ApiError } from "../errors.ts";
+import { type ApiError, unavailable } from "../errors.ts";
 import { takesImages } from "../retrieval/answer.ts";
+import type { Retrieval } from "../retrieval/retrieval.ts";
 import { ENCODER_MODELS } from "../triton/document-encoder.ts";
 
 /** A service that is well answers its probe within milliseconds. */
@@ -38,12 +39,6 @@ const service = z.object({
 });
 type ServiceState = z.infer<typeof service>;
 
-const upstream = z.object({
-  name: z.string(),
-  ready: z.boolean(),
-  reason: z.string().optional().describe("Why it is not ready."),
-});
-
 interface Service extends Pick<ServiceState, "name" | "kind" | "detail"> {
   /** What is the matter; undefined where it is ready. Throwing means that it is away. */
   probe(signal: AbortSignal): Promise<Pick<ServiceState, "state" | "detail"> | undefined>;
@@ -72,19 +67,15 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
         summary: "Whether every Triton and database behind the gateway is ready",
         description:
           "503 with problem details names those that are away. Also 503 while the gateway is being stopped.",
-        response: { 200: z.object({ status: z.literal("ready"), upstreams: z.array(upstream) }) },
+        response: { 200: z.object({ status: z.literal("ready") }) },
       },
     },
     async () => {
-      if (gateway.isDraining) throw notReady("The gateway is being stopped.", []);
-      const upstreams = (await probeAll()).map(({ name, state, detail }) =>
-        state === "ready" ? { name, ready: true } : { name, ready: false, reason: detail },
-      );
-      const away = upstreams.filter(({ ready }) => !ready);
-      if (away.length > 0) {
-        throw notReady(away.map(({ name, reason }) => `${name}: ${reason}`).join("; "), upstreams);
-      }
-      return { status: "ready" as const, upstreams };
+      if (gateway.isDraining) throw notReady("The gateway is being stopped.");
+      const waiting = (await probeAll()).filter(({ state }) => state !== "ready");
+      if (waiting.length > 0)
+        throw notReady(waiting.map(({ name, detail }) => `${name}: ${detail}`).join("; "));
+      return { status: "ready" as const };
     },
   );
   app.get(
@@ -110,20 +101,15 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
   );
 }
 
-function notReady(message: string, upstreams: readonly z.infer<typeof upstream>[]): ApiError {
-  return new ApiError(message, {
-    status: 503,
-    code: "not_ready",
-    retryAfterSeconds: PROBE_AGAIN_SECONDS,
-    extensions: { upstreams },
-  });
+function notReady(message: string): ApiError {
+  return unavailable(message, "not_ready", PROBE_AGAIN_SECONDS);
 }
 
 function servicesOf({ config, catalogue, retrieval }: Gateway): Service[] {
   return [
     ...encoderServices(config.encoders),
     ...catalogue.textModels.map(modelService),
-    ...(retrieval?.upstreams ?? []).map(databaseService),
+    ...(config.databases && retrieval ? databaseServices(config.databases, retrieval) : []),
   ];
 }
 
@@ -162,33 +148,49 @@ function modelService(served: ServedTextModel): Service {
   };
 }
 
-function databaseService({ name, notReady }: Upstream): Service {
-  return {
-    name,
-    ...(name === "mongo"
-      ? { kind: "document-database", detail: "documents and pictures" }
-      : { kind: "vector-database", detail: "vectors of texts and pictures" }),
-    probe: async () => {
-      const detail = await notReady();
-      return detail === undefined ? undefined : { state: "away", detail };
+function databaseServices({ vector }: DatabasesConfig, { documents }: Retrieval): Service[] {
+  return [
+    {
+      name: "mongo",
+      kind: "document-database",
+      detail: "documents and pictures",
+      probe: async (signal) => {
+        await documents.ping(signal);
+        return undefined;
+      },
     },
-  };
+    {
+      name: "vector",
+      kind: "vector-database",
+      detail: "vectors of texts and pictures",
+      probe: httpProbe(vector.url, [["/readyz", "Qdrant answers, and is not ready"]]),
+    },
+  ];
 }
 
 /** Asks one Triton for the first of its models that is not ready. */
 function modelProbe(origin: string, models: readonly string[]): Service["probe"] {
+  const checks = models.map(
+    (model) => [`/v2/models/${model}/ready`, `Triton answers, and its model ${model} is not ready`] as const,
+  );
+  return httpProbe(origin, checks);
+}
+
+/** @param checks - Paths that are answered with a success once all is ready, and what is to be said where one is not. */
+function httpProbe(
+  origin: string,
+  checks: readonly (readonly [path: string, detail: string])[],
+): Service["probe"] {
   return async (signal) => {
     const answers = await Promise.all(
-      models.map(async (model) => {
-        const response = await fetch(`${origin}/v2/models/${model}/ready`, { signal });
+      checks.map(async ([path, detail]) => {
+        const response = await fetch(origin + path, { signal });
         await response.arrayBuffer();
-        return { model, isReady: response.ok };
+        return { detail, isReady: response.ok };
       }),
     );
     const waiting = answers.find(({ isReady }) => !isReady);
-    return (
-      waiting && { state: "starting", detail: `Triton answers, and its model ${waiting.model} is not ready` }
-    );
+    return waiting && { state: "starting", detail: waiting.detail };
   };
 }
 

@@ -12,8 +12,6 @@ import {
   CHAT_FORMAT,
   COMPLETION_FORMAT,
   eventStream,
-  mergeStreams,
-  type StreamEvent,
   type Usage,
   wholeAnswer,
 } from "../openai/answers.ts";
@@ -163,24 +161,23 @@ async function answer<Type extends string, Choice extends object>(
   { format, served: { config, model }, generations, body }: Asked<Type, Choice>,
 ) {
   const head = answerHead(format, config.name);
-  const failed = new AbortController();
+  const left = new AbortController();
   const { requestId, signal } = callContext(request);
-  const call: CallContext = { requestId, signal: AbortSignal.any([signal, failed.signal]) };
+  const call: CallContext = { requestId, signal: AbortSignal.any([signal, left.signal]) };
   try {
     if (body.stream) {
       const streams = await Promise.all(generations.map((generation) => model.stream(generation, call)));
-      const events = mergeStreams(streams);
-      // Whatever fails before the first text is an ordinary error answer, which clients retry.
-      const first = await events.next();
-      gateway.metrics.firstTokenSeconds.observe({ model: config.name }, reply.elapsedTime / 1000);
-      const text = eventStream(resume(first, events), {
+      const events = eventStream(streams, {
         head,
         format,
         includeUsage: body.stream_options?.include_usage ?? false,
         onUsage: (usage) => countTokens(gateway, config.name, usage),
         toApiError: (error) => streamFailure(error, request.log),
       });
-      return sendEvents(reply, text);
+      // Whatever fails before the first text is an ordinary error answer, which clients retry.
+      const first = await events.next();
+      gateway.metrics.firstTokenSeconds.observe({ model: config.name }, reply.elapsedTime / 1000);
+      return sendEvents(reply, resume(first, events, left));
     }
     const answers = await Promise.all(generations.map((generation) => model.complete(generation, call)));
     const whole = wholeAnswer(format, head, answers);
@@ -188,7 +185,7 @@ async function answer<Type extends string, Choice extends object>(
     return whole;
   } catch (error) {
     // The other prompts of the request have nobody left to answer.
-    failed.abort(error);
+    left.abort(error);
     throw error;
   }
 }
@@ -208,14 +205,16 @@ export function countTokens({ metrics }: Gateway, model: string, usage: Usage): 
   metrics.tokens.inc({ model, kind: "completion" }, usage.completion_tokens ?? 0);
 }
 
+/** @param left - Ends what is still asked of Triton when the reader leaves. */
 async function* resume(
-  first: IteratorResult<StreamEvent, void>,
-  rest: AsyncGenerator<StreamEvent, void, void>,
-): AsyncGenerator<StreamEvent, void, void> {
+  first: IteratorResult<string, void>,
+  rest: AsyncGenerator<string, void, void>,
+  left: AbortController,
+): AsyncGenerator<string, void, void> {
   try {
     if (!first.done) yield first.value;
     yield* rest;
   } finally {
-    await rest.return();
+    left.abort();
   }
 }
