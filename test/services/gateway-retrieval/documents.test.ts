@@ -181,7 +181,7 @@ describe("refused documents", () => {
     ["an id with a space", { id: "a b", text: "t" }, "id", "letters"],
     ["an id of 257 characters", { id: "x".repeat(257), text: "t" }, "id", "1 to 256"],
     ["metadata that is a list", { text: "t", metadata: [1] }, "metadata", ""],
-    ["metadata with a dot in a key", { text: "t", metadata: { "a.b": 1 } }, "metadata.a.b", "none of"],
+    ["metadata with a dot in a key", { text: "t", metadata: { "a.b": 1 } }, "metadata", 'the key "a.b"'],
     [
       "metadata with a dollar in an inner key",
       { text: "t", metadata: { a: [{ $set: 1 }] } },

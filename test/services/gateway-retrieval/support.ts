@@ -106,7 +106,6 @@ export function retrievalConfig(
       dimension: TEXT_DIMENSION,
       imageDimension: IMAGE_DIMENSION,
       maxBatchSize: 8,
-      imageMaxBatchSize: 4,
     },
     models: [{ name: "small", http: triton.url, chatTemplate: CHATML, stopWords: ["<|im_end|>"] }],
     databases: {

@@ -294,12 +294,8 @@ describe("refused requests", () => {
       { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
     ];
     const error = await errorOf(await chat({ messages: [{ role: "user", content }] }));
-    expect(error).toMatchObject({
-      status: 400,
-      param: "messages[0].content[1]",
-      code: "unsupported_content",
-    });
-    expect(error.message).toContain("smollm2 reads text only");
+    expect(error).toMatchObject({ status: 400, code: "images_not_supported" });
+    expect(error.message).toContain("this model reads text only");
   });
 
   test("max_tokens of a thousand million is refused with the model's limit", async () => {
@@ -635,22 +631,22 @@ describe("images and repositories", () => {
       "an image for a repository that takes prepared pixels",
       "processed",
       [image(PNG_URL)],
-      { param: "messages[0].content[0]", code: "unsupported_content" },
-      "takes images as processedPixels only",
+      { code: "unsupported_image" },
+      "takes only processed pixels",
     ],
     [
       "an image for a text model",
       "llmapi",
       [image(PNG_URL)],
-      { param: "messages[0].content[0]", code: "unsupported_content" },
-      "llmapi reads text only",
+      { code: "images_not_supported" },
+      "this model reads text only",
     ],
     [
       "sound",
       "mllama",
       [{ type: "input_audio", input_audio: {} }],
-      { code: "unsupported_content" },
-      "reads text and images, and this part is of type input_audio",
+      { code: "invalid_value" },
+      "must be a part of type text or image_url",
     ],
     [
       "an image without URL",

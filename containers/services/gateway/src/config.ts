@@ -48,8 +48,6 @@ const encoders = z.strictObject({
   imageDimension: dimension,
   /** Rows of one Triton request at most: `max_batch_size` of its config.pbtxt. */
   maxBatchSize: batchRows,
-  /** Rows of one request with images at most, if below `maxBatchSize`. */
-  imageMaxBatchSize: batchRows.default(16),
 });
 
 const model = z.strictObject({

@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { isHttpUrl } from "@engine-room/triton-requests";
 import { Template } from "@huggingface/jinja";
 import type { ModelConfig } from "../config.ts";
-import { type ApiError, invalidRequest } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import type { ChatCompletionRequest, ChatMessage, CompletionRequest } from "./schemas.ts";
 
@@ -111,8 +111,9 @@ function samplingOf(request: ChatCompletionRequest | CompletionRequest) {
 }
 
 /**
- * A chat's messages as a chat template takes them, and the images whose places are marked in them.
- * @throws ApiError 400 for parts that the model can't read, and for images that are addresses: nothing is fetched for a client.
+ * A chat's messages as a chat template takes them, and the images whose places are marked in them; whether the model takes
+ * these is checked with the request to it.
+ * @throws ApiError 400 for images that are addresses: nothing is fetched for a client.
  */
 export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
   const images: string[] = [];
@@ -120,8 +121,16 @@ export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
   const textOf = (content: ChatMessage["content"], param: string): string => {
     if (typeof content === "string") return content;
     return content.reduce((text, part, index) => {
-      if (part.type === "text" && typeof part.text === "string") return text + part.text;
-      images.push(imageOf(part, `${param}[${index}]`, model));
+      if (part.type === "text") return text + part.text;
+      const { url } = part.image_url;
+      if (isHttpUrl(url)) {
+        throw invalidRequest(
+          "This image is an address, and only data URLs are accepted; send data:image/jpeg;base64,… (or png, webp).",
+          `${param}[${index}]`,
+          "unsupported_content",
+        );
+      }
+      images.push(url);
       // Marks side by side would be read as one.
       return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
     }, "");
@@ -135,34 +144,4 @@ export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
     };
   });
   return { turns, images };
-}
-
-type ContentPart = Exclude<ChatMessage["content"], string>[number];
-
-function imageOf(part: ContentPart, param: string, { name, profile }: ModelConfig): string {
-  const { image } = profile;
-  if (part.type !== "image_url" || image === null) {
-    throw unsupportedContent(
-      `${name} reads text ${image === null ? "only" : "and images"}, and this part is of type ${part.type}; send text, or choose a model that takes it.`,
-      param,
-    );
-  }
-  const { url } = part.image_url;
-  if (isHttpUrl(url)) {
-    throw unsupportedContent(
-      "This image is an address, and only data URLs are accepted; send data:image/jpeg;base64,… (or png, webp).",
-      param,
-    );
-  }
-  if (!image.accepts.includes("dataUrl")) {
-    throw unsupportedContent(
-      `${name} is served in a way that takes images as ${image.accepts.join(" or ")} only, and only data URLs are accepted here; ask its Triton server directly.`,
-      param,
-    );
-  }
-  return url;
-}
-
-function unsupportedContent(message: string, param: string): ApiError {
-  return invalidRequest(message, param, "unsupported_content");
 }

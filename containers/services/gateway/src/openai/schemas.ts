@@ -87,11 +87,9 @@ const imagePart = z.strictObject({
     detail: z.enum(["auto", "low", "high"]).nullish().describe("Taken and ignored."),
   }),
 });
-const contentPart = z.discriminatedUnion(
-  "type",
-  [textPart, imagePart, z.looseObject({ type: z.enum(["input_audio", "file"]) })],
-  { error: "must be a part of type text or image_url" },
-);
+const contentPart = z.discriminatedUnion("type", [textPart, imagePart], {
+  error: "must be a part of type text or image_url",
+});
 const message = z.strictObject({
   role: z.enum(
     ["system", "developer", "user", "assistant"],

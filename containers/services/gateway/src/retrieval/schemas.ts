@@ -34,15 +34,7 @@ export const documentId = z
   );
 
 const metadata = z
-  .record(
-    z
-      .string()
-      .regex(
-        /^[^.$[\]"\p{Cc}][^.[\]"\p{Cc}]{0,127}$/u,
-        'must be 1 to 128 characters, none of . [ ] ", and not begin with $',
-      ),
-    z.unknown(),
-  )
+  .record(z.string(), z.unknown())
   .superRefine((value, context) => {
     const message = metadataProblem(value);
     if (message !== undefined) context.addIssue({ code: "custom", message });

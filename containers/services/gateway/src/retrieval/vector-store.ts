@@ -280,26 +280,16 @@ function resultOf(text: string): unknown {
   }
 }
 
-/** A filter in Qdrant's own form. */
-interface VectorFilter {
-  readonly must: readonly VectorCondition[];
-}
-
-type VectorCondition =
-  | { readonly key: string; readonly match: { readonly value: Scalar } | { readonly any: readonly Scalar[] } }
-  | { readonly key: string; readonly range: Readonly<Record<string, number>> }
-  | { readonly should: readonly VectorCondition[] };
-
-/** @returns undefined for a filter that asks for nothing. */
-function vectorFilter(filter: FilterInput | undefined): VectorFilter | undefined {
+/** A filter in Qdrant's own form: https://qdrant.tech/documentation/concepts/filtering/ @returns undefined for one that asks for nothing. */
+function vectorFilter(filter: FilterInput | undefined): object | undefined {
   const conditions = Object.entries(filter ?? {});
   if (conditions.length === 0) return undefined;
   return { must: conditions.map(([key, wanted]) => translate(key, wanted)) };
 }
 
-function translate(key: string, wanted: FilterInput[string]): VectorCondition {
+function translate(key: string, wanted: FilterInput[string]): object {
   if (typeof wanted !== "object") return equal(key, wanted);
-  if (!("in" in wanted)) return { key, range: wanted as Readonly<Record<string, number>> };
+  if (!("in" in wanted)) return { key, range: wanted };
   const texts = wanted.in.filter((value) => typeof value === "string");
   const integers = wanted.in.filter((value) => Number.isSafeInteger(value));
   const others = wanted.in.filter((value) => typeof value === "boolean" || isFraction(value));
@@ -310,7 +300,7 @@ function translate(key: string, wanted: FilterInput[string]): VectorCondition {
   };
 }
 
-function equal(key: string, value: Scalar): VectorCondition {
+function equal(key: string, value: Scalar): object {
   // `match` knows no fractions.
   return isFraction(value) ? { key, range: { gte: value, lte: value } } : { key, match: { value } };
 }

@@ -35,6 +35,9 @@ const TENSORS = {
 /** Output of the text encoder: the number of tokens of each row, INT32. */
 const TOKEN_COUNT = "token_count";
 
+/** Images of one request: of 200 kB each they are no more than a few megabytes. */
+const MOST_IMAGES = 16;
+
 /** Triton's models by the parts that they take. */
 export const ENCODER_MODELS = {
   text: "text_encoder",
@@ -89,8 +92,8 @@ export class DocumentEncoder {
     inputs: readonly EncoderInput[],
     call: CallContext,
   ): Promise<Embedded> {
-    const { maxBatchSize, imageMaxBatchSize } = this.#config;
-    const size = parts.includes("image") ? Math.min(maxBatchSize, imageMaxBatchSize) : maxBatchSize;
+    const { maxBatchSize } = this.#config;
+    const size = parts.includes("image") ? Math.min(maxBatchSize, MOST_IMAGES) : maxBatchSize;
     const vectors: Vectors[] = [];
     let promptTokens = 0;
     for (let start = 0; start < inputs.length; start += size) {

@@ -49,7 +49,7 @@ export class TextModel {
     const reader = answerReader(this.#config, request);
     try {
       const text = reader.push(await response.body.json()) + reader.flush();
-      return { text, ...reader.ending((whole) => estimateTokens([whole])) };
+      return { text, ...reader.ending(estimateTokens) };
     } catch (error) {
       throw this.#triton.failure(error, call.signal);
     }
@@ -140,7 +140,7 @@ function answerReader(config: ModelConfig, request: GenerateRequest) {
       const likelyReason = completionTokens >= request.maxTokens ? "length" : "stop";
       return {
         finishReason: stop.isStopped ? "stop" : (finishReason ?? likelyReason),
-        promptTokens: promptTokens ?? estimateTokens([request.text]),
+        promptTokens: promptTokens ?? estimateTokens(request.text),
         completionTokens,
         isEstimate: promptTokens === undefined || last.completionTokens === undefined,
       };

@@ -101,11 +101,10 @@ function undecidedTail(text: string, word: string): number {
   return 0;
 }
 
-/** English text has about four bytes a token in the usual vocabularies; each text has one token at least. */
+/** English text has about four bytes a token in the usual vocabularies; a text has one token at least. */
 const BYTES_PER_TOKEN = 4;
 
-/** Tokens of texts by their size alone: the gateway has no tokenizer of its own. */
-export function estimateTokens(texts: readonly string[]): number {
-  const tokens = texts.map((text) => Math.max(1, Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN)));
-  return tokens.reduce((sum, count) => sum + count, 0);
+/** Tokens of a text by its size alone: the gateway has no tokenizer of its own. */
+export function estimateTokens(text: string): number {
+  return Math.max(1, Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN));
 }
