@@ -309,7 +309,7 @@ describe("status", () => {
         name: "vision_encoder",
         state: "starting",
         latencyMilliseconds: null,
-        detail: "Triton answers, and its model vision_encoder is not ready",
+        detail: "its server answers, and /v2/models/vision_encoder/ready says that it is not ready",
       },
       { name: "silent", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
       { name: "gone", state: "away", latencyMilliseconds: null, detail: "can't be reached (ECONNREFUSED)" },

@@ -3,7 +3,15 @@ import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { drain } from "../../../containers/services/gateway/src/request-life.ts";
 import { until } from "../service-process.ts";
-import { CHAT, configOf, type RunningGateway, type SilentPeer, silentPeer, startGateway } from "./support.ts";
+import {
+  CHAT,
+  configOf,
+  errorOf,
+  type RunningGateway,
+  type SilentPeer,
+  silentPeer,
+  startGateway,
+} from "./support.ts";
 
 let peer: SilentPeer;
 let gateway: RunningGateway | undefined;
@@ -92,7 +100,7 @@ test("a gateway that stops finishes running requests, refuses new requests, and 
   const stopped = drain(server);
   const ready = await fetch(`${server.url}/readyz`);
   expect(ready.status).toBe(503);
-  expect(await ready.json()).toMatchObject({ code: "not_ready", detail: "The gateway is being stopped." });
+  expect(await errorOf(ready)).toMatchObject({ code: "not_ready", message: "The gateway is being stopped." });
   const refused = await server.post("/v1/chat/completions", CHAT);
   expect(refused.status).toBe(503);
   expect(refused.headers.get("retry-after")).toBe("1");

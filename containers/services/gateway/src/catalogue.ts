@@ -26,26 +26,22 @@ export class Catalogue {
   readonly #encoderId: string | undefined;
 
   constructor({ encoders, models }: GatewayConfig, onError: TritonClientOptions["onError"]) {
-    const connect = ({
-      name,
-      http: origin,
-      coldStartSeconds,
-    }: Pick<ModelConfig, "name" | "http" | "coldStartSeconds">): TritonClient => {
-      const client = new TritonClient({ name, origin, onError, coldStartSeconds });
+    const connect = (server: Omit<TritonClientOptions, "onError">): TritonClient => {
+      const client = new TritonClient({ ...server, onError });
       this.#clients.push(client);
       return client;
     };
     if (encoders) {
       this.documentEncoder = new DocumentEncoder(
         encoders,
-        connect({ name: "encoders", http: encoders.http }),
+        connect({ name: "encoders", origin: encoders.http }),
       );
     }
     this.textModels = models.map((config) => {
-      const { chatTemplate } = config;
+      const { name, http, coldStartSeconds, chatTemplate } = config;
       return {
         config,
-        model: new TextModel(config, connect(config)),
+        model: new TextModel(config, connect({ name, origin: http, coldStartSeconds })),
         chatTemplate: chatTemplate === undefined ? undefined : new ChatTemplate(chatTemplate),
       };
     });

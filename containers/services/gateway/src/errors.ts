@@ -1,8 +1,7 @@
 /**
- * Every way in which a request can fail, as one error class with two faces: the OpenAI API's error object under /v1,
- * problem details (RFC 9457) elsewhere. Whatever else is thrown becomes such an error.
+ * Every way in which a request can fail, as one error class, which clients get as the error object of the OpenAI API.
+ * Whatever else is thrown becomes such an error.
  */
-import { STATUS_CODES } from "node:http";
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 
@@ -75,24 +74,11 @@ export class ClientGone extends Error {
   override readonly name = "ClientGone";
 }
 
-/** Body of an error under /v1, as the official OpenAI clients read it. */
+/** Body of an error, as the official OpenAI clients read it. */
 export function toOpenAiBody({ message, details }: ApiError) {
   const { status, param = null, code = null } = details;
   const type = TYPES[status] ?? "invalid_request_error";
   return { error: { message, type, param, code } };
-}
-
-/** Body of an error outside /v1: RFC 9457. The type is `about:blank`, so the title is the status' own phrase. */
-export function toProblem(error: ApiError, instance: string): Record<string, unknown> {
-  const { status, code } = error.details;
-  return {
-    type: "about:blank",
-    title: STATUS_CODES[status] ?? "Error",
-    status,
-    detail: error.message,
-    instance,
-    ...(code === undefined ? {} : { code }),
-  };
 }
 
 /** Installs the check of requests by their zod schemas, and the error and not-found handlers. */
@@ -112,14 +98,11 @@ export function installErrorHandlers(app: FastifyInstance): void {
     return sendError(request, reply, apiError);
   });
   app.setNotFoundHandler((request, reply) => {
-    const message = `There is no ${request.method} ${pathOf(request)}; GET /docs lists what there is.`;
+    // Without the query, which may hold secrets.
+    const path = request.url.split("?", 1)[0];
+    const message = `There is no ${request.method} ${path}; GET /docs lists what there is.`;
     return sendError(request, reply, new ApiError(message, { status: 404, code: "not_found" }));
   });
-}
-
-/** Without the query, which may hold secrets. */
-function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] ?? "/";
 }
 
 function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError): FastifyReply {
@@ -128,12 +111,8 @@ function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError
   if (status === 413) readToTheEnd(request, reply);
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="engine-room"');
-  const path = pathOf(request);
-  const [mediaType, body] = /^\/v1(?:\/|$)/.test(path)
-    ? ["application/json", toOpenAiBody(error)]
-    : ["application/problem+json", toProblem(error, path)];
   // Text, so that the serializer of the route's own answer leaves it alone.
-  return reply.type(mediaType).send(JSON.stringify(body));
+  return reply.type("application/json").send(JSON.stringify(toOpenAiBody(error)));
 }
 
 /**

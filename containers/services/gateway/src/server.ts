@@ -117,7 +117,7 @@ async function describeApi(app: GatewayApp): Promise<void> {
         title: "engine-room gateway",
         version,
         description:
-          "The OpenAI API and retrieval in front of NVIDIA Triton Inference Servers. Errors under /v1 have OpenAI's shape, others are problem details (RFC 9457).",
+          "The OpenAI API and retrieval in front of NVIDIA Triton Inference Servers. Errors have OpenAI's shape.",
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],

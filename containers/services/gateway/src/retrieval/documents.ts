@@ -17,10 +17,11 @@ type Stores = Pick<Retrieval, "documents" | "vectors" | "indexer">;
 
 type Result = z.infer<typeof writeResponse>["documents"][number];
 
-/** Why a document can't be written. */
-interface Refused {
+/** What came of a document of a request; the error is that of `failed`. */
+interface Outcome {
   readonly id: string | null;
-  readonly error: ApiError;
+  readonly status: Result["status"];
+  readonly error?: ApiError;
 }
 
 /** Images of one request that are read at a time: they share the gateway's places for decoding with everybody. */
@@ -41,7 +42,7 @@ export async function writeDocuments(
   const isBatch = typeof body === "object" && body !== null && "documents" in body;
   const batch = isBatch ? batchRequest.safeParse(body) : { data: { documents: [body] } };
   if (batch.data === undefined) throw validationError(batch.error.issues);
-  const prepared: (DocumentContent | Refused)[] = [];
+  const prepared: (DocumentContent | Outcome)[] = [];
   const seen = new Set<string>();
   const queue = batch.data.documents.entries();
   const worker = async () => {
@@ -51,13 +52,9 @@ export async function writeDocuments(
     }
   };
   await Promise.all(Array.from({ length: IMAGES_AT_A_TIME }, worker));
-  const contents = prepared.filter((one): one is DocumentContent => !("error" in one));
+  const contents = prepared.filter((one): one is DocumentContent => "contentHash" in one);
   const written = await storeDocuments(retrieval, contents, call);
-  const outcomes = prepared.map((one) =>
-    "error" in one
-      ? { id: one.id, status: "failed" as const, error: one.error }
-      : { id: one.id, error: undefined, ...(written.get(one.id) ?? { status: "failed" as const }) },
-  );
+  const outcomes = prepared.flatMap((one) => ("contentHash" in one ? (written.get(one.id) ?? []) : one));
   for (const { status } of outcomes) retrieval.metrics.documents.inc({ status });
   const errors = outcomes.flatMap(({ error }) => error ?? []);
   const passing = errors.find(({ details }) => !isBatch || details.status >= 500);
@@ -87,11 +84,11 @@ async function prepare(
   at: string | undefined,
   seen: Set<string>,
   call: CallContext,
-): Promise<DocumentContent | Refused> {
+): Promise<DocumentContent | Outcome> {
   const parsed = documentRequest.safeParse(document);
   if (!parsed.success) {
     const { id } = (document ?? {}) as { readonly id?: unknown };
-    return { id: documentId.safeParse(id).data ?? null, error: validationError(parsed.error.issues, at) };
+    return failed(documentId.safeParse(id).data ?? null, validationError(parsed.error.issues, at));
   }
   const { id = randomUUID(), text = null, metadata = {}, image } = parsed.data;
   const prefix = at === undefined ? "" : `${at}.`;
@@ -105,7 +102,7 @@ async function prepare(
     return { id, text, metadata, image: stored, contentHash: contentHash({ text, metadata, image: stored }) };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return { id, error };
+    return failed(id, error);
   }
 }
 
@@ -129,10 +126,8 @@ export async function readRequestImage(
   }
 }
 
-/** Outcome of a document of a request; the error is that of `failed`. */
-interface WriteOutcome {
-  readonly status: "created" | "updated" | "unchanged" | "failed";
-  readonly error?: ApiError;
+function failed(id: string | null, error: ApiError): Outcome {
+  return { id, status: "failed", error };
 }
 
 /** A change that was begun is not broken off with its request: this ends it. */
@@ -147,9 +142,9 @@ async function storeDocuments(
   stores: Stores,
   contents: readonly DocumentContent[],
   call: CallContext,
-): Promise<ReadonlyMap<string, WriteOutcome>> {
+): Promise<ReadonlyMap<string, Outcome>> {
   const { documents, vectors, indexer } = stores;
-  const outcomes = new Map<string, WriteOutcome>();
+  const outcomes = new Map<string, Outcome>();
   const there = await documents.hashes(
     contents.map(({ id }) => id),
     call,
@@ -160,11 +155,11 @@ async function storeDocuments(
     call,
   );
   for (const { id, contentHash } of same)
-    if (indexed.get(id) === contentHash) outcomes.set(id, { status: "unchanged" });
+    if (indexed.get(id) === contentHash) outcomes.set(id, { id, status: "unchanged" });
   const changed = contents.filter(({ id }) => !outcomes.has(id));
   try {
     const { entries, refused } = await indexer.embed(changed, call);
-    for (const [id, error] of refused) outcomes.set(id, { status: "failed", error });
+    for (const [id, error] of refused) outcomes.set(id, failed(id, error));
     const hashes = new Map(entries.map(({ document: { id, contentHash } }) => [id, contentHash]));
     if (hashes.size === 0) return outcomes;
     await toTheEnd(stores, call, async (own) => {
@@ -174,12 +169,13 @@ async function storeDocuments(
       );
       await vectors.upsert(entries, own);
       const { contended } = await indexer.settle([...hashes.keys()], hashes, own);
-      for (const id of hashes.keys()) outcomes.set(id, { status: created.has(id) ? "created" : "updated" });
-      for (const id of contended) outcomes.set(id, { status: "failed", error: contendedError(id) });
+      for (const id of hashes.keys())
+        outcomes.set(id, { id, status: created.has(id) ? "created" : "updated" });
+      for (const id of contended) outcomes.set(id, failed(id, contendedError(id)));
     });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    for (const { id } of changed) if (!outcomes.has(id)) outcomes.set(id, { status: "failed", error });
+    for (const { id } of changed) if (!outcomes.has(id)) outcomes.set(id, failed(id, error));
   }
   return outcomes;
 }

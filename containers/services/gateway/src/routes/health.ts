@@ -40,8 +40,8 @@ const service = z.object({
 type ServiceState = z.infer<typeof service>;
 
 interface Service extends Pick<ServiceState, "name" | "kind" | "detail"> {
-  /** What is the matter; undefined where it is ready. Throwing means that it is away. */
-  probe(signal: AbortSignal): Promise<Pick<ServiceState, "state" | "detail"> | undefined>;
+  /** The first of its addresses that does not say that it is ready. Throwing means that it is away. */
+  probe(signal: AbortSignal): Promise<string | undefined>;
 }
 
 /** Adds the routes that need no API key. */
@@ -65,8 +65,7 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
       schema: {
         tags,
         summary: "Whether every Triton and database behind the gateway is ready",
-        description:
-          "503 with problem details names those that are away. Also 503 while the gateway is being stopped.",
+        description: "503 names those that are not. Also 503 while the gateway is being stopped.",
         response: { 200: z.object({ status: z.literal("ready") }) },
       },
     },
@@ -163,46 +162,40 @@ function databaseServices({ vector }: DatabasesConfig, { documents }: Retrieval)
       name: "vector",
       kind: "vector-database",
       detail: "vectors of texts and pictures",
-      probe: httpProbe(vector.url, [["/readyz", "Qdrant answers, and is not ready"]]),
+      probe: httpProbe(vector.url, ["/readyz"]),
     },
   ];
 }
 
-/** Asks one Triton for the first of its models that is not ready. */
 function modelProbe(origin: string, models: readonly string[]): Service["probe"] {
-  const checks = models.map(
-    (model) => [`/v2/models/${model}/ready`, `Triton answers, and its model ${model} is not ready`] as const,
+  return httpProbe(
+    origin,
+    models.map((model) => `/v2/models/${model}/ready`),
   );
-  return httpProbe(origin, checks);
 }
 
-/** @param checks - Paths that are answered with a success once all is ready, and what is to be said where one is not. */
-function httpProbe(
-  origin: string,
-  checks: readonly (readonly [path: string, detail: string])[],
-): Service["probe"] {
+function httpProbe(origin: string, paths: readonly string[]): Service["probe"] {
   return async (signal) => {
     const answers = await Promise.all(
-      checks.map(async ([path, detail]) => {
+      paths.map(async (path) => {
         const response = await fetch(origin + path, { signal });
         await response.arrayBuffer();
-        return { detail, isReady: response.ok };
+        return response.ok ? undefined : path;
       }),
     );
-    const waiting = answers.find(({ isReady }) => !isReady);
-    return waiting && { state: "starting", detail: waiting.detail };
+    return answers.find((path) => path !== undefined);
   };
 }
 
 async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceState> {
   const clock = AbortSignal.timeout(PROBE_MILLISECONDS);
-  const timeOut = new Promise<never>((_, reject) => {
-    clock.addEventListener("abort", () => reject(clock.reason));
-  });
   const started = performance.now();
   try {
-    const problem = await Promise.race([probe(clock), timeOut]);
-    if (problem !== undefined) return { name, kind, latencyMilliseconds: null, ...problem };
+    const path = await probe(clock);
+    if (path !== undefined) {
+      const waiting = `its server answers, and ${path} says that it is not ready`;
+      return { name, kind, state: "starting", latencyMilliseconds: null, detail: waiting };
+    }
     const latencyMilliseconds = Math.round((performance.now() - started) * 10) / 10;
     return { name, kind, state: "ready", latencyMilliseconds, detail };
   } catch (error) {

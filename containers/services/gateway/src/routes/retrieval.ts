@@ -135,12 +135,7 @@ async function* answerEvents(
   try {
     const pieces = await model.stream(generation, callContext(request));
     let next = await pieces.next();
-    try {
-      for (; !next.done; next = await pieces.next()) yield event("delta", { text: next.value });
-    } finally {
-      // The client may leave before the answer is complete.
-      if (!next.done) await pieces.return(undefined as never);
-    }
+    for (; !next.done; next = await pieces.next()) yield event("delta", { text: next.value });
     const usage = usageOf([next.value]);
     countTokens(gateway, config.name, usage);
     yield event("done", { usage, finishReason: next.value.finishReason });

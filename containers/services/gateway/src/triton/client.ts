@@ -30,8 +30,6 @@ export interface TritonClientOptions {
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
   /** From no server to one that answers, where the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
   readonly coldStartSeconds?: number | undefined;
-  /** Milliseconds on a clock that never goes back. Absent: the process' own. */
-  readonly now?: () => number;
 }
 
 interface TritonRequest extends CallContext {
@@ -50,14 +48,12 @@ export class TritonClient {
   readonly name: string;
   readonly #options: TritonClientOptions;
   readonly #pool: Pool;
-  readonly #now: () => number;
   #waiting = 0;
   #wantedUntilMs = 0;
 
   constructor(options: TritonClientOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#now = options.now ?? (() => performance.now());
     // Answers may take as long as limits.requestSeconds: the request's signal is the only clock.
     this.#pool = new Pool(options.origin, {
       connect: { timeout: CONNECT_TIMEOUT_MS },
@@ -68,7 +64,7 @@ export class TritonClient {
 
   /** Requests that wait for the first byte of an answer, and one while a server that was missed is wanted. */
   get pending(): number {
-    return this.#waiting + (this.#now() < this.#wantedUntilMs ? 1 : 0);
+    return this.#waiting + (performance.now() < this.#wantedUntilMs ? 1 : 0);
   }
 
   /**
@@ -119,7 +115,7 @@ export class TritonClient {
       if (signal.aborted) throw signal.reason;
       onError(this.name, "away");
       const wantedMs = Math.max(LEAST_WANTED_SECONDS, coldStartSeconds) * 1000;
-      this.#wantedUntilMs = Math.max(this.#wantedUntilMs, this.#now() + wantedMs);
+      this.#wantedUntilMs = Math.max(this.#wantedUntilMs, performance.now() + wantedMs);
       const message = `The Triton server of ${this.name} can't be reached; it may be starting. Try again in ${coldStartSeconds} s.`;
       throw unavailable(message, "upstream_unavailable", coldStartSeconds, error);
     } finally {
