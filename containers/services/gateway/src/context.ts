@@ -37,7 +37,7 @@ declare module "fastify" {
     servedModel: string;
     /** Owner of the API key; empty where there are no keys. */
     keyOwner: string;
-    /** Ends the request when its time is over or its client has left; null outside /v1. */
-    deadline: Deadline | null;
+    /** Ends the request when its time is over or its client has left. */
+    deadline: Deadline;
   }
 }

@@ -23,29 +23,6 @@ export function limitConnections(app: FastifyInstance, most: number, refused: Co
   });
 }
 
-/** For the last bytes of a refusal that a deadline caused. */
-const ANSWER_MARGIN_SECONDS = 1;
-
-/**
- * Ends answers that Node would leave open, and with them what they hold: those that a client does not read within the
- * time of a request, and those of a client that sent several requests in a row and left, of which Node closes the first.
- *
- * @param seconds - From a request's arrival to the last byte of its answer.
- */
-export function limitAnswers(app: FastifyInstance, seconds: number): void {
-  app.addHook("onRequest", async ({ raw: { socket } }, { raw: answer }) => {
-    const timer = setTimeout(() => socket.destroy(), (seconds + ANSWER_MARGIN_SECONDS) * 1000);
-    // An answer has the connection when its turn has come; before that nobody tells it.
-    const leave = () => answer.socket ?? answer.emit("close");
-    // One for each request that is answered on it.
-    socket.setMaxListeners(0).once("close", leave);
-    answer.once("close", () => {
-      clearTimeout(timer);
-      socket.off("close", leave);
-    });
-  });
-}
-
 /** Gives a place back. Calling it again does nothing. */
 type Release = () => void;
 
@@ -113,15 +90,21 @@ export class ConcurrencyLimiter {
   }
 }
 
+/** For the last bytes of a refusal that a deadline caused. */
+const ANSWER_MARGIN_SECONDS = 1;
+
 /** One signal for all that can end a request early. Its reason is an ApiError 504 or ClientGone. */
 export class Deadline {
   readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
 
-  constructor(seconds: number) {
+  /** @param cutOff - Called when there still is no whole answer a second after the time is over. */
+  constructor(seconds: number, cutOff: () => void = () => undefined) {
     const message = `The request took longer than the ${seconds} s that this gateway allows; ask for fewer tokens or send less at once.`;
-    const over = () => this.#controller.abort(new ApiError(message, { status: 504, code: "timeout" }));
-    this.#timer = setTimeout(over, seconds * 1000);
+    this.#timer = setTimeout(() => {
+      this.#timer = setTimeout(cutOff, ANSWER_MARGIN_SECONDS * 1000);
+      this.#controller.abort(new ApiError(message, { status: 504, code: "timeout" }));
+    }, seconds * 1000);
   }
 
   get signal(): AbortSignal {

@@ -14,28 +14,43 @@ export function requestId(request: Pick<IncomingMessage, "headers">): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** What a request under /v1 passes on to the servers behind the gateway. */
+/** What a request passes on to the servers behind the gateway. */
 export function callContext({ id, deadline }: FastifyRequest): CallContext {
-  if (deadline === null) throw new Error("a route outside /v1 has no deadline");
   return { requestId: id, signal: deadline.signal };
 }
 
-/** Request id, metrics and one log line for every request. Never bodies, headers or query strings: they may hold secrets. */
+/**
+ * Request id, clock, metrics and one log line for every request. Never bodies, headers or query strings: they may hold
+ * secrets. Answers end here that Node would leave open, and with them what they hold: those that a client does not read
+ * within the time of a request, and those of a client that sent several requests in a row and left, of which Node closes
+ * the first.
+ */
 export function observeRequests(app: GatewayApp, gateway: Gateway): void {
-  const { metrics } = gateway;
+  const { metrics, config } = gateway;
   app.decorateRequest("servedModel", "");
   app.decorateRequest("keyOwner", "");
-  app.decorateRequest("deadline", null);
+  app.decorateRequest("deadline");
 
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
     gateway.inFlight += 1;
+    const { socket } = request.raw;
+    const { raw: answer } = reply;
+    const deadline = new Deadline(config.limits.requestSeconds, () => socket.destroy());
+    request.deadline = deadline;
+    // An answer has the connection when its turn has come; before that nobody tells it.
+    const leave = () => answer.socket ?? answer.emit("close");
+    // One for each request that is answered on it.
+    socket.setMaxListeners(0).once("close", leave);
     // Fastify's onResponse does not come for a client that left; the end of the connection's answer always does.
-    reply.raw.once("close", () => {
+    answer.once("close", () => {
       gateway.inFlight -= 1;
+      socket.off("close", leave);
+      if (answer.writableFinished) deadline.clear();
+      else deadline.clientLeft();
       const route = request.routeOptions.url ?? "unmatched";
       const model = request.servedModel;
-      const status = reply.raw.writableFinished ? reply.statusCode : CLIENT_LEFT_STATUS;
+      const status = answer.writableFinished ? reply.statusCode : CLIENT_LEFT_STATUS;
       const durationMs = Math.round(reply.elapsedTime * 1000) / 1000;
       metrics.requests.inc({ route, model, status: String(status) });
       metrics.requestSeconds.observe({ route, model }, durationMs / 1000);
@@ -47,7 +62,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
   });
 }
 
-/** Guards of /v1 in their order: stopping, clock, key, rate; and, once the body is known to be right, a place. */
+/** Guards of /v1 in their order: stopping, key, rate; and, once the body is known to be right, a place. */
 export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<void> {
   const { config, limiter } = gateway;
   const keys = new KeyRing(config.apiKeys);
@@ -58,12 +73,6 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
       reply.header("connection", "close");
       throw unavailable("The gateway is being stopped; try again in a moment.", "draining", 1);
     }
-    const deadline = new Deadline(config.limits.requestSeconds);
-    request.deadline = deadline;
-    reply.raw.once("close", () => {
-      if (reply.raw.writableFinished) deadline.clear();
-      else deadline.clientLeft();
-    });
     if (!keys.isOpen) request.keyOwner = keys.ownerOf(request.headers.authorization);
     await checkRate(request);
   });

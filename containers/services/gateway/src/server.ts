@@ -9,7 +9,7 @@ import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
 import { installErrorHandlers } from "./errors.ts";
-import { ConcurrencyLimiter, limitAnswers, limitConnections } from "./limits.ts";
+import { ConcurrencyLimiter, limitConnections } from "./limits.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
 import { createRetrieval } from "./retrieval/retrieval.ts";
@@ -39,7 +39,6 @@ export async function createServer(config: GatewayConfig): Promise<GatewayServer
   });
   installErrorHandlers(app);
   observeRequests(app, gateway);
-  limitAnswers(app, config.limits.requestSeconds);
   await app.register(helmet, {
     contentSecurityPolicy: {
       useDefaults: false,

@@ -36,7 +36,7 @@ const scrolled = z.object({
   points: z.array(z.object({ payload: z.unknown() })),
   next_page_offset: z.union([z.string(), z.number()]).nullish(),
 });
-const found = z.object({ points: z.array(z.object({ score: z.number(), payload: identity })) });
+const found = z.array(z.object({ points: z.array(z.object({ score: z.number(), payload: identity })) }));
 const done = z.object({ status: z.string() });
 const description = z.object({
   config: z.object({ params: z.object({ vectors: z.record(z.string(), z.unknown()) }) }),
@@ -178,8 +178,7 @@ export class VectorStore {
     const body = {
       searches: [...(isFused ? [fusion] : []), ...parts].map((one) => ({ ...one, ...IDENTITY_ONLY })),
     };
-    const answer = z.array(found).length(body.searches.length);
-    const answers = await this.#send("query", body, answer, call);
+    const answers = await this.#send("query", body, found, call);
     const hits = answers.map(({ points }) => points.map(({ score, payload }) => ({ ...payload, score })));
     const lists = hits.slice(-searches.length);
     return {
