@@ -60,20 +60,21 @@ test.each([
 });
 
 test.each([
-  ["AAAA\nAAAA", 'Character 5 of the base64 text is "\\n"'],
-  ["AA-_", 'Character 3 of the base64 text is "-"'],
-  ["AAAA ", 'Character 5 of the base64 text is " "'],
-  ["AA==AAAA", 'Character 3 of the base64 text is "="'],
-  ["A===", 'Character 2 of the base64 text is "="'],
-  ["%41AA", 'Character 1 of the base64 text is "%"'],
-  ["AAÄA", 'Character 3 of the base64 text is "Ä"'],
-  ["AAA", "has 3 characters"],
-  ["AA=", "has 3 characters"],
-  ["AAAAA", "has 5 characters"],
-])("the base64 text %j is refused: %s", (text, words) => {
+  "AAAA\nAAAA",
+  "AA-_",
+  "AAAA ",
+  "AAAA\n",
+  "AA==AAAA",
+  "A===",
+  "%41AA",
+  "AAÄA",
+  "AAA",
+  "AA=",
+  "AAAAA",
+])("the base64 text %j is refused", (text) => {
   const error = refusal(`data:;base64,${text}`);
   expect(error).toMatchObject({ status: 400, code: "invalid_data_url" });
-  expect(error.message).toContain(words);
+  expect(error.message).toContain(`The ${text.length} characters`);
 });
 
 test("a data URL that is too large is refused before its text is read", () => {

@@ -199,9 +199,11 @@ async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceS
     const latencyMilliseconds = Math.round((performance.now() - started) * 10) / 10;
     return { name, kind, state: "ready", latencyMilliseconds, detail };
   } catch (error) {
-    // A code at most: the words of a driver may hold addresses and names of users.
-    const { code = "unknown error" } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
-    const reason = clock.aborted ? `no answer within ${PROBE_MILLISECONDS} ms` : `can't be reached (${code})`;
+    // A code or the error's name: the words of a driver may hold addresses and names of users.
+    const { code, name: kindOfError } = ((error as Error).cause ?? error) as NodeJS.ErrnoException;
+    const reason = clock.aborted
+      ? `no answer within ${PROBE_MILLISECONDS} ms`
+      : `can't be reached (${code ?? kindOfError})`;
     return { name, kind, state: "away", latencyMilliseconds: null, detail: reason };
   }
 }
