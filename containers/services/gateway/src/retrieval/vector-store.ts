@@ -289,14 +289,7 @@ function vectorFilter(filter: FilterInput | undefined): object | undefined {
 function translate(key: string, wanted: FilterInput[string]): object {
   if (typeof wanted !== "object") return equal(key, wanted);
   if (!("in" in wanted)) return { key, range: wanted };
-  const texts = wanted.in.filter((value) => typeof value === "string");
-  const integers = wanted.in.filter((value) => Number.isSafeInteger(value));
-  const others = wanted.in.filter((value) => typeof value === "boolean" || isFraction(value));
-  // `any` takes values of one kind, and neither fractions nor booleans.
-  const lists = [texts, integers].filter((values) => values.length > 0);
-  return {
-    should: [...lists.map((any) => ({ key, match: { any } })), ...others.map((one) => equal(key, one))],
-  };
+  return { should: wanted.in.map((value) => equal(key, value)) };
 }
 
 function equal(key: string, value: Scalar): object {
