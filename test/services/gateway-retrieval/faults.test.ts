@@ -448,7 +448,8 @@ describe("reindexing", () => {
     const metrics = await (await fetch(`${gateway().url}/metrics`)).text();
     expect(metrics).toMatch(/^gateway_reindexed_total\{what="refused"\} [1-9]/m);
     triton().behaviour.refuses = undefined;
-    expect(await reindex()).toMatchObject({ indexed: 1, refused: 0 });
+    // The gateway may have done so by itself, some seconds after the write that failed.
+    expect(await reindex()).toMatchObject({ refused: 0 });
     expect(agree(await contentsOf(databases()))).toBe(true);
   });
 
