@@ -6,7 +6,7 @@ import type { TritonClient } from "./client.ts";
 import { decodeResponse, encodeInferRequest, fp32Rows, int32Sum, JSON_LENGTH_HEADER } from "./tensors.ts";
 
 /** What is embedded; at least one of the two. */
-export interface EncoderInput {
+interface EncoderInput {
   readonly text?: string | undefined;
   /** Bytes of a JPEG, PNG or WebP file. */
   readonly image?: Uint8Array | undefined;

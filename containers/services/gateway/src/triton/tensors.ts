@@ -8,7 +8,7 @@
 export const JSON_LENGTH_HEADER = "inference-header-content-length";
 
 /** A BYTES input of shape [elements, 1]: one text, or the bytes of one file, a row. */
-export interface BytesInput {
+interface BytesInput {
   readonly name: string;
   readonly elements: readonly (string | Uint8Array)[];
 }
@@ -46,12 +46,12 @@ export function encodeBytesTensor(elements: BytesInput["elements"]): Buffer {
 }
 
 /** One tensor of an answer; `data` is a view on the answer's bytes, not a copy. */
-export interface Tensor {
+interface Tensor {
   readonly datatype: string;
   readonly shape: readonly number[];
   readonly data: Buffer;
 }
-export type Tensors = ReadonlyMap<string, Tensor>;
+type Tensors = ReadonlyMap<string, Tensor>;
 
 interface OutputHeader extends Omit<Tensor, "data"> {
   readonly name: string;
