@@ -50,6 +50,19 @@ def test_all_three_formats_are_decoded(kind: str) -> None:
     assert np.allclose(pixels[24, 56], (0, 0, 255), atol=6)
 
 
+def test_an_upright_rgb_image_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Image.Image] = []
+    open_image = Image.open
+
+    def remember(*arguments: Any, **options: Any) -> Image.Image:
+        opened.append(open_image(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(Image, "open", remember)
+    decoded = decode_image(encoded(picture(), "JPEG"), LIMITS)
+    assert decoded is opened[0]
+
+
 @pytest.mark.parametrize(
     "prefix", ["data:image/png;base64,", "DATA:image/PNG;BASE64,", "data:image/svg+xml;base64,"]
 )
