@@ -19,7 +19,6 @@ from engine_room.cpu_models.efficientnet_graph import (
     build_efficientnet_lite0,
     hadamard_1280,
     projection_matrix,
-    same_padding,
 )
 from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.weights import Weights, read_tensors
@@ -158,14 +157,6 @@ def test_the_projection_is_the_same_everywhere() -> None:
     signs = np.packbits(projection_matrix() > 0)
     assert signs[:8].tobytes().hex() == "6fe4167ab65f5e9a"
     assert np.unique(np.abs(projection_matrix())).size == 1
-
-
-@pytest.mark.parametrize(
-    ("size", "kernel", "stride", "pads"),
-    [(224, 3, 2, [0, 0, 1, 1]), (112, 3, 1, [1, 1, 1, 1]), (56, 5, 2, [1, 1, 2, 2]), (7, 1, 1, [0, 0, 0, 0])],
-)
-def test_the_padding_is_that_of_tensorflow(size: int, kernel: int, stride: int, pads: list[int]) -> None:
-    assert same_padding(size, kernel, stride) == pads
 
 
 def test_the_graph_is_valid_and_reproducible(built: Build, vision_encoder: Path) -> None:
