@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import (
     UNSEEN_BIAS,
     FloatArray,
@@ -25,6 +24,7 @@ from engine_room.cpu_models.onnx_graph import (
     weighted_sum,
 )
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 # clip/model.py, build_model: heads = width // 64, in both towers.
 HEAD_WIDTH = 64
@@ -45,7 +45,7 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
     positions = weights.float32("vision_model.embeddings.position_embedding.weight", None, width)
     grid = math.isqrt(max(positions.shape[0] - 1, 0))
     if width % HEAD_WIDTH or grid * grid + 1 != positions.shape[0]:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: {positions.shape[0]} positions of width {width} are no CLIP vision tower, "
             f"which has a square of patches plus one, and a multiple of {HEAD_WIDTH} channels."
         )
@@ -76,7 +76,7 @@ def build_clip_text(weights: Weights) -> tuple[bytes, int]:
     width = words.shape[1]
     positions = weights.float32("text_model.embeddings.position_embedding.weight", None, width)
     if width % HEAD_WIDTH:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: tokens of {width} channels are no CLIP text tower, which has a multiple of "
             f"{HEAD_WIDTH}."
         )

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine_room.cpu_models.clip_graph import Preprocessing
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import FloatArray, OnnxGraph
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 IMAGE_SIZE = 224
 # efficientnet_lite_builder.py: MEAN_RGB 127, STDDEV_RGB 128, on values of 0 to 255.
@@ -42,7 +42,7 @@ def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, int, Preprocessin
     blocks = weights.count("_blocks.{}._project_conv.weight")
     expected = sum(repeats for _, repeats in STAGES)
     if blocks != expected:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: {blocks} blocks are no EfficientNet-Lite0, which has {expected}."
         )
     strides = [first if index == 0 else 1 for first, repeats in STAGES for index in range(repeats)]

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import (
     UNSEEN_BIAS,
     OnnxGraph,
@@ -21,6 +20,7 @@ from engine_room.cpu_models.onnx_graph import (
     weighted_sum,
 )
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class MiniLmConfig:
 
 
 def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfig, int]:
-    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises BuildError."""
+    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises ProgramError."""
     config, limit = json.loads(config_path.read_bytes()), json.loads(limit_path.read_bytes())
     if config.get("hidden_act") != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
-        raise BuildError(
+        raise ProgramError(
             f"{config_path}: only BERT with hidden_act gelu and absolute positions can be built."
         )
     heads, epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])

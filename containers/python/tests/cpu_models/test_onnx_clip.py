@@ -13,8 +13,8 @@ import pytest
 from encoder_fixtures import session
 
 from engine_room.cpu_models.clip_graph import VIT_B_32, ClipShape, build_clip_vision, seeded_clip
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 Matrix = npt.NDArray[np.float64]
 
@@ -137,5 +137,5 @@ def test_the_shape_is_that_of_vit_b_32() -> None:
 )
 def test_a_clip_tensor_that_does_not_fit_is_named(name: str, shape: tuple[int, ...], reason: str) -> None:
     tensors = {**seeded_clip(0, SMALL), name: np.zeros(shape, dtype=np.float32)}
-    with pytest.raises(BuildError, match=reason):
+    with pytest.raises(ProgramError, match=reason):
         build_clip_vision(Weights("small", tensors))
