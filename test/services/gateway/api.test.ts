@@ -639,7 +639,7 @@ describe("images and repositories", () => {
       "processed",
       [image(PNG_URL)],
       { param: "messages[0].content[0]", code: "unsupported_content" },
-      "takes images as processedPixels only",
+      "takes images as processed pixels only",
     ],
     [
       "an image for a text model",

@@ -154,7 +154,7 @@ describe("images", () => {
     profile: requestProfile("multimodal", {
       image: {
         ...imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196 }),
-        accepts: ["dataUrl" as const],
+        takesFiles: true,
       },
     }),
   };
@@ -181,7 +181,7 @@ describe("images", () => {
         image: imageProfile("llava", "multimodal", { maxImages: 1, tokensPerImage: 576 }),
       }),
     };
-    expect(() => readChat(parts(image(URL_1)), pixels)).toThrow("takes images as processedPixels only");
+    expect(() => readChat(parts(image(URL_1)), pixels)).toThrow("takes images as processed pixels only");
   });
 });
 

@@ -1,5 +1,5 @@
 /** What each kind of model repository calls its inputs, and what a request must not ask of it. */
-import { imageId, imageUrls, type SentImage } from "./images.ts";
+import { imageId } from "./images.ts";
 import type { RequestFlavour, RequestProfile } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
 
@@ -155,7 +155,7 @@ export function takesStopWords({ flavour }: RequestProfile): boolean {
 export function requestFields(
   profile: RequestProfile,
   request: GenerationRequest,
-  images: readonly SentImage[],
+  images: readonly string[],
 ): Fields {
   const { inputs, adapted = withoutNeutral, fixed, counting } = FLAVOURS[profile.flavour];
   refuseMissingOptions(profile, request);
@@ -163,7 +163,8 @@ export function requestFields(
   const values: Values = {
     ...request,
     ...adapted(request),
-    images: imageUrls(images),
+    // A bare text for one, as the walkthroughs send it.
+    images: images.length > 1 ? images : images[0],
     imageId: "imageId" in inputs && profile.kvCacheReuse ? imageId(images) : undefined,
     // The empty text means "none"; releases before 24.01 require both tensors.
     badWords: "",

@@ -154,9 +154,9 @@ function imageOf(part: ContentPart, param: string, { name, profile }: ModelConfi
       param,
     );
   }
-  if (!image.accepts.includes("dataUrl")) {
+  if (!image.takesFiles) {
     throw unsupportedContent(
-      `${name} is served in a way that takes images as ${image.accepts.join(" or ")} only, and only data URLs are accepted here; ask its Triton server directly.`,
+      `${name} is served in a way that takes images as processed pixels only, and only data URLs are accepted here; ask its Triton server directly.`,
       param,
     );
   }
