@@ -33,8 +33,6 @@ from engine_room.shared.manifest import put_in_place, remove_leftovers, temporar
 from engine_room.shared.specs import read_json
 
 FACTS_FILE = "facts.json"
-# The width of every image embedding, whatever the weights, so that names and shapes are the same everywhere.
-IMAGE_DIMENSION = 512
 
 
 @dataclass(frozen=True)
@@ -135,10 +133,6 @@ def _vision_encoder(weights: Weights) -> Built:
     else:
         raise ProgramError(
             f"{weights.origin}: neither CLIP nor EfficientNet-Lite: it has no {PATCH_EMBEDDING} or {STEM}."
-        )
-    if dimension != IMAGE_DIMENSION:
-        raise ProgramError(
-            f"{weights.origin}: its embeddings have {dimension} numbers; they must have {IMAGE_DIMENSION}."
         )
     preprocess = json.dumps(preprocessing.to_json(), indent=2) + "\n"
     return Built({"model.onnx": model, "preprocess.json": preprocess.encode()}, {"dimension": dimension})

@@ -27,6 +27,7 @@ BATCH_NORM_EPSILON = 1e-3
 STAGES = ((1, 1), (2, 2), (2, 2), (2, 3), (1, 3), (2, 4), (1, 1))
 
 FEATURES = 1280
+# CLIP ViT-B/32's, whose place it takes.
 DIMENSION = 512
 PROJECTION_SEED = 0
 
@@ -116,13 +117,11 @@ def hadamard_1280() -> npt.NDArray[np.int8]:
 
     Order 20 is Paley's construction over the squares modulo 19, order 64 is Sylvester's.
     """
-    squares = {number * number % 19 for number in range(1, 19)}
+    numbers = np.arange(19)
+    columns_less_rows = (numbers - numbers[:, None]) % 19
     paley = np.ones((20, 20), dtype=np.int8)
-    for row in range(19):
-        for column in range(19):
-            difference = (column - row) % 19
-            paley[row + 1, column + 1] = 1 if difference == 0 or difference in squares else -1
-        paley[row + 1, 0] = -1
+    paley[1:, 1:] = np.where(np.isin(columns_less_rows, numbers**2 % 19), 1, -1)
+    paley[1:, 0] = -1
     sylvester = np.ones((1, 1), dtype=np.int8)
     for _ in range(6):
         sylvester = np.kron(np.array([[1, 1], [1, -1]], dtype=np.int8), sylvester)

@@ -150,7 +150,7 @@ export function takesStopWords({ flavour }: RequestProfile): boolean {
 
 /**
  * Inputs of a checked request by their names.
- * @throws RequestError for an option that would change the answer and has no input, and for an incomplete profile.
+ * @throws RequestError for an option that would change the answer and has no input.
  */
 export function requestFields(
   profile: RequestProfile,
@@ -159,7 +159,6 @@ export function requestFields(
 ): Fields {
   const { inputs, adapted = withoutNeutral, fixed, counting } = FLAVOURS[profile.flavour];
   refuseMissingOptions(profile, request);
-  if (profile.flavour === "gpt") requireTokenIds(profile);
   const values: Values = {
     ...request,
     ...adapted(request),
@@ -200,14 +199,4 @@ function refuseMissingOptions({ flavour }: RequestProfile, request: GenerationRe
       `${option} is ${JSON.stringify(value)}, and this model (${flavour} repository) has no input for it; leave it out.`,
     );
   }
-}
-
-function requireTokenIds(profile: RequestProfile): void {
-  const missing = (["endId", "padId"] as const).find((id) => profile[id] === null);
-  if (missing === undefined) return;
-  throw new RequestError(
-    "incomplete_profile",
-    missing,
-    `The profile has no ${missing}, and the Python runtime (gpt repository) takes both from the request; add it.`,
-  );
 }
