@@ -12,9 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from engine_room.cpu_models.clip_graph import PATCH_EMBEDDING, build_clip_vision, seeded_clip
 from engine_room.cpu_models.efficientnet_graph import STEM, build_efficientnet_lite0
@@ -35,12 +33,8 @@ from engine_room.shared.specs import read_json
 FACTS_FILE = "facts.json"
 
 
-@dataclass(frozen=True)
-class Built:
-    """Files to write (bytes) or to copy (a verified path), by name, and facts about them."""
-
-    files: dict[str, bytes | Path]
-    facts: dict[str, Any] = field(default_factory=dict)
+# Files to write (bytes) or to copy (a verified path), by name.
+Files = dict[str, bytes | Path]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,20 +73,15 @@ def build(spec: BuildSpec, output: Path, cache: Path) -> str:
     reasons: list[str] = []
     for source in spec.sources:
         try:
-            built = _built(spec.artifact, source, cache)
+            files = _files(spec.artifact, source, cache)
         except SourceUnavailableError as reason:
             reasons.append(f"{source.label}: {reason}")
             _report(f"{source.label} is not used: {reason}.")
             continue
-        facts = {
-            "artifact": spec.artifact,
-            "weights": source.label,
-            "meaning": source.kind != "seeded",
-            **built.facts,
-        }
-        line = json.dumps(facts)
-        _write_files(output, {**built.files, FACTS_FILE: f"{line}\n".encode()})
-        return line
+        meaning = source.kind != "seeded"
+        facts = json.dumps({"artifact": spec.artifact, "weights": source.label, "meaning": meaning})
+        _write_files(output, {**files, FACTS_FILE: f"{facts}\n".encode()})
+        return facts
     raise ProgramError(f"no source of the {spec.artifact} can be had: {'; '.join(reasons)}.")
 
 
@@ -100,7 +89,7 @@ def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201 (the command's progress)
 
 
-def _built(artifact: str, source: Source, cache: Path) -> Built:
+def _files(artifact: str, source: Source, cache: Path) -> Files:
     """Raises SourceUnavailableError, and ProgramError when the source does not have what is needed."""
     if source.kind == "seeded":
         return _vision_encoder(Weights(source.label, seeded_clip(source.record["seed"])))
@@ -111,34 +100,32 @@ def _built(artifact: str, source: Source, cache: Path) -> Built:
         _, path = files.one(".bin", ".pth", ".pt", ".safetensors")
         return _vision_encoder(Weights(str(path), read_tensors(path)))
     name, path = files.one()
-    return Built({name: path}, {"file": name, "bytes": path.stat().st_size})
+    return {name: path}
 
 
-def _text_encoder(source: SourceFiles) -> Built:
+def _text_encoder(source: SourceFiles) -> Files:
     _, path = source.one("/model.safetensors")
     _, config_path = source.one("/config.json")
     _, limit_path = source.one("/sentence_bert_config.json")
     _, tokenizer = source.one("/tokenizer.json")
-    minilm, max_tokens = read_minilm_config(config_path, limit_path)
-    model, dimension = build_minilm(Weights(str(path), read_tensors(path)), minilm)
-    files: dict[str, bytes | Path] = {"model.onnx": model, "tokenizer.json": tokenizer}
-    return Built(files, {"dimension": dimension, "maxTokens": max_tokens})
+    minilm, _ = read_minilm_config(config_path, limit_path)
+    model = build_minilm(Weights(str(path), read_tensors(path)), minilm)
+    return {"model.onnx": model, "tokenizer.json": tokenizer}
 
 
-def _vision_encoder(weights: Weights) -> Built:
+def _vision_encoder(weights: Weights) -> Files:
     if PATCH_EMBEDDING in weights:
-        model, dimension, preprocessing = build_clip_vision(weights)
+        model, preprocessing = build_clip_vision(weights)
     elif STEM in weights:
-        model, dimension, preprocessing = build_efficientnet_lite0(weights)
+        model, preprocessing = build_efficientnet_lite0(weights)
     else:
         raise ProgramError(
             f"{weights.origin}: neither CLIP nor EfficientNet-Lite: it has no {PATCH_EMBEDDING} or {STEM}."
         )
-    preprocess = json.dumps(preprocessing.to_json(), indent=2) + "\n"
-    return Built({"model.onnx": model, "preprocess.json": preprocess.encode()}, {"dimension": dimension})
+    return {"model.onnx": model, "preprocess.json": preprocessing.to_json().encode()}
 
 
-def _write_files(folder: Path, files: dict[str, bytes | Path]) -> None:
+def _write_files(folder: Path, files: Files) -> None:
     """Writes or hard-links (else copies) every file into `folder`: all of them, or none."""
     remove_leftovers(folder)
     with temporary_folder(folder) as temporary:

@@ -8,9 +8,9 @@ weights.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,8 +34,8 @@ PATCH_EMBEDDING = "vision_model.embeddings.patch_embedding.weight"
 TOKEN_EMBEDDING = "text_model.embeddings.token_embedding.weight"  # noqa: S105 (a tensor's name)
 
 
-def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
-    """The model, its embedding width and how an image becomes its input; all sizes come from the tensors.
+def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
+    """The model, and how an image becomes its input; all sizes come from the tensors.
 
     Input: `pixel_values`, float32 [batch, 3, size, size]. Output: `image_embedding`, float32 [batch, width],
     rows of unit length.
@@ -61,12 +61,12 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
     starts, ends, axis = (graph.integers(number) for number in (0, 1, 1))
     first = graph.node("Squeeze", graph.node("Slice", hidden, starts, ends, axis), axis)
     names = ("vision_model.post_layernorm", "visual_projection", "image_embedding")
-    dimension = _project(graph, weights, first, width, *names)
-    return graph.serialise(), dimension, Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
+    _project(graph, weights, first, width, *names)
+    return graph.serialise(), Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
 
 
-def build_clip_text(weights: Weights) -> tuple[bytes, int]:
-    """The model and its embedding width; all sizes come from the tensors.
+def build_clip_text(weights: Weights) -> bytes:
+    """The model; all sizes come from the tensors.
 
     Inputs: those of `text_inputs`, with padding on the right alone: a token sees those before it, so the mask
     only says where the end of text is, the last token that it keeps.
@@ -92,19 +92,18 @@ def build_clip_text(weights: Weights) -> tuple[bytes, int]:
 
     last = weighted_sum(graph, hidden, _last_kept(graph, mask))
     names = ("text_model.final_layer_norm", "text_projection", "text_embedding")
-    dimension = _project(graph, weights, last, width, *names)
-    return graph.serialise(), dimension
+    _project(graph, weights, last, width, *names)
+    return graph.serialise()
 
 
 def _project(
     graph: OnnxGraph, weights: Weights, value: str, width: int, norm: str, projection: str, output: str
-) -> int:
-    """Declares `output`, a unit vector for each row of `value`, and returns its width."""
+) -> None:
+    """Declares `output`, a unit vector for each row of `value`."""
     pooled = graph.layer_norm(value, "final_norm", *weights.norm(norm, width), LAYER_NORM_EPSILON)
     matrix = weights.float32(f"{projection}.weight", None, width)
     embedding = graph.l2_normalise(graph.linear(pooled, "projection", matrix, None))
     graph.output_float32(embedding, output, ("batch", matrix.shape[0]))
-    return matrix.shape[0]
 
 
 def _last_kept(graph: OnnxGraph, mask: str) -> str:
@@ -172,14 +171,15 @@ class Preprocessing:
     mean: Channels
     std: Channels
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> str:
         """The content of `preprocess.json`."""
-        return {
+        fields = {
             "resizeShorterEdge": self.resize_shorter_edge,
             "cropSize": self.crop_size,
-            "mean": list(self.mean),
-            "std": list(self.std),
+            "mean": self.mean,
+            "std": self.std,
         }
+        return json.dumps(fields, indent=2) + "\n"
 
 
 # The deviation that OpenAI's CLIP starts its training from, roughly; larger values saturate the softmax.

@@ -34,8 +34,8 @@ PROJECTION_SEED = 0
 STEM = "_conv_stem.weight"
 
 
-def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, int, Preprocessing]:
-    """The model, its embedding width and how an image becomes its input.
+def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, Preprocessing]:
+    """The model, and how an image becomes its input.
 
     Input: `pixel_values`, float32 [batch, 3, 224, 224]. Output: `image_embedding`, float32 [batch, 512], rows
     of unit length.
@@ -58,7 +58,7 @@ def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, int, Preprocessin
     projected = graph.linear(features, "projection", projection_matrix(), None)
     graph.output_float32(graph.l2_normalise(projected), "image_embedding", ("batch", DIMENSION))
     mean, std = (MEAN, MEAN, MEAN), (STD, STD, STD)
-    return graph.serialise(), DIMENSION, Preprocessing(IMAGE_SIZE + CROP_PADDING, IMAGE_SIZE, mean, std)
+    return graph.serialise(), Preprocessing(IMAGE_SIZE + CROP_PADDING, IMAGE_SIZE, mean, std)
 
 
 def _block(graph: OnnxGraph, weights: Weights, value: str, name: str, stride: int) -> str:

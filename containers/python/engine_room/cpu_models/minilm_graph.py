@@ -42,8 +42,8 @@ def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfi
     return MiniLmConfig(heads, epsilon), int(limit["max_seq_length"])
 
 
-def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
-    """The model and its embedding width.
+def build_minilm(weights: Weights, config: MiniLmConfig) -> bytes:
+    """The model.
 
     Inputs: those of `text_inputs`; every text is segment 0.
     Output: `text_embedding`, float32 [batch, width], rows of unit length.
@@ -67,7 +67,7 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
     count = graph.node("ReduceSum", mask, graph.integers(1), keepdims=1)
     mean = graph.node("Div", kept, graph.node("Max", count, graph.scalar(1e-9)))
     graph.output_float32(graph.l2_normalise(mean), "text_embedding", ("batch", width))
-    return graph.serialise(), width
+    return graph.serialise()
 
 
 def _mask_bias(graph: OnnxGraph, mask: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,16 +116,16 @@ def _read(files: Mapping[str, Path]) -> _Source:
 
 
 def _clip_vision(source: _Source, assets: Path) -> _Exported:
-    graph, _, preprocessing = build_clip_vision(source.weights)
+    graph, preprocessing = build_clip_vision(source.weights)
     preprocess = assets / "preprocess.json"
-    preprocess.write_text(json.dumps(preprocessing.to_json(), indent=2) + "\n")
+    preprocess.write_text(preprocessing.to_json())
     chosen = image_feeds(IMAGE_SETS[-1], preprocess)[:_CHECKED_ROWS]
     feeds: Feeds = {"pixel_values": np.concatenate([one["pixel_values"] for one in chosen])}
     return _Exported(graph, feeds)
 
 
 def _clip_text(source: _Source, assets: Path) -> _Exported:
-    graph, _ = build_clip_text(source.weights)
+    graph = build_clip_text(source.weights)
     positions = len(source.tensors["text_model.embeddings.position_embedding.weight"])
     return _Exported(graph, _texts(source, assets, positions))
 
@@ -137,7 +136,7 @@ def _sentences(source: _Source, assets: Path) -> _Exported:
     if missing:
         raise ProgramError(f"{source.weights.origin}: a sentence encoder needs a file {missing[0]}.")
     minilm, limit = read_minilm_config(*(source.files[name] for name in names))
-    graph, _ = build_minilm(source.weights, minilm)
+    graph = build_minilm(source.weights, minilm)
     return _Exported(graph, _texts(source, assets, limit))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import struct
 import tracemalloc
 import zlib
@@ -37,7 +36,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def preprocessing(folder: Path, resize: int = 8, crop: int = 8) -> Preprocessing:
     path = folder / "preprocess.json"
-    path.write_text(json.dumps(Written(resize, crop, CLIP_MEAN, CLIP_STD).to_json()))
+    path.write_text(Written(resize, crop, CLIP_MEAN, CLIP_STD).to_json())
     return Preprocessing(path)
 
 
