@@ -65,9 +65,9 @@ class OnnxGraph:
     def _constant(self, name: str, array: npt.NDArray[np.generic], data_type: int) -> str:
         if name not in self._constants:
             self._constants.add(name)
-            little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            # Little-endian, as the machines are that this runs on.
             self._graph.initializer.add(
-                name=name, dims=array.shape, data_type=data_type, raw_data=little_endian.tobytes()
+                name=name, dims=array.shape, data_type=data_type, raw_data=array.tobytes()
             )
         return name
 

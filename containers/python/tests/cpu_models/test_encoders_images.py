@@ -174,8 +174,9 @@ def test_limits_are_inclusive() -> None:
         decode_image(data, ImageLimits(len(data) - 1, 1_000_000))
 
 
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_rotated_photographs_are_turned_upright(orientation: int) -> None:
+def test_rotated_photographs_are_turned_upright(orientation: int, kind: str) -> None:
     upright = picture()
     # How a camera stores the upright picture for each orientation, i.e. the inverse of what a viewer does.
     stored = {
@@ -192,7 +193,7 @@ def test_rotated_photographs_are_turned_upright(orientation: int) -> None:
         image = image.transpose(step)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    decoded = decode_image(encoded(image, "PNG", exif=exif), LIMITS)
+    decoded = decode_image(encoded(image, kind, exif=exif, lossless=True), LIMITS)
     assert decoded.tobytes() == upright.tobytes()
 
 
