@@ -35,9 +35,9 @@ class SentenceEncoder:
         """With a short text."""
         self._tower.warm_up(_padded(self._tokenizer.encode_batch_fast(["warm-up"])))
 
-    def encode(self, texts: Sequence[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
+    def encode(self, texts: list[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
         """Embeddings [texts, dimension] of unit length, and the number of tokens of each text [texts, 1]."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        encodings = self._tokenizer.encode_batch_fast(texts)
         counts = np.array([len(encoding) for encoding in encodings], dtype=np.int32)
         runs = [
             Run(rows, _padded([encodings[row] for row in rows]))
