@@ -117,9 +117,9 @@ function question(
 /** The picture itself. */
 function picture(
   name: keyof typeof goldenPictures,
-  { accepts }: NonNullable<RequestProfile["image"]>,
+  { takesFiles }: NonNullable<RequestProfile["image"]>,
 ): AskedImage {
-  if (accepts.includes("dataUrl")) return goldenPicture(name);
+  if (takesFiles) return goldenPicture(name);
   throw new CantAskError("pictureIsTensor");
 }
 

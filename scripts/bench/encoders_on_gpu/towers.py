@@ -47,7 +47,7 @@ def sentence_encoder(folder: Path) -> Tower:
     config = json.loads((folder / "config.json").read_bytes())
     limit = int(json.loads((folder / "sentence_bert_config.json").read_bytes())["max_seq_length"])
     heads, epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
-    graph, _ = build_minilm(Weights(str(folder), tensors), MiniLmConfig(heads, epsilon))
+    graph = build_minilm(Weights(str(folder), tensors), MiniLmConfig(heads, epsilon))
     stored = tensors["embeddings.word_embeddings.weight"].dtype
 
     def torch_model() -> tuple[Any, Callable[[Any, Any], Any]]:
@@ -70,16 +70,16 @@ def sentence_encoder(folder: Path) -> Tower:
 def clip_vision(folder: Path) -> Tower:
     """ViT-B/32 with seeded weights; `folder` takes the file that says how an image becomes its input."""
     tensors = seeded_clip(_SEED)
-    graph, dimension, preprocessing = build_clip_vision(Weights("seeded weights", tensors))
+    graph, preprocessing = build_clip_vision(Weights("seeded weights", tensors))
     preprocess = folder / "preprocess.json"
-    preprocess.write_text(json.dumps(preprocessing.to_json()))
+    preprocess.write_text(preprocessing.to_json())
     images = [one["pixel_values"] for one in image_feeds(IMAGE_SETS[-1], preprocess)]
 
     def torch_model() -> tuple[Any, Callable[[Any, Any], Any]]:
         import transformers
 
         # The other sizes of its defaults are those of ViT-B/32.
-        shape = transformers.CLIPVisionConfig(projection_dim=dimension)
+        shape = transformers.CLIPVisionConfig(projection_dim=len(tensors["visual_projection.weight"]))
         module = _filled(transformers.CLIPVisionModelWithProjection(shape), tensors)
         return module, lambda model, given: _unit(model(pixel_values=given["pixel_values"]).image_embeds)
 
@@ -101,12 +101,12 @@ def clip_vision(folder: Path) -> Tower:
 def clip_text() -> Tower:
     """ViT-B/32's text tower with seeded weights; every row has all 77 tokens."""
     tensors = _seeded_clip_text()
-    graph, dimension = build_clip_text(Weights("seeded weights", tensors))
+    graph = build_clip_text(Weights("seeded weights", tensors))
 
     def torch_model() -> tuple[Any, Callable[[Any, Any], Any]]:
         import transformers
 
-        shape = transformers.CLIPTextConfig(projection_dim=dimension)
+        shape = transformers.CLIPTextConfig(projection_dim=_DIMENSION)
         module = _filled(transformers.CLIPTextModelWithProjection(shape), tensors)
         return module, lambda model, given: _unit(model(**given).text_embeds)
 

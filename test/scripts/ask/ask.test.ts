@@ -70,7 +70,7 @@ describe("requests of `ask`", () => {
 
   const multimodal = requestProfile("multimodal", {
     image: {
-      accepts: ["httpUrl", "dataUrl"],
+      takesFiles: true,
       maxImages: 4,
       isRequired: false,
       mark: "<|image|>",

@@ -75,7 +75,9 @@ def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
         )
     try:
         image.load()
-        return _rgb(ImageOps.exif_transpose(image))
+        # In place: a copy of the largest image accepted is 120 MB.
+        ImageOps.exif_transpose(image, in_place=True)
+        return _rgb(image)
     # Decoders of damaged files raise many types: OSError, SyntaxError, ValueError, struct.error, zlib.error …
     except Exception as error:
         raise ValueError(f"it is damaged: {error}") from error
@@ -103,7 +105,8 @@ def _rgb(image: Image.Image) -> Image.Image:
         # 16-bit grey, which Pillow would clip instead of scale.
         grey = np.asarray(image, dtype=np.uint32) >> 8
         image = Image.fromarray(np.minimum(grey, 255).astype(np.uint8))
-    return image.convert("RGB")
+    # Pillow copies an image that has the mode already.
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _limit_aspect_ratio(image: Image.Image) -> Image.Image:

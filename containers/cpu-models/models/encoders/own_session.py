@@ -26,7 +26,7 @@ class OwnSession:
 
     def warm_up(self, feeds: Feeds) -> None:
         """The first run plans the session's memory, which no request should pay for."""
-        self._session.run([self._output], dict(feeds))
+        self.run(feeds)
 
     def run(self, feeds: Feeds) -> Floats:
         """On this process's threads."""

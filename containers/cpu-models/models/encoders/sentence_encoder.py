@@ -35,10 +35,10 @@ class SentenceEncoder:
         """With a short text."""
         self._tower.warm_up(_padded(self._tokenizer.encode_batch_fast(["warm-up"])))
 
-    def encode(self, texts: Sequence[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
+    def encode(self, texts: list[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:
         """Embeddings [texts, dimension] of unit length, and the number of tokens of each text [texts, 1]."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts))
-        counts = np.array([len(encoding.ids) for encoding in encodings], dtype=np.int32)
+        encodings = self._tokenizer.encode_batch_fast(texts)
+        counts = np.array([len(encoding) for encoding in encodings], dtype=np.int32)
         runs = [
             Run(rows, _padded([encodings[row] for row in rows]))
             for rows in batches_of_similar_length(counts, self._max_padded_tokens)
@@ -47,12 +47,12 @@ class SentenceEncoder:
 
 
 def _padded(encodings: Sequence[Encoding]) -> Feeds:
-    length = max(len(encoding.ids) for encoding in encodings)
+    length = max(map(len, encodings))
     input_ids = np.zeros((len(encodings), length), dtype=np.int32)
     attention_mask = np.zeros_like(input_ids)
     for row, encoding in enumerate(encodings):
-        input_ids[row, : len(encoding.ids)] = encoding.ids
-        attention_mask[row, : len(encoding.ids)] = 1
+        input_ids[row, : len(encoding)] = encoding.ids
+        attention_mask[row, : len(encoding)] = 1
     return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 

@@ -25,28 +25,6 @@ MAX_STOP_WORDS = 16
 MAX_STOP_WORD_CHARACTERS = 256
 MAX_TOP_K = 1024
 
-INPUT_NAMES = frozenset(
-    {
-        "text_input",
-        "max_tokens",
-        "bad_words",
-        "stop_words",
-        "end_id",
-        "pad_id",
-        "top_k",
-        "top_p",
-        "temperature",
-        "repetition_penalty",
-        "presence_penalty",
-        "frequency_penalty",
-        "seed",
-        "random_seed",
-        "return_num_input_tokens",
-        "return_num_output_tokens",
-        "stream",
-    }
-)
-
 
 class RequestError(ValueError):
     """A request that can't be served as it is: one sentence with the field, its value, the reason and the
@@ -57,6 +35,7 @@ class RequestError(ValueError):
 class Limits:
     """From `config.pbtxt`. `context_tokens` holds the prompt and the answer of one request together."""
 
+    input_names: frozenset[str]
     context_tokens: int
     max_tokens: int
 
@@ -81,10 +60,10 @@ def parse_generation(
     so a field of another name, or one of TensorRT-LLM's that this model does not have, is refused and not
     ignored.
     """
-    unknown = sorted(set(parameters) - INPUT_NAMES)
+    unknown = sorted(parameters.keys() - limits.input_names)
     if unknown:
         raise RequestError(
-            f"{unknown[0]} is not an input of this model, which has {', '.join(sorted(INPUT_NAMES))}."
+            f"{unknown[0]} is not an input of this model, which has {', '.join(sorted(limits.input_names))}."
         )
     inputs = _Inputs(tensors)
     completion: dict[str, Any] = {
@@ -96,9 +75,9 @@ def parse_generation(
         "samplers": ["penalties", "temperature", "top_k", "top_p"],
         # TensorRT-LLM's penalties count the prompt and everything generated since.
         "repeat_last_n": limits.context_tokens,
-        "repeat_penalty": inputs.number("repetition_penalty", 1.0, lowest=1e-3),
-        "presence_penalty": inputs.number("presence_penalty", 0.0),
-        "frequency_penalty": inputs.number("frequency_penalty", 0.0),
+        "repeat_penalty": inputs.number("repetition_penalty", 1.0, "0.001 or more", lowest=1e-3),
+        "presence_penalty": inputs.number("presence_penalty", 0.0, "a finite number"),
+        "frequency_penalty": inputs.number("frequency_penalty", 0.0, "a finite number"),
         "stream": True,
         **_sampling(inputs),
     }
@@ -123,9 +102,7 @@ def _prompt(inputs: _Inputs) -> str:
 
 
 def _max_tokens(inputs: _Inputs, limits: Limits) -> int:
-    max_tokens = inputs.integer("max_tokens", None)
-    if max_tokens is None:
-        raise RequestError(f"max_tokens is missing; give a number of 1 to {limits.max_tokens}.")
+    max_tokens = inputs.integer("max_tokens", 0)
     if not 1 <= max_tokens <= limits.max_tokens:
         raise RequestError(f"max_tokens is {max_tokens}; it must be 1 to {limits.max_tokens}.")
     return max_tokens
@@ -135,9 +112,9 @@ def _sampling(inputs: _Inputs) -> dict[str, Any]:
     """TensorRT-LLM's rules: neither top_k nor top_p is greedy, top_p = 0 is the same as none, and the seed is
     0 when the request gives none."""
     top_k = inputs.integer("top_k", 0)
-    top_p = inputs.number("top_p", 0.0, lowest=0.0, highest=1.0)
-    temperature = inputs.number("temperature", 1.0, lowest=0.0)
-    if top_k is None or not 0 <= top_k <= MAX_TOP_K:
+    top_p = inputs.number("top_p", 0.0, "0 to 1", lowest=0.0, highest=1.0)
+    temperature = inputs.number("temperature", 1.0, "0 or more", lowest=0.0)
+    if not 0 <= top_k <= MAX_TOP_K:
         raise RequestError(f"top_k is {top_k}; it must be 0 (no limit) to {MAX_TOP_K}.")
     seed = inputs.integer("seed", inputs.integer("random_seed", 0))
     greedy = temperature == 0 or top_k == 1 or (top_k == 0 and top_p == 0)
@@ -147,7 +124,7 @@ def _sampling(inputs: _Inputs) -> dict[str, Any]:
         "top_k": top_k,
         "top_p": top_p or 1.0,
         "temperature": temperature,
-        "seed": (seed or 0) % _LLAMA_SEEDS,
+        "seed": seed % _LLAMA_SEEDS,
     }
 
 
@@ -190,22 +167,17 @@ class _Inputs:
     def __init__(self, tensors: Mapping[str, NDArray[Any]]) -> None:
         self._tensors = tensors
 
-    def integer(self, name: str, default: int | None) -> int | None:
+    def integer(self, name: str, default: int) -> int:
         value = self._one(name)
         return default if value is None else int(value)
 
     def number(
-        self, name: str, default: float, lowest: float = -math.inf, highest: float = math.inf
+        self, name: str, default: float, wanted: str, lowest: float = -math.inf, highest: float = math.inf
     ) -> float:
+        """`wanted` says which numbers are accepted: finite ones between the bounds."""
         value = self._one(name)
         number = default if value is None else float(value)
         if not math.isfinite(number) or not lowest <= number <= highest:
-            bounds = [f"{bound:g}" for bound in (lowest, highest) if math.isfinite(bound)]
-            wanted = (
-                " to ".join(bounds) + (" or more" if len(bounds) == 1 else "")
-                if bounds
-                else "a finite number"
-            )
             raise RequestError(f"{name} is {number:g}; it must be {wanted}.")
         return number
 

@@ -31,7 +31,8 @@ class TritonPythonModel:
         parallel = _integer(config, "parallel_requests")
         self._parallel = parallel
         self._max_queued = _integer(config, "max_queued_requests")
-        self._limits = Limits(_integer(config, "context_tokens"), _integer(config, "max_tokens"))
+        names = frozenset(one["name"] for one in config["input"])
+        self._limits = Limits(names, _integer(config, "context_tokens"), _integer(config, "max_tokens"))
         self._llama = LlamaServer(
             _model_file(Path(args["model_repository"]) / args["model_version"]),
             context_tokens=self._limits.context_tokens,

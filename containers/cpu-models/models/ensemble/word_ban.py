@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 
 
@@ -14,64 +14,47 @@ def word_ban_grammar(words: Sequence[str]) -> str:
     a word is complete. Any text may end in any state.
     """
     edges = _automaton(words)
-    rules = [
-        f"s{state} ::= {' | '.join(_alternatives(targets))}" for state, targets in enumerate(edges) if targets
-    ]
-    return "\n".join(["root ::= s0", *rules]) + "\n"
+    rules = {state: f"s{number}" for number, state in enumerate(edges)}
+    lines = [f"{rules[state]} ::= {' | '.join(_alternatives(edges[state], rules))}" for state in edges]
+    return "\n".join([f"root ::= {rules['']}", *lines]) + "\n"
 
 
-_FORBIDDEN = -1
+# For each state, where the characters lead that occur in any word: a state, or None where a word is then
+# complete. Any other character leads to the empty state.
+_Edges = dict[str, dict[str, str | None]]
 
 
-def _automaton(words: Sequence[str]) -> list[dict[str, int]]:
-    """For each state, where the characters lead that occur in any word: a state or _FORBIDDEN; any other
-    character leads to state 0. A state in which a word is complete is left with no edges, and nothing leads
-    there."""
-    children: list[dict[str, int]] = [{}]
-    complete = [False]
-    for word in words:
-        state = 0
-        for character in word:
-            if character not in children[state]:
-                children[state][character] = len(children)
-                children.append({})
-                complete.append(False)
-            state = children[state][character]
-        complete[state] = True
-
-    alphabet = sorted({character for word in words for character in word})
-    fallback = [0] * len(children)
-    edges: list[dict[str, int]] = [{} for _ in children]
-    queue = deque([0])
-    while queue:
-        state = queue.popleft()
-        complete[state] = complete[state] or complete[fallback[state]]
+def _automaton(words: Sequence[str]) -> _Edges:
+    """A state is the longest end of the text so far with which a word begins."""
+    alphabet = sorted(set("".join(words)))
+    states = dict.fromkeys(word[:length] for word in words for length in range(len(word) + 1))
+    # The state of a state's text without its first character.
+    shorter = {"": ""}
+    following: dict[str, dict[str, str]] = {}
+    for state in sorted(states, key=len):
+        following[state] = {}
         for character in alphabet:
-            child = children[state].get(character)
-            shorter = edges[fallback[state]].get(character, 0) if state else 0
-            edges[state][character] = shorter if child is None else child
-            if child is not None:
-                fallback[child] = shorter
-                queue.append(child)
-    return [
-        {}
-        if complete[state]
-        else {character: _FORBIDDEN if complete[to] else to for character, to in edges[state].items()}
-        for state in range(len(edges))
-    ]
+            longer = state + character
+            fallback = following[shorter[state]][character] if state else ""
+            if longer in states:
+                shorter[longer] = fallback
+            following[state][character] = longer if longer in states else fallback
+    banned = {state for state in states if state.endswith(tuple(words))}
+    return {
+        state: {character: None if to in banned else to for character, to in targets.items()}
+        for state, targets in following.items()
+        if state not in banned
+    }
 
 
-def _alternatives(targets: dict[str, int]) -> list[str]:
-    by_target: defaultdict[int, list[str]] = defaultdict(list)
+def _alternatives(targets: dict[str, str | None], rules: dict[str, str]) -> list[str]:
+    by_target: defaultdict[str, list[str]] = defaultdict(list)
     for character, target in targets.items():
-        by_target[target].append(character)
-    elsewhere = "".join(_escape(character) for character, target in targets.items() if target != 0)
-    onwards = [
-        f"[{''.join(map(_escape, characters))}] s{target}"
-        for target, characters in sorted(by_target.items())
-        if target > 0
-    ]
-    return ['""', f"[^{elsewhere}] s0", *onwards]
+        if target:
+            by_target[target].append(_escape(character))
+    elsewhere = "".join(_escape(character) for character, target in targets.items() if target != "")
+    onwards = [f"[{''.join(characters)}] {rules[target]}" for target, characters in by_target.items()]
+    return ['""', f"[^{elsewhere}] {rules['']}", *onwards]
 
 
 def _escape(character: str) -> str:

@@ -16,55 +16,45 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from engine_room.cpu_models.build import FACTS_FILE, build, describe_os_error
-from engine_room.cpu_models.errors import BuildError
+from engine_room.cpu_models.build import FACTS_FILE, build, exit_code
 from engine_room.cpu_models.sources import BuildSpec, parse_spec
+from engine_room.shared.errors import ProgramError
+from engine_room.shared.specs import read_json, wrong_field
 from engine_room.shared.store_locks import folder_lock
 
 
-class ArtifactStore:
-    """Artifacts that an image carries, and those that were built later.
+def artifact_folder(value: object, origin: str, *, carried: Path, built: Path, downloads: Path) -> Path:
+    """Where the artifact lies, built first if it has to be. `value` is its spec as JSON has it, and messages
+    begin with `origin`. Raises ProgramError, OSError.
 
     Each is a folder named after the sha-256 of its spec and of the builder, so that neither another spec nor
-    another builder ever gets it.
+    another builder ever gets it. `carried` is an image's own, only read, and may be missing. What it lacks is
+    built into `built`, which may be shared by several processes, and kept; `downloads` is where files of a
+    model hub are kept.
     """
+    spec = parse_spec(value, origin)
+    key = artifact_key(value)
+    for place in (carried / key, built / key):
+        if _is_complete(place):
+            return place
+    _require_writable(spec, carried, built)
+    built.mkdir(parents=True, exist_ok=True)
+    # Each build uses all cores, and two may be after the same artifact.
+    with folder_lock(built):
+        # Another process may have built it in the meantime.
+        if not _is_complete(built / key):
+            build(spec, built / key, downloads)
+    return built / key
 
-    def __init__(self, *, carried: Path, built: Path, downloads: Path) -> None:
-        """`carried` is only read and may be missing. What it lacks is built into `built`, which may be shared
-        by several processes, and kept; `downloads` is where files of a model hub are kept."""
-        self._carried = carried
-        self._built = built
-        self._downloads = downloads
 
-    def folder(self, value: object, origin: str) -> Path:
-        """Where the artifact lies, built first if it has to be. `value` is its spec as JSON has it, and
-        messages begin with `origin`. Raises BuildError."""
-        spec = parse_spec(value, origin)
-        key = artifact_key(value)
-        for place in (self._carried / key, self._built / key):
-            if _is_complete(place):
-                return place
-        self._require_writable(spec, self._built)
-        return self._build(spec, self._built / key)
-
-    def _build(self, spec: BuildSpec, folder: Path) -> Path:
-        self._built.mkdir(parents=True, exist_ok=True)
-        self._downloads.mkdir(parents=True, exist_ok=True)
-        # Each build uses all cores, and two may be after the same artifact.
-        with folder_lock(self._built):
-            # Another process may have built it in the meantime.
-            if not _is_complete(folder):
-                build(spec, folder, self._downloads)
-        return folder
-
-    def _require_writable(self, spec: BuildSpec, folder: Path) -> None:
-        existing = next(place for place in (folder, *folder.parents) if place.exists())
-        if not os.access(existing, os.W_OK):
-            sources = " or ".join(source.label() for source in spec.sources)
-            raise BuildError(
-                f"the {spec.artifact} from {sources} is not in {self._carried} and has to be built, but user "
-                f"{os.getuid()} can't write to {existing}; mount a volume there that it can write to."
-            )
+def _require_writable(spec: BuildSpec, carried: Path, built: Path) -> None:
+    existing = next(place for place in (built, *built.parents) if place.exists())
+    if not os.access(existing, os.W_OK):
+        sources = " or ".join(source.label for source in spec.sources)
+        raise ProgramError(
+            f"the {spec.artifact} from {sources} is not in {carried} and has to be built, but user "
+            f"{os.getuid()} can't write to {existing}; mount a volume there that it can write to."
+        )
 
 
 def artifact_key(value: object) -> str:
@@ -93,36 +83,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("specs", type=Path, help="JSON file: a list of artifacts with their sources")
     parser.add_argument("--store", type=Path, required=True, metavar="DIR", help="folder to build them into")
-    parser.add_argument(
-        "--downloads",
-        type=Path,
-        required=True,
-        metavar="DIR",
-        help="folder for downloads",
-    )
+    parser.add_argument("--downloads", type=Path, required=True, metavar="DIR", help="folder for downloads")
     options = parser.parse_args(arguments)
-    store = ArtifactStore(carried=options.store, built=options.store, downloads=options.downloads)
-    try:
-        for index, value in enumerate(_read_list(options.specs)):
-            folder = store.folder(value, f"{options.specs}: [{index}]")
-            print((folder / FACTS_FILE).read_text(), end="")  # noqa: T201 (the command's result)
-    except BuildError as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return 1
-    except OSError as error:
-        print(describe_os_error(error, options.store), file=sys.stderr)  # noqa: T201
-        return 1
-    return 0
+    return exit_code(lambda: _fill(options.specs, options.store, options.downloads))
 
 
-def _read_list(path: Path) -> list[object]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise BuildError(f"{path}: is not valid JSON: {error}.") from error
-    if not isinstance(value, list):
-        raise BuildError(f"{path}: is no list of artifacts.")
-    return value
+def _fill(specs: Path, store: Path, downloads: Path) -> None:
+    values = read_json(specs)
+    if not isinstance(values, list):
+        raise wrong_field(specs, "the content", values, "a list of artifacts")
+    for index, value in enumerate(values):
+        origin = f"{specs}: [{index}]"
+        folder = artifact_folder(value, origin, carried=store, built=store, downloads=downloads)
+        print((folder / FACTS_FILE).read_text(), end="")  # noqa: T201 (the command's result)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,23 @@ weights.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import (
     UNSEEN_BIAS,
-    AttentionWeights,
     FloatArray,
     OnnxGraph,
+    embedded_tokens,
     self_attention,
+    text_inputs,
+    weighted_sum,
 )
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 # clip/model.py, build_model: heads = width // 64, in both towers.
 HEAD_WIDTH = 64
@@ -32,8 +34,8 @@ PATCH_EMBEDDING = "vision_model.embeddings.patch_embedding.weight"
 TOKEN_EMBEDDING = "text_model.embeddings.token_embedding.weight"  # noqa: S105 (a tensor's name)
 
 
-def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
-    """The model, its embedding width and how an image becomes its input; all sizes come from the tensors.
+def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
+    """The model, and how an image becomes its input; all sizes come from the tensors.
 
     Input: `pixel_values`, float32 [batch, 3, size, size]. Output: `image_embedding`, float32 [batch, width],
     rows of unit length.
@@ -43,7 +45,7 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
     positions = weights.float32("vision_model.embeddings.position_embedding.weight", None, width)
     grid = math.isqrt(max(positions.shape[0] - 1, 0))
     if width % HEAD_WIDTH or grid * grid + 1 != positions.shape[0]:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: {positions.shape[0]} positions of width {width} are no CLIP vision tower, "
             f"which has a square of patches plus one, and a multiple of {HEAD_WIDTH} channels."
         )
@@ -58,55 +60,50 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, int, Preprocessing]:
     # The class token is the first.
     starts, ends, axis = (graph.integers(number) for number in (0, 1, 1))
     first = graph.node("Squeeze", graph.node("Slice", hidden, starts, ends, axis), axis)
-    norm = weights.norm("vision_model.post_layernorm", width)
-    pooled = graph.layer_norm(first, "post_norm", *norm, LAYER_NORM_EPSILON)
-    projection = weights.float32("visual_projection.weight", None, width)
-    embedding = graph.l2_normalise(graph.linear(pooled, "projection", projection, None))
-    dimension = projection.shape[0]
-    graph.output_float32(embedding, "image_embedding", ("batch", dimension))
-    return graph.serialise(), dimension, Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
+    names = ("vision_model.post_layernorm", "visual_projection", "image_embedding")
+    _project(graph, weights, first, width, *names)
+    return graph.serialise(), Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
 
 
-def build_clip_text(weights: Weights) -> tuple[bytes, int]:
-    """The model and its embedding width; all sizes come from the tensors.
+def build_clip_text(weights: Weights) -> bytes:
+    """The model; all sizes come from the tensors.
 
-    Inputs: `input_ids` and `attention_mask`, both int32 [batch, sequence], with padding on the right alone: a
-    token sees those before it, so the mask only says where the end of text is, the last token that it keeps.
+    Inputs: those of `text_inputs`, with padding on the right alone: a token sees those before it, so the mask
+    only says where the end of text is, the last token that it keeps.
     Output: `text_embedding`, float32 [batch, width], rows of unit length.
     """
     words = weights.float32(TOKEN_EMBEDDING, None, None)
     width = words.shape[1]
     positions = weights.float32("text_model.embeddings.position_embedding.weight", None, width)
     if width % HEAD_WIDTH:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: tokens of {width} channels are no CLIP text tower, which has a multiple of "
             f"{HEAD_WIDTH}."
         )
     graph = OnnxGraph("clip_text")
-    shape = ("batch", "sequence")
-    input_ids = graph.input_int32("input_ids", shape)
-    mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
-
-    start = rows = graph.integers(0)
+    input_ids, mask = text_inputs(graph)
     length = graph.size(input_ids, 1)
-    token = graph.node("Gather", graph.weight("token_embedding", words), input_ids)
-    position = graph.node("Slice", graph.weight("position_embedding", positions), start, length, rows)
-    hidden = graph.node("Add", token, position)
+    hidden = embedded_tokens(graph, input_ids, length, words, positions)
     causal = graph.weight("causal_bias", np.triu(np.full((len(positions),) * 2, UNSEEN_BIAS), k=1))
     both_axes = (graph.integers(0, 0), graph.node("Concat", length, length, axis=0), graph.integers(0, 1))
     causal = graph.node("Slice", causal, *both_axes)
     for index in range(weights.count("text_model.encoder.layers.{}.self_attn.q_proj.weight")):
         hidden = _layer(graph, weights, hidden, f"text_model.encoder.layers.{index}", width, causal)
 
-    last = graph.node("Mul", hidden, graph.node("Unsqueeze", _last_kept(graph, mask), graph.integers(2)))
-    chosen = graph.node("ReduceSum", last, graph.integers(1), keepdims=0)
-    norm = weights.norm("text_model.final_layer_norm", width)
-    pooled = graph.layer_norm(chosen, "final_norm", *norm, LAYER_NORM_EPSILON)
-    projection = weights.float32("text_projection.weight", None, width)
-    embedding = graph.l2_normalise(graph.linear(pooled, "projection", projection, None))
-    dimension = projection.shape[0]
-    graph.output_float32(embedding, "text_embedding", ("batch", dimension))
-    return graph.serialise(), dimension
+    last = weighted_sum(graph, hidden, _last_kept(graph, mask))
+    names = ("text_model.final_layer_norm", "text_projection", "text_embedding")
+    _project(graph, weights, last, width, *names)
+    return graph.serialise()
+
+
+def _project(
+    graph: OnnxGraph, weights: Weights, value: str, width: int, norm: str, projection: str, output: str
+) -> None:
+    """Declares `output`, a unit vector for each row of `value`."""
+    pooled = graph.layer_norm(value, "final_norm", *weights.norm(norm, width), LAYER_NORM_EPSILON)
+    matrix = weights.float32(f"{projection}.weight", None, width)
+    embedding = graph.l2_normalise(graph.linear(pooled, "projection", matrix, None))
+    graph.output_float32(embedding, output, ("batch", matrix.shape[0]))
 
 
 def _last_kept(graph: OnnxGraph, mask: str) -> str:
@@ -140,16 +137,12 @@ def _embed(
 def _layer(
     graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: int, mask_bias: str | None = None
 ) -> str:
-    attention = AttentionWeights(
-        query=weights.linear(f"{name}.self_attn.q_proj", width, width),
-        key=weights.linear(f"{name}.self_attn.k_proj", width, width),
-        value=weights.linear(f"{name}.self_attn.v_proj", width, width),
-        output=weights.linear(f"{name}.self_attn.out_proj", width, width),
-    )
+    names = ("q_proj", "k_proj", "v_proj", "out_proj")
+    parts = [weights.linear(f"{name}.self_attn.{part}", width, width) for part in names]
     normed = graph.layer_norm(
         hidden, f"{name}.norm1", *weights.norm(f"{name}.layer_norm1", width), LAYER_NORM_EPSILON
     )
-    mixed = self_attention(graph, normed, f"{name}.attention", attention, width // HEAD_WIDTH, mask_bias)
+    mixed = self_attention(graph, normed, f"{name}.attention", parts, width // HEAD_WIDTH, mask_bias)
     hidden = graph.node("Add", hidden, mixed)
     normed = graph.layer_norm(
         hidden, f"{name}.norm2", *weights.norm(f"{name}.layer_norm2", width), LAYER_NORM_EPSILON
@@ -178,14 +171,15 @@ class Preprocessing:
     mean: Channels
     std: Channels
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> str:
         """The content of `preprocess.json`."""
-        return {
+        fields = {
             "resizeShorterEdge": self.resize_shorter_edge,
             "cropSize": self.crop_size,
-            "mean": list(self.mean),
-            "std": list(self.std),
+            "mean": self.mean,
+            "std": self.std,
         }
+        return json.dumps(fields, indent=2) + "\n"
 
 
 # The deviation that OpenAI's CLIP starts its training from, roughly; larger values saturate the softmax.

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine_room.cpu_models.clip_graph import Preprocessing
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import FloatArray, OnnxGraph
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 IMAGE_SIZE = 224
 # efficientnet_lite_builder.py: MEAN_RGB 127, STDDEV_RGB 128, on values of 0 to 255.
@@ -27,14 +27,15 @@ BATCH_NORM_EPSILON = 1e-3
 STAGES = ((1, 1), (2, 2), (2, 2), (2, 3), (1, 3), (2, 4), (1, 1))
 
 FEATURES = 1280
+# CLIP ViT-B/32's, whose place it takes.
 DIMENSION = 512
 PROJECTION_SEED = 0
 
 STEM = "_conv_stem.weight"
 
 
-def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, int, Preprocessing]:
-    """The model, its embedding width and how an image becomes its input.
+def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, Preprocessing]:
+    """The model, and how an image becomes its input.
 
     Input: `pixel_values`, float32 [batch, 3, 224, 224]. Output: `image_embedding`, float32 [batch, 512], rows
     of unit length.
@@ -42,81 +43,60 @@ def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, int, Preprocessin
     blocks = weights.count("_blocks.{}._project_conv.weight")
     expected = sum(repeats for _, repeats in STAGES)
     if blocks != expected:
-        raise BuildError(
+        raise ProgramError(
             f"{weights.origin}: {blocks} blocks are no EfficientNet-Lite0, which has {expected}."
         )
     strides = [first if index == 0 else 1 for first, repeats in STAGES for index in range(repeats)]
 
     graph = OnnxGraph("efficientnet_lite0")
     value = graph.input_float32("pixel_values", ("batch", 3, IMAGE_SIZE, IMAGE_SIZE))
-    size = IMAGE_SIZE
-    value, size = _convolve(graph, weights, value, "_conv_stem", "_bn0", size, stride=2)
+    value = _relu6(graph, _convolve(graph, weights, value, "_conv_stem", "_bn0", stride=2))
     for index, stride in enumerate(strides):
-        value, size = _block(graph, weights, value, f"_blocks.{index}", size, stride)
-    value, _ = _convolve(graph, weights, value, "_conv_head", "_bn1", size)
+        value = _block(graph, weights, value, f"_blocks.{index}", stride)
+    value = _relu6(graph, _convolve(graph, weights, value, "_conv_head", "_bn1"))
     features = graph.node("Flatten", graph.node("GlobalAveragePool", value))
     projected = graph.linear(features, "projection", projection_matrix(), None)
     graph.output_float32(graph.l2_normalise(projected), "image_embedding", ("batch", DIMENSION))
     mean, std = (MEAN, MEAN, MEAN), (STD, STD, STD)
-    return graph.serialise(), DIMENSION, Preprocessing(IMAGE_SIZE + CROP_PADDING, IMAGE_SIZE, mean, std)
+    return graph.serialise(), Preprocessing(IMAGE_SIZE + CROP_PADDING, IMAGE_SIZE, mean, std)
 
 
-def _block(
-    graph: OnnxGraph, weights: Weights, value: str, name: str, size: int, stride: int
-) -> tuple[str, int]:
+def _block(graph: OnnxGraph, weights: Weights, value: str, name: str, stride: int) -> str:
     """Inverted residual: widen, filter each channel, narrow; with a shortcut where the shapes agree."""
     inner = value
-    if f"{name}._expand_conv.weight" in weights:
-        inner, size = _convolve(graph, weights, inner, f"{name}._expand_conv", f"{name}._bn0", size)
     channels = weights.float32(f"{name}._depthwise_conv.weight", None, 1, None, None).shape[0]
-    inner, size = _convolve(
-        graph, weights, inner, f"{name}._depthwise_conv", f"{name}._bn1", size, stride=stride, groups=channels
+    inputs = channels
+    if f"{name}._expand_conv.weight" in weights:
+        inputs = weights.float32(f"{name}._expand_conv.weight", channels, None, 1, 1).shape[1]
+        inner = _relu6(graph, _convolve(graph, weights, inner, f"{name}._expand_conv", f"{name}._bn0"))
+    inner = _convolve(
+        graph, weights, inner, f"{name}._depthwise_conv", f"{name}._bn1", stride=stride, groups=channels
     )
-    projection = f"{name}._project_conv"
-    inner, size = _convolve(graph, weights, inner, projection, f"{name}._bn2", size, activation=False)
-    entry = f"{name}._expand_conv.weight"
-    inputs = weights.float32(entry, None, None, 1, 1).shape[1] if entry in weights else channels
-    outputs = weights.float32(f"{projection}.weight", None, None, 1, 1).shape[0]
-    if stride == 1 and inputs == outputs:
-        inner = graph.node("Add", inner, value)
-    return inner, size
+    inner = _convolve(graph, weights, _relu6(graph, inner), f"{name}._project_conv", f"{name}._bn2")
+    outputs = weights.float32(f"{name}._project_conv.weight", None, channels, 1, 1).shape[0]
+    return graph.node("Add", inner, value) if stride == 1 and inputs == outputs else inner
 
 
 def _convolve(
-    graph: OnnxGraph,
-    weights: Weights,
-    value: str,
-    name: str,
-    norm: str,
-    size: int,
-    *,
-    stride: int = 1,
-    groups: int = 1,
-    activation: bool = True,
-) -> tuple[str, int]:
-    """Convolution with batch norm folded in, and ReLU6. Returns the value and its edge length."""
+    graph: OnnxGraph, weights: Weights, value: str, name: str, norm: str, stride: int = 1, groups: int = 1
+) -> str:
+    """Convolution with batch norm folded in."""
     kernel, bias = _folded(weights, name, norm)
-    edge = kernel.shape[-1]
-    result = graph.node(
+    constants = (graph.weight(f"{name}.weight", kernel), graph.weight(f"{name}.bias", bias))
+    return graph.node(
         "Conv",
         value,
-        graph.weight(f"{name}.weight", kernel),
-        graph.weight(f"{name}.bias", bias),
-        kernel_shape=[edge, edge],
+        *constants,
+        kernel_shape=list(kernel.shape[2:]),
         strides=[stride, stride],
-        pads=same_padding(size, edge, stride),
+        # TensorFlow's "SAME": where an odd number of pixels is missing, the last one comes at the end.
+        auto_pad="SAME_UPPER",
         group=groups,
     )
-    if activation:
-        result = graph.node("Clip", result, graph.scalar(0.0), graph.scalar(6.0))
-    return result, -(-size // stride)
 
 
-def same_padding(size: int, kernel: int, stride: int) -> list[int]:
-    """TensorFlow's "SAME" padding of a square image: [top, left, bottom, right], the odd pixel at the end."""
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
-    before = total // 2
-    return [before, before, total - before, total - before]
+def _relu6(graph: OnnxGraph, value: str) -> str:
+    return graph.node("Clip", value, graph.scalar(0.0), graph.scalar(6.0))
 
 
 def _folded(weights: Weights, name: str, norm: str) -> tuple[FloatArray, FloatArray]:
@@ -137,13 +117,11 @@ def hadamard_1280() -> npt.NDArray[np.int8]:
 
     Order 20 is Paley's construction over the squares modulo 19, order 64 is Sylvester's.
     """
-    squares = {number * number % 19 for number in range(1, 19)}
+    numbers = np.arange(19)
+    columns_less_rows = (numbers - numbers[:, None]) % 19
     paley = np.ones((20, 20), dtype=np.int8)
-    for row in range(19):
-        for column in range(19):
-            difference = (column - row) % 19
-            paley[row + 1, column + 1] = 1 if difference == 0 or difference in squares else -1
-        paley[row + 1, 0] = -1
+    paley[1:, 1:] = np.where(np.isin(columns_less_rows, numbers**2 % 19), 1, -1)
+    paley[1:, 0] = -1
     sylvester = np.ones((1, 1), dtype=np.int8)
     for _ in range(6):
         sylvester = np.kron(np.array([[1, 1], [1, -1]], dtype=np.int8), sylvester)

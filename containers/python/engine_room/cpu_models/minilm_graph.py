@@ -11,9 +11,16 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine_room.cpu_models.errors import BuildError
-from engine_room.cpu_models.onnx_graph import UNSEEN_BIAS, AttentionWeights, OnnxGraph, self_attention
+from engine_room.cpu_models.onnx_graph import (
+    UNSEEN_BIAS,
+    OnnxGraph,
+    embedded_tokens,
+    self_attention,
+    text_inputs,
+    weighted_sum,
+)
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 
 @dataclass(frozen=True)
@@ -25,50 +32,42 @@ class MiniLmConfig:
 
 
 def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfig, int]:
-    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises BuildError."""
+    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises ProgramError."""
     config, limit = json.loads(config_path.read_bytes()), json.loads(limit_path.read_bytes())
     if config.get("hidden_act") != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
-        raise BuildError(
+        raise ProgramError(
             f"{config_path}: only BERT with hidden_act gelu and absolute positions can be built."
         )
     heads, epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
     return MiniLmConfig(heads, epsilon), int(limit["max_seq_length"])
 
 
-def build_minilm(weights: Weights, config: MiniLmConfig) -> tuple[bytes, int]:
-    """The model and its embedding width.
+def build_minilm(weights: Weights, config: MiniLmConfig) -> bytes:
+    """The model.
 
-    Inputs: `input_ids` and `attention_mask`, both int32 [batch, sequence] (TensorRT before 10 has no
-    64-bit tensors); every text is segment 0.
+    Inputs: those of `text_inputs`; every text is segment 0.
     Output: `text_embedding`, float32 [batch, width], rows of unit length.
     """
     graph = OnnxGraph("sentence_encoder")
-    shape = ("batch", "sequence")
-    input_ids = graph.input_int32("input_ids", shape)
-    mask = graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
-
+    input_ids, mask = text_inputs(graph)
     words = weights.float32("embeddings.word_embeddings.weight", None, None)
     width = words.shape[1]
     positions = weights.float32("embeddings.position_embeddings.weight", None, width)
     segments = weights.float32("embeddings.token_type_embeddings.weight", None, width)
-    token = graph.node("Gather", graph.weight("word_embeddings", words), input_ids)
-    table = graph.weight("position_embedding", positions + segments[0])
-    start = rows = graph.integers(0)
-    position = graph.node("Slice", table, start, graph.size(input_ids, 1), rows)
+    embedded = embedded_tokens(graph, input_ids, graph.size(input_ids, 1), words, positions + segments[0])
     norm = weights.norm("embeddings.LayerNorm", width)
     epsilon = config.layer_norm_epsilon
-    hidden = graph.layer_norm(graph.node("Add", token, position), "embeddings.norm", *norm, epsilon)
+    hidden = graph.layer_norm(embedded, "embeddings.norm", *norm, epsilon)
 
     mask_bias = _mask_bias(graph, mask)
     for index in range(weights.count("encoder.layer.{}.attention.self.query.weight")):
         hidden = _layer(graph, weights, config, hidden, f"encoder.layer.{index}", width, mask_bias)
 
-    column = graph.node("Unsqueeze", mask, graph.integers(2))
-    kept = graph.node("ReduceSum", graph.node("Mul", hidden, column), graph.integers(1), keepdims=0)
+    kept = weighted_sum(graph, hidden, mask)
     count = graph.node("ReduceSum", mask, graph.integers(1), keepdims=1)
     mean = graph.node("Div", kept, graph.node("Max", count, graph.scalar(1e-9)))
     graph.output_float32(graph.l2_normalise(mean), "text_embedding", ("batch", width))
-    return graph.serialise(), width
+    return graph.serialise()
 
 
 def _mask_bias(graph: OnnxGraph, mask: str) -> str:
@@ -87,14 +86,10 @@ def _layer(
     width: int,
     mask_bias: str,
 ) -> str:
-    attention = AttentionWeights(
-        query=weights.linear(f"{name}.attention.self.query", width, width),
-        key=weights.linear(f"{name}.attention.self.key", width, width),
-        value=weights.linear(f"{name}.attention.self.value", width, width),
-        output=weights.linear(f"{name}.attention.output.dense", width, width),
-    )
+    names = ("self.query", "self.key", "self.value", "output.dense")
+    parts = [weights.linear(f"{name}.attention.{part}", width, width) for part in names]
     epsilon = config.layer_norm_epsilon
-    mixed = self_attention(graph, hidden, f"{name}.attention", attention, config.heads, mask_bias)
+    mixed = self_attention(graph, hidden, f"{name}.attention", parts, config.heads, mask_bias)
     norm = weights.norm(f"{name}.attention.output.LayerNorm", width)
     hidden = graph.layer_norm(graph.node("Add", mixed, hidden), f"{name}.attention.norm", *norm, epsilon)
     up = weights.linear(f"{name}.intermediate.dense", None, width)

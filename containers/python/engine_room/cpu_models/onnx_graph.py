@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,9 +65,9 @@ class OnnxGraph:
     def _constant(self, name: str, array: npt.NDArray[np.generic], data_type: int) -> str:
         if name not in self._constants:
             self._constants.add(name)
-            little_endian = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            # Little-endian, as the machines are that this runs on.
             self._graph.initializer.add(
-                name=name, dims=array.shape, data_type=data_type, raw_data=little_endian.tobytes()
+                name=name, dims=array.shape, data_type=data_type, raw_data=array.tobytes()
             )
         return name
 
@@ -114,45 +113,61 @@ class OnnxGraph:
 UNSEEN_BIAS = -1e4
 
 
-@dataclass(frozen=True)
-class AttentionWeights:
-    """Matrices of shape [width, width] as PyTorch stores them, and biases of shape [width]."""
-
-    query: tuple[FloatArray, FloatArray]
-    key: tuple[FloatArray, FloatArray]
-    value: tuple[FloatArray, FloatArray]
-    output: tuple[FloatArray, FloatArray]
-
-
 def self_attention(
     graph: OnnxGraph,
     hidden: str,
     name: str,
-    weights: AttentionWeights,
+    parts: Sequence[tuple[FloatArray, FloatArray]],
     heads: int,
     mask_bias: str | None = None,
 ) -> str:
     """Attention of `hidden` [batch, sequence, width] to itself, with the output projection.
 
-    `mask_bias` is added to the scores and broadcasts to [batch, heads, sequence, sequence]. Query, key and
-    value are one product, and the scale 1/sqrt(head width) is folded into the query's weights.
+    `parts` are query, key, value and output: matrices [width, width] as PyTorch stores them, and biases
+    [width]. `mask_bias` is added to the scores and broadcasts to [batch, heads, sequence, sequence]. Query,
+    key and value are one product, and the scale 1/sqrt(head width) is folded into the query's weights.
     """
-    width = weights.query[0].shape[0]
+    query, key, value, output = parts
+    width = query[0].shape[0]
     scale = np.float32(1.0 / math.sqrt(width // heads))
-    matrix = np.concatenate([weights.query[0] * scale, weights.key[0], weights.value[0]])
-    bias = np.concatenate([weights.query[1] * scale, weights.key[1], weights.value[1]])
+    matrix = np.concatenate([query[0] * scale, key[0], value[0]])
+    bias = np.concatenate([query[1] * scale, key[1], value[1]])
     joined = graph.linear(hidden, f"{name}.query_key_value", matrix, bias)
     split_shape = graph.integers(0, 0, 3, heads, width // heads)
     # [batch, sequence, 3, heads, head width] -> [3, batch, heads, sequence, head width]
-    parts = graph.node("Transpose", graph.node("Reshape", joined, split_shape), perm=[2, 0, 3, 1, 4])
-    query, key, value = (
-        graph.node("Squeeze", part, graph.integers(0))
-        for part in graph.nodes("Split", parts, outputs=3, axis=0)
+    split = graph.node("Transpose", graph.node("Reshape", joined, split_shape), perm=[2, 0, 3, 1, 4])
+    queries, keys, values = (
+        graph.node("Squeeze", one, graph.integers(0))
+        for one in graph.nodes("Split", split, outputs=3, axis=0)
     )
-    scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[0, 1, 3, 2]))
+    scores = graph.node("MatMul", queries, graph.node("Transpose", keys, perm=[0, 1, 3, 2]))
     if mask_bias is not None:
         scores = graph.node("Add", scores, mask_bias)
-    mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value)
+    mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), values)
     merged_shape = graph.integers(0, 0, width)
     merged = graph.node("Reshape", graph.node("Transpose", mixed, perm=[0, 2, 1, 3]), merged_shape)
-    return graph.linear(merged, f"{name}.output", *weights.output)
+    return graph.linear(merged, f"{name}.output", *output)
+
+
+def text_inputs(graph: OnnxGraph) -> tuple[str, str]:
+    """Declares `input_ids` and `attention_mask`, both int32 [batch, sequence] (TensorRT before 10 has no
+    64-bit tensors). Returns the first, and the second as floats."""
+    shape = ("batch", "sequence")
+    input_ids = graph.input_int32("input_ids", shape)
+    return input_ids, graph.node("Cast", graph.input_int32("attention_mask", shape), to=1)
+
+
+def embedded_tokens(
+    graph: OnnxGraph, input_ids: str, length: str, words: FloatArray, positions: FloatArray
+) -> str:
+    """[batch, sequence, width]: the row of each token, and that of its position."""
+    token = graph.node("Gather", graph.weight("token_embedding", words), input_ids)
+    start = rows = graph.integers(0)
+    position = graph.node("Slice", graph.weight("position_embedding", positions), start, length, rows)
+    return graph.node("Add", token, position)
+
+
+def weighted_sum(graph: OnnxGraph, hidden: str, factors: str) -> str:
+    """[batch, width]: the tokens of `hidden`, each times its own of `factors` [batch, sequence]."""
+    scaled = graph.node("Mul", hidden, graph.node("Unsqueeze", factors, graph.integers(2)))
+    return graph.node("ReduceSum", scaled, graph.integers(1), keepdims=0)

@@ -20,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.onnx_graph import FloatArray
+from engine_room.shared.errors import ProgramError
 
 Array = npt.NDArray[np.generic]
 
@@ -52,13 +52,13 @@ class Weights:
         """The tensor as 32-bit floats; `shape` has a number or None (any size) for each dimension."""
         tensor = self._tensors.get(name)
         if tensor is None:
-            raise BuildError(f"{self.origin}: the tensor {name!r} is missing; these are other weights.")
+            raise ProgramError(f"{self.origin}: the tensor {name!r} is missing; these are other weights.")
         matches = len(tensor.shape) == len(shape) and all(
             wanted in (None, size) for wanted, size in zip(shape, tensor.shape, strict=True)
         )
         if not matches or tensor.dtype.kind != "f":
             wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise BuildError(
+            raise ProgramError(
                 f"{self.origin}: the tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}, "
                 f"expected floats of shape ({wanted})."
             )
@@ -82,7 +82,7 @@ class Weights:
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
-    """The named tensors of a file, as read-only views of it. Raises BuildError where it is damaged, or of
+    """The named tensors of a file, as read-only views of it. Raises ProgramError where it is damaged, or of
     another format."""
     try:
         if path.suffix == ".safetensors":
@@ -92,7 +92,7 @@ def read_tensors(path: Path) -> dict[str, Array]:
         raise
     # What a wrong pickle raises is anything.
     except Exception as error:
-        raise BuildError(f"{path}: can't be read as weights: {error}.") from error
+        raise ProgramError(f"{path}: can't be read as weights: {error}.") from error
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:

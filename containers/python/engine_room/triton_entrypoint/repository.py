@@ -161,12 +161,15 @@ def _fill_files(
 
 def _artifact(model: FileModel, image: Path, cache: Path) -> Path:
     # Only the image of the CPU tier has this package, and models with artifacts.
-    from engine_room.cpu_models.artifact_store import ArtifactStore
+    from engine_room.cpu_models.artifact_store import artifact_folder
 
-    store = ArtifactStore(
-        carried=image / "artifacts", built=cache / "artifacts", downloads=cache / "downloads"
+    return artifact_folder(
+        model.artifact,
+        f"the artifact of {model.name}",
+        carried=image / "artifacts",
+        built=cache / "artifacts",
+        downloads=cache / "downloads",
     )
-    return store.folder(model.artifact, f"the artifact of {model.name}")
 
 
 def _empty(folder: Path) -> None:

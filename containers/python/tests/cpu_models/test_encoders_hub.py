@@ -15,9 +15,9 @@ from encoder_fixtures import EFFICIENTNET, write_spec
 from model_hub import REPOSITORY, REVISION, FakeHub, Handler, running_hub
 
 from engine_room.cpu_models import build, sources
-from engine_room.cpu_models.errors import BuildError
-from engine_room.cpu_models.sources import HubSource, hub_files
+from engine_room.cpu_models.sources import parse_spec, source_files
 from engine_room.shared import hubs
+from engine_room.shared.errors import ProgramError
 
 CONTENT = bytes(range(256)) * 4096
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -34,8 +34,13 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         yield server
 
 
+def hub_source(sha256: str = SHA256) -> dict[str, Any]:
+    return {"kind": "hub", "repository": REPOSITORY, "revision": REVISION, "files": {NAME: sha256}}
+
+
 def fetch(cache: Path, lines: list[str], sha256: str = SHA256) -> Path:
-    return hub_files(HubSource(REPOSITORY, REVISION, {NAME: sha256}), cache, lines.append).files[NAME]
+    (source,) = parse_spec({"artifact": "file", "sources": [hub_source(sha256)]}, "").sources
+    return source_files(source, cache, lines.append).files[NAME]
 
 
 @pytest.mark.usefixtures("hub")
@@ -60,7 +65,7 @@ def test_a_killed_download_is_continued(hub: FakeHub, tmp_path: Path) -> None:
 def test_a_disk_that_is_too_small_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
-    with pytest.raises(BuildError, match=r"the weights need 1\.0 MB more and 1\.0 kB are free"):
+    with pytest.raises(ProgramError, match=r"the weights need 1\.0 MB more and 1\.0 kB are free"):
         fetch(tmp_path, [])
 
 
@@ -74,10 +79,6 @@ def test_two_downloads_of_one_file_share_the_transfer(hub: FakeHub, tmp_path: Pa
     assert results == [tmp_path / SHA256] * 4
     assert len(hub.transfers) == 1
     assert [path.name for path in tmp_path.iterdir()] == [SHA256]
-
-
-def hub_source() -> dict[str, Any]:
-    return {"kind": "hub", "repository": REPOSITORY, "revision": REVISION, "files": {NAME: SHA256}}
 
 
 def command(folder: Path, *sources: dict[str, Any], artifact: str = "file") -> int:
@@ -100,7 +101,10 @@ def test_the_command_uses_and_keeps_the_cache(
     (tmp_path / "cache" / SHA256).write_bytes(CONTENT[:-1])
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert command(tmp_path, hub_source()) == 0
-    assert "the cached copy is damaged" in capsys.readouterr().err
+    assert (
+        f"has {len(CONTENT) - 1} bytes and must have {len(CONTENT)}; it is fetched anew"
+        in capsys.readouterr().err
+    )
     assert len(hub.transfers) == 2
 
 

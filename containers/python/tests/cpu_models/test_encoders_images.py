@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import struct
 import tracemalloc
 import zlib
@@ -37,7 +36,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def preprocessing(folder: Path, resize: int = 8, crop: int = 8) -> Preprocessing:
     path = folder / "preprocess.json"
-    path.write_text(json.dumps(Written(resize, crop, CLIP_MEAN, CLIP_STD).to_json()))
+    path.write_text(Written(resize, crop, CLIP_MEAN, CLIP_STD).to_json())
     return Preprocessing(path)
 
 
@@ -48,6 +47,19 @@ def test_all_three_formats_are_decoded(kind: str) -> None:
     pixels = np.asarray(image)
     assert np.allclose(pixels[24, 8], (255, 0, 0), atol=6)
     assert np.allclose(pixels[24, 56], (0, 0, 255), atol=6)
+
+
+def test_an_upright_rgb_image_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Image.Image] = []
+    open_image = Image.open
+
+    def remember(*arguments: Any, **options: Any) -> Image.Image:
+        opened.append(open_image(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(Image, "open", remember)
+    decoded = decode_image(encoded(picture(), "JPEG"), LIMITS)
+    assert decoded is opened[0]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +174,9 @@ def test_limits_are_inclusive() -> None:
         decode_image(data, ImageLimits(len(data) - 1, 1_000_000))
 
 
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_rotated_photographs_are_turned_upright(orientation: int) -> None:
+def test_rotated_photographs_are_turned_upright(orientation: int, kind: str) -> None:
     upright = picture()
     # How a camera stores the upright picture for each orientation, i.e. the inverse of what a viewer does.
     stored = {
@@ -180,7 +193,7 @@ def test_rotated_photographs_are_turned_upright(orientation: int) -> None:
         image = image.transpose(step)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    decoded = decode_image(encoded(image, "PNG", exif=exif), LIMITS)
+    decoded = decode_image(encoded(image, kind, exif=exif, lossless=True), LIMITS)
     assert decoded.tobytes() == upright.tobytes()
 
 

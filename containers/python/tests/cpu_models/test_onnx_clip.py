@@ -13,8 +13,8 @@ import pytest
 from encoder_fixtures import session
 
 from engine_room.cpu_models.clip_graph import VIT_B_32, ClipShape, build_clip_vision, seeded_clip
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.weights import Weights
+from engine_room.shared.errors import ProgramError
 
 Matrix = npt.NDArray[np.float64]
 
@@ -75,8 +75,8 @@ def forward(tensors: dict[str, Matrix], pixels: Matrix, patch: int, head_width: 
 
 def test_a_clip_graph_equals_the_formula() -> None:
     tensors = lively(3)
-    model, dimension, preprocessing = build_clip_vision(Weights("small", tensors))
-    assert (dimension, preprocessing.crop_size, preprocessing.resize_shorter_edge) == (40, 24, 24)
+    model, preprocessing = build_clip_vision(Weights("small", tensors))
+    assert (preprocessing.crop_size, preprocessing.resize_shorter_edge) == (24, 24)
     pixels = np.random.RandomState(1).standard_normal((3, 3, 24, 24)).astype(np.float32)
     actual = session(model).run(None, {"pixel_values": pixels})[0]
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
@@ -87,7 +87,7 @@ def test_a_clip_graph_equals_the_formula() -> None:
 
 
 def test_an_image_does_not_depend_on_its_batch() -> None:
-    model, _, _ = build_clip_vision(Weights("small", lively(3)))
+    model, _ = build_clip_vision(Weights("small", lively(3)))
     runner = session(model)
     pixels = np.random.RandomState(2).standard_normal((5, 3, 24, 24)).astype(np.float32)
     alone = np.concatenate([runner.run(None, {"pixel_values": pixels[row : row + 1]})[0] for row in range(5)])
@@ -95,7 +95,7 @@ def test_an_image_does_not_depend_on_its_batch() -> None:
 
 
 def test_a_clip_graph_is_valid(tmp_path: Path) -> None:
-    model, _, _ = build_clip_vision(Weights("small", seeded_clip(0, SMALL)))
+    model, _ = build_clip_vision(Weights("small", seeded_clip(0, SMALL)))
     (tmp_path / "model.onnx").write_bytes(model)
     loaded = onnx.load(tmp_path / "model.onnx")
     onnx.checker.check_model(loaded, full_check=True)
@@ -137,5 +137,5 @@ def test_the_shape_is_that_of_vit_b_32() -> None:
 )
 def test_a_clip_tensor_that_does_not_fit_is_named(name: str, shape: tuple[int, ...], reason: str) -> None:
     tensors = {**seeded_clip(0, SMALL), name: np.zeros(shape, dtype=np.float32)}
-    with pytest.raises(BuildError, match=reason):
+    with pytest.raises(ProgramError, match=reason):
         build_clip_vision(Weights("small", tensors))

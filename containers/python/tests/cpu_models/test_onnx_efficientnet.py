@@ -19,10 +19,9 @@ from engine_room.cpu_models.efficientnet_graph import (
     build_efficientnet_lite0,
     hadamard_1280,
     projection_matrix,
-    same_padding,
 )
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.weights import Weights, read_tensors
+from engine_room.shared.errors import ProgramError
 
 Floats = npt.NDArray[np.float32]
 
@@ -160,14 +159,6 @@ def test_the_projection_is_the_same_everywhere() -> None:
     assert np.unique(np.abs(projection_matrix())).size == 1
 
 
-@pytest.mark.parametrize(
-    ("size", "kernel", "stride", "pads"),
-    [(224, 3, 2, [0, 0, 1, 1]), (112, 3, 1, [1, 1, 1, 1]), (56, 5, 2, [1, 1, 2, 2]), (7, 1, 1, [0, 0, 0, 0])],
-)
-def test_the_padding_is_that_of_tensorflow(size: int, kernel: int, stride: int, pads: list[int]) -> None:
-    assert same_padding(size, kernel, stride) == pads
-
-
 def test_the_graph_is_valid_and_reproducible(built: Build, vision_encoder: Path) -> None:
     onnx.checker.check_model(onnx.load(vision_encoder / "model.onnx"), full_check=True)
     again = built("vision-encoder", EFFICIENTNET)
@@ -178,7 +169,7 @@ def test_the_graph_is_valid_and_reproducible(built: Build, vision_encoder: Path)
 
 def test_a_larger_variant_is_refused(state: dict[str, Any]) -> None:
     more = {**state, "_blocks.16._project_conv.weight": np.zeros((320, 1152, 1, 1), dtype=np.float32)}
-    with pytest.raises(BuildError, match="17 blocks are no EfficientNet-Lite0"):
+    with pytest.raises(ProgramError, match="17 blocks are no EfficientNet-Lite0"):
         build_efficientnet_lite0(Weights("the file", more))
 
 

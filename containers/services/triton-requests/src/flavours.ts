@@ -1,5 +1,5 @@
 /** What each kind of model repository calls its inputs, and what a request must not ask of it. */
-import { imageId, imageUrls, type SentImage } from "./images.ts";
+import { imageId } from "./images.ts";
 import type { RequestFlavour, RequestProfile } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
 
@@ -150,20 +150,20 @@ export function takesStopWords({ flavour }: RequestProfile): boolean {
 
 /**
  * Inputs of a checked request by their names.
- * @throws RequestError for an option that would change the answer and has no input, and for an incomplete profile.
+ * @throws RequestError for an option that would change the answer and has no input.
  */
 export function requestFields(
   profile: RequestProfile,
   request: GenerationRequest,
-  images: readonly SentImage[],
+  images: readonly string[],
 ): Fields {
   const { inputs, adapted = withoutNeutral, fixed, counting } = FLAVOURS[profile.flavour];
   refuseMissingOptions(profile, request);
-  if (profile.flavour === "gpt") requireTokenIds(profile);
   const values: Values = {
     ...request,
     ...adapted(request),
-    images: imageUrls(images),
+    // A bare text for one, as the walkthroughs send it.
+    images: images.length > 1 ? images : images[0],
     imageId: "imageId" in inputs && profile.kvCacheReuse ? imageId(images) : undefined,
     // The empty text means "none"; releases before 24.01 require both tensors.
     badWords: "",
@@ -199,14 +199,4 @@ function refuseMissingOptions({ flavour }: RequestProfile, request: GenerationRe
       `${option} is ${JSON.stringify(value)}, and this model (${flavour} repository) has no input for it; leave it out.`,
     );
   }
-}
-
-function requireTokenIds(profile: RequestProfile): void {
-  const missing = (["endId", "padId"] as const).find((id) => profile[id] === null);
-  if (missing === undefined) return;
-  throw new RequestError(
-    "incomplete_profile",
-    missing,
-    `The profile has no ${missing}, and the Python runtime (gpt repository) takes both from the request; add it.`,
-  );
 }

@@ -1,20 +1,13 @@
 /** Images of a request: their checks, the form in which they are sent, their id, and their marks in the prompt. */
 import { createHash } from "node:crypto";
-import { type ImageKind, type ImageProfile, type RequestProfile, SPLIT_MARK } from "./profile.ts";
+import { type ImageProfile, type RequestProfile, SPLIT_MARK } from "./profile.ts";
 import { type GenerationRequest, type ImageInput, RequestError } from "./request.ts";
 
-/** An image that can be sent; `dataUrl` holds the base64 text of a JPEG, PNG or WebP file. */
-export type SentImage =
-  | { readonly kind: "httpUrl"; readonly url: string }
-  | { readonly kind: "dataUrl"; readonly base64: string };
-
-/** What people call each kind. */
-const KIND_NAMES: Readonly<Record<ImageKind, string>> = {
-  httpUrl: "an http(s) URL",
-  dataUrl: "a data URL or file",
-  pixels: "raw pixels (UINT8)",
-  processedPixels: "processed pixels (FP16, from the model's own Hugging Face processor)",
-};
+/**
+ * How every file's base64 text is sent. Triton's preprocessing decodes only what begins with exactly this, and fetches everything
+ * else; Pillow then tells PNG and WebP by their content (load_images_from_urls in preprocessing/1/model.py).
+ */
+const FILE_PREFIX = "data:image/jpeg;base64,";
 
 /** Whether a text is an address that Triton would fetch. */
 export function isHttpUrl(text: string): boolean {
@@ -22,18 +15,11 @@ export function isHttpUrl(text: string): boolean {
 }
 
 /**
- * The request's images, ready to be sent.
+ * The request's images as they are sent: http(s) URLs, and data URLs of JPEG, PNG or WebP files.
  * @throws RequestError for whatever the model can't take, before it is asked.
  */
-export function checkedImages(profile: RequestProfile, request: GenerationRequest): readonly SentImage[] {
-  const { text, images = [], maxTokens } = request;
-  if (!Number.isInteger(maxTokens) || maxTokens < 1) {
-    throw new RequestError(
-      "invalid_request",
-      "maxTokens",
-      `maxTokens is ${maxTokens}; it must be a whole number of 1 or more.`,
-    );
-  }
+export function checkedImages(profile: RequestProfile, request: GenerationRequest): readonly string[] {
+  const { text, images = [] } = request;
   if (profile.image === null) {
     if (images.length === 0) return [];
     throw new RequestError(
@@ -98,25 +84,15 @@ function countOf(images: number): string {
   return images === 1 ? "1 image" : `${images} images`;
 }
 
-/** @throws RequestError for what is no image, as far as that shows without decoding it, and for a kind that the model does not take. */
-function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInput, field: string): SentImage {
-  const sent = readImage(image, field);
-  const accepts = profile?.accepts ?? [];
-  if (accepts.includes(sent.kind)) return sent;
+/** @throws RequestError for what is no image, as far as that shows without decoding it, and where the model takes neither URL nor file. */
+function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInput, field: string): string {
+  const sent = typeof image === "string" && isHttpUrl(image) ? image : FILE_PREFIX + base64Of(image, field);
+  if (profile?.takesFiles) return sent;
   throw new RequestError(
     "unsupported_image",
     field,
-    `${field} is ${KIND_NAMES[sent.kind]}, and this model (${flavour} repository) takes only ${accepts.map((kind) => KIND_NAMES[kind]).join(" or ")}; send it so, pixels with tools/multimodal/client.py of tensorrtllm_backend.`,
+    `${field} is ${isHttpUrl(sent) ? "an http(s) URL" : "a data URL or file"}, and this model (${flavour} repository) takes only processed pixels (FP16, from the model's own Hugging Face processor); send it with tools/multimodal/client.py of tensorrtllm_backend.`,
   );
-}
-
-function readImage(image: ImageInput, field: string): SentImage {
-  if (typeof image !== "string") {
-    return { kind: "dataUrl", base64: checkedFile(Buffer.from(image).toString("base64"), field) };
-  }
-  return isHttpUrl(image)
-    ? { kind: "httpUrl", url: image }
-    : { kind: "dataUrl", base64: base64Of(image, field) };
 }
 
 /** Media types whose files Pillow opens in the server. */
@@ -125,12 +101,13 @@ const DATA_URL = /^data:image\/(?:jpeg|jpg|png|webp);base64,/i;
 /** How JPEG, PNG and WebP files begin, in hexadecimal digits. */
 const FILE_HEAD = /^(?:ffd8ff|89504e470d0a1a0a|52494646.{8}57454250)/;
 
-function base64Of(text: string, field: string): string {
-  const head = DATA_URL.exec(text)?.[0];
-  if (head !== undefined) return checkedFile(text.slice(head.length), field);
+function base64Of(image: ImageInput, field: string): string {
+  if (typeof image !== "string") return checkedFile(Buffer.from(image).toString("base64"), field);
+  const head = DATA_URL.exec(image)?.[0];
+  if (head !== undefined) return checkedFile(image.slice(head.length), field);
   throw invalidImage(
     field,
-    `begins with ${JSON.stringify(text.slice(0, 32))}; it must be an http(s) URL or a data URL such as data:image/jpeg;base64,… of a JPEG, PNG or WebP file.`,
+    `begins with ${JSON.stringify(image.slice(0, 32))}; it must be an http(s) URL or a data URL such as data:image/jpeg;base64,… of a JPEG, PNG or WebP file.`,
   );
 }
 
@@ -148,16 +125,6 @@ function invalidImage(field: string, problem: string): RequestError {
   return new RequestError("invalid_image", field, `${field} ${problem}`);
 }
 
-/** The images as one input: a bare text for one, as the walkthroughs send it, else a list. */
-export function imageUrls(images: readonly SentImage[]): string | readonly string[] | undefined {
-  // Triton's preprocessing decodes only what begins with exactly this, and fetches everything else; Pillow then tells PNG
-  // and WebP by their content (load_images_from_urls in preprocessing/1/model.py).
-  const urls = images.map((image) =>
-    image.kind === "httpUrl" ? image.url : `data:image/jpeg;base64,${image.base64}`,
-  );
-  return urls.length > 1 ? urls : urls[0];
-}
-
 /**
  * `prompt_table_extra_id`, by which TensorRT-LLM's KV cache tells images apart: 53 bits of a SHA-256 of their content in their
  * order, which JSON carries exactly. The last bit is set: where a prompt is split at its image marks, preprocessing narrows
@@ -165,18 +132,19 @@ export function imageUrls(images: readonly SentImage[]): string | readonly strin
  * @returns undefined where there is no image.
  * @throws RequestError for a URL, whose content is not known.
  */
-export function imageId(images: readonly SentImage[]): number | undefined {
+export function imageId(images: readonly string[]): number | undefined {
   if (images.length === 0) return undefined;
   const hash = createHash("sha256");
   images.forEach((image, index) => {
-    if (image.kind === "httpUrl") {
+    if (isHttpUrl(image)) {
       throw new RequestError(
         "unsupported_image",
         `images[${index}]`,
         `images[${index}] is a URL, and this model keeps its KV cache between requests and needs an id of each image's content; send the image itself.`,
       );
     }
-    hash.update(`file ${image.base64.length}\n`).update(image.base64);
+    // No base64 text has the separator.
+    hash.update(image).update("\n");
   });
   return Number((hash.digest().readBigUInt64BE() >> 11n) | 1n);
 }

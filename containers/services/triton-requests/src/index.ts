@@ -12,8 +12,6 @@ export {
   type RequestProfile,
   requestProfile,
   requestProfileSchema,
-  tokenId,
-  tritonName,
   type VisionModelType,
 } from "./profile.ts";
 export {

@@ -13,28 +13,25 @@ import { z } from "zod";
 const flavourSchema = z.enum(["inflight_batcher_llm", "multimodal", "llava", "gpt", "tritonCli", "llmapi"]);
 export type RequestFlavour = z.infer<typeof flavourSchema>;
 
-/**
- * Ways in which an image reaches a model. `httpUrl`: the server fetches it. `dataUrl`: base64 in the request. `pixels`: raw
- * pixels as UINT8 tensor. `processedPixels`: FP16 tensor of the model's own Hugging Face processor.
- */
-const imageKindSchema = z.enum(["httpUrl", "dataUrl", "pixels", "processedPixels"]);
-export type ImageKind = z.infer<typeof imageKindSchema>;
-
 /** A name that Triton has in its model repository: it becomes a part of a URL path. */
-export const tritonName = z
+const tritonName = z
   .string()
   .min(1)
   .max(128)
   .regex(/^[A-Za-z0-9_.-]+$/, "must be a Triton model or tensor name: letters, digits and . _ -");
 
-export const tokenId = z
+const tokenId = z
   .int()
   .min(0)
   .max(2 ** 31 - 1);
 
 const imageProfileSchema = z
   .strictObject({
-    accepts: z.array(imageKindSchema).min(1).readonly(),
+    /**
+     * Whether a request may hold an image as an http(s) URL, which the server fetches, or as a data URL. Where it may not, images
+     * travel only as the FP16 tensor of the model's own Hugging Face processor.
+     */
+    takesFiles: z.boolean(),
     /** Images of one request at most. */
     maxImages: z.int().min(1),
     /** Whether a request without image fails in the server. */
@@ -90,7 +87,7 @@ type VisionRow = Omit<ImageProfile, "maxImages" | "tokensPerImage">;
  * `image`, which may be a data URL, and wants exactly one `<image>` in the prompt.
  */
 const TUTORIAL_LLAVA = {
-  accepts: ["dataUrl", "httpUrl"],
+  takesFiles: true,
   isRequired: true,
   mark: "<image>",
   prompt: "USER: {marks}\nQuestion: {question} Answer:",
@@ -108,53 +105,41 @@ const TEXT_DEFAULTS = {
   kvCacheReuse: false,
 } as const satisfies Omit<RequestProfile, "flavour" | "streamingModel">;
 
-type Defaults = Omit<RequestProfile, "flavour" | "tritonModel" | "streamingModel"> & {
-  readonly tritonModel: string | null;
-};
-
-/** What each kind of repository is when nothing else is said. */
-const DEFAULTS: Readonly<Record<RequestFlavour, Defaults>> = {
-  inflight_batcher_llm: TEXT_DEFAULTS,
-  multimodal: TEXT_DEFAULTS,
+/** How each kind of repository differs from {@link TEXT_DEFAULTS} when nothing else is said. */
+const DEFAULTS: Readonly<Record<RequestFlavour, Partial<RequestProfile>>> = {
+  inflight_batcher_llm: {},
+  multimodal: {},
   // Its config.pbtxt is decoupled, and its model.py sends one response at the end.
   llava: {
-    ...TEXT_DEFAULTS,
     tritonModel: "llava-1.5",
     // 24 × 24 patches of 14 pixels of an image of 336 × 336.
     image: { ...TUTORIAL_LLAVA, maxImages: 1, tokensPerImage: 576 },
   },
   // postprocessing decodes all that the runtime returns, and that begins with the prompt.
-  gpt: { ...TEXT_DEFAULTS, promptEcho: "repeated", decoupled: false },
-  // Named by whoever imports it; its templates keep the older names.
-  tritonCli: { ...TEXT_DEFAULTS, tritonModel: null, seedField: "random_seed" },
+  gpt: { promptEcho: "repeated", decoupled: false },
+  // Its templates keep the older names.
+  tritonCli: { seedField: "random_seed" },
   // Every response holds CompletionOutput.text, which is all text so far; model.yaml says decoupled: False.
-  llmapi: { ...TEXT_DEFAULTS, tritonModel: "tensorrt_llm", streamedText: "cumulative", decoupled: false },
+  llmapi: { tritonModel: "tensorrt_llm", streamedText: "cumulative", decoupled: false },
 };
 
-/**
- * A profile from its flavour and what differs from the flavour's defaults.
- * @throws TypeError for `tritonCli` without `tritonModel`: it has the name under which the model was imported.
- */
+/** A profile from its flavour and what differs from the flavour's defaults. */
 export function requestProfile(
   flavour: RequestFlavour,
   differences: Partial<Omit<RequestProfile, "flavour">> = {},
 ): RequestProfile {
-  const profile = { ...DEFAULTS[flavour], ...differences };
-  const { tritonModel } = profile;
-  if (tritonModel === null) throw new TypeError(`a profile of flavour ${flavour} needs tritonModel`);
-  return { flavour, streamingModel: tritonModel, ...profile, tritonModel };
+  const profile = { flavour, ...TEXT_DEFAULTS, ...DEFAULTS[flavour], ...differences };
+  return { streamingModel: profile.tritonModel, ...profile };
 }
 
 /** `model_type` of a visual engine, as its config.json records it (`blip2` stands for `blip2-opt`). */
 export type VisionModelType = "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
 
 /** Models whose images multimodal_encoders takes only as `image_input`: preprocessing refuses URLs and bytes for them. */
-const PROCESSED = { accepts: ["processedPixels"], isRequired: true } as const;
-/** Models for which preprocessing runs the Hugging Face processor itself. */
-const RAW = { accepts: ["httpUrl", "dataUrl", "pixels"] } as const;
+const PROCESSED = { takesFiles: false, isRequired: true } as const;
 
 /**
- * How Triton's preprocessing treats each vision model: all_models/inflight_batcher_llm/preprocessing/1/model.py and
+ * How Triton's preprocessing treats each vision model, of some of which it runs the Hugging Face processor itself: all_models/inflight_batcher_llm/preprocessing/1/model.py and
  * docs/multimodal.md of triton-inference-server/tensorrtllm_backend, branch r25.05. It puts the chat form of LLaVA ("USER:",
  * "ASSISTANT:"), VILA and LLaVA-OneVision ("<|im_start|>user …") around the text by itself.
  */
@@ -163,9 +148,9 @@ const VISION_ROWS: Readonly<Record<VisionModelType, VisionRow>> = {
   blip2: { ...PROCESSED, mark: null, prompt: "Question: {question} Answer:" },
   vila: { ...PROCESSED, mark: null, prompt: "\n {question}" },
   // It asserts that there is an image or a video, and puts the image before the text.
-  llava_onevision: { ...RAW, isRequired: true, mark: null, prompt: "{question}" },
+  llava_onevision: { takesFiles: true, isRequired: true, mark: null, prompt: "{question}" },
   // multimodal_encoders skips itself where there is no image.
-  mllama: { ...RAW, isRequired: false, mark: "<|image|>", prompt: "{marks}{question}" },
+  mllama: { takesFiles: true, isRequired: false, mark: "<|image|>", prompt: "{marks}{question}" },
 };
 
 /** Where `max_num_images` is above 1, preprocessing splits the text at this mark instead of placing the image first. */

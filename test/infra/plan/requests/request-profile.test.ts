@@ -119,7 +119,7 @@ test("the profile of LLaVA-1.5's tutorial has one required image", () => {
     decoupled: true,
     promptEcho: "excluded",
     image: {
-      accepts: ["dataUrl", "httpUrl"],
+      takesFiles: true,
       maxImages: 1,
       isRequired: true,
       mark: "<image>",

@@ -171,7 +171,7 @@ function cut(text: string, bytes: number): string {
 
 /** Whether a model can be shown an image that the gateway has as a file. */
 export function takesImages({ config }: ServedTextModel): boolean {
-  return config.profile.image?.accepts.includes("dataUrl") ?? false;
+  return config.profile.image?.takesFiles ?? false;
 }
 
 /**
