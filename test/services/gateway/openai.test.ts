@@ -152,7 +152,6 @@ describe("images", () => {
     profile: requestProfile("multimodal", {
       image: {
         ...imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196 }),
-        accepts: ["dataUrl" as const],
       },
     }),
   };
