@@ -20,9 +20,6 @@ from engine_room.shared.manifest import (
 )
 from engine_room.shared.store_locks import StoreLocks
 
-# /store/weights/<model>/<revision>
-_LEVELS_BELOW_STORE = 3
-
 
 @dataclass(frozen=True)
 class PinnedFiles:
@@ -37,7 +34,7 @@ class PinnedFiles:
 
 def locks_of(files: PinnedFiles) -> StoreLocks:
     """Of the store that keeps them, for one command outside of a build."""
-    return StoreLocks(store_of(files.directory, _LEVELS_BELOW_STORE))
+    return StoreLocks(store_of(files.directory, "weights"))
 
 
 @contextmanager

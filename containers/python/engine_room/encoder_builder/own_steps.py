@@ -39,7 +39,7 @@ def parse_step(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def run_step(
+def run_own_step(
     options: argparse.Namespace, report: Reporter, locks: StoreLocks | None = None
 ) -> dict[str, object]:
     """Facts for the manifest. `locks` are those of a build, which opens a store's once. Raises

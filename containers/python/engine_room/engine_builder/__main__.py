@@ -10,25 +10,7 @@ from pathlib import Path
 from engine_room.engine_builder.build import build
 from engine_room.engine_builder.inventory import collect, parse_age, verify
 from engine_room.engine_builder.spec import read_spec
-from engine_room.shared.events import Reporter, run_builder
-
-_EPILOG = """\
-exit codes:
-  0  done, or there was nothing to do
-  1  anything else
-  2  the arguments or the spec are wrong
-  3  another GPU or another TensorRT-LLM than the engine is planned for
-  4  no access to the weights: no token, or a licence that is not accepted
-  5  the source of the weights does not answer
-  6  files are not those that they should be
-  7  a disk is full
-  8  the store or the scratch folder can't be written to or locked
-  9  a command of the plan failed
- 10  the engine does not answer the golden question
-143  stopped by SIGTERM (128 and the signal's number)
-
-One JSON object a line on standard output, readable lines on standard error.
-"""
+from engine_room.shared.events import Reporter, builder_parser, run_builder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +29,8 @@ def _run(options: argparse.Namespace, report: Reporter) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="engine_builder",
-        description="Build a TensorRT-LLM engine into the engine store, and look after the store.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = builder_parser(
+        "engine_builder", "Build a TensorRT-LLM engine into the engine store, and look after the store."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("build", help="build what a spec says; at once where it is complete")

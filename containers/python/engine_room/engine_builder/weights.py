@@ -14,13 +14,7 @@ from engine_room.shared.download import download, write_weights_manifest
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter, size_text
 from engine_room.shared.hubs import PARTIAL_FOLDER, Hub, HubSource, chosen
-from engine_room.shared.manifest import (
-    MANIFEST,
-    StoredFile,
-    missing_or_cut,
-    read_manifest,
-    stored_files,
-)
+from engine_room.shared.manifest import MANIFEST, StoredFile, complete_manifest, stored_files
 from engine_room.shared.store_locks import StoreLocks
 
 
@@ -38,23 +32,15 @@ def complete_weights(weights: Weights) -> PresentWeights | None:
     folder of the user's own has no manifest."""
     if isinstance(weights.source, FolderSource):
         return _own_folder(weights.source)
-    manifest = read_manifest(weights.directory)
-    if manifest is None or any(
-        manifest.record.get(name) != value for name, value in _identity(weights).items()
-    ):
-        return None
-    if missing_or_cut(weights.directory, manifest.files):
-        return None
-    return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
+    manifest = complete_manifest(weights.directory, "weights", _identity(weights))
+    return None if manifest is None else PresentWeights(weights.directory, manifest.total_bytes, 0.0)
 
 
 def are_lost(weights: Weights) -> bool:
     """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
     Files that other patterns chose are none that are lost."""
-    if isinstance(weights.source, FolderSource):
-        return False
-    manifest = read_manifest(weights.directory)
-    return manifest is None or bool(missing_or_cut(weights.directory, manifest.files))
+    is_ours = not isinstance(weights.source, FolderSource)
+    return is_ours and complete_manifest(weights.directory, "weights", {}) is None
 
 
 @contextmanager

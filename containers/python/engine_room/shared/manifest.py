@@ -22,6 +22,8 @@ VERSION = 1
 CHUNK_BYTES = 1 << 22
 
 Kind = Literal["engine", "encoders", "weights"]
+# /store/engines/<model>/<key12>, /store/encoders/<key12>, /store/weights/<model>/<revision>
+_LEVELS_BELOW_STORE: Mapping[Kind, int] = {"engine": 3, "encoders": 2, "weights": 3}
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,14 @@ def read_manifest(folder: Path) -> Manifest | None:
     except (KeyError, TypeError, ValueError):
         return None
     return Manifest(str(record.get("kind")), stored, record)
+
+
+def complete_manifest(folder: Path, kind: Kind, fields: Mapping[str, object]) -> Manifest | None:
+    """The manifest, where it is of this kind, has these fields, and every file has the size that it says."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.kind != kind or not fields.items() <= manifest.record.items():
+        return None
+    return None if missing_or_cut(folder, manifest.files) else manifest
 
 
 def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
@@ -199,8 +209,9 @@ def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
     return tuple(sorted(found, key=lambda file: file.path))
 
 
-def store_of(directory: Path, levels: int) -> Path:
-    """The store that has a folder `levels` below it. Raises ProgramError where the path is shorter."""
+def store_of(directory: Path, kind: Kind) -> Path:
+    """The store that has a folder of this kind. Raises ProgramError where the path is shorter."""
+    levels = _LEVELS_BELOW_STORE[kind]
     if len(directory.parents) < levels:
         raise ProgramError(f"{directory} is not {levels} folders below a store.", ExitCode.WRONG_SPEC)
     return directory.parents[levels - 1]
