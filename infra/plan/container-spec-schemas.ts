@@ -243,7 +243,7 @@ const templateModel = z.strictObject({
   template: plainPath.nullable(),
   /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
-  /** Values by placeholder, sorted; exactly these are handed to fill_template. */
+  /** Values by placeholder, sorted; exactly these are filled in. */
   substitutions: texts,
   /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
@@ -262,7 +262,7 @@ const templateRepository = z.strictObject({
   templates: text,
   /** Folder of the templates in the image. */
   allModels: absolutePath,
-  /** fill_template.py in the image. */
+  /** fill_template.py in the image, for who fills by hand; the entry point fills by itself. */
   fillTemplate: absolutePath,
   path: absolutePath,
   /** Sorted by name. */

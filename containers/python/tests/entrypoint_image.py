@@ -30,8 +30,8 @@ WAIT_SECONDS = 120.0
 FOLDERS = ("/app", "/opt", "/store", "/tutorials", "/tensorrtllm_backend", "/model-repository")
 
 
-def template_sets() -> dict[str, dict[str, Any]]:
-    """Of each set: how fill_template.py works, and the placeholders of its templates by kind."""
+def template_sets() -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Of each set, the placeholders of its templates by kind."""
     file = json.loads(TEMPLATES.read_text())
     names = list(file["sets"])
 
@@ -39,16 +39,15 @@ def template_sets() -> dict[str, dict[str, Any]]:
         since, _, until = span.partition(" until ")
         return names.index(since) <= names.index(name) and until not in names[: names.index(name) + 1]
 
-    sets: dict[str, dict[str, Any]] = {}
-    for name, ways in file["sets"].items():
+    sets: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for name in names:
         models = {
             template: {
                 kind: [key for key, span in spans.items() if has(span, name)] for kind, spans in kinds.items()
             }
             for template, kinds in file["templates"].items()
         }
-        present = {template: keys for template, keys in models.items() if any(keys.values())}
-        sets[name] = {"fill_template": ways, "models": present}
+        sets[name] = {template: keys for template, keys in models.items() if any(keys.values())}
     return sets
 
 
@@ -89,10 +88,11 @@ class Image:
         self.repository = folder / "model-repository"
         self.termination_log = folder / "termination-log"
         self.termination_log.touch()
-        release = PLACEHOLDERS.get(self.spec["repository"].get("templates", ""), PLACEHOLDERS[LAST_RELEASE])
-        self.environment = self._environment(release["fill_template"])
-        if "fillTemplate" in self.spec["repository"]:
-            self._make_templates(release["models"])
+        self.environment = self._environment()
+        if "templates" in self.spec["repository"]:
+            self._make_templates(
+                PLACEHOLDERS.get(self.spec["repository"]["templates"], PLACEHOLDERS[LAST_RELEASE])
+            )
             self._make_weights()
         if self.spec["engineDirectory"] is not None:
             self.build_engine()
@@ -101,7 +101,7 @@ class Image:
     def engine(self) -> Path:
         return Path(self.spec["engineDirectory"])
 
-    def _environment(self, ways: Mapping[str, Any]) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         programs = self.folder / "bin"
         programs.mkdir()
         # A rank is told by its first two words, the interpreter and tritonserver.
@@ -120,7 +120,6 @@ class Image:
         return {
             "PATH": f"{programs}:/usr/bin:/bin",
             "PYTHONPATH": f"{HERE.parent}:{self.folder / 'site'}",
-            "FAKE_FILL_TEMPLATE": json.dumps(ways),
             "FAKE_GPUS": reported * 4,
             "FAKE_LOG": str(self.log),
             "NVIDIA_TRITON_SERVER_VERSION": release["tag"],
@@ -148,9 +147,6 @@ class Image:
             }
             template = root / model["template"]
             self.write_template(template, models.get(model["template"], decided))
-        script = Path(repository["fillTemplate"])
-        script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_bytes((FAKES / "fill_template.py").read_bytes())
 
     def write_template(self, template: Path, keys: Mapping[str, Sequence[str]]) -> None:
         """As in an image: files that their owner alone may change."""

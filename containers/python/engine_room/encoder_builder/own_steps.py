@@ -7,12 +7,10 @@ import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from engine_room.cpu_models.onnx_graph import OPSET
 from engine_room.encoder_builder.export import ExportOptions, export
 from engine_room.encoder_builder.hub_files import PinnedFiles, locks_of
-from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter
 from engine_room.shared.store_locks import StoreLocks
 
@@ -22,20 +20,11 @@ _REVISION = re.compile(r"[0-9a-f]{40}")
 _FILE = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)*)=(?P<sha256>[0-9a-f]{64})")
 
 
-class _StrictParser(argparse.ArgumentParser):
-    """For words of a plan: what is wrong with them is wrong with the plan."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ProgramError(
-            f"{self.prog}: {message}; spec and image must be of one version of the project.",
-            ExitCode.WRONG_SPEC,
-        )
-
-
 def parse_step(words: Sequence[str]) -> argparse.Namespace:
-    """The words after the program's. Raises ProgramError for what the command does not take."""
-    parser = _StrictParser(prog="encoder_builder", add_help=False, allow_abbrev=False)
-    add_step_parsers(parser.add_subparsers(dest="command", required=True, parser_class=_StrictParser))
+    """The words after the program's. Ends the program, as for a person's, where the command does not take
+    them."""
+    parser = argparse.ArgumentParser(prog="encoder_builder", allow_abbrev=False)
+    add_step_parsers(parser.add_subparsers(dest="command", required=True))
     return parser.parse_args(words)
 
 

@@ -83,7 +83,7 @@ def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[s
     if isinstance(repository, FileRepository):
         return _fill_files(repository, spec.engine_directory, image, artifacts)
     _empty(repository.path)
-    filled = {model.name: _fill_model(model, repository) for model in repository.models}
+    filled = {model.name: _fill_model(model, repository.path / model.name) for model in repository.models}
     _refuse_mandatory(repository, filled)
     return [line for model in repository.models for line in _report(model, filled[model.name])]
 
@@ -96,13 +96,10 @@ def _check_template(model: TemplateModel) -> None:
         )
 
 
-def _fill_model(model: TemplateModel, repository: TemplateRepository) -> FilledTemplate:
-    folder = repository.path / model.name
+def _fill_model(model: TemplateModel, folder: Path) -> FilledTemplate:
     _copy_folder(model.template, folder)
     (folder / VERSION_FOLDER).mkdir(exist_ok=True)
-    filled = fill_template(
-        folder / CONFIG_FILE, model.config_fields, model.substitutions, repository.fill_template
-    )
+    filled = fill_template(folder / CONFIG_FILE, model.config_fields, model.substitutions)
     for inner, text in model.files.items():
         _made_parent(folder / inner).write_text(text)
     return filled

@@ -37,7 +37,6 @@ class TemplateRepository:
 
     flavour: str
     path: Path
-    fill_template: Path
     models: tuple[TemplateModel, ...]
 
 
@@ -145,6 +144,4 @@ def _templates(record: Record) -> TemplateRepository:
         )
         for one in record["models"]
     )
-    return TemplateRepository(
-        record["flavour"], Path(record["path"]), Path(record["fillTemplate"]), tuple(models)
-    )
+    return TemplateRepository(record["flavour"], Path(record["path"]), tuple(models))
