@@ -7,9 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from engine_room.shared.download import require_space
 from engine_room.shared.events import Reporter, size_text
-from engine_room.shared.manifest import CHUNK_BYTES, StoredFile, folder_bytes, sync_folder
+from engine_room.shared.manifest import CHUNK_BYTES, StoredFile, folder_bytes, require_space, sync_folder
 
 
 def copy_files(source: Path, target: Path, report: Reporter) -> tuple[tuple[StoredFile, ...], float]:

@@ -22,6 +22,7 @@ from engine_room.shared.manifest import (
     Manifest,
     StoredFile,
     read_manifest,
+    require_space,
     sync_folder,
     write_manifest,
 )
@@ -83,8 +84,8 @@ def folder_of_weights_in_use(
 ) -> Iterator[float]:
     """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
     until the block ends. `fetch` gets the manifest that was there, and returns all files and which choice of
-    them the manifest names. Yields the seconds that it took, 0 where nothing was missing. Raises ProgramError,
-    OSError."""
+    them the manifest names. Yields the seconds that it took, 0 where nothing was missing. Raises
+    ProgramError, OSError."""
     seconds = 0.0
 
     def prepare() -> None:
@@ -199,14 +200,3 @@ class _PartialFile(io.BufferedWriter):
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise ProgramError(
-            f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
-            "use a larger volume.",
-            ExitCode.NO_SPACE,
-        )

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import size_text
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -142,6 +143,17 @@ def folder_bytes(folder: Path) -> int:
             except FileNotFoundError:
                 continue
     return total
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ProgramError(
+            f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
+            "use a larger volume.",
+            ExitCode.NO_SPACE,
+        )
 
 
 def sync_folder(folder: Path) -> None:

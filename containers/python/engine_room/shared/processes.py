@@ -12,6 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from engine_room.shared.errors import ExitCode, ProgramError
@@ -45,7 +46,7 @@ def run(
             stderr=subprocess.STDOUT,
             start_new_session=True,
             # Where the builder is killed, nobody is left to end it. No thread of ours runs beside.
-            preexec_fn=_end_with(os.getpid()),
+            preexec_fn=partial(end_with_parent, os.getpid()),
         )
     except OSError as error:
         raise ProgramError(
@@ -131,15 +132,11 @@ def _signal_group(group: int, number: int) -> None:
         return
 
 
-def _end_with(parent: int) -> Callable[[], None]:
-    """For the new process, before it becomes the command."""
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return prepare
+def end_with_parent(parent: int) -> None:
+    """For a new process, before it becomes a command: the kernel kills it with its parent."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 # Lines of a failed command's output that its error repeats.

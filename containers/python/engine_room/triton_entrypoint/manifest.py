@@ -1,5 +1,5 @@
-"""What the store must have: an engine, or encoders, complete and built for what the plan says, and the files
-that models are told of. Else nothing is served."""
+"""What the store must have: an engine, or encoders, complete and at the key of the plan, and the files that
+models are told of. Else nothing is served."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 from engine_room.shared.errors import ProgramError
 from engine_room.shared.manifest import MANIFEST, Manifest, missing_or_cut, read_manifest
-from engine_room.shared.specs import Gpu, Release
 from engine_room.triton_entrypoint.spec import FileRepository, ServerSpec, TemplateRepository
 
 _PATH_KEY = re.compile(r".*_(dir|path)")
@@ -27,46 +26,24 @@ def check_manifest(spec: ServerSpec, directory: Path) -> Manifest:
             f"{directory} has no {MANIFEST} of this version, which a build writes last: nothing was built "
             "there, or the store is not mounted; run the build first."
         )
-    for problem in _problems(spec, manifest, directory):
-        raise ProgramError(f"{directory} {problem}.")
-    return manifest
-
-
-def _problems(spec: ServerSpec, manifest: Manifest, directory: Path) -> Iterator[str]:
     repository = spec.repository
     kind = "engine" if isinstance(repository, TemplateRepository) else "encoders"
-    # Folders are named with the first digits of their content address.
+    # Folders are named with the first digits of a key, which is made of GPU, versions and ranks, too.
     key = str(manifest.record.get("key"))
     if manifest.kind != kind or not key.startswith(directory.name):
-        yield f"has the manifest of {manifest.kind} {key[:12]}; a folder was moved there: build it anew"
-    try:
-        gpu = None if manifest.record["gpu"] is None else Gpu.of(manifest.record["gpu"])
-        release = Release.of(manifest.record["release"])
-    except (KeyError, TypeError):
-        yield f"has a {MANIFEST} that does not say for which release and GPU it was built; build it anew"
-        return
-    if gpu != spec.gpu:
-        yield f"was built for {gpu or 'a CPU'}, and the plan is for {spec.gpu or 'a CPU'}; build it anew"
-    for missing in missing_or_cut(directory, manifest.files):
-        yield f"is not whole: {missing}; remove the folder and build it anew"
-    listed = {file.path for file in manifest.files}
-    if isinstance(repository, FileRepository):
-        served = {file for model in repository.models or () for file in model.files.values()}
-        if unknown := sorted(served - listed):
-            yield f"was built without {', '.join(unknown)}, which the plan serves; build it anew"
-        return
-    if spec.release is not None and release.tensor_rt_llm != spec.release.tensor_rt_llm:
-        yield (
-            f"was built with TensorRT-LLM {release.tensor_rt_llm}, and the plan is for "
-            f"{spec.release.tensor_rt_llm} ({spec.release.tag}); build it anew"
+        raise ProgramError(
+            f"{directory} has the manifest of {manifest.kind} {key[:12]}; a folder was moved there: build it "
+            "anew."
         )
-    ranks = len(spec.launch.ranks)
-    absent = [name for rank in range(ranks) if (name := f"llm/rank{rank}.engine") not in listed]
-    if absent:
-        yield (
-            f"has no {', '.join(absent)}, and {ranks} ranks are planned; build the engine with {ranks} = "
-            "tensor parallel × pipeline parallel"
+    for problem in missing_or_cut(directory, manifest.files):
+        raise ProgramError(f"{directory} is not whole: {problem}; remove the folder and build it anew.")
+    models = (repository.models or ()) if isinstance(repository, FileRepository) else ()
+    served = {file for model in models for file in model.files.values()}
+    if unknown := sorted(served - {file.path for file in manifest.files}):
+        raise ProgramError(
+            f"{directory} was built without {', '.join(unknown)}, which the plan serves; build it anew."
         )
+    return manifest
 
 
 def check_paths(spec: ServerSpec) -> None:

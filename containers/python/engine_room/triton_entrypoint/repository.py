@@ -3,11 +3,9 @@ the builders of cpu_models."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine_room.shared.errors import ProgramError
@@ -57,23 +55,6 @@ def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
         for model in repository.models
         if model.artifact is not None
     }
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """No other process fills or serves the folder meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ProgramError(
-                f"the model repository {folder} is in use by another server; stop it or choose another one."
-            ) from error
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[str]:

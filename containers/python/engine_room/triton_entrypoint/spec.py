@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from engine_room.shared.processes import relocated
 from engine_room.shared.specs import Gpu, Record, Release
 from engine_room.shared.specs import read_spec as read_json
 
@@ -105,11 +106,11 @@ def read_spec(file: Path) -> ServerSpec:
     )
 
 
-def relocated(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
+def with_engine_at(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
     """The same spec with the engine in another folder: every value that names a path in it is changed."""
 
     def moved(values: Mapping[str, str]) -> dict[str, str]:
-        return {key: _moved(value, old, new) for key, value in values.items()}
+        return {key: relocated(value, {str(old): new}) for key, value in values.items()}
 
     repository = spec.repository
     if isinstance(repository, TemplateRepository):
@@ -117,11 +118,6 @@ def relocated(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
         repository = replace(repository, models=tuple(models))
     launch = replace(spec.launch, environment=moved(spec.launch.environment))
     return replace(spec, engine_directory=new, repository=repository, launch=launch)
-
-
-def _moved(value: str, old: Path, new: Path) -> str:
-    path = PurePosixPath(value)
-    return str(new / path.relative_to(old)) if path.is_relative_to(old) else value
 
 
 def _files(record: Record) -> FileRepository:

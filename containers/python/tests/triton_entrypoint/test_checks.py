@@ -74,20 +74,7 @@ def test_encoders_are_served_by_the_image_of_their_release(tmp_path: Path) -> No
     [
         ({"version": 2}, "has no manifest.json of this version, which a build writes last"),
         ({"kind": "encoders"}, "has the manifest of encoders "),
-        ({"release": None}, "does not say for which release and GPU it was built"),
         ({"key": "f" * 64}, "has the manifest of engine ffffffffffff; a folder was moved there"),
-        (
-            {"gpu": {"name": "L4", "computeCapability": "8.9", "migProfile": "1g"}},
-            "was built for L4 8.9 MIG 1g, and the plan is for A10G 8.6; build it anew.",
-        ),
-        (
-            {"release": {"tag": "25.08", "tensorRtLlm": "0.21.0", "tensorRt": None}},
-            "was built with TensorRT-LLM 0.21.0, and the plan is for 0.20.0 (25.07); build it anew.",
-        ),
-        (
-            {"files": [{"path": "llm/config.json", "bytes": 20, "sha256": ""}]},
-            "has no llm/rank0.engine, and 1 ranks are",
-        ),
         (
             {"files": [{"path": "llm/rank0.engine", "bytes": 7, "sha256": ""}]},
             "rank0.engine has 1000 bytes instead of 7; remove the folder",
