@@ -15,7 +15,6 @@ from engine_room.shared.manifest import (
     StoredFile,
     read_manifest,
     sha256_of,
-    store_of,
 )
 from engine_room.shared.store_locks import StoreLocks
 
@@ -29,11 +28,6 @@ class PinnedFiles:
     revision: str
     files: Mapping[str, str]
     directory: Path
-
-
-def locks_of(files: PinnedFiles) -> StoreLocks:
-    """Of the store that keeps them, for one command outside of a build."""
-    return StoreLocks(store_of(files.directory, "weights"))
 
 
 @contextmanager

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine_room.cpu_models.onnx_graph import OPSET
 from engine_room.encoder_builder.export import ExportOptions, export
-from engine_room.encoder_builder.hub_files import PinnedFiles, locks_of
+from engine_room.encoder_builder.hub_files import PinnedFiles
 from engine_room.shared.events import Reporter
+from engine_room.shared.manifest import store_of
 from engine_room.shared.store_locks import StoreLocks
 
 PROGRAM = ("encoder_builder",)
@@ -38,16 +38,8 @@ def run_own_step(
         from engine_room.encoder_builder.calibrate import CalibrateOptions, calibrate
 
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
-    source = PinnedFiles(options.repository, options.revision, dict(options.file), options.weights)
-    with contextlib.ExitStack() as stack:
-        if locks is None:
-            locks = stack.enter_context(locks_of(source))
-        return export(_export_options(options, source), locks, report)
-
-
-def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportOptions:
-    return ExportOptions(
-        source=source,
+    wanted = ExportOptions(
+        source=PinnedFiles(options.repository, options.revision, dict(options.file), options.weights),
         tower=options.tower,
         graph=options.graph,
         inputs=options.inputs,
@@ -57,6 +49,10 @@ def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportO
         assets=options.assets,
         onnx=options.onnx,
     )
+    if locks is not None:
+        return export(wanted, locks, report)
+    with StoreLocks(store_of(wanted.source.directory, "weights")) as own:
+        return export(wanted, own, report)
 
 
 def add_step_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

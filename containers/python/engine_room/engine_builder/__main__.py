@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine_room.engine_builder.build import build
-from engine_room.engine_builder.inventory import collect, parse_age, verify
+from engine_room.engine_builder.inventory import collect, verify
 from engine_room.engine_builder.spec import read_spec
 from engine_room.shared.events import Reporter, builder_parser, run_builder
 
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         help="engine keys, or their first 12 digits, or paths below the store",
     )
     one.add_argument(
-        "--min-age", type=_age, required=True, metavar="AGE", help="younger ones stay: 90s, 30m, 12h, 7d"
+        "--min-age", type=parse_age, required=True, metavar="AGE", help="younger ones stay: 90s, 30m, 12h, 7d"
     )
     one.add_argument("--dry-run", action="store_true", help="only tell")
     return parser
@@ -57,11 +58,12 @@ def _folder(text: str) -> Path:
     return Path(text).absolute()
 
 
-def _age(text: str) -> float:
-    try:
-        return parse_age(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def parse_age(text: str) -> float:
+    """Seconds of `90s`, `30m`, `12h`, `7d`. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"(\d+)([smhd])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age; write 90s, 30m, 12h or 7d")
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
 if __name__ == "__main__":

@@ -5,12 +5,12 @@ A build works on local scratch and copies the finished engine to the store.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from engine_room.engine_builder.copy_files import copy_files
 from engine_room.engine_builder.spec import EngineBuildSpec, Plan, Step
@@ -51,22 +51,23 @@ def _build_weights(spec: EngineBuildSpec, report: Reporter) -> None:
 def _fetched_weights(spec: EngineBuildSpec, report: Reporter) -> PresentWeights:
     with (
         StoreLocks(store_of(spec.weights.directory, "weights")) as locks,
-        temporary_folder(_scratch_root(None) / spec.model) as work,
-        weights_in_use(spec.weights, locks, work, report) as present,
+        TemporaryDirectory() as work,
+        weights_in_use(spec.weights, locks, Path(work), report) as present,
     ):
         return present
 
 
 def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
-    product = Product("engine", plan.model, plan.directory, plan.key, plan.key_fields, spec.release, spec.gpu)
+    product = Product("engine", spec.model, plan.directory, plan.key, plan.key_fields, spec.release, spec.gpu)
     if are_lost(spec.weights) and product.complete() is not None:
         _fetched_weights(spec, report)
 
     def fill(folder: Path, machine: tuple[VisibleGpu, Versions], locks: StoreLocks) -> Filled:
-        scratch = _scratch_root(plan)
-        remove_leftovers(scratch / plan.short_key)
+        # Local disk.
+        scratch = Path(plan.places["checkpoint"]).parent / plan.directory.name
+        remove_leftovers(scratch)
         with (
-            temporary_folder(scratch / plan.short_key) as work,
+            temporary_folder(scratch) as work,
             weights_in_use(spec.weights, locks, work, report) as weights,
         ):
             seconds = defaultdict[str, float](float, {_LAST_FETCHING_STEP: round(weights.seconds, 1)})
@@ -82,7 +83,7 @@ def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
                 "gpu": gpu.name,
             },
             fields={
-                "model": plan.model,
+                "model": spec.model,
                 "worldSize": plan.world_size,
                 "weights": {
                     "directory": str(weights.directory),
@@ -176,13 +177,6 @@ def _check_answer(spec: EngineBuildSpec, output: str, report: Reporter) -> str:
         )
     report.event("check-passed", f"check: “{answer}” holds {wanted}", answer=answer)
     return answer
-
-
-def _scratch_root(plan: Plan | None) -> Path:
-    """Local disk: the folder of the plan's checkpoint; without a plan nothing large is written."""
-    if plan is not None:
-        return Path(plan.places["checkpoint"]).parent
-    return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 (a folder with a random name in it)
 
 
 def _check_engine(folder: Path, plan: Plan) -> None:

@@ -118,14 +118,6 @@ def entries(store: Path) -> Iterator[Entry]:
                 )
 
 
-def parse_age(text: str) -> float:
-    """Seconds of `90s`, `30m`, `12h`, `7d`. Raises ValueError."""
-    match = re.fullmatch(r"(\d+)([smhd])", text)
-    if match is None:
-        raise ValueError(f"{text!r} is no age; write 90s, 30m, 12h or 7d")
-    return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
-
-
 def _is_kept(entry: Entry, keep: Collection[str], store: Path) -> bool:
     if entry.directory.relative_to(store).as_posix() in keep:
         return True

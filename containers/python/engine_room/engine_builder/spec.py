@@ -26,9 +26,7 @@ class Step:
 class Plan:
     """How the engine is made. `places` has the paths that the steps' arguments are made from, by name."""
 
-    model: str
     key: str
-    short_key: str
     key_fields: Mapping[str, object]
     directory: Path
     places: Mapping[str, str]
@@ -107,9 +105,7 @@ def read_spec(path: Path) -> EngineBuildSpec:
 
 def _plan(record: Mapping[str, Any]) -> Plan:
     return Plan(
-        model=record["model"],
         key=record["key"],
-        short_key=record["shortKey"],
         key_fields=record["keyFields"],
         directory=Path(record["directory"]),
         places=record["places"],
