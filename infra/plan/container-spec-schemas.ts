@@ -282,6 +282,8 @@ const modelServerSpec = z.strictObject({
   gpu,
   /** Folder whose manifest must be complete; null where the model has no engine. */
   engineDirectory: absolutePath.nullable(),
+  /** Has tokenizers, and the weights themselves where there is no engine. */
+  weightsDirectory: absolutePath,
   repository: templateRepository,
   launch,
 });

@@ -93,7 +93,7 @@ class Image:
             self._make_templates(
                 PLACEHOLDERS.get(self.spec["repository"]["templates"], PLACEHOLDERS[LAST_RELEASE])
             )
-            self._make_weights()
+            Path(self.spec["weightsDirectory"]).mkdir(parents=True, exist_ok=True)
         if self.spec["engineDirectory"] is not None:
             self.build_engine()
 
@@ -158,12 +158,6 @@ class Image:
         if template.name != "ensemble":
             (template / "1").mkdir(exist_ok=True)
             (template / "1/model.py").write_text(f"# {template.name}\n")
-
-    def _make_weights(self) -> None:
-        weights = json.dumps(self.spec)
-        store = self.folder / "store/weights"
-        for place in {one.rstrip('",\\') for one in weights.split('"') if one.startswith(str(store))}:
-            Path(place).mkdir(parents=True, exist_ok=True)
 
     def build_engine(self, sizes: Mapping[str, int] | None = None, **changes: Any) -> None:
         """What a build leaves: files with as many bytes as given, and a manifest."""

@@ -25,7 +25,6 @@ class Entry:
     killed; `locked_as` is the folder that its builder has the lock of."""
 
     kind: str
-    model: str
     directory: Path
     locked_as: Path
     manifest: Manifest | None
@@ -110,7 +109,6 @@ def entries(store: Path) -> Iterator[Entry]:
                 manifest = None if partial else read_manifest(directory)
                 yield Entry(
                     kind=kind,
-                    model=model.name,
                     directory=directory,
                     locked_as=directory.parent / partial[1] if partial else directory,
                     manifest=manifest,

@@ -24,7 +24,7 @@ from engine_room.shared.machine import check_gpus, check_triton, check_versions
 from engine_room.shared.store_locks import folder_lock
 from engine_room.triton_entrypoint.engine_copy import copy_engine
 from engine_room.triton_entrypoint.launch import check_ports, check_shared_memory, planned_server
-from engine_room.triton_entrypoint.manifest import check_manifest, check_paths
+from engine_room.triton_entrypoint.manifest import check_manifest, check_weights
 from engine_room.triton_entrypoint.repository import fill, prepared
 from engine_room.triton_entrypoint.spec import ServerSpec, TemplateRepository, read_spec, with_engine_at
 from engine_room.triton_entrypoint.supervise import STOP_SIGNALS, ExitCode, Outcome, clear_away, supervise
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> Outcome:
         copy, line = copy_engine(engine, manifest, options.copy_engine_to)
         _report(line)
         spec = with_engine_at(spec, engine, copy)
-    check_paths(spec)
+    check_weights(spec)
     ports = {protocol: port for protocol in PROTOCOLS if (port := getattr(options, f"{protocol}_port"))}
     server = planned_server(spec, ports)
     artifacts = prepared(spec, options.image, options.cache)

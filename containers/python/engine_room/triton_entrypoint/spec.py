@@ -36,7 +36,6 @@ class TemplateModel:
 class TemplateRepository:
     """Of a language model on GPUs."""
 
-    flavour: str
     path: Path
     models: tuple[TemplateModel, ...]
 
@@ -76,12 +75,13 @@ class Launch:
 @dataclass(frozen=True)
 class ServerSpec:
     """What one server serves. `release` is None for the wheel's Triton, `gpu` on a CPU, `engine_directory`
-    where nothing was built."""
+    where nothing was built, `weights_directory` where Triton's models read none."""
 
     model: str
     release: Release | None
     gpu: Gpu | None
     engine_directory: Path | None
+    weights_directory: Path | None
     repository: TemplateRepository | FileRepository
     launch: Launch
 
@@ -96,6 +96,7 @@ def read_spec(file: Path) -> ServerSpec:
         release=None if spec["release"] is None else Release.of(spec["release"]),
         gpu=None if spec["gpu"] is None else Gpu.of(spec["gpu"]),
         engine_directory=None if spec["engineDirectory"] is None else Path(spec["engineDirectory"]),
+        weights_directory=None if is_of_files else Path(spec["weightsDirectory"]),
         repository=_files(repository) if is_of_files else _templates(repository),
         launch=Launch(
             environment=launch["environment"],
@@ -140,4 +141,4 @@ def _templates(record: Record) -> TemplateRepository:
         )
         for one in record["models"]
     )
-    return TemplateRepository(record["flavour"], Path(record["path"]), tuple(models))
+    return TemplateRepository(Path(record["path"]), tuple(models))
