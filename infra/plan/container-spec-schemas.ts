@@ -239,8 +239,8 @@ const launch = z.strictObject({
 const templateModel = z.strictObject({
   /** Triton serves it under this name. */
   name: folderName,
-  /** Folder below all_models that is copied, with a version folder `1`; null for a model whose files the plan gives. */
-  template: plainPath.nullable(),
+  /** Folder below all_models that is copied, with a version folder `1`. */
+  template: plainPath,
   /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
   /** Values by placeholder, sorted; exactly these are filled in. */

@@ -138,8 +138,6 @@ class Image:
     def _make_templates(self, models: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         repository = self.spec["repository"]
         for model in repository["models"]:
-            if model["template"] is None:
-                continue
             root = Path(model.get("templateRoot", repository["allModels"]))
             decided = {
                 "mandatory": [],
