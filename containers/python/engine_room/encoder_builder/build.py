@@ -38,7 +38,7 @@ def build(spec: EncoderBuildSpec, report: Reporter) -> None:
                 **{name: metadata.version(name) for name in _PACKAGES},
                 "driver": None if gpu is None else gpu.driver,
             },
-            fields={"device": plan.device, "precision": plan.precision, "steps": steps},
+            fields={"steps": steps},
         )
 
     build_once(product, lambda: _checked_machine(spec), fill, report)

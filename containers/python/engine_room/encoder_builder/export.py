@@ -14,7 +14,6 @@ import numpy.typing as npt
 import onnx
 
 from engine_room.cpu_models.clip_graph import build_clip_text, build_clip_vision
-from engine_room.cpu_models.errors import BuildError
 from engine_room.cpu_models.minilm_graph import build_minilm, read_minilm_config
 from engine_room.cpu_models.weights import Weights, read_tensors
 from engine_room.encoder_builder.graphs import outputs_of, to_half_precision
@@ -96,7 +95,7 @@ def _export(
     options.assets.mkdir(parents=True, exist_ok=True)
     try:
         exported = exporter(_read(files), options.assets)
-    except BuildError as error:
+    except ProgramError as error:
         raise ProgramError(str(error), ExitCode.WRONG_SPEC) from error
     model = onnx.load_model_from_string(exported.graph)
     _check_interface(model, options)
@@ -136,7 +135,7 @@ def _sentences(source: _Source, assets: Path) -> _Exported:
     names = ("config.json", "sentence_bert_config.json")
     missing = [name for name in names if name not in source.files]
     if missing:
-        raise BuildError(f"{source.weights.origin}: a sentence encoder needs a file {missing[0]}.")
+        raise ProgramError(f"{source.weights.origin}: a sentence encoder needs a file {missing[0]}.")
     minilm, limit = read_minilm_config(*(source.files[name] for name in names))
     graph, _ = build_minilm(source.weights, minilm)
     return _Exported(graph, _texts(source, assets, limit))
@@ -153,7 +152,7 @@ _EXPORTERS: Mapping[tuple[str, tuple[str, ...]], _Exporter] = {
 def _texts(source: _Source, assets: Path, max_tokens: int) -> Feeds:
     """Puts the tokenizer where the model in front reads it."""
     if "tokenizer.json" not in source.files:
-        raise BuildError(f"{source.weights.origin}: a text tower needs a file tokenizer.json.")
+        raise ProgramError(f"{source.weights.origin}: a text tower needs a file tokenizer.json.")
     tokenizer = assets / "tokenizer.json"
     shutil.copyfile(source.files["tokenizer.json"], tokenizer)
     return text_feeds(TEXT_SETS[-1], tokenizer, max_tokens, _CHECKED_ROWS)[0]

@@ -37,8 +37,6 @@ class Plan:
     key: str
     key_fields: Mapping[str, object]
     directory: Path
-    device: Literal["cpu", "gpu"]
-    precision: str
     models: tuple[EncoderModel, ...]
 
 
@@ -62,8 +60,6 @@ def read_spec(path: Path) -> EncoderBuildSpec:
             key=plan["key"],
             key_fields=plan["keyFields"],
             directory=Path(plan["directory"]),
-            device=plan["device"],
-            precision=plan["precision"],
             models=tuple(_model(model) for model in plan["models"]),
         ),
     )
