@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine_room.shared.hubs import HubSource
-from engine_room.shared.specs import Gpu, Release
-from engine_room.shared.specs import read_spec as read_json
+from engine_room.shared.specs import Gpu, Release, read_record
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class EngineBuildSpec:
 
 def read_spec(path: Path) -> EngineBuildSpec:
     """Raises ProgramError that names file and field."""
-    record = read_json(path, "engine")
+    record = read_record(path, "engine")
     golden = record["golden"]
     return EngineBuildSpec(
         model=record["model"],

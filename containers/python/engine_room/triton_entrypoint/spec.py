@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine_room.shared.processes import relocated
-from engine_room.shared.specs import Gpu, Record, Release
-from engine_room.shared.specs import read_spec as read_json
+from engine_room.shared.specs import Gpu, Record, Release, read_record
 
 VERSION = 2
 # Whose repositories have files of the store or of the image; all others are made of the image's templates.
@@ -88,7 +87,7 @@ class ServerSpec:
 
 def read_spec(file: Path) -> ServerSpec:
     """Raises ProgramError that names the file and the field."""
-    spec = read_json(file, "server", VERSION)
+    spec = read_record(file, "server", VERSION)
     repository, launch = spec["repository"], spec["launch"]
     is_of_files = repository["flavour"] in _FILE_FLAVOURS
     return ServerSpec(
