@@ -75,20 +75,14 @@ def read_manifest(folder: Path) -> Manifest | None:
     """None where there is none, or none of this version; no builder leaves half of one."""
     try:
         record = json.loads((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        return None
-    files = record.get("files")
-    if not isinstance(files, list):
-        return None
-    try:
-        stored = tuple(
-            StoredFile(str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in files
+        if record["version"] != VERSION:
+            return None
+        files = tuple(
+            StoredFile(str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in record["files"]
         )
-    except (KeyError, TypeError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
-    return Manifest(str(record.get("kind")), stored, record)
+    return Manifest(str(record.get("kind")), files, record)
 
 
 def complete_manifest(folder: Path, kind: Kind, fields: Mapping[str, object]) -> Manifest | None:
@@ -210,13 +204,10 @@ def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
         folders[:] = [name for name in folders if name != skipped]
         for name in names:
             path = Path(base) / name
-            digest, size = hashlib.sha256(), 0
             with path.open("rb") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
                 os.fsync(file.fileno())
-            found.append(StoredFile(path.relative_to(folder).as_posix(), size, digest.hexdigest()))
+            stored = StoredFile(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path))
+            found.append(stored)
         sync_folder(Path(base))
     return tuple(sorted(found, key=lambda file: file.path))
 
