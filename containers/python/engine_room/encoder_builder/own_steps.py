@@ -11,13 +11,14 @@ from engine_room.cpu_models.onnx_graph import OPSET
 from engine_room.encoder_builder.export import ExportOptions, export
 from engine_room.encoder_builder.hub_files import PinnedFiles
 from engine_room.shared.events import Reporter
+from engine_room.shared.hubs import is_plain_path
 from engine_room.shared.manifest import store_of
 from engine_room.shared.store_locks import StoreLocks
 
 PROGRAM = ("encoder_builder",)
 
 _REVISION = re.compile(r"[0-9a-f]{40}")
-_FILE = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)*)=(?P<sha256>[0-9a-f]{64})")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def parse_step(words: Sequence[str]) -> argparse.Namespace:
@@ -94,7 +95,7 @@ def _revision(text: str) -> str:
 
 
 def _file(text: str) -> tuple[str, str]:
-    match = _FILE.fullmatch(text)
-    if match is None or ".." in match["path"].split("/"):
+    path, _, sha256 = text.rpartition("=")
+    if not is_plain_path(path) or _SHA256.fullmatch(sha256) is None:
         raise argparse.ArgumentTypeError(f"{text} is no path with its sha-256")
-    return match["path"], match["sha256"]
+    return path, sha256
