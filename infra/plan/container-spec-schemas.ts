@@ -239,11 +239,11 @@ const launch = z.strictObject({
 const templateModel = z.strictObject({
   /** Triton serves it under this name. */
   name: folderName,
-  /** Folder below all_models that is copied, with a version folder `1`; null for a model whose files the plan gives. */
-  template: plainPath.nullable(),
+  /** Folder below all_models that is copied, with a version folder `1`. */
+  template: plainPath,
   /** Where the template is; absent: the repository's `allModels`. */
   templateRoot: absolutePath.optional(),
-  /** Values by placeholder, sorted; exactly these are handed to fill_template. */
+  /** Values by placeholder, sorted; exactly these are filled in. */
   substitutions: texts,
   /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
@@ -262,7 +262,7 @@ const templateRepository = z.strictObject({
   templates: text,
   /** Folder of the templates in the image. */
   allModels: absolutePath,
-  /** fill_template.py in the image. */
+  /** fill_template.py in the image, for who fills by hand; the entry point fills by itself. */
   fillTemplate: absolutePath,
   path: absolutePath,
   /** Sorted by name. */
@@ -282,6 +282,8 @@ const modelServerSpec = z.strictObject({
   gpu,
   /** Folder whose manifest must be complete; null where the model has no engine. */
   engineDirectory: absolutePath.nullable(),
+  /** Has tokenizers, and the weights themselves where there is no engine. */
+  weightsDirectory: absolutePath,
   repository: templateRepository,
   launch,
 });

@@ -63,6 +63,7 @@ export function serverSpec(
     release: releaseSpec(spec.engine.release),
     gpu: gpuSpec(spec.engine.target),
     engineDirectory: engine?.directory ?? null,
+    weightsDirectory: weightsDirectory(spec.engine.model, spec.engine.weights),
     repository,
     launch: withExitTimeout(launch, exitTimeoutSeconds),
   } satisfies ModelServerSpec);

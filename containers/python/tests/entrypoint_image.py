@@ -30,8 +30,8 @@ WAIT_SECONDS = 120.0
 FOLDERS = ("/app", "/opt", "/store", "/tutorials", "/tensorrtllm_backend", "/model-repository")
 
 
-def template_sets() -> dict[str, dict[str, Any]]:
-    """Of each set: how fill_template.py works, and the placeholders of its templates by kind."""
+def template_sets() -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Of each set, the placeholders of its templates by kind."""
     file = json.loads(TEMPLATES.read_text())
     names = list(file["sets"])
 
@@ -39,16 +39,15 @@ def template_sets() -> dict[str, dict[str, Any]]:
         since, _, until = span.partition(" until ")
         return names.index(since) <= names.index(name) and until not in names[: names.index(name) + 1]
 
-    sets: dict[str, dict[str, Any]] = {}
-    for name, ways in file["sets"].items():
+    sets: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for name in names:
         models = {
             template: {
                 kind: [key for key, span in spans.items() if has(span, name)] for kind, spans in kinds.items()
             }
             for template, kinds in file["templates"].items()
         }
-        present = {template: keys for template, keys in models.items() if any(keys.values())}
-        sets[name] = {"fill_template": ways, "models": present}
+        sets[name] = {template: keys for template, keys in models.items() if any(keys.values())}
     return sets
 
 
@@ -89,11 +88,12 @@ class Image:
         self.repository = folder / "model-repository"
         self.termination_log = folder / "termination-log"
         self.termination_log.touch()
-        release = PLACEHOLDERS.get(self.spec["repository"].get("templates", ""), PLACEHOLDERS[LAST_RELEASE])
-        self.environment = self._environment(release["fill_template"])
-        if "fillTemplate" in self.spec["repository"]:
-            self._make_templates(release["models"])
-            self._make_weights()
+        self.environment = self._environment()
+        if "templates" in self.spec["repository"]:
+            self._make_templates(
+                PLACEHOLDERS.get(self.spec["repository"]["templates"], PLACEHOLDERS[LAST_RELEASE])
+            )
+            Path(self.spec["weightsDirectory"]).mkdir(parents=True, exist_ok=True)
         if self.spec["engineDirectory"] is not None:
             self.build_engine()
 
@@ -101,7 +101,7 @@ class Image:
     def engine(self) -> Path:
         return Path(self.spec["engineDirectory"])
 
-    def _environment(self, ways: Mapping[str, Any]) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         programs = self.folder / "bin"
         programs.mkdir()
         # A rank is told by its first two words, the interpreter and tritonserver.
@@ -120,7 +120,6 @@ class Image:
         return {
             "PATH": f"{programs}:/usr/bin:/bin",
             "PYTHONPATH": f"{HERE.parent}:{self.folder / 'site'}",
-            "FAKE_FILL_TEMPLATE": json.dumps(ways),
             "FAKE_GPUS": reported * 4,
             "FAKE_LOG": str(self.log),
             "NVIDIA_TRITON_SERVER_VERSION": release["tag"],
@@ -139,8 +138,6 @@ class Image:
     def _make_templates(self, models: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
         repository = self.spec["repository"]
         for model in repository["models"]:
-            if model["template"] is None:
-                continue
             root = Path(model.get("templateRoot", repository["allModels"]))
             decided = {
                 "mandatory": [],
@@ -148,9 +145,6 @@ class Image:
             }
             template = root / model["template"]
             self.write_template(template, models.get(model["template"], decided))
-        script = Path(repository["fillTemplate"])
-        script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_bytes((FAKES / "fill_template.py").read_bytes())
 
     def write_template(self, template: Path, keys: Mapping[str, Sequence[str]]) -> None:
         """As in an image: files that their owner alone may change."""
@@ -162,12 +156,6 @@ class Image:
         if template.name != "ensemble":
             (template / "1").mkdir(exist_ok=True)
             (template / "1/model.py").write_text(f"# {template.name}\n")
-
-    def _make_weights(self) -> None:
-        weights = json.dumps(self.spec)
-        store = self.folder / "store/weights"
-        for place in {one.rstrip('",\\') for one in weights.split('"') if one.startswith(str(store))}:
-            Path(place).mkdir(parents=True, exist_ok=True)
 
     def build_engine(self, sizes: Mapping[str, int] | None = None, **changes: Any) -> None:
         """What a build leaves: files with as many bytes as given, and a manifest."""

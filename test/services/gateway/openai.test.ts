@@ -150,9 +150,7 @@ describe("images", () => {
   const vila = {
     ...model,
     profile: requestProfile("multimodal", {
-      image: {
-        ...imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196 }),
-      },
+      image: imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196 }),
     }),
   };
   const parts = (...content: object[]) =>

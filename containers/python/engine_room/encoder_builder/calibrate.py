@@ -146,25 +146,20 @@ def _check(
     if not least >= _LEAST_COSINE:
         raise ProgramError(
             f"{options.output}: the least cosine of {len(found)} samples with {options.onnx.name} is "
-            f"{least:.4f}, below "
-            f"{_LEAST_COSINE}; it is not kept. Choose precision fp16.",
+            f"{least:.4f}, below {_LEAST_COSINE}; it is not kept. Choose precision fp16.",
             ExitCode.WRONG_ANSWER,
         )
-    report.event(
-        "checked",
-        f"calibrate: {nodes} nodes in int8, {size_text(options.output.stat().st_size)}; cosine with the "
-        f"graph before: "
-        f"mean {mean:.4f}, least {least:.4f}, in {len(found)} samples",
-        nodes=nodes,
-        meanCosine=mean,
-        minCosine=least,
-        maxError=error,
-        samples=len(found),
-    )
-    return {
+    facts: dict[str, object] = {
         "quantizedNodes": nodes,
         "meanCosine": mean,
         "minCosine": least,
         "maxError": error,
         "samples": len(found),
     }
+    report.event(
+        "checked",
+        f"calibrate: {nodes} nodes in int8, {size_text(options.output.stat().st_size)}; cosine with the "
+        f"graph before: mean {mean:.4f}, least {least:.4f}, in {len(found)} samples",
+        **facts,
+    )
+    return facts

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from engine_room.cpu_models.onnx_graph import OPSET
 from engine_room.encoder_builder.export import ExportOptions, export
-from engine_room.encoder_builder.hub_files import PinnedFiles, locks_of
-from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.encoder_builder.hub_files import PinnedFiles
 from engine_room.shared.events import Reporter
+from engine_room.shared.hubs import is_plain_path
+from engine_room.shared.manifest import store_of
 from engine_room.shared.store_locks import StoreLocks
 
 PROGRAM = ("encoder_builder",)
 
 _REVISION = re.compile(r"[0-9a-f]{40}")
-_FILE = re.compile(r"(?P<path>[\w.-]+(?:/[\w.-]+)*)=(?P<sha256>[0-9a-f]{64})")
-
-
-class _StrictParser(argparse.ArgumentParser):
-    """For words of a plan: what is wrong with them is wrong with the plan."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ProgramError(
-            f"{self.prog}: {message}; spec and image must be of one version of the project.",
-            ExitCode.WRONG_SPEC,
-        )
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def parse_step(words: Sequence[str]) -> argparse.Namespace:
-    """The words after the program's. Raises ProgramError for what the command does not take."""
-    parser = _StrictParser(prog="encoder_builder", add_help=False, allow_abbrev=False)
-    add_step_parsers(parser.add_subparsers(dest="command", required=True, parser_class=_StrictParser))
+    """The words after the program's. Ends the program, as for a person's, where the command does not take
+    them."""
+    parser = argparse.ArgumentParser(prog="encoder_builder", allow_abbrev=False)
+    add_step_parsers(parser.add_subparsers(dest="command", required=True))
     return parser.parse_args(words)
 
 
-def run_step(
+def run_own_step(
     options: argparse.Namespace, report: Reporter, locks: StoreLocks | None = None
 ) -> dict[str, object]:
     """Facts for the manifest. `locks` are those of a build, which opens a store's once. Raises
@@ -49,16 +39,8 @@ def run_step(
         from engine_room.encoder_builder.calibrate import CalibrateOptions, calibrate
 
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
-    source = PinnedFiles(options.repository, options.revision, dict(options.file), options.weights)
-    with contextlib.ExitStack() as stack:
-        if locks is None:
-            locks = stack.enter_context(locks_of(source))
-        return export(_export_options(options, source), locks, report)
-
-
-def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportOptions:
-    return ExportOptions(
-        source=source,
+    wanted = ExportOptions(
+        source=PinnedFiles(options.repository, options.revision, dict(options.file), options.weights),
         tower=options.tower,
         graph=options.graph,
         inputs=options.inputs,
@@ -68,6 +50,10 @@ def _export_options(options: argparse.Namespace, source: PinnedFiles) -> ExportO
         assets=options.assets,
         onnx=options.onnx,
     )
+    if locks is not None:
+        return export(wanted, locks, report)
+    with StoreLocks(store_of(wanted.source.directory, "weights")) as own:
+        return export(wanted, own, report)
 
 
 def add_step_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -109,7 +95,7 @@ def _revision(text: str) -> str:
 
 
 def _file(text: str) -> tuple[str, str]:
-    match = _FILE.fullmatch(text)
-    if match is None or ".." in match["path"].split("/"):
+    path, _, sha256 = text.rpartition("=")
+    if not is_plain_path(path) or _SHA256.fullmatch(sha256) is None:
         raise argparse.ArgumentTypeError(f"{text} is no path with its sha-256")
-    return match["path"], match["sha256"]
+    return path, sha256

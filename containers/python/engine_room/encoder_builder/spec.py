@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine_room.shared.specs import Gpu, Release
-from engine_room.shared.specs import read_spec as read_json
+from engine_room.shared.specs import Gpu, Release, read_record
 
 StepName = Literal["export", "calibrate", "trtexec"]
 
@@ -37,8 +36,6 @@ class Plan:
     key: str
     key_fields: Mapping[str, object]
     directory: Path
-    device: Literal["cpu", "gpu"]
-    precision: str
     models: tuple[EncoderModel, ...]
 
 
@@ -53,7 +50,7 @@ class EncoderBuildSpec:
 
 def read_spec(path: Path) -> EncoderBuildSpec:
     """Raises ProgramError that names file and field."""
-    record = read_json(path, "encoders")
+    record = read_record(path, "encoders")
     plan, gpu = record["plan"], record["gpu"]
     return EncoderBuildSpec(
         release=Release.of(record["release"]),
@@ -62,8 +59,6 @@ def read_spec(path: Path) -> EncoderBuildSpec:
             key=plan["key"],
             key_fields=plan["keyFields"],
             directory=Path(plan["directory"]),
-            device=plan["device"],
-            precision=plan["precision"],
             models=tuple(_model(model) for model in plan["models"]),
         ),
     )

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter
-from engine_room.shared.processes import failure, last_words, run
+from engine_room.shared.processes import last_words, run
 
-_STEP = "trtexec"
 # `&&&& RUNNING TensorRT.trtexec [TensorRT v101100] …`
 _VERSION = re.compile(r"\[TensorRT v(\d+)\]")
 _SAVE = "--saveEngine="
@@ -21,25 +20,18 @@ _SAVE = "--saveEngine="
 def run_trtexec(argv: Sequence[str], report: Reporter) -> dict[str, object]:
     """Facts for the manifest. Raises ProgramError where it fails, or leaves no plan."""
     with tempfile.TemporaryDirectory(prefix="encoder-builder-") as work:
-        try:
-            finished = run(argv, os.environ, Path(work), lambda line: report.output(_STEP, line))
-        except FileNotFoundError as error:
-            raise ProgramError(
-                f"{argv[0]} is not in this image; use the image that the plan is for.", ExitCode.STEP
-            ) from error
-    if finished.code != 0:
-        raise failure(argv[0], finished)
+        output = run("trtexec", argv, os.environ, Path(work), report)
     plan = next((Path(word.removeprefix(_SAVE)) for word in argv if word.startswith(_SAVE)), None)
     if plan is None or not plan.is_file() or plan.stat().st_size == 0:
         raise ProgramError(
-            f"{argv[0]} ended well and wrote no {plan or 'plan'}: {last_words(finished.output)}.",
+            f"{argv[0]} ended well and wrote no {plan or 'plan'}: {last_words(output)}.",
             ExitCode.STEP,
         )
-    match = _VERSION.search(finished.output)
-    return {"tensorRt": None if match is None else version_text(int(match[1]))}
+    match = _VERSION.search(output)
+    return {"tensorRt": None if match is None else _version_text(int(match[1]))}
 
 
-def version_text(number: int) -> str:
+def _version_text(number: int) -> str:
     """`NV_TENSORRT_VERSION` as people write it: two digits a part since version 10, before that one, two and
     two."""
     if number >= 100_000:

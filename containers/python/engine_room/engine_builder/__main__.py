@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine_room.engine_builder.build import build
-from engine_room.engine_builder.inventory import collect, parse_age, verify
+from engine_room.engine_builder.inventory import collect, verify
 from engine_room.engine_builder.spec import read_spec
-from engine_room.shared.events import Reporter, run_builder
-
-_EPILOG = """\
-exit codes:
-  0  done, or there was nothing to do
-  1  anything else
-  2  the arguments or the spec are wrong
-  3  another GPU or another TensorRT-LLM than the engine is planned for
-  4  no access to the weights: no token, or a licence that is not accepted
-  5  the source of the weights does not answer
-  6  files are not those that they should be
-  7  a disk is full
-  8  the store or the scratch folder can't be written to or locked
-  9  a command of the plan failed
- 10  the engine does not answer the golden question
-143  stopped by SIGTERM (128 and the signal's number)
-
-One JSON object a line on standard output, readable lines on standard error.
-"""
+from engine_room.shared.events import Reporter, builder_parser, run_builder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +30,8 @@ def _run(options: argparse.Namespace, report: Reporter) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="engine_builder",
-        description="Build a TensorRT-LLM engine into the engine store, and look after the store.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = builder_parser(
+        "engine_builder", "Build a TensorRT-LLM engine into the engine store, and look after the store."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("build", help="build what a spec says; at once where it is complete")
@@ -68,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         help="engine keys, or their first 12 digits, or paths below the store",
     )
     one.add_argument(
-        "--min-age", type=_age, required=True, metavar="AGE", help="younger ones stay: 90s, 30m, 12h, 7d"
+        "--min-age", type=parse_age, required=True, metavar="AGE", help="younger ones stay: 90s, 30m, 12h, 7d"
     )
     one.add_argument("--dry-run", action="store_true", help="only tell")
     return parser
@@ -78,11 +58,12 @@ def _folder(text: str) -> Path:
     return Path(text).absolute()
 
 
-def _age(text: str) -> float:
-    try:
-        return parse_age(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+def parse_age(text: str) -> float:
+    """Seconds of `90s`, `30m`, `12h`, `7d`. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"(\d+)([smhd])", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age; write 90s, 30m, 12h or 7d")
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
 if __name__ == "__main__":

@@ -1,53 +1,31 @@
 """`engine_builder build`: from a spec to an engine in the store, or to weights alone.
 
-A build works on local scratch and copies the finished engine to a temporary folder beside its place in the
-store, which one rename puts in place. What a killed builder leaves is never at the key; the next one, which
-has the lock, removes it.
+A build works on local scratch and copies the finished engine to the store.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from engine_room.engine_builder.publish import BuildMachine, EngineFacts, publish
+from engine_room.engine_builder.copy_files import copy_files
 from engine_room.engine_builder.spec import EngineBuildSpec, Plan, Step
 from engine_room.engine_builder.steps import run_command
 from engine_room.engine_builder.weights import PresentWeights, are_lost, complete_weights, weights_in_use
+from engine_room.shared.builds import Filled, Product, build_once, run_step
 from engine_room.shared.errors import ExitCode, ProgramError
-from engine_room.shared.events import Reporter, size_text
-from engine_room.shared.machine import check_gpus, check_versions
-from engine_room.shared.manifest import (
-    Manifest,
-    folder_bytes,
-    missing_or_cut,
-    read_manifest,
-    remove_leftovers,
-    store_of,
-    temporary_folder,
-)
+from engine_room.shared.events import Reporter
+from engine_room.shared.machine import Versions, VisibleGpu, check_gpus, check_versions
+from engine_room.shared.manifest import remove_leftovers, store_of, temporary_folder
 from engine_room.shared.processes import relocated
 from engine_room.shared.store_locks import StoreLocks
 
-# Folders of the store: /store/engines/<model>/<key12> and /store/weights/<model>/<revision>.
-_LEVELS_BELOW_STORE = 3
 _CHECK = "check"
 _LAST_FETCHING_STEP = "download"
-
-
-@dataclass
-class _Seconds:
-    """How long each step took, steps of one name together."""
-
-    by_name: dict[str, float] = field(default_factory=dict)
-
-    def add(self, name: str, seconds: float) -> None:
-        self.by_name[name] = round(self.by_name.get(name, 0.0) + seconds, 1)
 
 
 def build(spec: EngineBuildSpec, report: Reporter) -> None:
@@ -57,14 +35,6 @@ def build(spec: EngineBuildSpec, report: Reporter) -> None:
         _build_weights(spec, report)
     else:
         _build_engine(spec, spec.plan, report)
-
-
-def complete_engine(plan: Plan) -> Manifest | None:
-    """The manifest at the key, where it is the key's and every file has the size that it says."""
-    manifest = read_manifest(plan.directory)
-    if manifest is None or manifest.record.get("key") != plan.key or manifest.kind != "engine":
-        return None
-    return None if missing_or_cut(plan.directory, manifest.files) else manifest
 
 
 def _build_weights(spec: EngineBuildSpec, report: Reporter) -> None:
@@ -80,18 +50,55 @@ def _build_weights(spec: EngineBuildSpec, report: Reporter) -> None:
 
 def _fetched_weights(spec: EngineBuildSpec, report: Reporter) -> PresentWeights:
     with (
-        StoreLocks(store_of(spec.weights.directory, _LEVELS_BELOW_STORE)) as locks,
-        temporary_folder(_scratch_root(None) / spec.model) as work,
-        weights_in_use(spec.weights, locks, work, report) as present,
+        StoreLocks(store_of(spec.weights.directory, "weights")) as locks,
+        TemporaryDirectory() as work,
+        weights_in_use(spec.weights, locks, Path(work), report) as present,
     ):
         return present
 
 
 def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
-    if complete_engine(plan) is not None and are_lost(spec.weights):
+    product = Product("engine", spec.model, plan.directory, plan.key, plan.key_fields, spec.release, spec.gpu)
+    if are_lost(spec.weights) and product.complete() is not None:
         _fetched_weights(spec, report)
-    if _was_complete(plan, report):
-        return
+
+    def fill(folder: Path, machine: tuple[VisibleGpu, Versions], locks: StoreLocks) -> Filled:
+        # Local disk.
+        scratch = Path(plan.places["checkpoint"]).parent / plan.directory.name
+        remove_leftovers(scratch)
+        with (
+            temporary_folder(scratch) as work,
+            weights_in_use(spec.weights, locks, work, report) as weights,
+        ):
+            seconds = defaultdict[str, float](float, {_LAST_FETCHING_STEP: round(weights.seconds, 1)})
+            answer = _run_steps(spec, plan, work, seconds, report)
+            files, seconds["copy"] = copy_files(work / "engine", folder, report)
+        gpu, versions = machine
+        return Filled(
+            files,
+            built_with={
+                "tensorRtLlm": versions.tensor_rt_llm,
+                "tensorRt": versions.tensor_rt,
+                "driver": gpu.driver,
+                "gpu": gpu.name,
+            },
+            fields={
+                "model": spec.model,
+                "worldSize": plan.world_size,
+                "weights": {
+                    "directory": str(weights.directory),
+                    "source": dict(spec.weights.source_record),
+                    "bytes": weights.bytes,
+                },
+                "golden": {"prompt": spec.golden.prompt, "answer": answer},
+                "seconds": seconds,
+            },
+        )
+
+    build_once(product, lambda: _checked_machine(spec, plan), fill, report)
+
+
+def _checked_machine(spec: EngineBuildSpec, plan: Plan) -> tuple[VisibleGpu, Versions]:
     picture = Path(plan.places["goldenImage"])
     if spec.golden.image is not None and not picture.is_file():
         raise ProgramError(
@@ -99,94 +106,52 @@ def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
             "image.",
             ExitCode.WRONG_SPEC,
         )
-    gpu = check_gpus(spec.gpu, plan.world_size)
-    machine = BuildMachine(gpu, check_versions(spec.release))
-    with (
-        StoreLocks(store_of(plan.directory, _LEVELS_BELOW_STORE)) as locks,
-        locks.held(plan.directory, lambda: _tell_wait(plan, report)),
-    ):
-        # The one that we waited for has built it, most likely.
-        if not _was_complete(plan, report):
-            _build_locked(spec, plan, machine, locks, report)
-
-
-def _build_locked(
-    spec: EngineBuildSpec,
-    plan: Plan,
-    machine: BuildMachine,
-    locks: StoreLocks,
-    report: Reporter,
-) -> None:
-    started = time.monotonic()
-    scratch = _scratch_root(plan)
-    remove_leftovers(plan.directory)
-    remove_leftovers(scratch / plan.short_key)
-    seconds = _Seconds()
-    with (
-        temporary_folder(scratch / plan.short_key) as work,
-        weights_in_use(spec.weights, locks, work, report) as weights,
-    ):
-        seconds.add(_LAST_FETCHING_STEP, weights.seconds)
-        answer = _run_steps(spec, plan, work, seconds, report)
-        facts = EngineFacts(spec, plan, machine, weights, answer, seconds.by_name)
-        manifest = publish(work / "engine", facts, report)
-    report.event(
-        "complete",
-        f"{plan.model}: the engine is in {plan.directory}, {size_text(manifest.total_bytes)} in "
-        f"{time.monotonic() - started:.1f} s",
-        directory=str(plan.directory),
-        key=plan.key,
-        bytes=manifest.total_bytes,
-        isNew=True,
-        seconds=round(time.monotonic() - started, 1),
-    )
+    return check_gpus(spec.gpu, plan.world_size), check_versions(spec.release)
 
 
 def _run_steps(
-    spec: EngineBuildSpec, plan: Plan, work: Path, seconds: _Seconds, report: Reporter
+    spec: EngineBuildSpec, plan: Plan, work: Path, seconds: dict[str, float], report: Reporter
 ) -> str | None:
-    """The engine in `work/engine`; returns the answer to the golden question."""
+    """The engine in `work/engine`; returns the answer to the golden question, and adds to the seconds of each
+    step."""
     folders = {
         plan.places["engine"]: work / "engine",
         plan.places["checkpoint"]: work / "checkpoint",
         plan.places["code"]: work / "code",
     }
     (work / "engine").mkdir()
+
+    def run(step: Step) -> str:
+        output, took = _run_step(step, folders, work, report)
+        seconds[step.name] = round(seconds[step.name] + took, 1)
+        return output
+
     steps = _steps_after_download(plan)
     for step in steps:
         if step.name != _CHECK:
-            _run_step(step, folders, work, seconds, report)
-    check_engine(work / "engine", plan)
+            run(step)
+    _check_engine(work / "engine", plan)
     # As large as the engine, and of no more use: its room is needed while the engine is copied.
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
     answer: str | None = None
     for step in steps:
         if step.name == _CHECK:
-            answer = _check_answer(spec, _run_step(step, folders, work, seconds, report), report)
+            answer = _check_answer(spec, run(step), report)
     return answer
 
 
-def _run_step(step: Step, folders: dict[str, Path], work: Path, seconds: _Seconds, report: Reporter) -> str:
+def _run_step(step: Step, folders: Mapping[str, Path], work: Path, report: Reporter) -> tuple[str, float]:
+    """What the command printed, and the seconds that it took."""
     argv = [relocated(word, folders) for word in step.argv]
-    report.event("step-started", f"{step.name}: {step.summary}", step=step.name, argv=argv)
-    before, started = folder_bytes(work), time.monotonic()
-    finished = run_command(
+    environment = {name: relocated(value, folders) for name, value in step.environment.items()}
+    return run_step(
         step.name,
+        step.summary,
         argv,
-        {name: relocated(value, folders) for name, value in step.environment.items()},
         work,
+        lambda: run_command(step.name, argv, environment, work, report),
         report,
     )
-    took, written = time.monotonic() - started, max(0, folder_bytes(work) - before)
-    seconds.add(step.name, took)
-    report.event(
-        "step-finished",
-        f"{step.name}: {took:.1f} s, {size_text(written)} written",
-        step=step.name,
-        seconds=round(took, 1),
-        bytes=written,
-    )
-    return finished.output
 
 
 def _steps_after_download(plan: Plan) -> tuple[Step, ...]:
@@ -214,37 +179,7 @@ def _check_answer(spec: EngineBuildSpec, output: str, report: Reporter) -> str:
     return answer
 
 
-def _was_complete(plan: Plan, report: Reporter) -> bool:
-    manifest = complete_engine(plan)
-    if manifest is None:
-        return False
-    report.event(
-        "complete",
-        f"{plan.model}: the engine was in {plan.directory}, {size_text(manifest.total_bytes)}; nothing to do",
-        directory=str(plan.directory),
-        key=plan.key,
-        bytes=manifest.total_bytes,
-        isNew=False,
-    )
-    return True
-
-
-def _tell_wait(plan: Plan, report: Reporter) -> None:
-    report.event(
-        "waiting",
-        f"{plan.model}: another builder has {plan.directory}; waiting for it",
-        directory=str(plan.directory),
-    )
-
-
-def _scratch_root(plan: Plan | None) -> Path:
-    """Local disk: the folder of the plan's checkpoint; without a plan nothing large is written."""
-    if plan is not None:
-        return Path(plan.places["checkpoint"]).parent
-    return Path(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 (a folder with a random name in it)
-
-
-def check_engine(folder: Path, plan: Plan) -> None:
+def _check_engine(folder: Path, plan: Plan) -> None:
     """Raises ProgramError unless there is one engine file for each rank beside its config.json, and the
     visual engine where the plan builds one."""
     llm = _below(plan, "llm")

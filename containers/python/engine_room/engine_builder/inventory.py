@@ -25,7 +25,6 @@ class Entry:
     killed; `locked_as` is the folder that its builder has the lock of."""
 
     kind: str
-    model: str
     directory: Path
     locked_as: Path
     manifest: Manifest | None
@@ -110,20 +109,11 @@ def entries(store: Path) -> Iterator[Entry]:
                 manifest = None if partial else read_manifest(directory)
                 yield Entry(
                     kind=kind,
-                    model=model.name,
                     directory=directory,
                     locked_as=directory.parent / partial[1] if partial else directory,
                     manifest=manifest,
                     age_seconds=age_seconds,
                 )
-
-
-def parse_age(text: str) -> float:
-    """Seconds of `90s`, `30m`, `12h`, `7d`. Raises ValueError."""
-    match = re.fullmatch(r"(\d+)([smhd])", text)
-    if match is None:
-        raise ValueError(f"{text!r} is no age; write 90s, 30m, 12h or 7d")
-    return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 
 def _is_kept(entry: Entry, keep: Collection[str], store: Path) -> bool:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine_room.shared.hubs import HubSource
-from engine_room.shared.specs import Gpu, Release
-from engine_room.shared.specs import read_spec as read_json
+from engine_room.shared.specs import Gpu, Release, read_record
 
 
 @dataclass(frozen=True)
@@ -26,9 +25,7 @@ class Step:
 class Plan:
     """How the engine is made. `places` has the paths that the steps' arguments are made from, by name."""
 
-    model: str
     key: str
-    short_key: str
     key_fields: Mapping[str, object]
     directory: Path
     places: Mapping[str, str]
@@ -93,7 +90,7 @@ class EngineBuildSpec:
 
 def read_spec(path: Path) -> EngineBuildSpec:
     """Raises ProgramError that names file and field."""
-    record = read_json(path, "engine")
+    record = read_record(path, "engine")
     golden = record["golden"]
     return EngineBuildSpec(
         model=record["model"],
@@ -107,9 +104,7 @@ def read_spec(path: Path) -> EngineBuildSpec:
 
 def _plan(record: Mapping[str, Any]) -> Plan:
     return Plan(
-        model=record["model"],
         key=record["key"],
-        short_key=record["shortKey"],
         key_fields=record["keyFields"],
         directory=Path(record["directory"]),
         places=record["places"],

@@ -6,28 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter
-from engine_room.shared.processes import Finished, failure, run
+from engine_room.shared.processes import run
 
 
 def run_command(
     name: str, argv: Sequence[str], environment: Mapping[str, str], work: Path, report: Reporter
-) -> Finished:
-    """Runs it in `work`, which also takes what it leaves behind. Raises ProgramError where it fails."""
-    values = _environment(work)
-    values.update(environment)
-    try:
-        finished = run(argv, values, work, lambda line: report.output(name, line))
-    except OSError as error:
-        raise ProgramError(
-            f"{name}: {argv[0]} can't be started: {error.strerror}; use the image that the plan is for.",
-            ExitCode.STEP,
-        ) from error
-    if finished.code == 0:
-        return finished
-    why = failure(argv[0], finished)
-    raise ProgramError(f"{name}: {why}", why.code)
+) -> str:
+    """What it printed. It runs in `work`, which also takes what it leaves behind. Raises ProgramError where
+    it fails."""
+    return run(name, argv, {**_environment(work), **environment}, work, report)
 
 
 def _environment(work: Path) -> dict[str, str]:

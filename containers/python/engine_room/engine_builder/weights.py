@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine_room.engine_builder.spec import FolderSource, S3Source, Weights
 from engine_room.engine_builder.steps import run_command
-from engine_room.shared.download import download, write_weights_manifest
+from engine_room.shared.download import download, folder_of_weights_in_use
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter, size_text
 from engine_room.shared.hubs import PARTIAL_FOLDER, Hub, HubSource, chosen
-from engine_room.shared.manifest import (
-    MANIFEST,
-    StoredFile,
-    missing_or_cut,
-    read_manifest,
-    stored_files,
-)
+from engine_room.shared.manifest import MANIFEST, Manifest, StoredFile, complete_manifest, stored_files
 from engine_room.shared.store_locks import StoreLocks
 
 
@@ -38,23 +31,15 @@ def complete_weights(weights: Weights) -> PresentWeights | None:
     folder of the user's own has no manifest."""
     if isinstance(weights.source, FolderSource):
         return _own_folder(weights.source)
-    manifest = read_manifest(weights.directory)
-    if manifest is None or any(
-        manifest.record.get(name) != value for name, value in _identity(weights).items()
-    ):
-        return None
-    if missing_or_cut(weights.directory, manifest.files):
-        return None
-    return PresentWeights(weights.directory, manifest.total_bytes, 0.0)
+    manifest = complete_manifest(weights.directory, "weights", _identity(weights))
+    return None if manifest is None else PresentWeights(weights.directory, manifest.total_bytes, 0.0)
 
 
 def are_lost(weights: Weights) -> bool:
     """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
     Files that other patterns chose are none that are lost."""
-    if isinstance(weights.source, FolderSource):
-        return False
-    manifest = read_manifest(weights.directory)
-    return manifest is None or bool(missing_or_cut(weights.directory, manifest.files))
+    is_ours = not isinstance(weights.source, FolderSource)
+    return is_ours and complete_manifest(weights.directory, "weights", {}) is None
 
 
 @contextmanager
@@ -70,44 +55,29 @@ def weights_in_use(
     if isinstance(source, FolderSource):
         yield _own_folder(source)
         return
-    fetched: list[PresentWeights] = []
-    with locks.shared(
-        weights.directory,
-        is_ready=lambda: complete_weights(weights) is not None,
-        prepare=lambda: fetched.append(_fetch(weights, source, scratch, report)),
-        on_wait=lambda: _tell_wait(weights, report),
-    ):
-        yield fetched[0] if fetched else _already_there(weights, report)
 
+    def fetch(_: Manifest | None) -> tuple[Sequence[StoredFile], Mapping[str, object]]:
+        if isinstance(source, S3Source):
+            return _run_commands(weights, source, scratch, report), _identity(weights)
+        return _from_hub(weights, source, report), _identity(weights)
 
-def _already_there(weights: Weights, report: Reporter) -> PresentWeights:
-    present = complete_weights(weights)
-    if present is None:
-        raise ProgramError(
-            f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
-            ExitCode.DAMAGED,
-        )
-    report.event(
-        "weights-present",
-        f"weights: {weights.directory} has all {size_text(present.bytes)}",
-        directory=str(weights.directory),
-        bytes=present.bytes,
-    )
-    return present
-
-
-def _fetch(weights: Weights, source: HubSource | S3Source, scratch: Path, report: Reporter) -> PresentWeights:
-    started = time.monotonic()
-    folder = weights.directory
-    folder.mkdir(parents=True, exist_ok=True)
-    # A manifest of other patterns, or of files that are gone.
-    (folder / MANIFEST).unlink(missing_ok=True)
-    if isinstance(source, S3Source):
-        files = _run_commands(weights, source, scratch, report)
-    else:
-        files = _from_hub(weights, source, report)
-    seconds = write_weights_manifest(folder, files, _identity(weights), started, report)
-    return PresentWeights(folder, sum(file.bytes for file in files), seconds)
+    with folder_of_weights_in_use(
+        weights.directory, locks, lambda: complete_weights(weights) is not None, fetch, report
+    ) as seconds:
+        present = complete_weights(weights)
+        if present is None:
+            raise ProgramError(
+                f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
+                ExitCode.DAMAGED,
+            )
+        if seconds == 0:
+            report.event(
+                "weights-present",
+                f"weights: {weights.directory} has all {size_text(present.bytes)}",
+                directory=str(weights.directory),
+                bytes=present.bytes,
+            )
+        yield replace(present, seconds=seconds)
 
 
 def _from_hub(weights: Weights, source: HubSource, report: Reporter) -> tuple[StoredFile, ...]:
@@ -162,11 +132,3 @@ def _identity(weights: Weights) -> dict[str, object]:
         "include": list(weights.include),
         "exclude": list(weights.exclude),
     }
-
-
-def _tell_wait(weights: Weights, report: Reporter) -> None:
-    report.event(
-        "waiting",
-        f"weights: another builder is fetching {weights.directory}; waiting for it",
-        directory=str(weights.directory),
-    )

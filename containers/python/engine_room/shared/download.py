@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +16,17 @@ from urllib.parse import quote
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter, size_text, utc_now
 from engine_room.shared.hubs import PARTIAL_FOLDER, CancelledError, Hub, RemoteFile
-from engine_room.shared.manifest import CHUNK_BYTES, StoredFile, sync_folder, write_manifest
+from engine_room.shared.manifest import (
+    CHUNK_BYTES,
+    MANIFEST,
+    Manifest,
+    StoredFile,
+    read_manifest,
+    require_space,
+    sync_folder,
+    write_manifest,
+)
+from engine_room.shared.store_locks import StoreLocks
 
 
 def download(
@@ -64,23 +74,49 @@ def download(
     return tuple(sorted(stored, key=lambda file: file.path))
 
 
-def write_weights_manifest(
-    folder: Path, files: Sequence[StoredFile], fields: Mapping[str, object], started: float, report: Reporter
-) -> float:
-    """Of weights that are complete, fetched since `started`; returns for how many seconds. Raises OSError."""
-    seconds = time.monotonic() - started
-    about = {"seconds": round(seconds, 1)}
-    write_manifest(folder, "weights", files, {**fields, **about, "fetchedAt": utc_now()})
-    total = sum(file.bytes for file in files)
-    report.event(
-        "weights-fetched",
-        f"weights: {len(files)} files, {size_text(total)} in {seconds:.1f} s",
-        directory=str(folder),
-        bytes=total,
-        files=len(files),
-        **about,
-    )
-    return seconds
+@contextlib.contextmanager
+def folder_of_weights_in_use(
+    folder: Path,
+    locks: StoreLocks,
+    is_ready: Callable[[], bool],
+    fetch: Callable[[Manifest | None], tuple[Sequence[StoredFile], Mapping[str, object]]],
+    report: Reporter,
+) -> Iterator[float]:
+    """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
+    until the block ends. `fetch` gets the manifest that was there, and returns all files and which choice of
+    them the manifest names. Yields the seconds that it took, 0 where nothing was missing. Raises
+    ProgramError, OSError."""
+    seconds = 0.0
+
+    def prepare() -> None:
+        nonlocal seconds
+        started, before = time.monotonic(), read_manifest(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Whoever is killed from here on leaves no complete folder.
+        (folder / MANIFEST).unlink(missing_ok=True)
+        files, fields = fetch(before)
+        seconds = time.monotonic() - started
+        about = {"seconds": round(seconds, 1)}
+        write_manifest(folder, "weights", files, {**fields, **about, "fetchedAt": utc_now()})
+        total = sum(file.bytes for file in files)
+        report.event(
+            "weights-fetched",
+            f"weights: {len(files)} files, {size_text(total)} in {seconds:.1f} s",
+            directory=str(folder),
+            bytes=total,
+            files=len(files),
+            **about,
+        )
+
+    def tell_wait() -> None:
+        report.event(
+            "waiting",
+            f"weights: another builder is fetching {folder}; waiting for it",
+            directory=str(folder),
+        )
+
+    with locks.shared(folder, is_ready, prepare, tell_wait):
+        yield seconds
 
 
 def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[..., object]) -> StoredFile:
@@ -164,14 +200,3 @@ class _PartialFile(io.BufferedWriter):
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise ProgramError(
-            f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
-            "use a larger volume.",
-            ExitCode.NO_SPACE,
-        )

@@ -7,28 +7,29 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the builders; what is not WRONG_SPEC, WRONG_MACHINE, NO_ACCESS or WRONG_ANSWER may
-    succeed when tried again as it is. A signal gives 128 and its number: 143 for SIGTERM."""
+    """Exit codes of the builders, with what they mean; what is not WRONG_SPEC, WRONG_MACHINE, NO_ACCESS or
+    WRONG_ANSWER may succeed when tried again as it is."""
 
-    OK = 0
-    FAILED = 1
-    WRONG_SPEC = 2
-    """Arguments, the spec or the weights that it names are wrong; argparse has the same code."""
-    WRONG_MACHINE = 3
-    """Another GPU or another image than what is built is planned for."""
-    NO_ACCESS = 4
-    """The source of the weights wants a token, a licence to be accepted, or other credentials."""
-    UNREACHABLE = 5
-    """The source of the weights does not answer, or refuses for now."""
-    DAMAGED = 6
-    """Files are not those that they should be: weights from their source, or what `verify` looks at."""
-    NO_SPACE = 7
-    STORE = 8
-    """The store or the scratch folder can't be written to or locked."""
-    STEP = 9
-    """A command of the plan failed."""
-    WRONG_ANSWER = 10
-    """What was built does not do what it should: answer the golden question, compute what its source does."""
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        one = int.__new__(cls, code)
+        one._value_ = code
+        one.meaning = meaning
+        return one
+
+    OK = 0, "done, or there was nothing to do"
+    FAILED = 1, "anything else"
+    # argparse has the same code.
+    WRONG_SPEC = 2, "the arguments, the spec, or the weights that it names are wrong"
+    WRONG_MACHINE = 3, "another GPU or another image than what is built is planned for"
+    NO_ACCESS = 4, "no access to the weights: no token, a licence that is not accepted, or no such files"
+    UNREACHABLE = 5, "the source of the weights does not answer, or refuses for now"
+    DAMAGED = 6, "files are not those that they should be"
+    NO_SPACE = 7, "a disk is full"
+    STORE = 8, "the store or the scratch folder can't be written to or locked"
+    STEP = 9, "a command of the plan failed"
+    WRONG_ANSWER = 10, "what was built does not answer the golden question, or compute what its source does"
 
 
 class ProgramError(Exception):

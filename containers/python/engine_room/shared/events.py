@@ -3,6 +3,7 @@ and how a builder ends."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import sys
@@ -49,6 +50,26 @@ def size_text(count: int) -> str:
     while size >= 999.95 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{count} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def builder_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Its help ends with the exit codes."""
+    codes = [f"{code:3}  {code.meaning}" for code in ExitCode]
+    return argparse.ArgumentParser(
+        prog=name,
+        description=description,
+        epilog="\n".join(
+            [
+                "exit codes:",
+                *codes,
+                "143  stopped by SIGTERM (128 and the signal's number)",
+                "",
+                "One JSON object a line on standard output, readable lines on standard error.",
+            ]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
 
 
 def run_builder(name: str, work: Callable[[Reporter], object]) -> int:

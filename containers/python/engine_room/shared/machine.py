@@ -69,8 +69,8 @@ def check_gpus(planned: Gpu, count: int) -> VisibleGpu:
         if not _is(gpu, planned):
             raise _wrong(
                 f"GPU {index} is {gpu.name} with compute capability {gpu.compute_capability}, and the plan "
-                "is for "
-                f"{planned.name} with {planned.compute_capability}; use such a machine, or plan for this GPU."
+                f"is for {planned.name} with {planned.compute_capability}; use such a machine, or plan for "
+                "this GPU."
             )
     profiles = _MIG_DEVICE.findall(_output("nvidia-smi", "-L"))
     if planned.mig_profile is not None and profiles.count(planned.mig_profile) < count:
@@ -81,14 +81,12 @@ def check_gpus(planned: Gpu, count: int) -> VisibleGpu:
     if planned.mig_profile is None and profiles:
         raise _wrong(
             f"the plan is for a whole {planned.name}, and the container sees a part of one, MIG "
-            f"{profiles[0]}; "
-            "turn MIG off, or plan for the part."
+            f"{profiles[0]}; turn MIG off, or plan for the part."
         )
     if planned.mig_profile is None and len(gpus) < count:
         raise _wrong(
             f"the container sees {len(gpus)} × {planned.name}, and {count} ranks are planned, each on a GPU "
-            "of "
-            "its own; give it more GPUs."
+            "of its own; give it more GPUs."
         )
     return gpus[0]
 
@@ -120,8 +118,7 @@ def check_triton(release: Release, *, is_needed: bool) -> None:
     if running is not None and running != release.tag:
         raise _wrong(
             f"this is the image of release {running}, and the plan is for release {release.tag}; use its "
-            "image, or "
-            "plan anew for this one."
+            "image, or plan anew for this one."
         )
 
 
@@ -129,8 +126,7 @@ def _other_version(name: str, found: str | None, planned: str, release: Release)
     has = f"no {name}" if found is None else f"{name} {found}"
     return _wrong(
         f"this image has {has}, and the plan is for {planned}; use the image of release {release.tag}, or "
-        "plan "
-        "anew for this one."
+        "plan anew for this one."
     )
 
 

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Literal
 
 from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import size_text
 
 MANIFEST = "manifest.json"
 VERSION = 1
 CHUNK_BYTES = 1 << 22
 
 Kind = Literal["engine", "encoders", "weights"]
+# /store/engines/<model>/<key12>, /store/encoders/<key12>, /store/weights/<model>/<revision>
+_LEVELS_BELOW_STORE: Mapping[Kind, int] = {"engine": 3, "encoders": 2, "weights": 3}
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,22 @@ def read_manifest(folder: Path) -> Manifest | None:
     """None where there is none, or none of this version; no builder leaves half of one."""
     try:
         record = json.loads((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if not isinstance(record, dict) or record.get("version") != VERSION:
-        return None
-    files = record.get("files")
-    if not isinstance(files, list):
-        return None
-    try:
-        stored = tuple(
-            StoredFile(str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in files
+        if record["version"] != VERSION:
+            return None
+        files = tuple(
+            StoredFile(str(file["path"]), int(file["bytes"]), str(file["sha256"])) for file in record["files"]
         )
-    except (KeyError, TypeError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
-    return Manifest(str(record.get("kind")), stored, record)
+    return Manifest(str(record.get("kind")), files, record)
+
+
+def complete_manifest(folder: Path, kind: Kind, fields: Mapping[str, object]) -> Manifest | None:
+    """The manifest, where it is of this kind, has these fields, and every file has the size that it says."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.kind != kind or not fields.items() <= manifest.record.items():
+        return None
+    return None if missing_or_cut(folder, manifest.files) else manifest
 
 
 def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
@@ -132,6 +137,17 @@ def folder_bytes(folder: Path) -> int:
             except FileNotFoundError:
                 continue
     return total
+
+
+def require_space(folder: Path, needed: int, what: str) -> None:
+    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise ProgramError(
+            f"{folder}: {what} need {size_text(needed)} more and {size_text(free)} are free; make room, or "
+            "use a larger volume.",
+            ExitCode.NO_SPACE,
+        )
 
 
 def sync_folder(folder: Path) -> None:
@@ -188,19 +204,17 @@ def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
         folders[:] = [name for name in folders if name != skipped]
         for name in names:
             path = Path(base) / name
-            digest, size = hashlib.sha256(), 0
             with path.open("rb") as file:
-                while chunk := file.read(CHUNK_BYTES):
-                    digest.update(chunk)
-                    size += len(chunk)
                 os.fsync(file.fileno())
-            found.append(StoredFile(path.relative_to(folder).as_posix(), size, digest.hexdigest()))
+            stored = StoredFile(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path))
+            found.append(stored)
         sync_folder(Path(base))
     return tuple(sorted(found, key=lambda file: file.path))
 
 
-def store_of(directory: Path, levels: int) -> Path:
-    """The store that has a folder `levels` below it. Raises ProgramError where the path is shorter."""
+def store_of(directory: Path, kind: Kind) -> Path:
+    """The store that has a folder of this kind. Raises ProgramError where the path is shorter."""
+    levels = _LEVELS_BELOW_STORE[kind]
     if len(directory.parents) < levels:
         raise ProgramError(f"{directory} is not {levels} folders below a store.", ExitCode.WRONG_SPEC)
     return directory.parents[levels - 1]

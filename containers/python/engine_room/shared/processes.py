@@ -12,10 +12,11 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from engine_room.shared.errors import ExitCode, ProgramError
+from engine_room.shared.events import Reporter
 
 # What is kept of the output: the answer to the golden question, and why a command failed.
 KEPT_CHARACTERS = 1 << 18
@@ -29,34 +30,37 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True)
-class Finished:
-    """Minus the signal's number is the code of a command that a signal ended."""
-
-    code: int
-    output: str
-
-
 def run(
-    argv: Sequence[str], environment: Mapping[str, str], folder: Path, on_line: Callable[[str], None]
-) -> Finished:
-    """Standard output and error together are `output`, the end of it where it is long. Whatever ends the wait
-    ends the command and what it started. Raises OSError where the command can't be started."""
-    with subprocess.Popen(  # noqa: S603 (an argv, no shell)
-        argv,
-        cwd=folder,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        # Where the builder is killed, nobody is left to end it. No thread of ours runs beside.
-        preexec_fn=_end_with(os.getpid()),
-    ) as process:
+    name: str, argv: Sequence[str], environment: Mapping[str, str], folder: Path, report: Reporter
+) -> str:
+    """Standard output and error together, the end of it where it is long. Whatever ends the wait ends the
+    command and what it started. `name` is the step's, before each line. Raises ProgramError where the command
+    can't be started, or fails."""
+    try:
+        process = subprocess.Popen(  # noqa: S603 (an argv, no shell)
+            argv,
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # Where the builder is killed, nobody is left to end it. No thread of ours runs beside.
+            preexec_fn=partial(end_with_parent, os.getpid()),
+        )
+    except OSError as error:
+        raise ProgramError(
+            f"{argv[0]} can't be started: {error.strerror}; use the image that the plan is for.",
+            ExitCode.STEP,
+        ) from error
+    with process:
         try:
-            return Finished(*_follow(process, on_line))
+            code, output = _follow(process, lambda line: report.output(name, line))
         finally:
             _end_group(process)
+    if code != 0:
+        raise failure(argv[0], code, output)
+    return output
 
 
 def _follow(process: subprocess.Popen[bytes], on_line: Callable[[str], None]) -> tuple[int, str]:
@@ -128,15 +132,11 @@ def _signal_group(group: int, number: int) -> None:
         return
 
 
-def _end_with(parent: int) -> Callable[[], None]:
-    """For the new process, before it becomes the command."""
-
-    def prepare() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return prepare
+def end_with_parent(parent: int) -> None:
+    """For a new process, before it becomes a command: the kernel kills it with its parent."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 # Lines of a failed command's output that its error repeats.
@@ -153,19 +153,19 @@ def relocated(word: str, folders: Mapping[str, Path]) -> str:
     return word
 
 
-def failure(program: str, finished: Finished) -> ProgramError:
-    """The error for a command that ended with another code than 0."""
-    how = f"exit code {finished.code}" if finished.code > 0 else f"signal {-finished.code}"
-    words = last_words(finished.output)
-    if _FULL_DISK.search(finished.output):
+def failure(program: str, code: int, output: str) -> ProgramError:
+    """The error for a command that ended with another code than 0: minus a signal's number where one ended
+    it."""
+    how = f"exit code {code}" if code > 0 else f"signal {-code}"
+    words = last_words(output)
+    if _FULL_DISK.search(output):
         return ProgramError(
             f"{program} ended with {how}, because a disk is full: {words}; make room on the scratch folder "
-            "and the "
-            "store, or use larger volumes.",
+            "and the store, or use larger volumes.",
             ExitCode.NO_SPACE,
         )
     # What the kernel's guard of memory sends.
-    memory = "; if the machine's memory ran out, use one with more" if finished.code == -9 else ""
+    memory = "; if the machine's memory ran out, use one with more" if code == -9 else ""
     return ProgramError(f"{program} ended with {how}: {words}{memory}.", ExitCode.STEP)
 
 

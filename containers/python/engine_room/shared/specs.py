@@ -38,7 +38,7 @@ def _record(value: Any, path: Path | str, where: str) -> Any:
     return value
 
 
-def read_spec(path: Path, name: str, wanted: int = VERSION) -> Record:
+def read_record(path: Path, name: str, wanted: int = VERSION) -> Record:
     """The file's object, of the version that is `wanted`; `name` is `engine`, `encoders` or `server`. Raises
     ProgramError."""
     value = read_json(path)

@@ -123,11 +123,15 @@ class StoreLocks:
 
 
 @contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
-    """Waits for other processes of this machine that have the lock of a folder outside of the store."""
+def folder_lock(folder: Path, busy: str = "") -> Iterator[None]:
+    """Of processes of this machine, for a folder outside of the store. Waits for others that have it; where
+    `busy` is given, raises a ProgramError that says so instead."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError as error:
+            raise ProgramError(busy) from error
         yield
     finally:
         os.close(descriptor)

@@ -19,20 +19,17 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from engine_room.shared.errors import ProgramError, from_os_error
+from engine_room.shared.errors import ProgramError, StoppedError, from_os_error
 from engine_room.shared.machine import check_gpus, check_triton, check_versions
+from engine_room.shared.store_locks import folder_lock
 from engine_room.triton_entrypoint.engine_copy import copy_engine
 from engine_room.triton_entrypoint.launch import check_ports, check_shared_memory, planned_server
-from engine_room.triton_entrypoint.manifest import check_manifest, check_paths
-from engine_room.triton_entrypoint.repository import fill, locked, prepared
-from engine_room.triton_entrypoint.spec import ServerSpec, TemplateRepository, read_spec, relocated
+from engine_room.triton_entrypoint.manifest import check_manifest, check_weights
+from engine_room.triton_entrypoint.repository import fill, prepared
+from engine_room.triton_entrypoint.spec import ServerSpec, TemplateRepository, read_spec, with_engine_at
 from engine_room.triton_entrypoint.supervise import STOP_SIGNALS, ExitCode, Outcome, clear_away, supervise
 
 PROTOCOLS = ("http", "grpc", "metrics")
-
-
-class _StoppedError(Exception):
-    """A signal came before the server was started."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcome = Outcome(ExitCode.REFUSED, str(error))
     except OSError as error:
         outcome = Outcome(ExitCode.REFUSED, str(from_os_error(error)))
-    except _StoppedError as error:
-        outcome = Outcome(ExitCode.STOPPED, f"{error} came before the server was started.")
+    except StoppedError as error:
+        name = signal.Signals(error.signal_number).name
+        outcome = Outcome(ExitCode.STOPPED, f"{name} came before the server was started.")
     _report(outcome.sentence)
     if outcome.code != ExitCode.STOPPED:
         _write_termination_message(options.termination_log, outcome.sentence)
@@ -68,17 +66,20 @@ def _run(options: argparse.Namespace) -> Outcome:
             )
         copy, line = copy_engine(engine, manifest, options.copy_engine_to)
         _report(line)
-        spec = relocated(spec, engine, copy)
-    check_paths(spec)
+        spec = with_engine_at(spec, engine, copy)
+    check_weights(spec)
     ports = {protocol: port for protocol in PROTOCOLS if (port := getattr(options, f"{protocol}_port"))}
     server = planned_server(spec, ports)
     artifacts = prepared(spec, options.image, options.cache)
-    with locked(spec.repository.path):
+    folder = spec.repository.path
+    folder.mkdir(parents=True, exist_ok=True)
+    busy = f"the model repository {folder} is in use by another server; stop it or choose another one."
+    with folder_lock(folder, busy):
         clear_away(server.prefix)
         check_ports(ports)
         for line in fill(spec, options.image, artifacts):
             _report(line)
-        _report(f"{spec.model} in {spec.repository.path}; {shlex.join(server.command)}")
+        _report(f"{spec.model} in {folder}; {shlex.join(server.command)}")
         if options.command == "check":
             return Outcome(ExitCode.STOPPED, f"{spec.model} can be served here.")
         return supervise(server, _report)
@@ -134,7 +135,7 @@ def _port(value: str) -> int:
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    raise _StoppedError(signal.Signals(number).name)
+    raise StoppedError(number)
 
 
 def _write_termination_message(file: Path, sentence: str) -> None:

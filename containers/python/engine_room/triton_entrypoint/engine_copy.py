@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine_room.shared.errors import ProgramError
 from engine_room.shared.events import size_text
-from engine_room.shared.manifest import MANIFEST, Manifest, missing_or_cut, sync_folder
+from engine_room.shared.manifest import MANIFEST, Manifest, missing_or_cut, require_space, sync_folder
 
 # Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
 DEFAULT_READERS = 8
@@ -46,7 +46,7 @@ def copy_engine(
     partial = parent / f".{source.name}.partial"
     for left in (partial, target):
         shutil.rmtree(left, ignore_errors=True)
-    _check_space(parent, total)
+    require_space(parent, total, "the engine's files")
     started = time.monotonic()
     _copy_pieces(list(_prepared(source, partial, manifest)), readers)
     shutil.copyfile(source / MANIFEST, partial / MANIFEST)
@@ -66,15 +66,6 @@ def _is_copy(source: Path, target: Path, manifest: Manifest) -> bool:
         and copied.read_bytes() == (source / MANIFEST).read_bytes()
         and not missing_or_cut(target, manifest.files)
     )
-
-
-def _check_space(folder: Path, total: int) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < total:
-        raise ProgramError(
-            f"{folder} has {size_text(free)} free, and the engine has {size_text(total)}; use a larger disk, "
-            "or leave --copy-engine-to out and let Triton read the store."
-        )
 
 
 def _prepared(source: Path, partial: Path, manifest: Manifest) -> Iterator[_Piece]:

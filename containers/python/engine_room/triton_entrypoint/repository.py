@@ -3,11 +3,9 @@ the builders of cpu_models."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine_room.shared.errors import ProgramError
@@ -59,23 +57,6 @@ def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
     }
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """No other process fills or serves the folder meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ProgramError(
-                f"the model repository {folder} is in use by another server; stop it or choose another one."
-            ) from error
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[str]:
     """Makes the repository's folder hold exactly what the spec says. Returns lines for the log. Raises
     ProgramError, before anything is touched, where the folder is in other use."""
@@ -83,7 +64,7 @@ def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[s
     if isinstance(repository, FileRepository):
         return _fill_files(repository, spec.engine_directory, image, artifacts)
     _empty(repository.path)
-    filled = {model.name: _fill_model(model, repository) for model in repository.models}
+    filled = {model.name: _fill_model(model, repository.path / model.name) for model in repository.models}
     _refuse_mandatory(repository, filled)
     return [line for model in repository.models for line in _report(model, filled[model.name])]
 
@@ -96,13 +77,10 @@ def _check_template(model: TemplateModel) -> None:
         )
 
 
-def _fill_model(model: TemplateModel, repository: TemplateRepository) -> FilledTemplate:
-    folder = repository.path / model.name
+def _fill_model(model: TemplateModel, folder: Path) -> FilledTemplate:
     _copy_folder(model.template, folder)
     (folder / VERSION_FOLDER).mkdir(exist_ok=True)
-    filled = fill_template(
-        folder / CONFIG_FILE, model.config_fields, model.substitutions, repository.fill_template
-    )
+    filled = fill_template(folder / CONFIG_FILE, model.config_fields, model.substitutions)
     for inner, text in model.files.items():
         _made_parent(folder / inner).write_text(text)
     return filled

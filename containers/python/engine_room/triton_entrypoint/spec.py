@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from engine_room.shared.specs import Gpu, Record, Release
-from engine_room.shared.specs import read_spec as read_json
+from engine_room.shared.processes import relocated
+from engine_room.shared.specs import Gpu, Record, Release, read_record
 
 VERSION = 2
 # Whose repositories have files of the store or of the image; all others are made of the image's templates.
@@ -35,9 +35,7 @@ class TemplateModel:
 class TemplateRepository:
     """Of a language model on GPUs."""
 
-    flavour: str
     path: Path
-    fill_template: Path
     models: tuple[TemplateModel, ...]
 
 
@@ -76,19 +74,20 @@ class Launch:
 @dataclass(frozen=True)
 class ServerSpec:
     """What one server serves. `release` is None for the wheel's Triton, `gpu` on a CPU, `engine_directory`
-    where nothing was built."""
+    where nothing was built, `weights_directory` where Triton's models read none."""
 
     model: str
     release: Release | None
     gpu: Gpu | None
     engine_directory: Path | None
+    weights_directory: Path | None
     repository: TemplateRepository | FileRepository
     launch: Launch
 
 
 def read_spec(file: Path) -> ServerSpec:
     """Raises ProgramError that names the file and the field."""
-    spec = read_json(file, "server", VERSION)
+    spec = read_record(file, "server", VERSION)
     repository, launch = spec["repository"], spec["launch"]
     is_of_files = repository["flavour"] in _FILE_FLAVOURS
     return ServerSpec(
@@ -96,6 +95,7 @@ def read_spec(file: Path) -> ServerSpec:
         release=None if spec["release"] is None else Release.of(spec["release"]),
         gpu=None if spec["gpu"] is None else Gpu.of(spec["gpu"]),
         engine_directory=None if spec["engineDirectory"] is None else Path(spec["engineDirectory"]),
+        weights_directory=None if is_of_files else Path(spec["weightsDirectory"]),
         repository=_files(repository) if is_of_files else _templates(repository),
         launch=Launch(
             environment=launch["environment"],
@@ -106,11 +106,11 @@ def read_spec(file: Path) -> ServerSpec:
     )
 
 
-def relocated(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
+def with_engine_at(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
     """The same spec with the engine in another folder: every value that names a path in it is changed."""
 
     def moved(values: Mapping[str, str]) -> dict[str, str]:
-        return {key: _moved(value, old, new) for key, value in values.items()}
+        return {key: relocated(value, {str(old): new}) for key, value in values.items()}
 
     repository = spec.repository
     if isinstance(repository, TemplateRepository):
@@ -118,11 +118,6 @@ def relocated(spec: ServerSpec, old: Path, new: Path) -> ServerSpec:
         repository = replace(repository, models=tuple(models))
     launch = replace(spec.launch, environment=moved(spec.launch.environment))
     return replace(spec, engine_directory=new, repository=repository, launch=launch)
-
-
-def _moved(value: str, old: Path, new: Path) -> str:
-    path = PurePosixPath(value)
-    return str(new / path.relative_to(old)) if path.is_relative_to(old) else value
 
 
 def _files(record: Record) -> FileRepository:
@@ -145,6 +140,4 @@ def _templates(record: Record) -> TemplateRepository:
         )
         for one in record["models"]
     )
-    return TemplateRepository(
-        record["flavour"], Path(record["path"]), Path(record["fillTemplate"]), tuple(models)
-    )
+    return TemplateRepository(Path(record["path"]), tuple(models))

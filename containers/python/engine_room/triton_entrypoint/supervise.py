@@ -21,6 +21,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from engine_room.shared.errors import ProgramError
+from engine_room.shared.processes import end_with_parent
 from engine_room.triton_entrypoint.launch import SHARED_MEMORY, TRITONSERVER, Server, rank_marker
 from engine_room.triton_entrypoint.wheel import STUB_NAME
 
@@ -31,7 +32,6 @@ POLL_SECONDS = 0.5
 STEP_SECONDS = 5
 # What the kernel may take to end a process that was killed.
 KILL_SECONDS = 10
-_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 # The kernel's limit on a process's name.
 _STUB_COMMAND = STUB_NAME[:15]
@@ -228,12 +228,10 @@ def _spawn(server: Server) -> subprocess.Popen[bytes]:
     def prepare() -> None:
         os.setpgid(0, 0)
         # A server whose supervisor was killed would keep the ports of the next one.
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent(parent)
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if os.getppid() != parent:
-            os._exit(1)
 
     try:
         # No thread of this program runs beside.

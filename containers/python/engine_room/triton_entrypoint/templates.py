@@ -1,22 +1,19 @@
-"""Fills a template of NVIDIA's image with the image's own fill_template.py, and reads as much of protobuf's
-text format as that needs: where placeholders stand, and top-level fields.
+"""Fills a template of NVIDIA's image as the image's own fill_template.py does, with string.Template. Reads as
+much of protobuf's text format as that needs: where placeholders stand, and top-level fields.
 
-https://protobuf.dev/reference/protobuf/textformat-spec; placeholders are those of Python's string.Template,
-which fill_template.py uses.
+https://protobuf.dev/reference/protobuf/textformat-spec
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from engine_room.shared.errors import ProgramError
 
-TIMEOUT_SECONDS = 60.0
 _TOKEN = re.compile(
     r"""(?P<space>[\s]+|\#[^\n]*)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
@@ -60,56 +57,20 @@ class _TextFormatError(Exception):
 
 
 def fill_template(
-    config: Path, fields: Mapping[str, str], substitutions: Mapping[str, str], script: Path
+    config: Path, fields: Mapping[str, str], substitutions: Mapping[str, str]
 ) -> FilledTemplate:
     """Gives a template its `fields` and the values of its placeholders, in place. The plan has no value that
-    the script can't take, or that means something else between quotes. Raises ProgramError where the
-    template or the script is another one than that of the release."""
+    means something else between quotes. Raises ProgramError where the template is no protobuf text."""
     try:
-        config.write_text(_with_fields(config.read_text(), fields))
-        names = {one.name for one in _placeholders(config.read_text())}
-        given = {key: value for key, value in sorted(substitutions.items()) if key in names}
-        if given:
-            _run(script, config, _argument(given))
-        remaining = _placeholders(config.read_text())
+        text = _with_fields(config.read_text(), fields)
+        names = {one.name for one in _placeholders(text)}
+        given = {key: value for key, value in substitutions.items() if key in names}
+        filled = Template(text).safe_substitute(given)
+        remaining = _placeholders(filled)
     except _TextFormatError as error:
         raise ProgramError(f"{config} is not protobuf text: {error}.") from error
-    ignored = sorted({one.name for one in remaining} & given.keys())
-    if ignored:
-        raise ProgramError(
-            f"{script} left {', '.join(ignored)} in {config}, although it was given a value; the image is "
-            "not one of NVIDIA's."
-        )
+    config.write_text(filled)
     return FilledTemplate(tuple(sorted(substitutions.keys() - names)), tuple(remaining))
-
-
-def _argument(substitutions: Mapping[str, str]) -> str:
-    """`key:value,key:value`. The script first splits at commas and takes one level of backslashes away, then
-    splits each part at colons and takes another: a colon needs two levels, a comma one.
-    https://github.com/triton-inference-server/tensorrtllm_backend/blob/v0.16.0/tools/fill_template.py"""
-    return ",".join(_escaped(f"{key}:{_escaped(value, ':')}", ",") for key, value in substitutions.items())
-
-
-def _escaped(text: str, delimiter: str) -> str:
-    return text.replace("\\", "\\\\").replace(delimiter, f"\\{delimiter}")
-
-
-def _run(script: Path, config: Path, substitutions: str) -> None:
-    """Raises ProgramError with the last line of what the script said."""
-    try:
-        result = subprocess.run(  # noqa: S603 (the image's own script; arguments are no shell text)
-            [sys.executable, str(script), "-i", str(config), substitutions],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProgramError(f"{script} has not filled {config} in {TIMEOUT_SECONDS:.0f} s.") from None
-    if result.returncode != 0:
-        *_, last = result.stderr.strip().splitlines() or [f"exit code {result.returncode}"]
-        raise ProgramError(f"{script} failed on {config}: {last.rstrip('.')}.")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from model_hub import running_hub
 from thorough import drawn, times
 
 from engine_room.engine_builder import inventory
-from engine_room.engine_builder.inventory import parse_age
+from engine_room.engine_builder.__main__ import parse_age
 from engine_room.shared.events import Reporter
 from engine_room.shared.manifest import changed, read_manifest
 
@@ -306,5 +307,5 @@ def test_an_age_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "7", "d", "1.5h", "-1d", "7w"])
 def test_an_age_without_a_whole_number_and_a_unit_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no age"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is no age"):
         parse_age(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine_room.shared.errors import ExitCode
-from engine_room.shared.processes import Finished, failure, relocated
+from engine_room.shared.processes import failure, relocated
 
 
 def test_a_folder_with_a_longer_name_is_not_moved() -> None:
@@ -42,5 +42,5 @@ def test_a_folder_with_a_longer_name_is_not_moved() -> None:
 def test_an_error_has_the_last_words_of_a_failed_command(
     code: int, output: str, exit_code: ExitCode, sentence: str
 ) -> None:
-    error = failure("tool", Finished(code, output))
+    error = failure("tool", code, output)
     assert (str(error), error.code) == (sentence, exit_code)

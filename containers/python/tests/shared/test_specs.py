@@ -12,7 +12,7 @@ import pytest
 from engine_room.encoder_builder.spec import read_spec as read_encoders
 from engine_room.engine_builder.spec import read_spec as read_engine
 from engine_room.shared.errors import ExitCode, ProgramError
-from engine_room.shared.specs import Release, read_spec
+from engine_room.shared.specs import Release, read_record
 from engine_room.triton_entrypoint.spec import read_spec as read_server
 
 RECORDED = Path(__file__).parents[4] / "test" / "recorded"
@@ -62,7 +62,7 @@ def test_a_missing_field_in_a_list_is_named(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text('{"version": 1, "models": [{}, {"a": {}}]}')
     with pytest.raises(ProgramError, match=r"spec\.json: models\[1\]\.a\.name is missing; build"):
-        read_spec(path, "server")["models"][1]["a"]["name"]
+        read_record(path, "server")["models"][1]["a"]["name"]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_a_file_that_is_not_the_spec_is_reported(tmp_path: Path, content: Any, s
     if content is not None:
         path.write_text(content)
     with pytest.raises(ProgramError) as caught:
-        read_spec(path, "engine")
+        read_record(path, "engine")
     assert caught.value.code == ExitCode.WRONG_SPEC
     assert str(caught.value).startswith(f"{path}{sentence}")

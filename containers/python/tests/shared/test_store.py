@@ -171,9 +171,9 @@ def test_hashes_are_of_the_content(tmp_path: Path) -> None:
 
 
 def test_a_path_outside_a_store_is_refused() -> None:
-    assert store_of(Path("/store/engines/m/k"), 3) == Path("/store")
+    assert store_of(Path("/store/engines/m/k"), "engine") == Path("/store")
     with pytest.raises(ProgramError, match="/engines/k is not 3 folders below a store"):
-        store_of(Path("/engines/k"), 3)
+        store_of(Path("/engines/k"), "engine")
 
 
 def test_a_manifest_is_readable_json(tmp_path: Path) -> None:

@@ -80,8 +80,8 @@ def test_a_disk_that_is_too_small_is_reported(tmp_path: Path) -> None:
     (image.engine / "manifest.json").write_text(json.dumps(manifest))
     ended = image.check("--copy-engine-to", str(tmp_path / "disk"))
     assert ended.code == 1
-    assert " free, and the engine has " in ended.sentence
-    assert "; use a larger disk" in ended.sentence
+    assert ": the engine's files need " in ended.sentence
+    assert "; make room, or use a larger volume" in ended.sentence
     assert list((tmp_path / "disk").iterdir()) == []
 
 

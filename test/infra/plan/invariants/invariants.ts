@@ -101,7 +101,7 @@ export const invariants = {
       const set = templateSet(repository.templates);
       return repository.models.flatMap((model) => {
         // Templates of the tutorials are no part of a set; files of the plan's own have no placeholder.
-        if (set === undefined || model.template === null || model.templateRoot !== undefined) return [];
+        if (set === undefined || model.templateRoot !== undefined) return [];
         const keys = set.models[model.template] ?? { mandatory: [], optional: [] };
         const known = [...keys.mandatory, ...keys.optional];
         const given = Object.keys(model.substitutions);

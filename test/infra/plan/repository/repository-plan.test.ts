@@ -33,7 +33,7 @@ function planFor(spec: ReturnType<typeof modelSpec>): RepositoryPlan {
 }
 
 function keysOf(plan: RepositoryPlan, { template }: RepositoryModel) {
-  return templateSet(plan.templates)?.models[template ?? ""] ?? { mandatory: [], optional: [] };
+  return templateSet(plan.templates)?.models[template] ?? { mandatory: [], optional: [] };
 }
 
 function folder(plan: RepositoryPlan, name: string): RepositoryModel {
