@@ -130,7 +130,8 @@ class _Run:
                 return f"{self._name} ended with {self._code_words()}, and nobody asked it to."
             now = server_processes(self._server)
             gone = {rank: one for rank, one in seen.items() if now.ranks.get(rank) != one}
-            if gone:
+            # Without mpirun the rank is the launcher, whose end is told once it has been waited for.
+            if gone and self._launcher.pid not in gone.values():
                 return self._after_death(gone)
             for rank in sorted(now.ranks.keys() - seen.keys()):
                 self._report(f"rank {rank} runs as process {now.ranks[rank]}")

@@ -13,7 +13,7 @@ from open_mpi import needs_open_mpi
 from serve_process import free_ports
 
 from engine_room.triton_entrypoint import supervise
-from engine_room.triton_entrypoint.launch import Server
+from engine_room.triton_entrypoint.launch import Server, rank_marker
 
 pytestmark = needs_open_mpi
 
@@ -246,6 +246,35 @@ def test_a_signal_after_the_end_does_not_hide_how_it_ended(monkeypatch: pytest.M
     assert calls == ["test_"]
     assert outcome.code == supervise.ExitCode.SERVER_ENDED
     assert outcome.sentence == "false ended with exit code 1, and nobody asked it to."
+
+
+def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, end = tmp_path / "tritonserver", tmp_path / "end"
+    program.write_text(f"#!/bin/sh\nuntil [ -e {end} ]; do sleep 0.02; done\nexit 1\n")
+    program.chmod(0o755)
+    seen: dict[int, int] = {}
+
+    def look(server: Server) -> supervise.ServerProcesses:
+        if seen:
+            # It ends between the wait for it and the look at its processes.
+            end.touch()
+            wait_until(lambda: "Z" in Path(f"/proc/{seen[0]}/stat").read_text().rpartition(")")[2])
+        found = server_processes(server)
+        seen.update(found.ranks)
+        return found
+
+    server_processes = supervise.server_processes
+    monkeypatch.setattr(supervise, "server_processes", look)
+    handlers = {number: signal.getsignal(number) for number in supervise.STOP_SIGNALS}
+    server = Server((str(program), rank_marker("test_", 0)), os.environ, "test_", 1, 1)
+    try:
+        outcome = supervise.supervise(server, lambda _: None)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert outcome.sentence == "tritonserver ended with exit code 1, and nobody asked it to."
 
 
 def stop(number: int, _: object) -> None:
