@@ -37,8 +37,8 @@ export const READING: Readonly<Record<string, Command>> = {
       if (Object.keys(sort).length > 0) pipeline.push({ $sort: sort });
       const skip = countField(body, "skip", 0);
       if (skip > 0) pipeline.push({ $skip: skip });
-      const most = body.singleBatch === true ? countField(body, "batchSize", FIRST_BATCH_DOCUMENTS) : 0;
-      const limit = countField(body, "limit", most);
+      // Drivers send `singleBatch` beside a limit, which alone makes the first batch the last.
+      const limit = countField(body, "limit", 0);
       if (limit > 0) pipeline.push({ $limit: limit });
       return openCursor(context, body, pipeline, body, projector(documentField(body, "projection", {})));
     },
