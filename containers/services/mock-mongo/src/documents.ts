@@ -73,11 +73,6 @@ export function readTyped(bytes: Uint8Array): Document {
   return read(bytes, { promoteValues: false, promoteLongs: false, bsonRegExp: true });
 }
 
-/** Documents within it stay bytes. @throws CommandError 22 */
-export function readRaw(bytes: Uint8Array): Document {
-  return read(bytes, { raw: true });
-}
-
 function read(bytes: Uint8Array, options: Parameters<typeof deserialize>[1]): Document {
   try {
     return deserialize(bytes, options);

@@ -70,10 +70,10 @@ const OPTIONS = {
 };
 
 /** @throws CommandError 2 for a filter that can't be read, such as one with an unknown operator. */
-export function predicate(filter: Document): (row: { readonly document: Document }) => boolean {
+export function predicate(filter: Document): (document: Document) => boolean {
   return orBadValue(() => {
     const query = new Query(filter, OPTIONS);
-    return ({ document }) => orBadValue(() => query.test(document));
+    return (document) => orBadValue(() => query.test(document));
   });
 }
 
@@ -132,7 +132,7 @@ function predicateOfBytes(filter: Document): (bytes: Uint8Array) => boolean {
   const paths = Object.keys(filter);
   // Operators such as `$or` may look anywhere.
   const copy = paths.some((path) => path.startsWith("$")) ? (bytes: Uint8Array) => bytes : fieldsAt(paths);
-  return (bytes) => test({ document: readPlain(copy(bytes)) });
+  return (bytes) => test(readPlain(copy(bytes)));
 }
 
 /** A copy of the fields of the first level in which paths begin. */
@@ -175,7 +175,7 @@ const COUNT_GROUP = '{"_id":1,"n":{"$sum":1}}';
 const STAGES: Readonly<Record<string, (stage: Document, wanted: number) => Stage>> = {
   $match(stage) {
     const test = predicate(documentField(stage, "$match"));
-    return each((row) => (test(row) ? row : undefined));
+    return each((row) => (test(row.document) ? row : undefined));
   },
   $project(stage) {
     const change = projector(documentField(stage, "$project"));

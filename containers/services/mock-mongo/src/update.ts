@@ -137,7 +137,7 @@ function pullTest(operand: unknown): (value: unknown) => boolean {
   const wrap = (value: unknown) => (isOperators(operand) ? { v: value } : value);
   const plain = (value: unknown) => readPlain(write(wrap(value) as Document));
   const test = predicate(plain(operand));
-  return (value) => isPlainObject(wrap(value)) && test({ document: plain(value) });
+  return (value) => isPlainObject(wrap(value)) && test(plain(value));
 }
 
 /** An update that has been read: a replacement, or operators such as `$set`. */
@@ -201,7 +201,7 @@ function operate(document: Document, name: string, fields: Document, isInsert: b
 function equalities(filter: Document): [path: string, value: unknown][] {
   return Object.entries(filter).flatMap<[string, unknown]>(([path, condition]) => {
     if (path === "$and" && Array.isArray(condition)) return condition.flatMap((part) => equalities(part));
-    if (path.startsWith("$") || condition instanceof RegExp || condition instanceof BSONRegExp) return [];
+    if (path.startsWith("$") || condition instanceof BSONRegExp) return [];
     if (!isOperators(condition)) return [[path, condition]];
     return "$eq" in condition ? [[path, condition.$eq]] : [];
   });

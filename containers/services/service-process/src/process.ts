@@ -25,7 +25,7 @@ type OptionsConfig = NonNullable<ParseArgsConfig["options"]>;
 type Values<T extends OptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
 
 /** Levels of a log, by Pino's names. */
-export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
+const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -52,13 +52,6 @@ export function readPort(option: string, text: string, usage: string): number {
   return Number(text);
 }
 
-/** @param text - Of `--log-level`. @throws StartError */
-export function readLogLevel(text: string, usage: string): LogLevel {
-  const found = LOG_LEVELS.find((level) => level === text);
-  if (found === undefined) throw new StartError(`--log-level is ${text}. ${usage}`);
-  return found;
-}
-
 /** What a database was started with. */
 interface DatabaseOptions<Port extends string> {
   readonly data: string;
@@ -77,27 +70,20 @@ interface DatabaseOptions<Port extends string> {
 export function readDatabaseOptions<const Port extends string>(
   ports: Readonly<Record<Port, number>>,
 ): DatabaseOptions<Port> {
-  const defaults = Object.entries<number>(ports).map(([name, port]) => [name, String(port)] as const);
-  const portUsage = defaults.map(([name, port]) => `[--${name} ${port}]`).join(" ");
+  const names = Object.keys(ports) as Port[];
+  const portUsage = names.map((name) => `[--${name} ${ports[name]}]`).join(" ");
   const usage = `Usage: main.ts --data DIRECTORY [--host 127.0.0.1] ${portUsage} [--log-level ${LOG_LEVELS.join("|")}]`;
-  const portOptions = defaults.map(([name, port]) => [name, { type: "string" as const, default: port }]);
-  const values: Readonly<Record<string, string | undefined>> = readOptions(
-    {
-      data: { type: "string" },
-      host: { type: "string", default: "127.0.0.1" },
-      "log-level": { type: "string", default: "info" },
-      ...(Object.fromEntries(portOptions) as Record<string, { type: "string"; default: string }>),
-    },
-    usage,
-  );
-  if (values.data === undefined) throw new StartError(`--data is missing. ${usage}`);
-  const read = defaults.map(([name]) => [name, readPort(`--${name}`, values[name] ?? "", usage)]);
-  return {
-    data: values.data,
-    host: values.host ?? "",
-    logLevel: readLogLevel(values["log-level"] ?? "", usage),
-    ports: Object.fromEntries(read) as Record<Port, number>,
-  };
+  const options = ["data", "host", "log-level", ...names].map((name) => [name, { type: "string" }] as const);
+  const values = readOptions(Object.fromEntries(options), usage) as Readonly<
+    Record<string, string | undefined>
+  >;
+  const { data, host = "127.0.0.1", "log-level": level = "info" } = values;
+  if (data === undefined) throw new StartError(`--data is missing. ${usage}`);
+  const logLevel = LOG_LEVELS.find((one) => one === level);
+  if (logLevel === undefined) throw new StartError(`--log-level is ${level}. ${usage}`);
+  const portOf = (name: Port) => readPort(`--${name}`, values[name] ?? String(ports[name]), usage);
+  const read = Object.fromEntries(names.map((name) => [name, portOf(name)]));
+  return { data, host, logLevel, ports: read as Record<Port, number> };
 }
 
 /** @param fix - How another address is chosen. @returns What Node says when a server can't listen, with the way out. */
