@@ -284,8 +284,11 @@ function sort(specification: Document, wanted: number): Stage {
     throw new CommandError(2, `$sort key ordering of '${wrong[0]}' must be 1 (ascending) or -1 (descending)`);
   }
   return function* (rows, work) {
-    let kept: { readonly keys: readonly unknown[]; readonly item: Row | number; readonly bytes: number }[] =
-      [];
+    const kept: {
+      readonly keys: readonly unknown[];
+      readonly item: Row | number;
+      readonly bytes: number;
+    }[] = [];
     const cut = () => {
       kept.sort((a, b) => {
         for (const [index, [, direction]] of order.entries()) {
@@ -296,15 +299,13 @@ function sort(specification: Document, wanted: number): Stage {
       });
       for (const { bytes } of kept.splice(wanted)) work.heldBytes -= bytes;
     };
-    let place = 0;
     for (const row of rows) {
       if (row === undefined) {
         yield;
         continue;
       }
-      place += 1;
       const keys = order.map(([path, direction]) =>
-        path === "$natural" ? place : sortKey(row.document, path, direction),
+        path === "$natural" ? row.sequence : sortKey(row.document, path, direction),
       );
       const item = row.sequence || row;
       const bytes = row.bytes.length;
@@ -314,10 +315,8 @@ function sort(specification: Document, wanted: number): Stage {
       if (kept.length > 2 * wanted + 1024) cut();
     }
     cut();
-    const items = kept.map(({ item }) => item);
-    kept = [];
     // A document that was removed meanwhile is left out.
-    for (const item of items) yield typeof item === "number" ? work.read(item) : item;
+    for (const { item } of kept) yield typeof item === "number" ? work.read(item) : item;
   };
 }
 
