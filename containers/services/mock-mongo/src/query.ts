@@ -97,6 +97,10 @@ export function isOperators(value: unknown): value is Document {
  */
 export type Rows = Iterator<Row | undefined, void> & Iterable<Row | undefined>;
 
+/** Work between two pauses of a scan, in bytes; a document costs so many, and its own. */
+const PAUSE_WORK = 1024 * 1024;
+const DOCUMENT_WORK = PAUSE_WORK / 64;
+
 /**
  * Documents that match, in the order of insertion; they end where the collection is dropped meanwhile.
  *
@@ -116,11 +120,13 @@ export function* matches(
   const isDone = ids !== undefined && Object.keys(filter).length * conditions === 1;
   const test = isDone || Object.keys(filter).length === 0 ? () => true : predicateOfBytes(filter);
   if (collection === undefined) return;
-  for (const places of store.places(collection, ids)) {
-    for (const sequence of places) {
-      const bytes = store.read(collection, sequence);
-      if (bytes !== undefined && test(bytes)) yield new Row(copy(bytes), sequence);
-    }
+  let work = 0;
+  for (const sequence of store.places(collection, ids)) {
+    const bytes = store.read(collection, sequence);
+    if (bytes !== undefined && test(bytes)) yield new Row(copy(bytes), sequence);
+    work += DOCUMENT_WORK + (bytes?.length ?? 0);
+    if (work < PAUSE_WORK) continue;
+    work = 0;
     yield undefined;
     if (store.find(collection)?.id !== collection.id) return;
   }

@@ -53,8 +53,8 @@ export class Row {
 
 type Key = (number | string)[];
 
-/** Documents of a scan between two places where others may get their turn. */
-const CHUNK_DOCUMENTS = 16;
+/** Places of documents that are read at a time. */
+const CHUNK_PLACES = 64;
 /** Keys removed between two places where a transaction may end. */
 const PURGED_KEYS = 256;
 /** What is shown of a value in a message. */
@@ -172,23 +172,24 @@ export class Store {
   }
 
   /**
-   * Places of documents in the order of insertion, in chunks between which documents may change.
+   * Places of documents in the order of insertion, also of some that are removed meanwhile.
    *
    * @param ids - Only of those with these `_id`s; undefined for all.
    */
-  *places(collection: Collection, ids: readonly unknown[] | undefined): Generator<readonly number[], void> {
-    const found = ids?.flatMap((id) => this.#ids.get(idKey(collection, id)) ?? []);
-    const named = found && [...new Set(found)].sort((a, b) => a - b);
-    for (let done = 0, last = 0; ; done += CHUNK_DOCUMENTS) {
-      const chunk = named?.slice(done, done + CHUNK_DOCUMENTS) ?? this.#after(collection, last);
-      if (chunk.length === 0) return;
-      yield chunk;
-      last = chunk.at(-1) ?? last;
+  *places(collection: Collection, ids: readonly unknown[] | undefined): Generator<number, void> {
+    if (ids !== undefined) {
+      const found = ids.flatMap((id) => this.#ids.get(idKey(collection, id)) ?? []);
+      yield* [...new Set(found)].sort((a, b) => a - b);
+      return;
+    }
+    for (let chunk = this.#after(collection, 0); chunk.length > 0; ) {
+      yield* chunk;
+      chunk = this.#after(collection, chunk.at(-1) ?? 0);
     }
   }
 
   #after(collection: Collection, last: number): number[] {
-    const range = { start: [collection.id, last + 1], end: [collection.id + 1], limit: CHUNK_DOCUMENTS };
+    const range = { start: [collection.id, last + 1], end: [collection.id + 1], limit: CHUNK_PLACES };
     return [...this.#documents.getKeys(range)].map((key) => key[1] as number);
   }
 
