@@ -126,7 +126,7 @@ export function testStarts(
       await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
       const { port } = other.address() as { port: number };
       expect(await refused(folder(), { [option]: port })).toBe(
-        `Port ${port} of 127.0.0.1 is taken by another process; choose another one with ${option}.`,
+        `The server can't listen: listen EADDRINUSE: address already in use 127.0.0.1:${port}; choose another port with ${option}, or another host with --host.`,
       );
       other.close();
     },

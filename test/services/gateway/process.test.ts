@@ -49,7 +49,7 @@ test("the gateway ends with 1 and one sentence when its port is taken", async ()
   const gateway = run(configOf({ encoders: 1, model: 1 }), "--port", String(port));
   expect(await gateway.exit).toBe(1);
   expect(lines(gateway.output.stderr)).toEqual([
-    `Port ${port} of 127.0.0.1 is taken by another process; choose another one with --port.`,
+    `The server can't listen: listen EADDRINUSE: address already in use 127.0.0.1:${port}; choose another port with --port, or another "host" in the configuration.`,
   ]);
   server.close();
 });

@@ -1,4 +1,5 @@
 /** The document database with the official drivers of npm and PyPI. */
+import { EJSON } from "bson";
 import {
   Binary,
   BSONRegExp,
@@ -135,6 +136,57 @@ test("find filters, sorts, skips, limits and projects", async () => {
   expect(await errorOf(collection.find({}, { collation: { locale: "de" } }).toArray())).toMatchObject({
     code: 40415,
   });
+});
+
+test.each<[Document, Document]>([
+  [{ _id: 1 }, { _id: new Int32(1) }],
+  [{ _id: 0, a: 1 }, { a: new Double(1) }],
+  [
+    { a: true, none: 1 },
+    { _id: 1, a: new Double(1) },
+  ],
+  [{ _id: 0, "b.c": 1 }, { b: [{ c: new Double(2) }, {}] }],
+  [{ _id: 0, "e.f.g": 1 }, { e: { f: { g: new Double(3) } } }],
+  [{ _id: 0, "a.x": 1 }, {}],
+  [{ _id: 0, b: 0, e: 0 }, { a: new Double(1) }],
+  [
+    { _id: false, a: false, "b.c": 0, "e.f.g": 0 },
+    { b: [{}, new Int32(5), { d: "d" }], e: { f: {}, h: new Double(4) } },
+  ],
+])("the projection %j keeps the fields that it names, with their types", async (projection, expected) => {
+  const collection = fresh();
+  await collection.insertOne({
+    _id: 1 as never,
+    a: new Double(1),
+    b: [{ c: new Double(2) }, 5, { d: "d" }],
+    e: { f: { g: new Double(3) }, h: new Double(4) },
+  });
+  const typed = { promoteValues: false };
+  const text = (document: unknown) => EJSON.stringify(document, { relaxed: false });
+  const wanted = text(expected);
+  for (const sort of [{}, { a: 1 }, { "e.h": -1 }] as Document[]) {
+    expect(text(await collection.findOne({ "e.h": 4 }, { ...typed, projection, sort }))).toBe(wanted);
+  }
+  const [aggregated] = await collection.aggregate([{ $project: projection }], typed).toArray();
+  expect(text(aggregated)).toBe(wanted);
+});
+
+test("find looks at fields that it does not return", async () => {
+  const collection = fresh();
+  await collection.insertMany(
+    Array.from({ length: 40 }, (_, n) => ({ _id: n as never, a: { n }, kind: n % 2, text: `t${n}` })),
+  );
+  const found = collection.find(
+    { kind: 1, $or: [{ "a.n": { $lt: 5 } }, { text: "t39" }] },
+    { sort: { kind: 1, "a.n": -1 }, projection: { _id: 0, text: 1 } },
+  );
+  expect(await found.toArray()).toEqual([{ text: "t39" }, { text: "t3" }, { text: "t1" }]);
+  expect(await collection.find({ "a.n": { $gte: 38 } }, { projection: { a: 0, kind: 0 } }).toArray()).toEqual(
+    [
+      { _id: 38, text: "t38" },
+      { _id: 39, text: "t39" },
+    ],
+  );
 });
 
 test("find sorts values of all types in MongoDB's order", async () => {

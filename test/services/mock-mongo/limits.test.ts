@@ -6,6 +6,7 @@ import fc from "fast-check";
 import type { MongoClient } from "mongodb";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { matches } from "../../../containers/services/mock-mongo/src/query.ts";
 import {
   DEFAULT_LIMITS,
   MongoServer,
@@ -263,6 +264,14 @@ describe("limits", () => {
       await running;
       expect(order).toEqual(["ping", "scan"]);
     }
+  });
+
+  test("a scan of large documents may pause after each of them", async () => {
+    await start({});
+    const documents = Array.from({ length: 10 }, () => ({ text: "x".repeat(1_100_000) }));
+    await client.db("d").collection("large").insertMany(documents);
+    const rows = matches(store, store.find({ database: "d", name: "large" }), { n: 1 });
+    expect([...rows]).toEqual(new Array(10).fill(undefined));
   });
 
   test("stopping finishes running commands, and does not wait for a client that reads nothing", async () => {

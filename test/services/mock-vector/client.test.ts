@@ -82,10 +82,6 @@ test("points are stored by number and by UUID, with some vectors or all, and com
     { id: 0, vector: {} },
     { id: uuid(1), vector: {} },
   ]);
-  const one = await fetch(`${vector().url}/collections/${name}/points/${uuid(1)}`);
-  expect(await one.json()).toMatchObject({ result: { id: uuid(1) }, status: "ok" });
-  expect((await fetch(`${vector().url}/collections/${name}/points/5`)).status).toBe(404);
-  expect((await fetch(`${vector().url}/collections/${name}/points/9007199254740993`)).status).toBe(400);
 });
 
 test("the last of several points with one id is kept, in one request as well", async () => {

@@ -18,10 +18,11 @@ await runService(async () => {
   const config = readConfig();
   const server = await createServer(config);
   const { host, port } = config;
+  const fix = 'choose another port with --port, or another "host" in the configuration';
   try {
     await server.app.listen({ host, port, listenTextResolver: (address) => `gateway listens on ${address}` });
   } catch (error) {
-    throw listenError(error, { host, port, what: "gateway", hostFix: 'correct "host" in the configuration' });
+    throw listenError(error, fix);
   }
   stopOnSignals(server.app.log, "requests", () => drain(server));
 });

@@ -42,7 +42,7 @@ export class Cursors {
   async open(result: Result, namespace: string, batchSize: number, rest: Rest): Promise<Reply> {
     const cursor: Cursor = { ...result, namespace, ahead: undefined, isInUse: false, timer: undefined };
     const documents = await take(cursor, batchSize, rest);
-    if (await isAtEnd(cursor, rest)) return batchReply("firstBatch", 0, namespace, documents);
+    if ((await nextOf(cursor, rest)) === undefined) return batchReply("firstBatch", 0, namespace, documents);
     this.#refuseMore(cursor.heldBytes());
     this.#last += 1;
     this.#open.set(this.#last, cursor);
@@ -59,7 +59,7 @@ export class Cursors {
     cursor.isInUse = true;
     try {
       const documents = await take(cursor, batchSize, rest);
-      const isLast = await isAtEnd(cursor, rest);
+      const isLast = (await nextOf(cursor, rest)) === undefined;
       if (isLast) this.kill(id);
       return batchReply("nextBatch", isLast ? 0 : id, namespace, documents);
     } finally {
@@ -95,24 +95,25 @@ export class Cursors {
 async function take(cursor: Cursor, batchSize: number, rest: Rest): Promise<Uint8Array[]> {
   const documents: Uint8Array[] = [];
   let bytes = 0;
-  while (documents.length < batchSize && !(await isAtEnd(cursor, rest))) {
-    const { ahead: document = new Uint8Array() } = cursor;
-    bytes += document.length;
+  while (documents.length < batchSize) {
+    const document = await nextOf(cursor, rest);
+    bytes += document?.length ?? 0;
     // A single document always fits: none is larger than 16 MiB.
-    if (documents.length > 0 && bytes > MAX_BATCH_BYTES) break;
+    if (document === undefined || (documents.length > 0 && bytes > MAX_BATCH_BYTES)) break;
     documents.push(document);
     cursor.ahead = undefined;
   }
   return documents;
 }
 
-async function isAtEnd(cursor: Cursor, rest: Rest): Promise<boolean> {
+/** The next document, which stays ahead; undefined at the end. */
+async function nextOf(cursor: Cursor, rest: Rest): Promise<Uint8Array | undefined> {
   while (cursor.ahead === undefined) {
     const { value: row, done } = cursor.rows.next();
-    if (done === true) return true;
+    if (done === true) return undefined;
     cursor.ahead = row?.bytes;
     const turn = rest();
     if (turn !== undefined) await turn;
   }
-  return false;
+  return cursor.ahead;
 }

@@ -73,11 +73,6 @@ export function readTyped(bytes: Uint8Array): Document {
   return read(bytes, { promoteValues: false, promoteLongs: false, bsonRegExp: true });
 }
 
-/** Documents within it stay bytes. @throws CommandError 22 */
-export function readRaw(bytes: Uint8Array): Document {
-  return read(bytes, { raw: true });
-}
-
 function read(bytes: Uint8Array, options: Parameters<typeof deserialize>[1]): Document {
   try {
     return deserialize(bytes, options);
@@ -143,8 +138,12 @@ export function countField(body: Document, path: string, fallback: number): numb
   throw new CommandError(2, `BSON field '${path}' must be a whole number >= 0, not '${String(value)}'`);
 }
 
-/** Whether a field stays; undefined: that depends on the fields within it, or within the documents of a list. */
-type Choice = (path: string) => boolean | undefined;
+/**
+ * Whether a field stays; undefined: that depends on the fields within it, or within the documents of a list.
+ *
+ * @param isContainer - Whether it is a document or a list.
+ */
+type Choice = (path: string, isContainer: boolean) => boolean | undefined;
 
 /** A copy of a document with the fields that stay. @param parent - Path of the document; "" for a whole one. */
 export function pick(document: Uint8Array, stays: Choice, parent = "", isList = false): Buffer {
@@ -154,12 +153,13 @@ export function pick(document: Uint8Array, stays: Choice, parent = "", isList = 
   for (const [type, nameOffset, nameLength, offset, length] of onDemand.parseToElements(bytes)) {
     const name = bytes.toString("utf8", nameOffset, nameOffset + nameLength);
     const path = isList ? parent : parent + (parent && ".") + name;
-    const isKept = stays(path) ?? (type === BSON_DOCUMENT || type === BSON_ARRAY ? undefined : true);
+    const isKept = stays(path, type === BSON_DOCUMENT || type === BSON_ARRAY);
     if (isKept === true) continue;
-    const end = offset + length;
-    parts.push(bytes.subarray(start, isKept === false ? nameOffset - 1 : offset));
-    if (isKept === undefined) parts.push(pick(bytes.subarray(offset, end), stays, path, type === BSON_ARRAY));
-    start = end;
+    const keptEnd = isKept === false ? nameOffset - 1 : offset;
+    if (start < keptEnd) parts.push(bytes.subarray(start, keptEnd));
+    start = offset + length;
+    if (isKept === undefined)
+      parts.push(pick(bytes.subarray(offset, start), stays, path, type === BSON_ARRAY));
   }
   return joinElements([...parts, bytes.subarray(start, -1)]);
 }
@@ -170,9 +170,14 @@ export const BSON_ARRAY = 4;
 /** A document of elements that are BSON already. */
 export function joinElements(parts: readonly Uint8Array[]): Buffer {
   const size = 5 + parts.reduce((sum, part) => sum + part.length, 0);
-  const length = Buffer.allocUnsafe(4);
-  length.writeInt32LE(size);
-  return Buffer.concat([length, ...parts, Buffer.alloc(1)], size);
+  const document = Buffer.allocUnsafe(size);
+  let end = document.writeInt32LE(size);
+  for (const part of parts) {
+    document.set(part, end);
+    end += part.length;
+  }
+  document[end] = 0;
+  return document;
 }
 
 /** The elements of a small document, to be put beside others. */

@@ -24,6 +24,7 @@ await runService(async () => {
   const { data, host, logLevel, ports } = readDatabaseOptions({ port: 27017, "metrics-port": 9216 });
   const log = pino({ level: logLevel, base: { service: "mongo" } });
   const store = await openStore(data, STORE_FILE, Store);
+  await store.purge();
   const mongo = new MongoServer(store, DEFAULT_LIMITS, log);
   stopOnSignals(log, "commands", async () => {
     await mongo.stop();
@@ -36,8 +37,9 @@ await runService(async () => {
 
 /** @returns The port that was taken. */
 function listen(server: Server, host: string, port: number, portOption: string): Promise<number> {
+  const fix = `choose another port with ${portOption}, or another host with --host`;
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(listenError(error, { host, port, portOption })));
+    server.once("error", (error) => reject(listenError(error, fix)));
     server.listen(port, host, () => resolve((server.address() as AddressInfo).port));
   });
 }

@@ -4,7 +4,7 @@
  * https://www.mongodb.com/docs/manual/reference/operator/query/
  */
 
-import { calculateObjectSize, type Document, MaxKey, MinKey } from "bson";
+import { type Document, MaxKey, MinKey } from "bson";
 import { Aggregator } from "mingo";
 import { Context } from "mingo/core";
 import * as expressionOperators from "mingo/operators/expression";
@@ -16,12 +16,15 @@ import {
   documentField,
   isPlainObject,
   pick,
-  readTyped,
+  readPlain,
   write,
   writeComputed,
 } from "./documents.ts";
-import { type Collection, type Copy, Row, type Store } from "./store.ts";
+import { type Collection, Row, type Store } from "./store.ts";
 import { compareValues, isNumeric, sortKey, toNumber, typeRank, valuesAt } from "./values.ts";
+
+/** Copies of a stored document what is needed: its bytes are overwritten when the next one is read. */
+export type Copy = (bytes: Uint8Array) => Uint8Array;
 
 type Operator = (path: string, operand: unknown) => (document: unknown) => boolean;
 
@@ -67,11 +70,10 @@ const OPTIONS = {
 };
 
 /** @throws CommandError 2 for a filter that can't be read, such as one with an unknown operator. */
-export function predicate(filter: Document): (row: { readonly document: Document }) => boolean {
-  if (Object.keys(filter).length === 0) return () => true;
+export function predicate(filter: Document): (document: Document) => boolean {
   return orBadValue(() => {
     const query = new Query(filter, OPTIONS);
-    return ({ document }) => orBadValue(() => query.test(document));
+    return (document) => orBadValue(() => query.test(document));
   });
 }
 
@@ -95,30 +97,54 @@ export function isOperators(value: unknown): value is Document {
  */
 export type Rows = Iterator<Row | undefined, void> & Iterable<Row | undefined>;
 
+/** Work between two pauses of a scan, in bytes; a document costs so many, and its own. */
+const PAUSE_WORK = 1024 * 1024;
+const DOCUMENT_WORK = PAUSE_WORK / 64;
+
 /**
  * Documents that match, in the order of insertion; they end where the collection is dropped meanwhile.
  *
- * @param copy - What is kept of each, with the fields that the filter names; all by default.
  * @param collection - Undefined where there is none: the filter is read all the same.
+ * @param copy - What is kept of each.
  * @throws CommandError 2 at the first step.
  */
 export function* matches(
   store: Store,
   collection: Collection | undefined,
   filter: Document,
-  copy?: Copy,
+  copy: Copy = Buffer.from,
 ): Rows {
   const ids = namedIds(filter);
   const conditions = isOperators(filter._id) ? Object.keys(filter._id).length : 1;
   // Nothing is left to be tested of what was found by a filter that only names `_id`s.
   const isDone = ids !== undefined && Object.keys(filter).length * conditions === 1;
-  const test = predicate(isDone ? {} : filter);
+  const test = isDone || Object.keys(filter).length === 0 ? () => true : predicateOfBytes(filter);
   if (collection === undefined) return;
-  for (const chunk of store.chunks(collection, ids, copy)) {
-    for (const row of chunk) if (test(row)) yield row;
+  let work = 0;
+  for (const sequence of store.places(collection, ids)) {
+    const bytes = store.read(collection, sequence);
+    if (bytes !== undefined && test(bytes)) yield new Row(copy(bytes), sequence);
+    work += DOCUMENT_WORK + (bytes?.length ?? 0);
+    if (work < PAUSE_WORK) continue;
+    work = 0;
     yield undefined;
     if (store.find(collection)?.id !== collection.id) return;
   }
+}
+
+/** A predicate that reads of a document only what the filter looks at. */
+function predicateOfBytes(filter: Document): (bytes: Uint8Array) => boolean {
+  const test = predicate(filter);
+  const paths = Object.keys(filter);
+  // Operators such as `$or` may look anywhere.
+  const copy = paths.some((path) => path.startsWith("$")) ? (bytes: Uint8Array) => bytes : fieldsAt(paths);
+  return (bytes) => test(readPlain(copy(bytes)));
+}
+
+/** A copy of the fields of the first level in which paths begin. */
+function fieldsAt(paths: readonly string[]): Copy {
+  const names = new Set(paths.map((path) => path.split(".", 1)[0]));
+  return (bytes) => pick(bytes, (name) => names.has(name));
 }
 
 /** The `_id`s that a filter allows; undefined where it does not say. */
@@ -155,11 +181,11 @@ const COUNT_GROUP = '{"_id":1,"n":{"$sum":1}}';
 const STAGES: Readonly<Record<string, (stage: Document, wanted: number) => Stage>> = {
   $match(stage) {
     const test = predicate(documentField(stage, "$match"));
-    return each((row) => (test(row) ? row : undefined));
+    return each((row) => (test(row.document) ? row : undefined));
   },
   $project(stage) {
     const change = projector(documentField(stage, "$project"));
-    return each((row) => new Row(change(row)));
+    return each((row) => new Row(change(row.bytes)));
   },
   $sort: (stage, wanted) => sort(documentField(stage, "$sort"), wanted),
   $skip(stage) {
@@ -221,50 +247,39 @@ function mingoStage(stage: Document): (documents: readonly Document[]) => Docume
   return (documents) => orBadValue(() => aggregator.run(documents as never)) as Document[];
 }
 
+const YES: readonly unknown[] = [1, true];
+const NO: readonly unknown[] = [0, false];
+
 /**
- * A projection. One that only names fields keeps their BSON types; one that computes works on plain values, see
- * `writeComputed`.
+ * A projection. One that only names fields keeps their BSON types and their order; one that computes works on plain values,
+ * see `writeComputed`.
+ *
+ * @throws CommandError 2 and 238 for one that can't be read.
  */
-function projector(projection: Document): (row: Row) => Uint8Array {
-  const positional = Object.keys(projection).find((path) => path.endsWith(".$"));
+export function projector(projection: Document): Copy {
+  const { _id: id, ...fields } = projection;
+  const paths = Object.keys(fields);
+  const positional = paths.find((path) => path.endsWith(".$"));
   if (positional !== undefined) {
     throw new CommandError(238, `The positional projection '${positional}' is not supported by this server`);
   }
-  const copy = copier(projection);
-  if (copy !== undefined) return ({ bytes }) => copy(bytes);
-  const run = mingoStage({ $project: projection });
-  const project = (document: Document) => run([document])[0] ?? {};
-  if (!namesFields(projection)) return ({ document }) => writeComputed(project(document));
-  return ({ bytes }) => {
-    const document = readTyped(bytes);
-    const projected = project(document);
-    // mingo puts _id last; MongoDB keeps the order of the document.
-    const names = Object.keys(document).filter((name) => Object.hasOwn(projected, name));
-    return write(Object.fromEntries(names.map((name) => [name, projected[name]])));
-  };
-}
-
-/**
- * A projection on the bytes, where it leaves fields out, or names fields of the first level; undefined for any other. It
- * keeps `_id`.
- */
-export function copier(projection: Document): Copy | undefined {
-  const paths = Object.keys(projection);
+  if (id === undefined && paths.length === 0) return Buffer.from;
+  const choices = Object.values(paths.length === 0 ? projection : fields);
+  const isIncluding = choices.every((value) => YES.includes(value));
+  const isExcluding = choices.every((value) => NO.includes(value));
   const leadsOn = (path: string) => paths.some((other) => other.startsWith(`${path}.`));
-  if (paths.some((path) => /^_id|\$/.test(path) || leadsOn(path))) return undefined;
-  const values = Object.values(projection);
-  if (values.every((value) => value === 0 || value === false)) {
-    return (bytes) => pick(bytes, (path) => (leadsOn(path) ? undefined : !paths.includes(path)));
+  const isNaming = [...YES, ...NO, undefined].includes(id) && (isIncluding || isExcluding);
+  if (isNaming && !paths.some((path) => /^_id\.|\$/.test(path) || leadsOn(path))) {
+    // Included where it is not excluded.
+    const named = NO.includes(id) === isExcluding ? [...paths, "_id"] : paths;
+    return (bytes) =>
+      pick(bytes, (path, isContainer) => {
+        if (named.includes(path)) return isIncluding;
+        return isContainer && leadsOn(path) ? undefined : isExcluding;
+      });
   }
-  if (paths.join().includes(".") || !values.every((value) => value === 1 || value === true)) return undefined;
-  return (bytes) => pick(bytes, (path) => path === "_id" || paths.includes(path));
-}
-
-function namesFields(projection: Document): boolean {
-  return Object.values(projection).every((value) => {
-    if (!isPlainObject(value)) return typeof value === "number" || typeof value === "boolean";
-    return Object.keys(value).join() === "$slice" || (!isOperators(value) && namesFields(value));
-  });
+  const computed = mingoStage({ $project: projection });
+  return (bytes) => writeComputed(computed([readPlain(bytes)])[0] ?? {});
 }
 
 /** Holds sort keys, and of a stored document its place instead of the document; equal ones stay as they came. */
@@ -275,8 +290,11 @@ function sort(specification: Document, wanted: number): Stage {
     throw new CommandError(2, `$sort key ordering of '${wrong[0]}' must be 1 (ascending) or -1 (descending)`);
   }
   return function* (rows, work) {
-    let kept: { readonly keys: readonly unknown[]; readonly item: Row | number; readonly bytes: number }[] =
-      [];
+    const kept: {
+      readonly keys: readonly unknown[];
+      readonly item: Row | number;
+      readonly bytes: number;
+    }[] = [];
     const cut = () => {
       kept.sort((a, b) => {
         for (const [index, [, direction]] of order.entries()) {
@@ -287,28 +305,24 @@ function sort(specification: Document, wanted: number): Stage {
       });
       for (const { bytes } of kept.splice(wanted)) work.heldBytes -= bytes;
     };
-    let place = 0;
     for (const row of rows) {
       if (row === undefined) {
         yield;
         continue;
       }
-      place += 1;
       const keys = order.map(([path, direction]) =>
-        path === "$natural" ? place : sortKey(row.document, path, direction),
+        path === "$natural" ? row.sequence : sortKey(row.document, path, direction),
       );
       const item = row.sequence || row;
-      const bytes = calculateObjectSize({ keys }) + (typeof item === "number" ? 0 : row.bytes.length);
+      const bytes = row.bytes.length;
       hold(work, bytes);
       kept.push({ keys, item, bytes });
       // Twice as many as are needed, so that each sort that cuts off has cut off as much as it kept.
       if (kept.length > 2 * wanted + 1024) cut();
     }
     cut();
-    const items = kept.map(({ item }) => item);
-    kept = [];
     // A document that was removed meanwhile is left out.
-    for (const item of items) yield typeof item === "number" ? work.read(item) : item;
+    for (const { item } of kept) yield typeof item === "number" ? work.read(item) : item;
   };
 }
 
@@ -321,23 +335,29 @@ export interface Result {
 /**
  * The result of a pipeline over a collection.
  *
- * @param copy - As for `matches`; it must keep what the pipeline looks at.
+ * @param copy - What is kept of each document that a stage behind the first `$match` and `$sort` gets; all by default.
  * @throws CommandError 2, 9, 40324; its rows throw 2 and 292.
  */
 export function runPipeline(
   store: Store,
   collection: Collection | undefined,
   pipeline: readonly unknown[],
-  copy?: Copy,
+  copy: Copy = Buffer.from,
 ): Result {
-  const read = (sequence: number) => collection && store.read(collection, sequence, copy);
+  const read = (sequence: number) => {
+    const bytes = collection && store.read(collection, sequence);
+    return bytes && new Row(copy(bytes), sequence);
+  };
   const work: Work = { read, heldBytes: 0 };
   // The first match decides what is read at all.
   const { $match: filter, ...others } = (pipeline[0] ?? {}) as Document;
   const isMatch = filter !== undefined && Object.keys(others).length === 0;
   const first = isMatch ? documentField(pipeline[0] as Document, "$match") : {};
-  let rows = matches(store, collection, first, copy);
-  for (const stage of (isMatch ? pipeline.slice(1) : pipeline).map(readStage)) rows = stage(rows, work);
+  const stages = isMatch ? pipeline.slice(1) : pipeline;
+  // A sort looks at its keys, and reads again what it puts in order.
+  const { $sort: order } = (stages[0] ?? {}) as Document;
+  let rows = matches(store, collection, first, order ? fieldsAt(Object.keys(order)) : copy);
+  for (const stage of stages.map(readStage)) rows = stage(rows, work);
   return { rows, heldBytes: () => work.heldBytes };
 }
 

@@ -32,7 +32,7 @@ export const DEFAULT_LIMITS = {
   openCursors: 10_000,
   /** A cursor that is not read from this long is closed. */
   cursorIdleSeconds: 600,
-  /** What cursors hold together between two batches: places of sorted documents, and results that were computed. */
+  /** What cursors hold together between two batches: keys of sorted documents, and results that were computed. */
   cursorBytes: 512 * 1024 * 1024,
   /** Messages over 16 KiB that are received or run at the same time, in bytes; more wait. There is room for five. */
   messageBytes: 5 * MAX_MESSAGE_BYTES,

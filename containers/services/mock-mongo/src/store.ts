@@ -53,12 +53,8 @@ export class Row {
 
 type Key = (number | string)[];
 
-/** Copies of a stored document what is needed: its bytes are overwritten when the next one is read. */
-export type Copy = (bytes: Uint8Array) => Uint8Array;
-
-/** A chunk of a scan ends with whichever comes first. */
-const CHUNK_DOCUMENTS = 64;
-const CHUNK_BYTES = 1024 * 1024;
+/** Places of documents that are read at a time. */
+const CHUNK_PLACES = 64;
 /** Keys removed between two places where a transaction may end. */
 const PURGED_KEYS = 256;
 /** What is shown of a value in a message. */
@@ -176,39 +172,31 @@ export class Store {
   }
 
   /**
-   * Documents in the order of insertion, in chunks between which they may change.
+   * Places of documents in the order of insertion, also of some that are removed meanwhile.
    *
-   * @param ids - Only those with these `_id`s; undefined for all.
-   * @param copy - What is kept of each, as for `read`.
+   * @param ids - Only of those with these `_id`s; undefined for all.
    */
-  *chunks(collection: Collection, ids: readonly unknown[] | undefined, copy?: Copy): Generator<Row[], void> {
-    const found = ids?.flatMap((id) => this.#ids.get(idKey(collection, id)) ?? []);
-    const named = found && [...new Set(found)].sort((a, b) => a - b);
-    for (let last = 0; ; ) {
-      const sequences = named?.splice(0, CHUNK_DOCUMENTS) ?? this.#after(collection, last);
-      const chunk: Row[] = [];
-      let bytes = 0;
-      for (const sequence of sequences) {
-        const row = this.read(collection, sequence, copy);
-        if (row !== undefined) chunk.push(row);
-        bytes += row?.bytes.length ?? 0;
-        last = sequence;
-        if (named === undefined && bytes > CHUNK_BYTES) break;
-      }
-      yield chunk;
-      if (named === undefined ? sequences.length === 0 : named.length === 0) return;
+  *places(collection: Collection, ids: readonly unknown[] | undefined): Generator<number, void> {
+    if (ids !== undefined) {
+      const found = ids.flatMap((id) => this.#ids.get(idKey(collection, id)) ?? []);
+      yield* [...new Set(found)].sort((a, b) => a - b);
+      return;
+    }
+    for (let chunk = this.#after(collection, 0); chunk.length > 0; ) {
+      yield* chunk;
+      chunk = this.#after(collection, chunk.at(-1) ?? 0);
     }
   }
 
   #after(collection: Collection, last: number): number[] {
-    const range = { start: [collection.id, last + 1], end: [collection.id + 1], limit: CHUNK_DOCUMENTS };
+    const range = { start: [collection.id, last + 1], end: [collection.id + 1], limit: CHUNK_PLACES };
     return [...this.#documents.getKeys(range)].map((key) => key[1] as number);
   }
 
-  /** Undefined where there is none any more. @param copy - What is kept of it; all by default. */
-  read(collection: Collection, sequence: number, copy: Copy = Buffer.from): Row | undefined {
+  /** A document's bytes, which the next read overwrites; undefined where there is none any more. */
+  read(collection: Collection, sequence: number): Uint8Array | undefined {
     const bytes = this.#documents.getBinaryFast([collection.id, sequence]);
-    return bytes && new Row(copy(bytes.subarray(0, bytes.length)), sequence);
+    return bytes?.subarray(0, bytes.length);
   }
 
   /**

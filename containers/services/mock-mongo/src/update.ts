@@ -77,16 +77,9 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   $set: (_before, operand) => operand,
   $setOnInsert: (before, operand, _path, isInsert) => (isInsert ? operand : before),
   $unset: () => undefined,
-  // Of the value at its old name; `operate` puts it at the new one.
-  $rename: () => undefined,
-  $inc: (before, operand, path) => arithmetic("$inc", before, operand, path),
-  $mul: (before, operand, path) => arithmetic("$mul", before, operand, path),
+  $inc: (before = new Int32(0), operand, path) => sumOf(before, operand, path),
   $min: (before = new MaxKey(), operand) => (compareValues(before, operand) <= 0 ? before : operand),
   $max: (before = new MinKey(), operand) => (compareValues(before, operand) >= 0 ? before : operand),
-  $currentDate(_before, operand, path) {
-    if (operand === true || (isPlainObject(operand) && operand.$type === "date")) return new Date();
-    throw new CommandError(2, `$currentDate for ${path} must be true or { $type: 'date' }`);
-  },
   $push: (before, operand, path) => [...listOf(before, path), ...eachOf(operand)],
   $addToSet(before, operand, path) {
     const list = [...listOf(before, path)];
@@ -104,26 +97,21 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   },
 };
 
-/** 32-bit integers grow into 64-bit ones, and a double makes the result a double. */
-function arithmetic(name: string, before: unknown, operand: unknown, path: string): Numeric {
-  const a = before === undefined ? new Int32(0) : before;
-  if (!isNumeric(a) || !isNumeric(operand)) {
+/** 32-bit integers grow into 64-bit ones, and a double makes the sum a double. */
+function sumOf(a: unknown, b: unknown, path: string): Numeric {
+  if (!isNumeric(a) || !isNumeric(b)) {
     const what = isNumeric(a) ? "a non-numeric argument" : "a value of non-numeric type";
-    throw new CommandError(14, `Cannot apply ${name} to ${what}: the field '${path}'`);
+    throw new CommandError(14, `Cannot apply $inc to ${what}: the field '${path}'`);
   }
-  if (a instanceof Decimal128 || operand instanceof Decimal128) {
-    throw new CommandError(238, `${name} of decimals is not supported by this server`);
+  if (a instanceof Decimal128 || b instanceof Decimal128) {
+    throw new CommandError(238, "$inc of decimals is not supported by this server");
   }
-  if (a instanceof Double || operand instanceof Double) {
-    const [x, y] = [toNumber(a), toNumber(operand)];
-    return new Double(name === "$inc" ? x + y : x * y);
-  }
-  const [x, y] = [BigInt(String(a)), BigInt(String(operand))];
-  const exact = name === "$inc" ? x + y : x * y;
+  if (a instanceof Double || b instanceof Double) return new Double(toNumber(a) + toNumber(b));
+  const exact = BigInt(String(a)) + BigInt(String(b));
   if (BigInt.asIntN(64, exact) !== exact) {
-    throw new CommandError(2, `Failed to apply ${name}: the result does not fit into 64 bits`);
+    throw new CommandError(2, "Failed to apply $inc: the result does not fit into 64 bits");
   }
-  const isSmall = a instanceof Int32 && operand instanceof Int32 && BigInt.asIntN(32, exact) === exact;
+  const isSmall = a instanceof Int32 && b instanceof Int32 && BigInt.asIntN(32, exact) === exact;
   return isSmall ? new Int32(Number(exact)) : Long.fromBigInt(exact);
 }
 
@@ -149,7 +137,7 @@ function pullTest(operand: unknown): (value: unknown) => boolean {
   const wrap = (value: unknown) => (isOperators(operand) ? { v: value } : value);
   const plain = (value: unknown) => readPlain(write(wrap(value) as Document));
   const test = predicate(plain(operand));
-  return (value) => isPlainObject(wrap(value)) && test({ document: plain(value) });
+  return (value) => isPlainObject(wrap(value)) && test(plain(value));
 }
 
 /** An update that has been read: a replacement, or operators such as `$set`. */
@@ -206,7 +194,6 @@ function operate(document: Document, name: string, fields: Document, isInsert: b
     const after = OPERATORS[name]?.(before, operand, path, isInsert);
     if (after === undefined) removeAt(document, path);
     else setAt(document, path, after);
-    if (name === "$rename" && before !== undefined) setAt(document, String(operand), before);
   }
 }
 
@@ -214,7 +201,7 @@ function operate(document: Document, name: string, fields: Document, isInsert: b
 function equalities(filter: Document): [path: string, value: unknown][] {
   return Object.entries(filter).flatMap<[string, unknown]>(([path, condition]) => {
     if (path === "$and" && Array.isArray(condition)) return condition.flatMap((part) => equalities(part));
-    if (path.startsWith("$") || condition instanceof RegExp || condition instanceof BSONRegExp) return [];
+    if (path.startsWith("$") || condition instanceof BSONRegExp) return [];
     if (!isOperators(condition)) return [[path, condition]];
     return "$eq" in condition ? [[path, condition.$eq]] : [];
   });
@@ -232,9 +219,7 @@ function refuseWrongOperators(change: Document): void {
     if (!isPlainObject(fields)) {
       throw new CommandError(9, `Modifiers operate on fields, but ${name} holds no document`);
     }
-    const targets: unknown[] = name === "$rename" ? Object.values(fields) : [];
-    if (targets.some((to) => typeof to !== "string")) throw new CommandError(2, "$rename needs new names");
-    paths.push(...Object.keys(fields), ...targets.map(String));
+    paths.push(...Object.keys(fields));
   }
   for (const path of paths) {
     const parts = path.split(".");

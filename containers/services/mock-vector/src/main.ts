@@ -30,6 +30,6 @@ await runService(async () => {
   try {
     await app.listen({ host, port, listenTextResolver: (address) => `vector listens on ${address}` });
   } catch (error) {
-    throw listenError(error, { host, port });
+    throw listenError(error, "choose another port with --port, or another host with --host");
   }
 });

@@ -10,7 +10,6 @@ import {
   type PointId,
   type Prefetch,
   parse,
-  pointId,
   type QueryRequest,
   queryBatch,
   queryRequest,
@@ -70,14 +69,6 @@ export function installRoutes(app: FastifyInstance, database: Database): void {
     const { ids, ...selection } = parse(retrievePoints, request.body);
     const found = ids.flatMap((id) => collection.get(id) ?? []);
     return sendJson(reply, rowWriter()(collection, found, selection));
-  });
-
-  app.get(`${COLLECTION}/points/:id`, (request) => {
-    const collection = collectionOf(request);
-    const { id } = request.params as { readonly id: string };
-    const point = collection.get(parse(pointId, /^\d+$/.test(id) ? Number(id) : id));
-    if (point === undefined) throw new RequestError(404, `Not found: Point with id ${id} does not exists!`);
-    return answer(rowOf(collection, point, { with_payload: true, with_vector: true }));
   });
 
   app.post(`${COLLECTION}/points/scroll`, (request, reply) => {

@@ -12,13 +12,6 @@ import { StartError } from "./process.ts";
 const MAGIC = Buffer.from([0xde, 0xc0, 0xef, 0xbe]);
 const MAGIC_OFFSET = 24;
 
-/** What a data directory holds. */
-interface DataStore {
-  close(): Promise<void>;
-  /** Frees what a process left that was killed before it had freed it. */
-  purge?(): Promise<void>;
-}
-
 /**
  * Makes a directory where it is absent, takes its lock until the process ends, and opens the store in it.
  *
@@ -26,7 +19,7 @@ interface DataStore {
  * @param file - The store's LMDB file, which is looked at before LMDB does: it ends the process over another one.
  * @throws StartError when another process has the directory, or when it can't be opened.
  */
-export async function openStore<T extends DataStore>(
+export async function openStore<T>(
   directory: string,
   file: string,
   Store: new (directory: string) => T,
@@ -36,9 +29,7 @@ export async function openStore<T extends DataStore>(
     if (await lock(directory)) {
       const path = join(directory, file);
       if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
-      const store = new Store(directory);
-      await store.purge?.();
-      return store;
+      return new Store(directory);
     }
   } catch (error) {
     throw new StartError(

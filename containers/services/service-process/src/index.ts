@@ -4,11 +4,9 @@
  */
 export { openStore } from "./data-directory.ts";
 export {
-  LOG_LEVELS,
   type LogLevel,
   listenError,
   readDatabaseOptions,
-  readLogLevel,
   readOptions,
   readPort,
   runService,

@@ -25,7 +25,7 @@ type OptionsConfig = NonNullable<ParseArgsConfig["options"]>;
 type Values<T extends OptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
 
 /** Levels of a log, by Pino's names. */
-export const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
+const LOG_LEVELS = ["info", "warn", "error", "silent"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -52,13 +52,6 @@ export function readPort(option: string, text: string, usage: string): number {
   return Number(text);
 }
 
-/** @param text - Of `--log-level`. @throws StartError */
-export function readLogLevel(text: string, usage: string): LogLevel {
-  const found = LOG_LEVELS.find((level) => level === text);
-  if (found === undefined) throw new StartError(`--log-level is ${text}. ${usage}`);
-  return found;
-}
-
 /** What a database was started with. */
 interface DatabaseOptions<Port extends string> {
   readonly data: string;
@@ -77,59 +70,25 @@ interface DatabaseOptions<Port extends string> {
 export function readDatabaseOptions<const Port extends string>(
   ports: Readonly<Record<Port, number>>,
 ): DatabaseOptions<Port> {
-  const defaults = Object.entries<number>(ports).map(([name, port]) => [name, String(port)] as const);
-  const portUsage = defaults.map(([name, port]) => `[--${name} ${port}]`).join(" ");
+  const names = Object.keys(ports) as Port[];
+  const portUsage = names.map((name) => `[--${name} ${ports[name]}]`).join(" ");
   const usage = `Usage: main.ts --data DIRECTORY [--host 127.0.0.1] ${portUsage} [--log-level ${LOG_LEVELS.join("|")}]`;
-  const portOptions = defaults.map(([name, port]) => [name, { type: "string" as const, default: port }]);
-  const values: Readonly<Record<string, string | undefined>> = readOptions(
-    {
-      data: { type: "string" },
-      host: { type: "string", default: "127.0.0.1" },
-      "log-level": { type: "string", default: "info" },
-      ...(Object.fromEntries(portOptions) as Record<string, { type: "string"; default: string }>),
-    },
-    usage,
-  );
-  if (values.data === undefined) throw new StartError(`--data is missing. ${usage}`);
-  const read = defaults.map(([name]) => [name, readPort(`--${name}`, values[name] ?? "", usage)]);
-  return {
-    data: values.data,
-    host: values.host ?? "",
-    logLevel: readLogLevel(values["log-level"] ?? "", usage),
-    ports: Object.fromEntries(read) as Record<Port, number>,
-  };
+  const options = ["data", "host", "log-level", ...names].map((name) => [name, { type: "string" }] as const);
+  const values = readOptions(Object.fromEntries(options), usage) as Readonly<
+    Record<string, string | undefined>
+  >;
+  const { data, host = "127.0.0.1", "log-level": level = "info" } = values;
+  if (data === undefined) throw new StartError(`--data is missing. ${usage}`);
+  const logLevel = LOG_LEVELS.find((one) => one === level);
+  if (logLevel === undefined) throw new StartError(`--log-level is ${level}. ${usage}`);
+  const portOf = (name: Port) => readPort(`--${name}`, values[name] ?? String(ports[name]), usage);
+  const read = Object.fromEntries(names.map((name) => [name, portOf(name)]));
+  return { data, host, logLevel, ports: read as Record<Port, number> };
 }
 
-interface Listener {
-  readonly host: string;
-  readonly port: number;
-  /** What can't listen; "server" by default. */
-  readonly what?: string;
-  /** The option that chooses another port; `--port` by default. */
-  readonly portOption?: string;
-  /** How another host is chosen; by `--host` by default. */
-  readonly hostFix?: string;
-}
-
-/** What Node says when a server can't listen, with the way out. */
-export function listenError(error: unknown, listener: Listener): StartError {
-  const { host, port, what = "server", portOption = "--port" } = listener;
-  const { hostFix = "choose another one with --host" } = listener;
-  const { code, message } = error as NodeJS.ErrnoException;
-  switch (code) {
-    case "EADDRINUSE":
-      return new StartError(
-        `Port ${port} of ${host} is taken by another process; choose another one with ${portOption}.`,
-      );
-    case "EACCES":
-      return new StartError(
-        `Port ${port} of ${host} needs rights that this user does not have; choose one above 1023 with ${portOption}.`,
-      );
-    case "EADDRNOTAVAIL":
-      return new StartError(`This machine has no address ${host}; ${hostFix}.`);
-    default:
-      return new StartError(`The ${what} can't listen on ${host}:${port}: ${message}.`);
-  }
+/** @param fix - How another address is chosen. @returns What Node says when a server can't listen, with the way out. */
+export function listenError(error: unknown, fix: string): StartError {
+  return new StartError(`The server can't listen: ${(error as Error).message}; ${fix}.`);
 }
 
 /** The part of a Pino log that is used here. */

@@ -97,7 +97,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const found = store
         .list(database)
         .map(({ name }) => ({ name, ...type }))
-        .filter((document) => test({ document }));
+        .filter(test);
       return listed(found, `${database}.$cmd.listCollections`);
     },
   },
@@ -108,7 +108,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       const test = predicate(documentField(body, "filter", {}));
       const names = new Set(store.list().map(({ database }) => database));
       const databases = [...names].map((name) => ({ name, sizeOnDisk: 0, empty: false }));
-      return { databases: databases.filter((document) => test({ document })), totalSize: 0 };
+      return { databases: databases.filter(test), totalSize: 0 };
     },
   },
 

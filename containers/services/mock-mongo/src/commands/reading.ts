@@ -2,8 +2,8 @@
 
 import type { Document } from "bson";
 import { countField, documentField, listField } from "../documents.ts";
-import { copier, matches, runPipeline } from "../query.ts";
-import { type Copy, namespaceOf } from "../store.ts";
+import { type Copy, matches, projector, runPipeline } from "../query.ts";
+import { namespaceOf } from "../store.ts";
 import type { Reply } from "../wire.ts";
 import { type Command, type CommandContext, databaseOf, restOf, targetOf } from "./command.ts";
 
@@ -33,19 +33,14 @@ export const READING: Readonly<Record<string, Command>> = {
     run(body, context) {
       const filter = documentField(body, "filter", {});
       const sort = documentField(body, "sort", {});
-      const projection = documentField(body, "projection", {});
-      // A projection comes first where nothing but `_id` is looked at: fields may be large, such as pictures.
-      const isFirst = Object.keys({ ...filter, ...sort }).every((path) => path === "_id");
-      const copy = isFirst ? copier(projection) : undefined;
       const pipeline: Document[] = [{ $match: filter }];
       if (Object.keys(sort).length > 0) pipeline.push({ $sort: sort });
       const skip = countField(body, "skip", 0);
       if (skip > 0) pipeline.push({ $skip: skip });
-      const most = body.singleBatch === true ? countField(body, "batchSize", FIRST_BATCH_DOCUMENTS) : 0;
-      const limit = countField(body, "limit", most);
+      // Drivers send `singleBatch` beside a limit, which alone makes the first batch the last.
+      const limit = countField(body, "limit", 0);
       if (limit > 0) pipeline.push({ $limit: limit });
-      if (copy === undefined && Object.keys(projection).length > 0) pipeline.push({ $project: projection });
-      return openCursor(context, body, pipeline, body, copy);
+      return openCursor(context, body, pipeline, body, projector(documentField(body, "projection", {})));
     },
   },
 

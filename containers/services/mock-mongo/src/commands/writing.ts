@@ -13,7 +13,6 @@ import {
   MAX_DOCUMENT_BYTES,
   pick,
   readPlain,
-  readRaw,
   readTyped,
   write,
 } from "../documents.ts";
@@ -152,12 +151,11 @@ function* changeMatches(
 }
 
 const update = batch("updates", { n: 0, nModified: 0 }, function* (store, target, bytes, totals, index) {
-  // Filter and change are read apart, each with the types that it needs.
-  const raw = readRaw(bytes);
-  const statement: Document = { ...raw, q: raw.q instanceof Uint8Array ? readPlain(raw.q) : raw.q };
+  const statement = readPlain(bytes);
   refuseUnknown("update.updates", statement, ["q", "u", "multi", "upsert", "hint"]);
   const isMulti = statement.multi === true;
-  const change = readUpdate(raw.u instanceof Uint8Array ? readTyped(raw.u) : raw.u, isMulti);
+  const { q: filter, u } = readTyped(bytes);
+  const change = readUpdate(u, isMulti);
   const n = yield* changeMatches(store, target, statement, isMulti, (collection, row) => {
     const changed = change.apply(row.bytes);
     if (changed === undefined) return;
@@ -167,7 +165,7 @@ const update = batch("updates", { n: 0, nModified: 0 }, function* (store, target
   });
   totals.n += n;
   if (n > 0 || statement.upsert !== true) return;
-  const document = change.insert(readTyped(raw.q as Uint8Array));
+  const document = change.insert(filter);
   const inserted = write(document);
   insertOne(store, target, readPlain(inserted), inserted);
   totals.n += 1;
