@@ -1,5 +1,5 @@
 /** The document database with the official drivers of npm and PyPI. */
-import { EJSON } from "bson";
+import { EJSON, serialize } from "bson";
 import {
   Binary,
   BSONRegExp,
@@ -146,6 +146,7 @@ test.each<[Document, Document]>([
     { _id: 1, a: new Double(1) },
   ],
   [{ _id: 0, "b.c": 1 }, { b: [{ c: new Double(2) }, {}] }],
+  [{ _id: 0, "b.d": true }, { b: [{}, { d: "d" }] }],
   [{ _id: 0, "e.f.g": 1 }, { e: { f: { g: new Double(3) } } }],
   [{ _id: 0, "a.x": 1 }, {}],
   [{ _id: 0, b: 0, e: 0 }, { a: new Double(1) }],
@@ -169,6 +170,8 @@ test.each<[Document, Document]>([
   }
   const [aggregated] = await collection.aggregate([{ $project: projection }], typed).toArray();
   expect(text(aggregated)).toBe(wanted);
+  const raw: unknown = await collection.findOne({}, { projection, raw: true });
+  expect(raw).toEqual(Buffer.from(serialize(expected)));
 });
 
 test("find looks at fields that it does not return", async () => {

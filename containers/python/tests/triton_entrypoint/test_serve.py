@@ -260,7 +260,12 @@ def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
         if seen:
             # It ends between the wait for it and the look at its processes.
             end.touch()
-            wait_until(lambda: "Z" in Path(f"/proc/{seen[0]}/stat").read_text().rpartition(")")[2])
+            wait_until(
+                lambda: any(
+                    one.state == "Z" for one in supervise.process_statuses() if one.process_id == seen[0]
+                ),
+                "its end",
+            )
         found = server_processes(server)
         seen.update(found.ranks)
         return found
@@ -268,7 +273,9 @@ def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
     server_processes = supervise.server_processes
     monkeypatch.setattr(supervise, "server_processes", look)
     handlers = {number: signal.getsignal(number) for number in supervise.STOP_SIGNALS}
-    server = Server((str(program), rank_marker("test_", 0)), os.environ, "test_", 1, 1)
+    # What has the name among its arguments is killed in the end.
+    prefix = f"one_rank_{os.getpid()}_"
+    server = Server((str(program), rank_marker(prefix, 0)), os.environ, prefix, 1, 1)
     try:
         outcome = supervise.supervise(server, lambda _: None)
     finally:

@@ -150,16 +150,21 @@ export function pick(document: Uint8Array, stays: Choice, parent = "", isList = 
   const bytes = Buffer.from(document.buffer, document.byteOffset, document.length);
   const parts: Uint8Array[] = [];
   let start = 4;
+  let place = 0;
   for (const [type, nameOffset, nameLength, offset, length] of onDemand.parseToElements(bytes)) {
     const name = bytes.toString("utf8", nameOffset, nameOffset + nameLength);
     const path = isList ? parent : parent + (parent && ".") + name;
     const isKept = stays(path, type === BSON_DOCUMENT || type === BSON_ARRAY);
-    if (isKept === true) continue;
-    const keptEnd = isKept === false ? nameOffset - 1 : offset;
+    // Elements of a list are named by their places, which change where others are left out.
+    if (isKept === true && !isList) continue;
+    const end = offset + length;
+    const keptEnd = isKept === false || isList ? nameOffset - 1 : offset;
     if (start < keptEnd) parts.push(bytes.subarray(start, keptEnd));
-    start = offset + length;
-    if (isKept === undefined)
-      parts.push(pick(bytes.subarray(offset, start), stays, path, type === BSON_ARRAY));
+    start = end;
+    if (isKept === false) continue;
+    if (isList) parts.push(Buffer.from([type]), Buffer.from(`${place++}\0`));
+    const value = bytes.subarray(offset, end);
+    parts.push(isKept ? value : pick(value, stays, path, type === BSON_ARRAY));
   }
   return joinElements([...parts, bytes.subarray(start, -1)]);
 }
