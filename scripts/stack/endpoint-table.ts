@@ -6,7 +6,7 @@ import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
   const titles = new Map(models.map((model) => [model.name, model.model]));
   const rows: [string, string, string][] = [
-    ["gateway", endpoints.gateway, "page for people, API at /v1, documentation at /docs"],
+    ["gateway", endpoints.gateway, "web page, API at /v1, documentation at /docs"],
     ...(endpoints.encoders === null ? [] : encoderRows(endpoints.encoders)),
     ...optionalRow("mongo", endpoints.mongo, "documents (MongoDB's protocol)"),
     ...optionalRow("vector", endpoints.vector, "vectors (Qdrant's REST API)"),

@@ -158,7 +158,7 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
       ranks > 1 &&
         compareVersions(release.tensorRtLlm, "1.0") < 0 && {
           ...at(model, "tensorParallel", tensorParallel),
-          reason: `${ranks} ranks need launch_triton_server.py --trtllm_llmapi_launch, which ${version(model)} is not known to have.`,
+          reason: `${ranks} ranks need trtllm-llmapi-launch, which ${version(model)} is not known to have.`,
           fix: "Write tensorParallel: 1, or take a release from 25.12 on.",
         },
     ];

@@ -452,7 +452,7 @@ const cases: readonly Case[] = [
       { engine: { tensorParallel: 2, release: releaseWith("v0.20.0", { runtimes: ["llmapi"] }) } },
     ],
     "models[0].tensorParallel",
-    /2 ranks need .*--trtllm_llmapi_launch/,
+    /2 ranks need trtllm-llmapi-launch/,
   ],
 ];
 
