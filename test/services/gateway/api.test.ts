@@ -433,6 +433,22 @@ describe("refused requests", () => {
   });
 });
 
+describe("unknown paths", () => {
+  test("an unknown path is 404 whatever its body is, such as the empty one of the OpenAI client's DELETE", async () => {
+    const port = await closedPort();
+    const gateway = await startGateway(configOf({ encoders: port, model: port }));
+    const type = { "content-type": "application/json" };
+    for (const request of [
+      { method: "DELETE", headers: type },
+      { method: "POST", headers: type, body: "{" },
+    ]) {
+      const response = await fetch(`${gateway.url}/v1/files/file-1`, request);
+      expect(await errorOf(response)).toMatchObject({ status: 404, code: "not_found" });
+    }
+    await gateway.app.close();
+  });
+});
+
 describe("images and repositories", () => {
   const PNG = Buffer.from("89504e470d0a1a0a0000000d", "hex").toString("base64");
 

@@ -111,6 +111,7 @@ test("an invalid document is refused with its error", async () => {
   const collection = fresh();
   expect(await errorOf(collection.insertOne({ _id: [1] } as Document))).toMatchObject({ code: 53 });
   expect(await errorOf(collection.insertOne({ $a: 1 }))).toMatchObject({ code: 52 });
+  expect(await errorOf(collection.insertOne({ _id: { $a: 1 } } as Document))).toMatchObject({ code: 52 });
   const large = { text: "x".repeat(16 * 1024 * 1024) };
   expect((await errorOf(collection.insertOne(large))).message).toMatch(/larger than|too large|out of range/);
 });
@@ -225,6 +226,44 @@ test("find sorts values of all types in MongoDB's order", async () => {
   expect(await read(-1)).toEqual(places.toReversed());
   const aggregated = await collection.aggregate([{ $sort: { value: 1 } }]).toArray();
   expect(aggregated.map(({ place }) => place)).toEqual(places);
+});
+
+test("a read that asks for what a standalone server can't do is refused", async () => {
+  const collection = fresh();
+  await collection.insertOne({ n: 1 });
+  const read = (level: string) => collection.find({}, { readConcern: { level: level as never } }).toArray();
+  for (const level of ["local", "majority"]) expect(await read(level)).toMatchObject([{ n: 1 }]);
+  for (const level of ["snapshot", "sometimes"]) {
+    expect(await errorOf(read(level))).toMatchObject({
+      code: 2,
+      message: `The read concern '${level}' is not supported by this server`,
+    });
+  }
+  expect(
+    await errorOf(
+      client()
+        .db("test")
+        .aggregate([{ $match: {} }])
+        .toArray(),
+    ),
+  ).toMatchObject({
+    code: 73,
+    message: "A pipeline of a database is not supported by this server; name a collection",
+  });
+});
+
+test("documents are equal when their fields have the same values in the same order", async () => {
+  const collection = fresh();
+  const size = { h: 14, w: 21 };
+  await collection.insertMany([{ size }, { size: [{ w: 1, h: 2 }, size] }, { size: 7 }]);
+  const count = (filter: Document) => collection.countDocuments(filter);
+  const turned = { w: 21, h: 14 };
+  expect([await count({ size }), await count({ size: turned })]).toEqual([2, 0]);
+  expect([await count({ size: { $in: [7, size] } }), await count({ size: { $in: [turned, 7] } })]).toEqual([
+    3, 1,
+  ]);
+  expect([await count({ size: { $ne: size } }), await count({ size: { $nin: [turned] } })]).toEqual([1, 3]);
+  expect(await count({ size: [{ w: 1, h: 2 }, size] })).toBe(1);
 });
 
 test("find compares within types: numbers of any kind, dates, ids", async () => {

@@ -107,6 +107,13 @@ few = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(lt=1
 client.delete("things", points_selector=models.FilterSelector(filter=few))
 assert client.count("things").count == 490
 
+# The client makes the same collection elsewhere, from the description of this one.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    local = QdrantClient(":memory:")
+    client.migrate(local, ["things"])
+assert local.count("things").count == 490
+
 # What is not there is refused.
 status, sentence = refused(lambda: client.query_points("things", query=[1.0], using="text"))
 assert status == 400 and "expected dim: 3, got 1" in sentence, sentence
@@ -115,7 +122,11 @@ discovery = models.RecommendQuery(recommend=models.RecommendInput(positive=[1]))
 assert refused(lambda: client.query_points("things", query=discovery, using="text"))[0] == 400
 assert refused(lambda: client.create_payload_index("things", "n", models.PayloadSchemaType.INTEGER))[0] == 404
 columns = models.Batch(ids=[1], vectors={"text": [[0, 0, 1]]})
-assert refused(lambda: client.upsert("things", points=columns))[0] == 400
+status, sentence = refused(lambda: client.upsert("things", points=columns))
+assert status == 400 and "batch" in sentence, sentence
+sparse = {"words": models.SparseVectorParams()}
+status, sentence = refused(lambda: client.create_collection("sparse", sparse_vectors_config=sparse))
+assert status == 400 and "sparse_vectors" in sentence, sentence
 assert refused(lambda: client.get_collection("nothing"))[0] == 404
 
 assert client.delete_collection("things")

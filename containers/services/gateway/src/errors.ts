@@ -97,12 +97,18 @@ export function installErrorHandlers(app: FastifyInstance): void {
       );
     return sendError(request, reply, apiError);
   });
-  app.setNotFoundHandler((request, reply) => {
-    // Without the query, which may hold secrets.
-    const path = request.url.split("?", 1)[0];
-    const message = `There is no ${request.method} ${path}; GET /docs lists what there is.`;
-    return sendError(request, reply, new ApiError(message, { status: 404, code: "not_found" }));
+  // Before the body is read: what is wrong with it matters to nobody there.
+  app.addHook("preParsing", async (request) => {
+    if (request.is404) throw noSuchRoute(request);
   });
+  app.setNotFoundHandler((request, reply) => sendError(request, reply, noSuchRoute(request)));
+}
+
+function noSuchRoute(request: FastifyRequest): ApiError {
+  // Without the query, which may hold secrets.
+  const path = request.url.split("?", 1)[0];
+  const message = `There is no ${request.method} ${path}; GET /docs lists what there is.`;
+  return new ApiError(message, { status: 404, code: "not_found" });
 }
 
 function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError): FastifyReply {

@@ -1,6 +1,6 @@
 /**
  * Reading: filters, projections and the stages of pipelines, of which a `find` is one as well. mingo evaluates them, except
- * what depends on BSON's types, which JavaScript's values don't have: ranges and orders.
+ * what depends on BSON's types, which JavaScript's values don't have: ranges, orders, and equality of documents.
  * https://www.mongodb.com/docs/manual/reference/operator/query/
  */
 
@@ -49,9 +49,43 @@ function isNotANumber(value: unknown): boolean {
   return isNumeric(value) && Number.isNaN(toNumber(value));
 }
 
+type MingoOperator = (path: string, operand: unknown, options: unknown) => (document: unknown) => boolean;
+
+const { $eq: equalsScalar, $in: isOneOfScalars } = mingoOperators as unknown as {
+  readonly [name in "$eq" | "$in"]: MingoOperator;
+};
+
+const isComposed = (value: unknown) => Array.isArray(value) || isPlainObject(value);
+
+/** Documents are equal when their fields have the same order, too, which mingo leaves out. */
+const isOneOf: MingoOperator = (path, operand, options) => {
+  const composed = Array.isArray(operand) ? operand.filter(isComposed) : [];
+  if (composed.length === 0) return isOneOfScalars(path, operand, options);
+  const scalars = (operand as unknown[]).filter((one) => !isComposed(one));
+  const isScalar = isOneOfScalars(path, scalars, options);
+  const test = (value: unknown) => composed.some((one) => compareValues(value, one) === 0);
+  return (document) =>
+    valuesAt(document, path).some((value) => test(value) || (Array.isArray(value) && value.some(test))) ||
+    isScalar(document);
+};
+
+const equals: MingoOperator = (path, operand, options) =>
+  isComposed(operand) ? isOneOf(path, [operand], options) : equalsScalar(path, operand, options);
+
+function not(operator: MingoOperator): MingoOperator {
+  return (path, operand, options) => {
+    const test = operator(path, operand, options);
+    return (document) => !test(document);
+  };
+}
+
 const queryContext = Context.init({
   query: {
     ...mingoOperators,
+    $eq: equals,
+    $ne: not(equals),
+    $in: isOneOf,
+    $nin: not(isOneOf),
     $gt: range((order) => order > 0),
     $gte: range((order) => order >= 0),
     $lt: range((order) => order < 0),

@@ -26,7 +26,9 @@ export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   refuseDepth(value);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
+  const { issues } = parsed.error;
+  // A key that is not known, such as `batch`, is why another one is missing.
+  const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0];
   const place = issue?.path.filter((part) => part !== UNNAMED).join(".");
   throw new RequestError(400, `Format error in JSON body: ${place ? `${place}: ` : ""}${issue?.message}`);
 }

@@ -108,7 +108,7 @@ function describe({ stored, size }: Collection): object {
     optimizer_status: "ok",
     points_count: size,
     segments_count: 1,
-    // The official clients want all of this.
+    // The official clients want all of this, also to make the same collection elsewhere.
     config: {
       params: { vectors: unnamed ?? named },
       hnsw_config: { m: 0, ef_construct: 100, full_scan_threshold: 10_000 },
@@ -118,6 +118,7 @@ function describe({ stored, size }: Collection): object {
         default_segment_number: 1,
         flush_interval_sec: 0,
       },
+      wal_config: { wal_capacity_mb: 32, wal_segments_ahead: 0 },
     },
     payload_schema: {},
   };

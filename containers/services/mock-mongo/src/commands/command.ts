@@ -38,6 +38,9 @@ const GENERIC_FIELDS = [
   "apiDeprecationErrors",
 ];
 
+/** What is read is on disk: it is never rolled back. */
+const READ_CONCERNS: readonly unknown[] = ["local", "available", "majority", "linearizable"];
+
 /** As a standalone mongod, which has no transactions and no second member. @throws CommandError 2, 20 or 40415 */
 export function refuseFields(body: Document, known: readonly string[]): void {
   if ("txnNumber" in body || "startTransaction" in body) {
@@ -46,6 +49,10 @@ export function refuseFields(body: Document, known: readonly string[]): void {
   const { w } = documentField(body, "writeConcern", {});
   if (typeof w === "number" && w > 1) {
     throw new CommandError(2, "cannot use 'w' > 1 when a host is not replicated");
+  }
+  const { level = "local" } = documentField(body, "readConcern", {});
+  if (!READ_CONCERNS.includes(level)) {
+    throw new CommandError(2, `The read concern '${String(level)}' is not supported by this server`);
   }
   const name = commandName(body);
   refuseUnknown(name, body, [name, ...known, ...GENERIC_FIELDS]);

@@ -1,7 +1,7 @@
 /** find, getMore, killCursors, count and aggregate. */
 
 import type { Document } from "bson";
-import { countField, documentField, listField } from "../documents.ts";
+import { CommandError, countField, documentField, listField } from "../documents.ts";
 import { type Copy, matches, projector, runPipeline } from "../query.ts";
 import { namespaceOf } from "../store.ts";
 import type { Reply } from "../wire.ts";
@@ -47,6 +47,12 @@ export const READING: Readonly<Record<string, Command>> = {
   aggregate: {
     fields: ["pipeline", "cursor", "allowDiskUse", "bypassDocumentValidation", "hint"],
     run(body, context) {
+      if (typeof body.aggregate === "number") {
+        throw new CommandError(
+          73,
+          "A pipeline of a database is not supported by this server; name a collection",
+        );
+      }
       return openCursor(context, body, listField(body, "pipeline"), documentField(body, "cursor", {}));
     },
   },

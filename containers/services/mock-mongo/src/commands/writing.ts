@@ -16,7 +16,7 @@ import {
   readTyped,
   write,
 } from "../documents.ts";
-import { matches } from "../query.ts";
+import { isOperators, matches } from "../query.ts";
 import type { Collection, Row, Store, Target } from "../store.ts";
 import { readUpdate } from "../update.ts";
 import { type Command, refuseUnknown, targetOf } from "./command.ts";
@@ -117,6 +117,7 @@ function insertOne(store: Store, target: Target, document: Document, bytes: Uint
     const type = Array.isArray(id) ? "array" : id === undefined ? "undefined" : "regex";
     throw new CommandError(53, `The '_id' value cannot be of type ${type}`);
   }
+  if (isOperators(id)) throw new CommandError(52, "A field of the _id must not begin with a dollar ($).");
   store.insert(store.ensure(target), id, bytes);
 }
 
