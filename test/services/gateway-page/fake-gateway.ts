@@ -201,6 +201,7 @@ export function documentMatch(id: string, text: string, more: Partial<Match> = {
     score: 0.5,
     scores: { text: { score: 0.5, rank: 1 } },
     text,
+    textTruncated: false,
     metadata: {},
     image: `/v1/documents/${encodeURIComponent(id)}/image`,
     ...more,

@@ -458,6 +458,7 @@ describe("page", needs(NO_BROWSER), () => {
           score: 1,
           scores: {},
           text: "It was here.",
+          textTruncated: false,
           metadata: {},
           image: "/v1/documents/lost/image",
         },

@@ -19,7 +19,11 @@ import {
   toApiError,
   toOpenAiBody,
 } from "../../../containers/services/gateway/src/errors.ts";
-import { ConcurrencyLimiter, Deadline } from "../../../containers/services/gateway/src/limits.ts";
+import {
+  ConcurrencyLimiter,
+  Deadline,
+  UnreadAnswers,
+} from "../../../containers/services/gateway/src/limits.ts";
 import {
   gatewayMetrics as registerGatewayMetrics,
   retrievalMetrics as registerRetrievalMetrics,
@@ -546,6 +550,7 @@ function planned(table: Readonly<Record<string, Row>>): Readonly<Record<string, 
 test("the gateway registers the request metrics that expressions may read", () => {
   const { registry } = registerGatewayMetrics({
     limiter: new ConcurrencyLimiter(1, 1),
+    unread: new UnreadAnswers(1),
     pending: () => new Map(),
     inFlight: () => 0,
   });

@@ -120,8 +120,8 @@ async function flood({ url }: RunningGateway, count: number, request: string): P
   return socket;
 }
 
-test("a client that does not read its answers loses its connection when the time of a request is over", async () => {
-  const server = await start({ requestSeconds: 0.5 });
+test("a client that does not read its answers loses its connection when the time to read them is over", async () => {
+  const server = await start({ readSeconds: 0.5 });
   const { gateway: parts } = server;
   const socket = await flood(server, 400, "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n");
   await until(() => parts.inFlight > 0);

@@ -135,8 +135,18 @@ const limits = z.strictObject({
     .min(1024)
     .max(2 ** 30)
     .default(4 * 1024 * 1024),
-  /** From the request's arrival to the last byte of its answer; then 504. */
+  /** From the request's arrival until its answer is made; then 504. */
   requestSeconds: z.number().positive().max(86_400).default(300),
+  /** For a client to read its answer, besides a second for each 16 KiB of it; then its connection is closed. */
+  readSeconds: z.number().positive().max(3600).default(10),
+  /**
+   * Bytes of answers that are made and not read, all together; beyond it the connection is closed whose reader has been
+   * behind for the longest time.
+   */
+  unreadBytes: z
+    .int()
+    .min(64 * 1024)
+    .default(128 * 1024 * 1024),
   /** Connections at the same time, of which each costs some tens of KiB; one more is closed at once. */
   connections: z.int().min(1).max(1_000_000).default(20_000),
   /** Requests that wait for Triton at one time. Triton queues and batches on its own, so this bounds memory, not load. */

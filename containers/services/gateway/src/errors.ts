@@ -2,6 +2,7 @@
  * Every way in which a request can fail, as one error class, which clients get as the error object of the OpenAI API.
  * Whatever else is thrown becomes such an error.
  */
+import type { Socket } from "node:net";
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 
@@ -109,6 +110,49 @@ function noSuchRoute(request: FastifyRequest): ApiError {
   const path = request.url.split("?", 1)[0];
   const message = `There is no ${request.method} ${path}; GET /docs lists what there is.`;
   return new ApiError(message, { status: 404, code: "not_found" });
+}
+
+/** Status and message of what Node's HTTP parser refuses, which no route gets. */
+const PARSER_REFUSALS: Readonly<Record<string, readonly [status: string, code: string, message: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    "408 Request Timeout",
+    "request_timeout",
+    "The request came too slowly; send it again.",
+  ],
+  HPE_HEADER_OVERFLOW: [
+    "431 Request Header Fields Too Large",
+    "headers_too_large",
+    "The headers are too large; send fewer or shorter ones.",
+  ],
+};
+const NO_HTTP = [
+  "400 Bad Request",
+  "invalid_http",
+  "This is no HTTP request that can be read; send HTTP/1.1.",
+] as const;
+
+/** Answers what Node's HTTP parser refuses in the shape of all errors, and closes the connection. */
+export function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  // A client that is gone reads nothing.
+  if (code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, name, message] = PARSER_REFUSALS[code ?? ""] ?? NO_HTTP;
+  const body = JSON.stringify(
+    toOpenAiBody(new ApiError(message, { status: Number.parseInt(status, 10), code: name })),
+  );
+  const head = [
+    "content-type: application/json",
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end([`HTTP/1.1 ${status}`, ...head, "", body].join("\r\n"), () => socket.destroy());
+}
+
+/** What the framework refuses before a request has a route, such as a path that it can't decode. */
+export function refuseUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  sendError(request, reply.header("x-request-id", request.id), toApiError(error));
 }
 
 function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError): FastifyReply {

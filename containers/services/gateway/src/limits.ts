@@ -1,4 +1,5 @@
-/** How many connections there are, how many requests wait for Triton and for their turn, and how long each may take. */
+/** How many connections there are, how many requests wait for Triton and for their turn, how long each may take, and what waits for readers. */
+import type { ServerResponse } from "node:http";
 import type { FastifyInstance } from "fastify";
 import type { Counter } from "prom-client";
 import { ApiError, ClientGone, unavailable } from "./errors.ts";
@@ -90,16 +91,22 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** For the last bytes of a refusal that a deadline caused. */
+/** For a refusal that a deadline caused to be made. */
 const ANSWER_MARGIN_SECONDS = 1;
+
+/** A client that reads its answer more slowly, beyond `limits.readSeconds`, is cut off. */
+const LEAST_BYTES_READ_PER_SECOND = 16 * 1024;
 
 /** One signal for all that can end a request early. Its reason is an ApiError 504 or ClientGone. */
 export class Deadline {
   readonly #controller = new AbortController();
+  readonly #cutOff: () => void;
   #timer: NodeJS.Timeout;
+  #isOver = false;
 
-  /** @param cutOff - Called when there still is no whole answer a second after the time is over. */
+  /** @param cutOff - Called when there still is no answer a second after the time is over, or when it is read too slowly. */
   constructor(seconds: number, cutOff: () => void = () => undefined) {
+    this.#cutOff = cutOff;
     const message = `The request took longer than the ${seconds} s that this gateway allows; ask for fewer tokens or send less at once.`;
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(cutOff, ANSWER_MARGIN_SECONDS * 1000);
@@ -111,15 +118,70 @@ export class Deadline {
     return this.#controller.signal;
   }
 
+  /**
+   * The answer is made: its reader has `readSeconds`, and a second for each 16 KiB.
+   * @param bytes - That are not read yet.
+   */
+  answered(bytes: number, readSeconds: number): void {
+    if (this.#isOver) return;
+    clearTimeout(this.#timer);
+    const seconds = readSeconds + bytes / LEAST_BYTES_READ_PER_SECOND;
+    this.#timer = setTimeout(this.#cutOff, seconds * 1000);
+  }
+
   /** Ends the request because its client left. */
   clientLeft(): void {
     this.clear();
     this.#controller.abort(new ClientGone("the client closed the connection"));
   }
 
+  /** Whether the last byte is read, or the client has left. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
   /** Stops the clock. */
   clear(): void {
+    this.#isOver = true;
     clearTimeout(this.#timer);
+  }
+}
+
+/**
+ * Bytes of answers that are made and not read. They have a bound as a sum: beyond it the connection is closed whose reader
+ * has been behind for the longest time, so that readers who are slow cost those nothing who are not.
+ */
+export class UnreadAnswers {
+  readonly #mostBytes: number;
+  /** In the order in which their readers fell behind. */
+  readonly #behind = new Map<ServerResponse, { bytes: number; readonly cutOff: () => void }>();
+  #bytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** Of all answers together. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * @param bytes - That this answer's reader has still to read; 0: all is read.
+   * @param cutOff - Closes its connection.
+   */
+  set(answer: ServerResponse, bytes: number, cutOff: () => void): void {
+    const known = this.#behind.get(answer);
+    this.#bytes += bytes - (known?.bytes ?? 0);
+    if (bytes === 0) this.#behind.delete(answer);
+    else if (known !== undefined) known.bytes = bytes;
+    else this.#behind.set(answer, { bytes, cutOff });
+    for (const [other, { bytes: held, cutOff: end }] of this.#behind) {
+      if (this.#bytes <= this.#mostBytes) return;
+      this.#behind.delete(other);
+      this.#bytes -= held;
+      end();
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /** What Prometheus reads at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { ConcurrencyLimiter } from "./limits.ts";
+import type { ConcurrencyLimiter, UnreadAnswers } from "./limits.ts";
 
 /** From a refused request (under 1 ms) to a long answer. */
 const REQUEST_BUCKETS_SECONDS = [
@@ -14,6 +14,7 @@ const DATABASE_BUCKETS_SECONDS = [
 /** What is looked at when the metrics are read. */
 interface Observed {
   readonly limiter: ConcurrencyLimiter;
+  readonly unread: UnreadAnswers;
   /** Requests that wait for an answer to begin, by model. */
   readonly pending: () => ReadonlyMap<string, number>;
   /** Requests that are being answered. */
@@ -23,7 +24,7 @@ interface Observed {
 export type GatewayMetrics = ReturnType<typeof gatewayMetrics>;
 
 /** The metrics of requests, on a registry of their own, so that two gateways in one process do not meet. */
-export function gatewayMetrics({ limiter, pending, inFlight }: Observed) {
+export function gatewayMetrics({ limiter, unread, pending, inFlight }: Observed) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -43,6 +44,7 @@ export function gatewayMetrics({ limiter, pending, inFlight }: Observed) {
     () => limiter.taken,
   );
   gauge("gateway_queue_length", "Requests that wait for a place.", () => limiter.waiting);
+  gauge("gateway_unread_bytes", "Bytes of answers that clients have not read yet.", () => unread.bytes);
   new Gauge({
     name: "gateway_pending_requests",
     help: "Requests that wait for the first byte of a model's answer, and one while a model without server is wanted.",

@@ -1,11 +1,12 @@
 /** What happens to every request before and after its route: identity, clock, place, log line, metrics; and the end of all. */
 import { createHash, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
 import rateLimit from "@fastify/rate-limit";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ApiKeyConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
-import { ApiError, CLIENT_LEFT_STATUS, unavailable } from "./errors.ts";
+import { ApiError, CLIENT_LEFT_STATUS, invalidRequest, unavailable } from "./errors.ts";
 import { type CallContext, Deadline } from "./limits.ts";
 
 /** The client's request id when it is fit for a log, a fresh one otherwise. */
@@ -21,15 +22,15 @@ export function callContext({ id, deadline }: FastifyRequest): CallContext {
 
 /**
  * Request id, clock, metrics and one log line for every request. Never bodies, headers or query strings: they may hold
- * secrets. Answers end here that Node would leave open, and with them what they hold: those that a client does not read
- * within the time of a request, and those of a client that sent several requests in a row and left, of which Node closes
- * the first.
+ * secrets. Answers end here that Node would leave open, and with them what they hold: those that a client reads too slowly,
+ * and those of a client that sent several requests in a row and left, of which Node closes the first.
  */
 export function observeRequests(app: GatewayApp, gateway: Gateway): void {
   const { metrics, config } = gateway;
   app.decorateRequest("servedModel", "");
   app.decorateRequest("keyOwner", "");
   app.decorateRequest("deadline");
+  app.decorateRequest("release", () => undefined);
 
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
@@ -46,6 +47,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     answer.once("close", () => {
       gateway.inFlight -= 1;
       socket.off("close", leave);
+      gateway.unread.set(answer, 0, () => undefined);
       if (answer.writableFinished) deadline.clear();
       else deadline.clientLeft();
       const route = request.routeOptions.url ?? "unmatched";
@@ -59,7 +61,43 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
         "request",
       );
     });
+    // Two proxies may each believe another one of them (RFC 9112, 3.2).
+    const { length: hosts } = request.raw.headersDistinct.host ?? [];
+    if (hosts > 1)
+      throw invalidRequest(`The request has ${hosts} Host headers; send one.`, undefined, "several_hosts");
   });
+
+  app.addHook("onSend", async (request, reply, payload) => {
+    // A stream says by itself when it is made: see `sendEvents`. The others are files of the API's description.
+    if (payload instanceof Readable) return payload;
+    answerMade(request, reply, gateway, Buffer.byteLength((payload ?? "") as string | Buffer));
+    return payload;
+  });
+}
+
+/**
+ * Some of an answer is made that its reader has still to read.
+ * @param bytes - All that are not read yet.
+ */
+export function answerWaits(
+  { raw, deadline }: FastifyRequest,
+  { raw: answer }: FastifyReply,
+  gateway: Gateway,
+  bytes: number,
+): void {
+  if (!deadline.isOver) gateway.unread.set(answer, bytes, () => raw.socket.destroy());
+}
+
+/** The whole answer is made: its place is another's, and the clock is that of its reader. @param bytes - Not read yet. */
+export function answerMade(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  gateway: Gateway,
+  bytes: number,
+): void {
+  request.release();
+  request.deadline.answered(bytes, gateway.config.limits.readSeconds);
+  answerWaits(request, reply, gateway, bytes);
 }
 
 /** Guards of /v1 in their order: stopping, key, rate; and, once the body is known to be right, a place. */
@@ -80,10 +118,10 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
   app.addHook("preHandler", async (request, reply) => {
     if (request.method !== "POST") return;
     const { signal } = callContext(request);
-    const release = await limiter.acquire(signal);
-    reply.raw.once("close", release);
+    request.release = await limiter.acquire(signal);
+    reply.raw.once("close", request.release);
     if (signal.aborted) {
-      release();
+      request.release();
       throw signal.reason;
     }
   });
@@ -157,8 +195,8 @@ const POLL_MILLISECONDS = 20;
 
 /**
  * Refuses new requests (/readyz says 503), waits for the running ones, and closes the server. It listens until then, so
- * that a load balancer sees the 503. No request outlives limits.requestSeconds, and no upload the time that
- * server.ts gives it, so this ends.
+ * that a load balancer sees the 503. No request outlives limits.requestSeconds, no upload the time that server.ts gives it,
+ * and no answer its reader's time, so this ends.
  */
 export async function drain({ app, gateway }: { app: GatewayApp; gateway: Gateway }): Promise<void> {
   gateway.isDraining = true;

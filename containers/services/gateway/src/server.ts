@@ -8,8 +8,8 @@ import { jsonSchemaTransform, type ZodTypeProvider } from "fastify-type-provider
 import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
-import { installErrorHandlers } from "./errors.ts";
-import { ConcurrencyLimiter, limitConnections } from "./limits.ts";
+import { installErrorHandlers, refuseUnreadable, refuseUnroutable } from "./errors.ts";
+import { ConcurrencyLimiter, limitConnections, UnreadAnswers } from "./limits.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
 import { createRetrieval } from "./retrieval/retrieval.ts";
@@ -57,14 +57,17 @@ export async function createServer(config: GatewayConfig): Promise<GatewayServer
 
 function createGateway(config: GatewayConfig, { log }: GatewayApp): Gateway {
   const limiter = new ConcurrencyLimiter(config.limits.concurrentRequests, config.limits.queuedRequests);
+  const unread = new UnreadAnswers(config.limits.unreadBytes);
   const metrics = gatewayMetrics({
     limiter,
+    unread,
     pending: () => gateway.catalogue.pendingRequests,
     inFlight: () => gateway.inFlight,
   });
   const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
   const retrieval = createRetrieval(config, catalogue.documentEncoder, metrics.registry, log);
-  const gateway: Gateway = { config, catalogue, metrics, limiter, retrieval, isDraining: false, inFlight: 0 };
+  const parts = { config, catalogue, metrics, limiter, unread, retrieval };
+  const gateway: Gateway = { ...parts, isDraining: false, inFlight: 0 };
   return gateway;
 }
 
@@ -83,6 +86,8 @@ function createApp({ limits, log }: GatewayConfig): GatewayApp {
     // drain() closes the server when no answer is on its way: what is left are idle connections.
     forceCloseConnections: true,
     genReqId: requestId,
+    clientErrorHandler: refuseUnreadable,
+    frameworkErrors: refuseUnroutable,
     // request-life.ts writes one line a request, without headers.
     logController: new LogController({ requestIdLogLabel: "requestId", disableRequestLogging: true }),
     logger: { level: log.level, base: { service: "gateway" } },

@@ -1,8 +1,10 @@
 /** Documents in MongoDB. A row has text, metadata and picture, and so everything from which the vectors are made. */
 import { createHash } from "node:crypto";
 import {
+  BSON,
   type Collection,
   type Filter,
+  type FindCursor,
   type FindOptions,
   MongoBulkWriteError,
   MongoClient,
@@ -14,6 +16,11 @@ import {
 import type { CallContext } from "../limits.ts";
 import type { RetrievalMetrics } from "../metrics.ts";
 import { databaseCalls } from "./databases.ts";
+
+/** A page of a list ends behind the document with which it reaches so many. */
+const PAGE_BYTES = 2 * 1024 * 1024;
+/** Documents that one reply of MongoDB brings for a list: with the longest texts and metadata some 5 MB. */
+const LISTED_AT_ONCE = 64;
 
 /** A picture as it is kept and embedded. */
 export interface StoredImage {
@@ -130,13 +137,22 @@ export class DocumentStore {
       hint: HASH_INDEX,
       batchSize: pageSize,
     };
-    const cursor = this.#rows.find({}, options);
+    for await (const rows of this.#batches(this.#rows.find({}, options), pageSize, call))
+      yield hashesOf(rows);
+  }
+
+  /** Rows as they come from MongoDB. Who leaves early closes the cursor. */
+  async *#batches(
+    cursor: FindCursor<WithId<Row>>,
+    size: number,
+    { signal }: CallContext,
+  ): AsyncGenerator<readonly Row[], void, void> {
     try {
       for (;;) {
         await this.#run("find", signal, () => cursor.hasNext());
-        const rows = cursor.readBufferedDocuments(pageSize);
+        const rows = cursor.readBufferedDocuments(size);
         if (rows.length === 0) return;
-        yield hashesOf(rows);
+        yield rows;
       }
     } finally {
       await cursor.close().catch(() => undefined);
@@ -150,11 +166,34 @@ export class DocumentStore {
     return rows.map(toDocument);
   }
 
-  /** Documents by id, from the one after `after`, without the bytes of their pictures. */
-  async list(after: string | undefined, limit: number, call: CallContext): Promise<StoredDocument[]> {
+  /**
+   * A page of documents by id, from the one after `after`, without the bytes of their pictures. It ends early behind the
+   * document with which it reaches PAGE_BYTES.
+   *
+   * @returns Also `after` of the next page; null at the end.
+   */
+  async list(after: string | undefined, limit: number, call: CallContext) {
     const filter = after === undefined ? {} : { _id: { $gt: after } };
-    const rows = await this.#find(filter, { projection: WITHOUT_BYTES, sort: { _id: 1 }, limit }, call);
-    return rows.map(toDocument);
+    const cursor = this.#rows.find(filter, {
+      ...commented(call),
+      signal: call.signal,
+      maxTimeMS: READ_MS,
+      projection: WITHOUT_BYTES,
+      sort: { _id: 1 },
+      limit: limit + 1,
+      batchSize: LISTED_AT_ONCE,
+    });
+    const documents: StoredDocument[] = [];
+    let bytes = 0;
+    for await (const rows of this.#batches(cursor, LISTED_AT_ONCE, call)) {
+      for (const row of rows) {
+        if (documents.length === limit || bytes >= PAGE_BYTES)
+          return { documents, next: documents.at(-1)?.id ?? null };
+        documents.push(toDocument(row));
+        bytes += BSON.calculateObjectSize(row);
+      }
+    }
+    return { documents, next: null };
   }
 
   /** Puts documents in the place of what is there. @returns Ids of those that were not there before. */

@@ -13,6 +13,8 @@ export interface MatchQuery {
   /** Matches at most. */
   readonly topK: number;
   readonly filter?: FilterInput | undefined;
+  /** Of each text at most; all by default. */
+  readonly textCharacters?: number | undefined;
 }
 
 /**
@@ -27,7 +29,7 @@ const SPARE_HITS = 5;
 /** Best matches first, without those whose vectors are of another content than MongoDB has. @throws ApiError */
 export async function findMatches(
   { encoder, documents, vectors }: Pick<Retrieval, "encoder" | "documents" | "vectors">,
-  { text, image, topK, filter }: MatchQuery,
+  { text, image, topK, filter, textCharacters }: MatchQuery,
   call: CallContext,
 ): Promise<Pick<MatchResponse, "matches" | "fusion">> {
   const [made = {}] = await encoder.embed([{ text, image }], call);
@@ -49,13 +51,28 @@ export async function findMatches(
   const matches = fused.flatMap(({ documentId, contentHash, score }) => {
     const document = byId.get(documentId);
     if (document === undefined || document.contentHash !== contentHash) return [];
-    const { id, text: words, metadata } = document;
-    return { id, score, scores: placesOf(id), text: words, metadata, image: imagePath(document) };
+    const { id, text: whole, metadata } = document;
+    const words = whole && truncated(whole, textCharacters);
+    const textTruncated = words !== whole;
+    return {
+      id,
+      score,
+      scores: placesOf(id),
+      text: words,
+      textTruncated,
+      metadata,
+      image: imagePath(document),
+    };
   });
   return {
     matches: matches.slice(0, topK),
     fusion: searches.length > 1 ? { method: "rrf", k: RRF_K } : null,
   };
+}
+
+/** A text's first characters, never half of one that UTF-16 writes as two. */
+function truncated(text: string, characters = text.length): string {
+  return text.slice(0, characters).replace(/[\ud800-\udbff]$/, "");
 }
 
 /** Path of a document's image; it names the content, so that what it leads to never changes. */

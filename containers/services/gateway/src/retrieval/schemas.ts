@@ -10,12 +10,16 @@ const LONGEST_TEXT_BYTES = 65_536;
 const LONGEST_METADATA_BYTES = 16_384;
 /** Objects and lists inside one another, the metadata itself included. */
 const DEEPEST_METADATA = 6;
-/** Largest page of GET /v1/documents. */
+/** Documents of a page of GET /v1/documents. */
 const LARGEST_PAGE = 500;
 /** Matches of a request that does not say how many. */
 const DEFAULT_MATCHES = 5;
-/** Matches that a request may ask for; their texts must fit into one answer. */
+/** Matches that a request may ask for. */
 const MOST_MATCHES = 100;
+/** Of a text in a match, where the request does not say how many. */
+const DEFAULT_TEXT_CHARACTERS = 1000;
+/** Of all texts of a match's answer. */
+const MOST_MATCHED_CHARACTERS = 1_000_000;
 
 const text = z
   .string()
@@ -140,7 +144,13 @@ export const documentResponse = z.object({
 });
 
 export const listQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(LARGEST_PAGE).default(50),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(LARGEST_PAGE)
+    .default(50)
+    .describe("Documents at most; a page of long ones ends earlier."),
   after: documentId.optional().describe("Id of the last document of the page before."),
 });
 
@@ -215,6 +225,12 @@ export const matchRequest = z
     image: image.optional(),
     topK,
     filter: filterSchema.optional(),
+    textCharacters: z
+      .int()
+      .min(0)
+      .max(LONGEST_TEXT_BYTES)
+      .default(DEFAULT_TEXT_CHARACTERS)
+      .describe("Of each match's text at most; GET /v1/documents/{id} has the whole."),
     via: z
       .enum(["vectors", "describe"])
       .default("vectors")
@@ -230,7 +246,11 @@ export const matchRequest = z
       message: "describe takes an image and no text: the description is the text",
       path: ["via"],
     },
-  );
+  )
+  .refine((request) => request.topK * request.textCharacters <= MOST_MATCHED_CHARACTERS, {
+    message: `times topK must be ${MOST_MATCHED_CHARACTERS} or less; ask for fewer matches, or less of their texts`,
+    path: ["textCharacters"],
+  });
 
 const partScore = z.object({
   score: z.number().describe("Cosine similarity."),
@@ -242,6 +262,7 @@ const match = z.object({
   score: z.number().describe("Of the fusion; cosine similarity where there is none."),
   scores: z.object({ text: partScore.optional(), image: partScore.optional() }),
   text: z.string().nullable(),
+  textTruncated: z.boolean().describe("Whether the document's text is longer."),
   metadata: z.record(z.string(), z.unknown()),
   image: z.string().nullable().describe("Path of the image on this gateway."),
 });

@@ -57,12 +57,8 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
     },
     async (request) => {
       const { limit, after } = request.query;
-      const found = await retrieval.documents.list(after, limit + 1, callContext(request));
-      const page = found.slice(0, limit);
-      return {
-        documents: page.map(describeDocument),
-        next: found.length > limit ? (page.at(-1)?.id ?? null) : null,
-      };
+      const page = await retrieval.documents.list(after, limit, callContext(request));
+      return { documents: page.documents.map(describeDocument), next: page.next };
     },
   );
 

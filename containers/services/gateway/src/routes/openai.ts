@@ -30,7 +30,7 @@ import {
   modelListResponse,
   modelResponse,
 } from "../openai/schemas.ts";
-import { callContext } from "../request-life.ts";
+import { answerMade, answerWaits, callContext } from "../request-life.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import { fp32Values } from "../triton/tensors.ts";
 
@@ -177,7 +177,7 @@ async function answer<Type extends string, Choice extends object>(
       // Whatever fails before the first text is an ordinary error answer, which clients retry.
       const first = await events.next();
       gateway.metrics.firstTokenSeconds.observe({ model: config.name }, reply.elapsedTime / 1000);
-      return sendEvents(reply, resume(first, events, left));
+      return sendEvents(gateway, request, reply, resume(first, events, left));
     }
     const answers = await Promise.all(generations.map((generation) => model.complete(generation, call)));
     const whole = wholeAnswer(format, head, answers);
@@ -190,13 +190,31 @@ async function answer<Type extends string, Choice extends object>(
   }
 }
 
-/** Sends a text/event-stream as it is made. */
-export function sendEvents(reply: FastifyReply, events: AsyncGenerator<string>): FastifyReply {
+/** Sends a text/event-stream as it is made: a reader that is behind keeps neither a place nor Triton waiting. */
+export function sendEvents(
+  gateway: Gateway,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  events: AsyncGenerator<string>,
+): FastifyReply {
+  const body = new Readable({ read: () => undefined });
+  const unreadBytes = () => body.readableLength + reply.raw.writableLength;
+  const make = async () => {
+    for await (const event of events) {
+      if (body.destroyed) return;
+      // Before the event is added: a reader that has read all others is not behind.
+      answerWaits(request, reply, gateway, unreadBytes());
+      body.push(event);
+    }
+    body.push(null);
+    answerMade(request, reply, gateway, unreadBytes());
+  };
+  make().catch((error: Error) => body.destroy(error));
   return reply
     .type("text/event-stream; charset=utf-8")
     .header("cache-control", "no-cache, no-transform")
     .header("x-accel-buffering", "no")
-    .send(Readable.from(events, { objectMode: false }));
+    .send(body);
 }
 
 /** Counts a request's tokens for Prometheus. */

@@ -63,7 +63,7 @@ function matchRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): vo
       },
     },
     async (request) => {
-      const { text, image: source, topK, filter, via } = request.body;
+      const { text, image: source, via, ...wanted } = request.body;
       const call = callContext(request);
       if (via === "describe") {
         // Before the image is decoded: without such a model there is nothing to do.
@@ -75,7 +75,7 @@ function matchRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): vo
           ? await describeImage(gateway.catalogue, image, call)
           : undefined;
       const query = description === undefined ? { text, image } : { text: description };
-      const found = await findMatches(retrieval, { ...query, topK, filter }, call);
+      const found = await findMatches(retrieval, { ...query, ...wanted }, call);
       return { ...found, via, ...(description !== undefined && { description }) };
     },
   );
@@ -108,7 +108,8 @@ function answerRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): v
       const image = (await readRequestImage(source, "image", retrieval.images, call))?.bytes;
       const asked = { text: question, image, topK, filter, maxTokens };
       const grounded = await groundQuestion(retrieval, served, asked, call);
-      if (stream) return sendEvents(reply, answerEvents(gateway, request, served, grounded));
+      if (stream)
+        return sendEvents(gateway, request, reply, answerEvents(gateway, request, served, grounded));
       const { head, generation } = grounded;
       if (generation === undefined)
         return { ...head, answer: "", finishReason: "stop" as const, usage: NO_USAGE };

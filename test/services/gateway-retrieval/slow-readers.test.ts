@@ -1,0 +1,121 @@
+/** Clients that read their answers slowly or not at all, beside others that the gateway has to serve meanwhile. */
+import { connect, type Socket } from "node:net";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { type RunningGateway, startGateway } from "../gateway/support.ts";
+import { until } from "../service-process.ts";
+import { postDocuments, useDatabasesAndTriton } from "./support.ts";
+
+const shared = useDatabasesAndTriton();
+const DOCUMENTS = 50;
+const TEXT_BYTES = 60_000;
+const PLACES = 4;
+const READERS = 6;
+/** In a row on one connection: the system's own buffers hold some megabytes of their answers. */
+const MATCHES = 12;
+const MATCH = { text: "long", topK: DOCUMENTS, textCharacters: 20_000 };
+
+let gateway: RunningGateway | undefined;
+let readers: Socket[] = [];
+
+async function start(limits: object): Promise<RunningGateway> {
+  gateway = await startGateway(shared.config({ limits: { concurrentRequests: PLACES, ...limits } }));
+  return gateway;
+}
+
+function request(path: string, body: object): string {
+  const text = JSON.stringify(body);
+  return `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
+}
+
+/** Sends requests for a megabyte each and for a stream, and reads nothing of the answers, which are all made then. */
+async function askAndReadNothing({ url, gateway: { limiter } }: RunningGateway): Promise<void> {
+  const stream = request("/v1/answer", { question: "long", stream: true });
+  for (let index = 0; index < READERS; index++) {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", () => undefined).pause();
+    socket.write(request("/v1/match", MATCH).repeat(MATCHES) + stream);
+    readers.push(socket);
+  }
+  await until(() => limiter.waiting > 0);
+  await until(() => limiter.taken === 0);
+}
+
+beforeAll(async () => {
+  const { url, app } = await startGateway(shared.config());
+  for (let first = 0; first < DOCUMENTS; first += 10) {
+    const documents = Array.from({ length: 10 }, (_, index) => ({
+      id: `long-${first + index}`,
+      text: `long ${"x".repeat(TEXT_BYTES)}`,
+    }));
+    expect((await postDocuments(url, documents)).status).toBe(200);
+  }
+  await app.close();
+});
+afterEach(async () => {
+  for (const socket of readers) socket.destroy();
+  readers = [];
+  await gateway?.app.close();
+  gateway = undefined;
+});
+
+test("readers that read nothing hold no place, and others are answered", async () => {
+  const server = await start({});
+  await askAndReadNothing(server);
+  const { inFlight } = server.gateway;
+  expect(inFlight).toBeGreaterThan(READERS * 2);
+  expect((await server.post("/v1/match", MATCH)).status).toBe(200);
+  expect(server.gateway.inFlight).toBe(inFlight);
+});
+
+test("what waits for readers has a bound, beyond which those lose their connections who have been behind the longest", async () => {
+  const unreadBytes = 16 * 1024 * 1024;
+  const server = await start({ unreadBytes });
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, server.gateway.unread.bytes);
+  }, 1);
+  await askAndReadNothing(server);
+  clearInterval(watch);
+  expect(most).toBeGreaterThan(unreadBytes / 2);
+  expect(most).toBeLessThanOrEqual(unreadBytes);
+  await until(() => server.gateway.inFlight < (READERS - 1) * MATCHES);
+  expect(server.gateway.inFlight).toBeGreaterThan(0);
+  const text = await (await server.post("/v1/match", MATCH)).text();
+  expect(text.length).toBeGreaterThan(1_000_000);
+});
+
+test("a text of a match is cut where the request says, and between whole characters", async () => {
+  const server = await start({});
+  const documents = [{ id: "emoji", text: "smile 😀😀😀" }];
+  await postDocuments(server.url, documents);
+  const match = async (body: object) => {
+    const response = await server.post("/v1/match", { text: "smile 😀😀😀", topK: 1, ...body });
+    return ((await response.json()) as { matches: object[] }).matches;
+  };
+  expect(await match({})).toMatchObject([{ text: "smile 😀😀😀", textTruncated: false }]);
+  expect(await match({ textCharacters: 9 })).toMatchObject([{ text: "smile 😀", textTruncated: true }]);
+  expect(await match({ textCharacters: 0 })).toMatchObject([{ text: "", textTruncated: true }]);
+  const tooMuch = await server.post("/v1/match", { text: "smile", topK: 100, textCharacters: 60_000 });
+  expect(await tooMuch.json()).toMatchObject({
+    error: { param: "textCharacters", message: expect.stringContaining("1000000 or less") },
+  });
+});
+
+test("a page of long documents ends early, and the pages together have them all", async () => {
+  const server = await start({});
+  const ids: string[] = [];
+  let pages = 0;
+  for (let after: string | null = ""; after !== null; pages++) {
+    const query = after === "" ? "" : `&after=${after}`;
+    const response = await fetch(`${server.url}/v1/documents?limit=500${query}`);
+    const text = await response.text();
+    expect(text.length).toBeLessThan(3 * 1024 * 1024);
+    const page = JSON.parse(text) as { documents: { id: string }[]; next: string | null };
+    ids.push(...page.documents.map(({ id }) => id));
+    after = page.next;
+  }
+  expect(pages).toBeGreaterThan(1);
+  expect(ids.filter((id) => id.startsWith("long-")).sort()).toEqual(
+    Array.from({ length: DOCUMENTS }, (_, index) => `long-${index}`).sort(),
+  );
+});
