@@ -449,6 +449,78 @@ describe("unknown paths", () => {
   });
 });
 
+describe("requests that no route gets", () => {
+  let gateway: RunningGateway;
+
+  beforeAll(async () => {
+    const port = await closedPort();
+    gateway = await startGateway(configOf({ encoders: port, model: port }));
+  });
+
+  afterAll(() => gateway.app.close());
+
+  /** All that comes back for these bytes, until the gateway or we close the connection. */
+  async function answerTo(text: string, isWhole = (_: string) => false): Promise<string> {
+    const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
+    socket.write(text);
+    let answer = "";
+    for await (const chunk of socket) {
+      answer += chunk;
+      if (isWhole(answer)) break;
+    }
+    return answer;
+  }
+
+  test.each([
+    ["a line that is no HTTP", "HELLO\r\n\r\n", 400, "invalid_http"],
+    [
+      "headers of 20 KB",
+      `GET / HTTP/1.1\r\nhost: x\r\na: ${"b".repeat(20_000)}\r\n\r\n`,
+      431,
+      "headers_too_large",
+    ],
+    [
+      "two lengths",
+      "POST /v1/match HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}",
+      400,
+      "invalid_http",
+    ],
+    [
+      "a broken percent sign",
+      "GET /v1/documents/%zz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+      400,
+      "invalid_path",
+    ],
+    [
+      "an id of 2,000 characters",
+      `GET /v1/models/${"a".repeat(2000)} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+      414,
+      "path_too_long",
+    ],
+    [
+      "two Host headers",
+      "GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\nconnection: close\r\n\r\n",
+      400,
+      "several_hosts",
+    ],
+  ])("%s: the refusal has the shape of all errors", async (_, text, status, code) => {
+    const answer = await answerTo(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    const body = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))) as unknown;
+    expect(body).toEqual({
+      error: { message: expect.stringMatching(/\.$/), type: "invalid_request_error", param: null, code },
+    });
+  });
+
+  test.each(["h2c", "websocket"])(
+    "a wish for %s is answered as plain HTTP/1.1, which is allowed",
+    async (protocol) => {
+      const head = `GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ${protocol}\r\n\r\n`;
+      expect(await answerTo(head, (text) => text.includes("\r\n\r\n"))).toMatch(/^HTTP\/1.1 200 /);
+    },
+  );
+});
+
 describe("images and repositories", () => {
   const PNG = Buffer.from("89504e470d0a1a0a0000000d", "hex").toString("base64");
 

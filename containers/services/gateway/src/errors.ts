@@ -190,6 +190,10 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
         "send it with Content-Type: application/json (documents and images also as multipart/form-data)";
       return known(415, "unsupported_media_type", `The body must be JSON; ${fix}.`);
     }
+    case "FST_ERR_BAD_URL":
+      return known(400, "invalid_path", "The path can't be decoded; write % as %25.");
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return known(414, "path_too_long", "An id in the path is longer than any can be; shorten it.");
     case "FST_ERR_CTP_EMPTY_JSON_BODY":
       return known(400, "empty_body", "The body is empty; send a JSON object.");
     case "FST_ERR_CTP_INVALID_JSON_BODY":
