@@ -72,7 +72,7 @@ def _builder_sha256() -> str:
 
 
 def _is_complete(folder: Path) -> bool:
-    """The builder writes the facts last."""
+    """The builder puts the folder in place as a whole, with the facts in it."""
     return (folder / FACTS_FILE).is_file()
 
 

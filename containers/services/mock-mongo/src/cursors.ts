@@ -6,6 +6,7 @@ import { batchReply, type Reply } from "./wire.ts";
 
 /** A batch ends before the reply grows over what a driver accepts. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;
+
 interface Cursor extends Result {
   readonly namespace: string;
   /** Read but not sent. */

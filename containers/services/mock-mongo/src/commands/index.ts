@@ -21,7 +21,7 @@ import { MAX_WRITE_BATCH, WRITING } from "./writing.ts";
 const WIRE_VERSION = 21;
 
 const hello: Command = {
-  // Drivers of tomorrow tell more about themselves.
+  // Newer drivers may send fields that are not known here.
   fields: undefined,
   run: (body) => ({
     ...("hello" in body ? {} : { ismaster: true }),
