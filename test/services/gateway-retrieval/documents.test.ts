@@ -261,6 +261,7 @@ describe("match", () => {
         score: expect.any(Number),
         scores: { text: { score: matches[0]?.score, rank: 1 } },
         text: "a cat sleeps on a sofa",
+        textTruncated: false,
         metadata: { kind: "animal", legs: 4, wild: false, weight: 4.5 },
         image: expect.stringMatching(/^\/v1\/documents\/cat\/image\?sha256=[0-9a-f]{64}$/),
       });

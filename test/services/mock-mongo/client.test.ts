@@ -147,6 +147,8 @@ test.each<[Document, Document]>([
     { _id: 1, a: new Double(1) },
   ],
   [{ _id: 0, "b.c": 1 }, { b: [{ c: new Double(2) }, {}] }],
+  [{ _id: 0, e: { f: { g: 1 } } }, { e: { f: { g: new Double(3) } } }],
+  [{ a: 2, _id: 0 }, { a: new Double(1) }],
   [{ _id: 0, "b.d": true }, { b: [{}, { d: "d" }] }],
   [{ _id: 0, "e.f.g": 1 }, { e: { f: { g: new Double(3) } } }],
   [{ _id: 0, "a.x": 1 }, {}],
@@ -412,6 +414,25 @@ describe("writes", () => {
     expect(again).toMatchObject({ matchedCount: 1, modifiedCount: 0, upsertedCount: 0 });
     const replaced = await collection.replaceOne({ _id: "b" as never }, { x: 1 }, { upsert: true });
     expect(replaced.upsertedId).toBe("b");
+  });
+
+  test("an upsert can't insert another _id than its filter has", async () => {
+    const collection = fresh();
+    for (const change of [{ $set: { _id: 10 } }, { _id: 10, a: 1 }]) {
+      const updates = [{ q: { _id: 9 }, u: change, upsert: true }];
+      const { writeErrors } = await client()
+        .db("test")
+        .command({ update: collection.collectionName, updates });
+      expect(writeErrors).toMatchObject([{ code: 66 }]);
+    }
+    expect(await collection.countDocuments()).toBe(0);
+  });
+
+  test("$pull with a regular expression removes the texts that it matches", async () => {
+    const collection = fresh();
+    await collection.insertOne({ list: ["ab", "b", 1] });
+    await collection.updateOne({}, { $pull: { list: /^a/ } } as never);
+    expect(await collection.findOne({}, { projection: { _id: 0 } })).toEqual({ list: ["b", 1] });
   });
 
   test("twenty upserts of one document at the same time make one document", async () => {

@@ -233,6 +233,23 @@ describe("limits", () => {
     expect(await gauge("mongo_open_cursors")).toBe(0);
   });
 
+  test("a cursor holds the document that it has read ahead", async () => {
+    await start({ cursorBytes: 50_000 });
+    const database = client.db("d");
+    await database.collection("c").insertOne({ text: "x".repeat(60_000) });
+    expect(await errorOf(database.command({ find: "c", batchSize: 0 }))).toMatchObject({ code: 292 });
+  });
+
+  test("a single batch leaves no cursor", async () => {
+    await start({});
+    const database = client.db("d");
+    await database.collection("c").insertMany(Array.from({ length: 20 }, (_, n) => ({ n })));
+    const { cursor } = await database.command({ find: "c", batchSize: 5, singleBatch: true });
+    expect(cursor).toMatchObject({ id: 0 });
+    expect(cursor.firstBatch).toHaveLength(5);
+    expect(await gauge("mongo_open_cursors")).toBe(0);
+  });
+
   test("an idle cursor is closed after its time", async () => {
     await start({ cursorIdleSeconds: 0.2 });
     const collection = client.db("d").collection("c");

@@ -122,6 +122,20 @@ test("requests in transit are bounded, one more is 503, and room comes back", as
   expect((await clientOf(url).query("c", { query: [1] })).points).toEqual([]);
 });
 
+test("a client that sends requests in a row and leaves gives all their bytes back", async () => {
+  await start({});
+  await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  const body = JSON.stringify({ query: [1], filter: { must: [{ has_id: Array(20_000).fill(1) }] } });
+  const request = `${head("/collections/c/points/query", `content-length: ${body.length}`)}${body}`;
+  for (let round = 0; round < 20; round++) {
+    const { socket } = await peer();
+    socket.write(request.repeat(8));
+    await new Promise((resolve) => setTimeout(resolve, round));
+    socket.resetAndDestroy();
+  }
+  await until(async () => (await transit()) === 0);
+});
+
 test("a request that is never whole is cut off, however slowly it drips", async () => {
   await start({ requestSeconds: 0.4 });
   const withHead = await peer();

@@ -39,12 +39,23 @@ export class Cursors {
     return this.#open.size;
   }
 
-  /** The first batch; its id is 0 when it is the last as well. @throws CommandError 292 when cursors hold too much. */
-  async open(result: Result, namespace: string, batchSize: number, rest: Rest): Promise<Reply> {
+  /**
+   * The first batch; its id is 0 when it is the last as well.
+   *
+   * @param isOnly - Nobody will ask for another one.
+   * @throws CommandError 292 when cursors hold too much.
+   */
+  async open(
+    result: Result,
+    namespace: string,
+    { batchSize, isOnly }: { readonly batchSize: number; readonly isOnly: boolean },
+    rest: Rest,
+  ): Promise<Reply> {
     const cursor: Cursor = { ...result, namespace, ahead: undefined, isInUse: false, timer: undefined };
     const documents = await take(cursor, batchSize, rest);
-    if ((await nextOf(cursor, rest)) === undefined) return batchReply("firstBatch", 0, namespace, documents);
-    this.#refuseMore(cursor.heldBytes());
+    if (isOnly || (await nextOf(cursor, rest)) === undefined)
+      return batchReply("firstBatch", 0, namespace, documents);
+    this.#refuseMore(bytesOf(cursor));
     this.#last += 1;
     this.#open.set(this.#last, cursor);
     this.#keep(this.#last, cursor);
@@ -81,7 +92,7 @@ export class Cursors {
 
   #refuseMore(bytes: number): void {
     const { openCursors, cursorBytes } = this.#limits;
-    const held = [...this.#open.values()].reduce((sum, cursor) => sum + cursor.heldBytes(), bytes);
+    const held = [...this.#open.values()].reduce((sum, cursor) => sum + bytesOf(cursor), bytes);
     if (this.#open.size < openCursors && held <= cursorBytes) return;
     const found = `${this.#open.size} open cursors, which with this one would hold ${held} bytes`;
     const most = `at most ${openCursors} cursors and ${cursorBytes} bytes`;
@@ -91,6 +102,10 @@ export class Cursors {
   #keep(id: number, cursor: Cursor): void {
     cursor.timer = setTimeout(() => this.kill(id), this.#limits.cursorIdleSeconds * 1000).unref();
   }
+}
+
+function bytesOf({ heldBytes, ahead }: Cursor): number {
+  return heldBytes() + (ahead?.length ?? 0);
 }
 
 async function take(cursor: Cursor, batchSize: number, rest: Rest): Promise<Uint8Array[]> {

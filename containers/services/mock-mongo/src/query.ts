@@ -281,8 +281,18 @@ function mingoStage(stage: Document): (documents: readonly Document[]) => Docume
   return (documents) => orBadValue(() => aggregator.run(documents as never)) as Document[];
 }
 
-const YES: readonly unknown[] = [1, true];
-const NO: readonly unknown[] = [0, false];
+const isYes = (value: unknown) => value === true || (typeof value === "number" && value !== 0);
+const isNo = (value: unknown) => value === false || value === 0;
+
+/** `{ a: { b: 1 } }` as `{ "a.b": 1 }`, which means the same. */
+function flattened(projection: Document, parent = ""): Document {
+  const entries = Object.entries(projection).flatMap(([name, value]) =>
+    isPlainObject(value) && !isOperators(value)
+      ? Object.entries(flattened(value, `${parent}${name}.`))
+      : [[parent + name, value]],
+  );
+  return Object.fromEntries(entries);
+}
 
 /**
  * A projection. One that only names fields keeps their BSON types and their order; one that computes works on plain values,
@@ -291,7 +301,7 @@ const NO: readonly unknown[] = [0, false];
  * @throws CommandError 2 and 238 for one that can't be read.
  */
 export function projector(projection: Document): Copy {
-  const { _id: id, ...fields } = projection;
+  const { _id: id, ...fields } = flattened(projection);
   const paths = Object.keys(fields);
   const positional = paths.find((path) => path.endsWith(".$"));
   if (positional !== undefined) {
@@ -299,13 +309,13 @@ export function projector(projection: Document): Copy {
   }
   if (id === undefined && paths.length === 0) return Buffer.from;
   const choices = Object.values(paths.length === 0 ? projection : fields);
-  const isIncluding = choices.every((value) => YES.includes(value));
-  const isExcluding = choices.every((value) => NO.includes(value));
+  const isIncluding = choices.every(isYes);
+  const isExcluding = choices.every(isNo);
   const leadsOn = (path: string) => paths.some((other) => other.startsWith(`${path}.`));
-  const isNaming = [...YES, ...NO, undefined].includes(id) && (isIncluding || isExcluding);
+  const isNaming = (id === undefined || isYes(id) || isNo(id)) && (isIncluding || isExcluding);
   if (isNaming && !paths.some((path) => /^_id\.|\$/.test(path) || leadsOn(path))) {
     // Included where it is not excluded.
-    const named = NO.includes(id) === isExcluding ? [...paths, "_id"] : paths;
+    const named = isNo(id) === isExcluding ? [...paths, "_id"] : paths;
     return (bytes) =>
       pick(bytes, (path, isContainer) => {
         if (named.includes(path)) return isIncluding;

@@ -133,12 +133,15 @@ function eachOf(operand: unknown): readonly unknown[] {
 
 /** What `$pull` takes out: values that are equal, that satisfy a condition, or documents that match a filter. */
 function pullTest(operand: unknown): (value: unknown) => boolean {
-  if (!isPlainObject(operand)) return (value) => identityOf(value) === identityOf(operand);
-  const wrap = (value: unknown) => (isOperators(operand) ? { v: value } : value);
+  const isPattern = operand instanceof BSONRegExp;
+  if (!isPlainObject(operand) && !isPattern) return (value) => identityOf(value) === identityOf(operand);
+  const wrap = (value: unknown) => (isPattern || isOperators(operand) ? { v: value } : value);
   const plain = (value: unknown) => readPlain(write(wrap(value) as Document));
   const test = predicate(plain(operand));
   return (value) => isPlainObject(wrap(value)) && test(plain(value));
 }
+
+const CHANGED_ID = "Performing an update would modify the immutable field '_id'";
 
 /** An update that has been read: a replacement, or operators such as `$set`. */
 export interface Update {
@@ -174,7 +177,7 @@ export function readUpdate(change: unknown, isMulti: boolean): Update {
       const id = identityOf(document._id);
       const after = changed(document, false);
       if (!("_id" in after) || identityOf(after._id) !== id) {
-        throw new CommandError(66, "Performing an update would modify the immutable field '_id'");
+        throw new CommandError(66, CHANGED_ID);
       }
       const bytes = write(after);
       return Buffer.compare(bytes, before) === 0 ? undefined : bytes;
@@ -182,7 +185,10 @@ export function readUpdate(change: unknown, isMulti: boolean): Update {
     insert(filter) {
       const base: Document = {};
       for (const [path, value] of equalities(filter)) setAt(base, path, value);
+      const isGiven = "_id" in base;
+      const id = identityOf(base._id);
       const { _id = new ObjectId(), ...rest } = changed(base, true);
+      if (isGiven && identityOf(_id) !== id) throw new CommandError(66, CHANGED_ID);
       return { _id, ...rest };
     },
   };

@@ -97,11 +97,21 @@ function answerErrors(app: FastifyInstance): void {
 function limitTransit(app: FastifyInstance, limits: ServerLimits): ByteBudget {
   const transit = new ByteBudget(limits.transitBytes);
   const take = (reply: FastifyReply, bytes: number): void => {
+    const { socket } = reply.request.raw;
     // The client is gone.
-    if (reply.raw.destroyed) return;
+    if (reply.raw.destroyed || socket.destroyed) return;
     if (!transit.tryTake(bytes)) throw new RequestError(503, "Service is overloaded: try again later");
-    // The reply is over when it is sent, and also when the client breaks off.
-    reply.raw.once("close", () => transit.give(bytes));
+    // The reply is over when it is sent. Of a client that sent several requests in a row and left, Node closes the first.
+    let isOver = false;
+    const over = () => {
+      if (isOver) return;
+      isOver = true;
+      reply.raw.off("close", over);
+      socket.off("close", over);
+      transit.give(bytes);
+    };
+    reply.raw.once("close", over);
+    socket.setMaxListeners(0).once("close", over);
   };
   app.addHook("onRequest", async (request, reply) => {
     if (isQuiet(request)) return;

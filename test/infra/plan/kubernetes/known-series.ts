@@ -23,6 +23,7 @@ export const gatewayMetrics: MetricTable = {
   gateway_http_requests_in_flight: { kind: "gauge", labels: [] },
   gateway_places_taken: { kind: "gauge", labels: [] },
   gateway_queue_length: { kind: "gauge", labels: [] },
+  gateway_unread_bytes: { kind: "gauge", labels: [] },
 };
 
 /** Of a gateway with databases: containers/services/gateway/src/metrics.ts. */

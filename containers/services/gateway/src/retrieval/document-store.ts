@@ -223,12 +223,16 @@ export class DocumentStore {
   /** Moves pictures of the layout before into the documents that show them. */
   async adoptOldImages(call: CallContext): Promise<void> {
     await this.#run("adoptImages", call.signal, async () => {
-      for await (const { _id, bytes } of this.#oldImages.find({}, { comment: call.requestId })) {
-        const shown = { "image.sha256": _id, "image.bytes": { $exists: false } };
-        await this.#rows.updateMany(shown, { $set: { "image.bytes": bytes } }, commented(call));
-        const unused = { _id, usedAt: { $lt: new Date(Date.now() - OLD_IMAGE_MS) } };
-        await this.#oldImages.deleteOne(unused, commented(call));
+      if ((await this.#oldImages.findOne({}, { ...commented(call), projection: HASH_ONLY })) === null) return;
+      const before = new Date(Date.now() - OLD_IMAGE_MS);
+      const lacking = { image: { $ne: null }, "image.bytes": { $exists: false } };
+      for await (const { _id, image } of this.#rows.find(lacking, commented(call))) {
+        const old = image && (await this.#oldImages.findOne({ _id: image.sha256 }, commented(call)));
+        if (old === null) continue;
+        const same = { ...lacking, _id, "image.sha256": old._id };
+        await this.#rows.updateOne(same, { $set: { "image.bytes": old.bytes } }, commented(call));
       }
+      await this.#oldImages.deleteMany({ usedAt: { $lt: before } }, commented(call));
     });
   }
 
@@ -269,6 +273,8 @@ function failureKind(thrown: unknown): "away" | "failed" {
     error instanceof MongoNetworkError ||
     error instanceof MongoServerSelectionError ||
     error instanceof MongoTopologyClosedError ||
+    // The driver does not export its class.
+    (error as Error).name === "MongoWaitQueueTimeoutError" ||
     PASSING_CODES.includes((error as { readonly code?: unknown }).code);
   return isAway ? "away" : "failed";
 }

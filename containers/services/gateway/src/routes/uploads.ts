@@ -1,6 +1,6 @@
 /** Bodies with images: forms beside JSON, their sizes, and how many bytes of them may be in memory, before requests have a place. */
+import { Busboy } from "@fastify/busboy";
 import type { FastifyRequest } from "fastify";
-import { Response } from "undici";
 import type { Gateway, GatewayApp } from "../context.ts";
 import { invalidRequest, unavailable } from "../errors.ts";
 import { DEFAULT_IMAGE_LIMITS } from "../images/limits.ts";
@@ -70,31 +70,41 @@ export function parseMultipart(app: GatewayApp): void {
         if (Object.hasOwn(fields, name)) {
           throw invalidRequest(`The form holds ${name} twice; send it once.`, name, "invalid_form");
         }
-        fields[name] = await fieldValue(name, value);
+        fields[name] = fieldValue(name, value);
       }
       return fields;
     },
   );
 }
 
-type Form = Awaited<ReturnType<Response["formData"]>>;
-type FormValue = NonNullable<ReturnType<Form["get"]>>;
+type Field = readonly [name: string, value: string | Uint8Array];
 
-async function readForm(body: Buffer, contentType: string): Promise<Form> {
-  try {
-    return await new Response(body, { headers: { "content-type": contentType } }).formData();
-  } catch {
+/** Parts in their order; a file as its bytes. @throws ApiError 400 when it is no form. */
+function readForm(body: Buffer, contentType: string): Promise<readonly Field[]> {
+  return new Promise<readonly Field[]>((resolve, reject) => {
+    const fields: Field[] = [];
+    const headers = { "content-type": contentType };
+    // The body is in memory, and its size is bounded already.
+    const form = new Busboy({ headers, limits: { fieldSize: body.length } });
+    form.on("field", (name, value) => fields.push([name, value]));
+    form.on("file", (name, file) => {
+      const chunks: Buffer[] = [];
+      file.on("data", (chunk: Buffer) => chunks.push(chunk));
+      file.once("end", () => fields.push([name, Buffer.concat(chunks)])).once("error", reject);
+    });
+    form.once("finish", () => resolve(fields)).once("error", reject);
+    form.end(body);
+  }).catch(() => {
     throw invalidRequest(
       "The body is no multipart form that can be read; send it with a boundary, as curl -F and FormData do.",
       undefined,
       "invalid_form",
     );
-  }
+  });
 }
 
-async function fieldValue(name: string, value: FormValue): Promise<unknown> {
-  if (typeof value !== "string") return new Uint8Array(await value.arrayBuffer());
-  if (!JSON_FIELDS.includes(name)) return value;
+function fieldValue(name: string, value: string | Uint8Array): unknown {
+  if (typeof value !== "string" || !JSON_FIELDS.includes(name)) return value;
   try {
     return JSON.parse(value) as unknown;
   } catch (error) {

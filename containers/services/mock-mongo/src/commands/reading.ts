@@ -21,7 +21,8 @@ async function openCursor(
   const target = targetOf(body);
   const batchSize = countField(options, "batchSize", FIRST_BATCH_DOCUMENTS);
   const result = runPipeline(store, store.find(target), pipeline, copy);
-  return cursors.open(result, namespaceOf(target), batchSize, restOf(body));
+  const isOnly = options.singleBatch === true;
+  return cursors.open(result, namespaceOf(target), { batchSize, isOnly }, restOf(body));
 }
 
 export const READING: Readonly<Record<string, Command>> = {
@@ -37,7 +38,6 @@ export const READING: Readonly<Record<string, Command>> = {
       if (Object.keys(sort).length > 0) pipeline.push({ $sort: sort });
       const skip = countField(body, "skip", 0);
       if (skip > 0) pipeline.push({ $skip: skip });
-      // Drivers send `singleBatch` beside a limit, which alone makes the first batch the last.
       const limit = countField(body, "limit", 0);
       if (limit > 0) pipeline.push({ $limit: limit });
       return openCursor(context, body, pipeline, body, projector(documentField(body, "projection", {})));
