@@ -252,3 +252,16 @@ describe.each([
     expect(first?.repository.fillTemplate).toBe("/tensorrtllm_backend/tools/fill_template.py");
   });
 });
+
+test("each promise of SECURITY.md names a test that there is", () => {
+  const lines = readFileSync(join(projectRoot, "SECURITY.md"), "utf8").split("\n");
+  const promises = lines.filter((line) => line.startsWith("| ")).slice(1);
+  expect(promises.length).toBeGreaterThan(10);
+  const missing = promises.filter((line) => {
+    const [, file = "", title = ""] = / \| `([^`]+)`: (.+) \|$/.exec(line) ?? [];
+    return (
+      !existsSync(join(projectRoot, file)) || !readFileSync(join(projectRoot, file), "utf8").includes(title)
+    );
+  });
+  expect(missing).toEqual([]);
+});
