@@ -273,7 +273,7 @@ describe("requests", () => {
     [{ points: [{ id: 1, vector: [1], paylod: {} }] }, 'points.0: Unrecognized key: "paylod"'],
     [{ points: [{ id: 1, vector: { t: ["1"] } }] }, "points.0.vector.t: must be a list"],
     [{ points: [{ id: 1 }] }, "points.0.vector: "],
-    [{ batch: { ids: [1], vectors: [[1]] } }, "points: "],
+    [{ batch: { ids: [1], vectors: [[1]] } }, 'Unrecognized key: "batch"'],
     [undefined, "Invalid input"],
   ])("an upsert of %j is refused with the place of the error", (body, message) => {
     expect(() => parse(upsertPoints, body)).toThrow(message);
