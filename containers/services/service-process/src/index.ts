@@ -3,6 +3,7 @@
  * data; and how clients share the memory and the time of one process. It depends on Node alone.
  */
 export { openStore } from "./data-directory.ts";
+export { type Limit, type LimitValues, limitValues, type MemoryUse, worstCaseBytes } from "./limits.ts";
 export {
   type LogLevel,
   listenError,
