@@ -327,13 +327,13 @@ describe("a stack with monitoring", async () => {
     };
     expect(groups.map(({ name }) => name)).toEqual(["engine-room-plan", "engine-room-alerts"]);
     expect(groups[1]?.rules).toContainEqual({
-      alert: "EngineRoomConnectionsRefused",
-      expr: 'sum by (pod) (rate(gateway_connections_refused_total{namespace="engine-room", service="gateway"}[5m])) > 0',
+      alert: "EngineRoomConnectionsClosed",
+      expr: 'sum by (pod) (rate(gateway_connections_dropped_total{namespace="engine-room", service="gateway"}[5m])) > 0',
       for: "60s",
       labels: { severity: "warning" },
       annotations: {
         summary: expect.any(String),
-        runbook_url: "docs/runbooks/EngineRoomConnectionsRefused.md",
+        runbook_url: "docs/runbooks/EngineRoomConnectionsClosed.md",
       },
     });
     expect(groups[0]?.rules).toContainEqual({

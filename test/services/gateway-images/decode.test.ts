@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import sharp from "sharp";
+import sharp, { type Sharp } from "sharp";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type DecodedImage, decodeImage } from "../../../containers/services/gateway/src/images/decode.ts";
 import { DEFAULT_IMAGE_LIMITS, ImageError } from "../../../containers/services/gateway/src/images/limits.ts";
@@ -319,6 +319,22 @@ describe("hostile images", () => {
       webp.writeUInt16LE(0x3fff, start + 3);
       webp.writeUInt16LE(0x3fff, start + 5);
       expect((await refusal(decode(webp))).code).toBe("image_too_many_pixels");
+    });
+
+    test("a picture that must be in memory as a whole is refused by its bytes, and is taken line by line", async () => {
+      const wholeBytes = 64 * 64 * 3;
+      const decodeAs = (picture: Sharp) => picture.toBuffer().then((bytes) => decode(bytes, { wholeBytes }));
+      const refused = { status: 413, code: "image_too_many_pixels" };
+      const picture = () => plain(65, 64);
+      expect(await refusal(decodeAs(picture().png({ progressive: true })))).toMatchObject(refused);
+      expect(await refusal(decodeAs(picture().jpeg({ progressive: true })))).toMatchObject(refused);
+      const fullColour = { progressive: true, chromaSubsampling: "4:4:4" };
+      expect(await refusal(decodeAs(plain(33, 64).jpeg(fullColour)))).toMatchObject(refused);
+      expect(await refusal(decodeAs(plain(49, 64).webp()))).toMatchObject(refused);
+      const sixteenBits = plain(33, 64).toColourspace("rgb16").png({ progressive: true });
+      expect(await refusal(decodeAs(sixteenBits))).toMatchObject(refused);
+      for (const taken of [picture().png(), picture().jpeg(), plain(64, 64).png({ progressive: true })])
+        expect(await decodeAs(taken)).toMatchObject({ height: 64 });
     });
 
     test("a picture of 1 × 1 whose data unpack to 512 MiB is decoded", async () => {

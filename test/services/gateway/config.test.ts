@@ -1,5 +1,7 @@
 /** The configuration, and the parts of the gateway that keep its limits: keys, places, deadlines, errors, metrics. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { requestProfile } from "@engine-room/triton-requests";
@@ -22,7 +24,7 @@ import {
 import {
   ConcurrencyLimiter,
   Deadline,
-  UnreadAnswers,
+  RequestMemory,
 } from "../../../containers/services/gateway/src/limits.ts";
 import {
   gatewayMetrics as registerGatewayMetrics,
@@ -58,7 +60,8 @@ test("an incomplete configuration gets the documented defaults", () => {
     limits: {
       bodyBytes: 4_194_304,
       requestSeconds: 300,
-      connections: 20_000,
+      memoryBytes: 67_108_864,
+      connections: 8192,
       concurrentRequests: 256,
       queuedRequests: 1024,
     },
@@ -306,6 +309,51 @@ describe("API keys", () => {
   });
 });
 
+describe("the memory of requests", () => {
+  const REQUEST_BYTES = 16 * 1024;
+  const room = (requests: number) => new RequestMemory(requests * REQUEST_BYTES);
+  const answers = (count: number) =>
+    Array.from({ length: count }, () => new ServerResponse(new IncomingMessage(new Socket())));
+
+  test("beyond the sum those end who have waited for their clients the longest", () => {
+    const memory = room(4);
+    const ended: number[] = [];
+    answers(4).forEach((answer, index) => {
+      memory.waitsForClient(answer, 1, () => ended.push(index));
+      // Bytes that come later do not change the order.
+      memory.waitsForClient(answer, 2, () => ended.push(index));
+    });
+    expect(ended).toEqual([0]);
+    expect(memory.bytes).toBe(3 * (REQUEST_BYTES + 2));
+  });
+
+  test("a request that is being answered is not ended for another, which is refused with 503", () => {
+    const memory = room(2);
+    const [first, second] = answers(2) as [ServerResponse, ServerResponse];
+    const ended: string[] = [];
+    memory.waitsForClient(first, 0, () => ended.push("first"));
+    memory.isAnswered(first);
+    memory.waitsForClient(second, 0, () => ended.push("second"));
+    memory.isAnswered(second);
+    expect(() => memory.add(second, 1)).toThrow(/take the 32768 bytes of memory that there are for all/);
+    expect(ended).toEqual([]);
+    memory.waitsForClient(first, 0, () => ended.push("first"));
+    expect(ended).toEqual(["first"]);
+  });
+
+  test("a reader that has caught up is not behind", () => {
+    const memory = room(2);
+    const [stream, other] = answers(2) as [ServerResponse, ServerResponse];
+    const ended: string[] = [];
+    memory.waitsForClient(stream, 1000, () => ended.push("stream"));
+    memory.isAnswered(stream, 0);
+    memory.waitsForClient(other, REQUEST_BYTES, () => ended.push("other"));
+    expect(ended).toEqual(["other"]);
+    memory.delete(stream);
+    expect(memory.bytes).toBe(0);
+  });
+});
+
 describe("limiter", () => {
   const never = new AbortController().signal;
 
@@ -550,7 +598,7 @@ function planned(table: Readonly<Record<string, Row>>): Readonly<Record<string, 
 test("the gateway registers the request metrics that expressions may read", () => {
   const { registry } = registerGatewayMetrics({
     limiter: new ConcurrencyLimiter(1, 1),
-    unread: new UnreadAnswers(1),
+    memory: new RequestMemory(1),
     pending: () => new Map(),
     inFlight: () => 0,
   });

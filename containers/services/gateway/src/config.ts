@@ -140,15 +140,15 @@ const limits = z.strictObject({
   /** For a client to read its answer, besides a second for each 16 KiB of it; then its connection is closed. */
   readSeconds: z.number().positive().max(3600).default(10),
   /**
-   * Bytes of answers that are made and not read, all together; beyond it the connection is closed whose reader has been
-   * behind for the longest time.
+   * Bytes of requests and answers in memory, all together; beyond it those end whose clients have been sending or reading
+   * for the longest time. Of the largest body there is room for four.
    */
-  unreadBytes: z
+  memoryBytes: z
     .int()
     .min(64 * 1024)
-    .default(128 * 1024 * 1024),
-  /** Connections at the same time, of which each costs some tens of KiB; one more is closed at once. */
-  connections: z.int().min(1).max(1_000_000).default(20_000),
+    .default(64 * 1024 * 1024),
+  /** Connections at the same time; beyond it the connection is closed that is idle for the longest time. */
+  connections: z.int().min(1).max(1_000_000).default(8192),
   /** Requests that wait for Triton at one time. Triton queues and batches on its own, so this bounds memory, not load. */
   concurrentRequests: z.int().min(1).max(65_536).default(256),
   /** Requests that wait for one of those places; the next one is answered with 503 and Retry-After. */

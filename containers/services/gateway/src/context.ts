@@ -4,7 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
-import type { ConcurrencyLimiter, Deadline, UnreadAnswers } from "./limits.ts";
+import type { ConcurrencyLimiter, Deadline, RequestMemory } from "./limits.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import type { Retrieval } from "./retrieval/retrieval.ts";
 
@@ -14,7 +14,7 @@ export interface Gateway {
   readonly catalogue: Catalogue;
   readonly metrics: GatewayMetrics;
   readonly limiter: ConcurrencyLimiter;
-  readonly unread: UnreadAnswers;
+  readonly memory: RequestMemory;
   /** Absent where the configuration has no databases. */
   readonly retrieval: Retrieval | undefined;
   /** Set when the gateway is told to stop: what runs is finished, nothing new is begun. */
@@ -42,5 +42,7 @@ declare module "fastify" {
     deadline: Deadline;
     /** Gives its place back. Calling it again does nothing. */
     release: () => void;
+    /** Counts bytes that are kept until the answer is made. @throws ApiError 503 when there is no room for them. */
+    hold: (bytes: number) => void;
   }
 }

@@ -1,6 +1,6 @@
 /** What Prometheus reads at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { ConcurrencyLimiter, UnreadAnswers } from "./limits.ts";
+import type { ConcurrencyLimiter, RequestMemory } from "./limits.ts";
 
 /** From a refused request (under 1 ms) to a long answer. */
 const REQUEST_BUCKETS_SECONDS = [
@@ -14,7 +14,7 @@ const DATABASE_BUCKETS_SECONDS = [
 /** What is looked at when the metrics are read. */
 interface Observed {
   readonly limiter: ConcurrencyLimiter;
-  readonly unread: UnreadAnswers;
+  readonly memory: RequestMemory;
   /** Requests that wait for an answer to begin, by model. */
   readonly pending: () => ReadonlyMap<string, number>;
   /** Requests that are being answered. */
@@ -24,7 +24,7 @@ interface Observed {
 export type GatewayMetrics = ReturnType<typeof gatewayMetrics>;
 
 /** The metrics of requests, on a registry of their own, so that two gateways in one process do not meet. */
-export function gatewayMetrics({ limiter, unread, pending, inFlight }: Observed) {
+export function gatewayMetrics({ limiter, memory, pending, inFlight }: Observed) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -44,7 +44,7 @@ export function gatewayMetrics({ limiter, unread, pending, inFlight }: Observed)
     () => limiter.taken,
   );
   gauge("gateway_queue_length", "Requests that wait for a place.", () => limiter.waiting);
-  gauge("gateway_unread_bytes", "Bytes of answers that clients have not read yet.", () => unread.bytes);
+  gauge("gateway_request_memory_bytes", "Bytes of requests and answers in memory.", () => memory.bytes);
   new Gauge({
     name: "gateway_pending_requests",
     help: "Requests that wait for the first byte of a model's answer, and one while a model without server is wanted.",
@@ -69,9 +69,9 @@ export function gatewayMetrics({ limiter, unread, pending, inFlight }: Observed)
       buckets: REQUEST_BUCKETS_SECONDS,
       registers,
     }),
-    refusedConnections: new Counter({
-      name: "gateway_connections_refused_total",
-      help: "Connections that were closed at once, because limits.connections were open.",
+    droppedConnections: new Counter({
+      name: "gateway_connections_dropped_total",
+      help: "Idle connections that were closed for others, because limits.connections were open.",
       registers,
     }),
     firstTokenSeconds: new Histogram({

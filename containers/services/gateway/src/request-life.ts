@@ -16,8 +16,8 @@ export function requestId(request: Pick<IncomingMessage, "headers">): string {
 }
 
 /** What a request passes on to the servers behind the gateway. */
-export function callContext({ id, deadline }: FastifyRequest): CallContext {
-  return { requestId: id, signal: deadline.signal };
+export function callContext({ id, deadline, hold }: FastifyRequest): CallContext {
+  return { requestId: id, signal: deadline.signal, hold };
 }
 
 /**
@@ -31,6 +31,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
   app.decorateRequest("keyOwner", "");
   app.decorateRequest("deadline");
   app.decorateRequest("release", () => undefined);
+  app.decorateRequest("hold", () => undefined);
 
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
@@ -47,7 +48,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     answer.once("close", () => {
       gateway.inFlight -= 1;
       socket.off("close", leave);
-      gateway.unread.set(answer, 0, () => undefined);
+      gateway.memory.delete(answer);
       if (answer.writableFinished) deadline.clear();
       else deadline.clientLeft();
       const route = request.routeOptions.url ?? "unmatched";
@@ -61,11 +62,25 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
         "request",
       );
     });
+    request.hold = (bytes) => gateway.memory.add(answer, bytes);
+    gateway.memory.waitsForClient(answer, 0, () => refuse(reply, gateway));
     // Two proxies may each believe another one of them (RFC 9112, 3.2).
     const { length: hosts } = request.raw.headersDistinct.host ?? [];
     if (hosts > 1)
       throw invalidRequest(`The request has ${hosts} Host headers; send one.`, undefined, "several_hosts");
   });
+
+  // With a callback the parser of the body listens in the same turn, before the first chunk.
+  app.addHook("preParsing", (_request, reply, payload, done) => {
+    const { raw: answer } = reply;
+    let bytes = 0;
+    payload.on("data", (chunk: Buffer | string) => {
+      bytes += Buffer.byteLength(chunk);
+      if (!reply.sent) gateway.memory.waitsForClient(answer, bytes, () => refuse(reply, gateway));
+    });
+    done(null, payload);
+  });
+  app.addHook("preValidation", async (_request, { raw }) => gateway.memory.isAnswered(raw));
 
   app.addHook("onSend", async (request, reply, payload) => {
     // A stream says by itself when it is made: see `sendEvents`. The others are files of the API's description.
@@ -75,9 +90,14 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
   });
 }
 
+/** Ends a request whose client is still sending it. */
+function refuse(reply: FastifyReply, { memory }: Gateway): void {
+  reply.header("connection", "close").send(memory.refusal());
+}
+
 /**
- * Some of an answer is made that its reader has still to read.
- * @param bytes - All that are not read yet.
+ * Some of an answer is made.
+ * @param bytes - All that its reader has still to read; 0: it is not behind.
  */
 export function answerWaits(
   { raw, deadline }: FastifyRequest,
@@ -85,7 +105,9 @@ export function answerWaits(
   gateway: Gateway,
   bytes: number,
 ): void {
-  if (!deadline.isOver) gateway.unread.set(answer, bytes, () => raw.socket.destroy());
+  if (deadline.isOver) return;
+  if (bytes === 0) gateway.memory.isAnswered(answer, 0);
+  else gateway.memory.waitsForClient(answer, bytes, () => raw.socket.destroy());
 }
 
 /** The whole answer is made: its place is another's, and the clock is that of its reader. @param bytes - Not read yet. */

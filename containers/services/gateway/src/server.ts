@@ -9,7 +9,7 @@ import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
 import { installErrorHandlers, refuseUnreadable, refuseUnroutable } from "./errors.ts";
-import { ConcurrencyLimiter, limitConnections, UnreadAnswers } from "./limits.ts";
+import { ConcurrencyLimiter, limitConnections, RequestMemory } from "./limits.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
 import { createRetrieval } from "./retrieval/retrieval.ts";
@@ -31,7 +31,7 @@ export interface GatewayServer {
 export async function createServer(config: GatewayConfig): Promise<GatewayServer> {
   const app = createApp(config);
   const gateway = createGateway(config, app);
-  limitConnections(app, config.limits.connections, gateway.metrics.refusedConnections);
+  limitConnections(app, config.limits.connections, gateway.metrics.droppedConnections);
   app.addHook("onListen", async () => gateway.retrieval?.indexer.start());
   app.addHook("onClose", async () => {
     await gateway.retrieval?.close();
@@ -55,18 +55,22 @@ export async function createServer(config: GatewayConfig): Promise<GatewayServer
   return { app, gateway };
 }
 
+/** Bodies of the largest size for which there is room, however large that is. */
+const LARGEST_BODIES = 4;
+
 function createGateway(config: GatewayConfig, { log }: GatewayApp): Gateway {
   const limiter = new ConcurrencyLimiter(config.limits.concurrentRequests, config.limits.queuedRequests);
-  const unread = new UnreadAnswers(config.limits.unreadBytes);
+  const { bodyBytes, memoryBytes } = config.limits;
+  const memory = new RequestMemory(Math.max(memoryBytes, LARGEST_BODIES * bodyBytes));
   const metrics = gatewayMetrics({
     limiter,
-    unread,
+    memory,
     pending: () => gateway.catalogue.pendingRequests,
     inFlight: () => gateway.inFlight,
   });
   const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
   const retrieval = createRetrieval(config, catalogue.documentEncoder, metrics.registry, log);
-  const parts = { config, catalogue, metrics, limiter, unread, retrieval };
+  const parts = { config, catalogue, metrics, limiter, memory, retrieval };
   const gateway: Gateway = { ...parts, isDraining: false, inFlight: 0 };
   return gateway;
 }

@@ -77,7 +77,7 @@ const bucket = (le: string) => gateway("gateway_first_token_seconds_bucket", { m
 const upstreamErrors = (upstream: string, kind: string) =>
   gateway("gateway_upstream_errors_total", { upstream, kind });
 const DATABASE_ERRORS = gateway("gateway_database_errors_total", { database: "mongo", kind: "timeout" });
-const REFUSED = gateway("gateway_connections_refused_total");
+const DROPPED = gateway("gateway_connections_dropped_total");
 const volume = (what: string, claim: string) =>
   `kubelet_volume_stats_${what}_bytes{namespace="engine-room", job="kubelet", node="node-0", persistentvolumeclaim="${claim}"}`;
 /** As kube-state-metrics has it of a Job that has failed for good. */
@@ -109,7 +109,7 @@ export const HEALTHY: SeriesValues = {
   [bucket("+Inf")]: counter(60),
   // A model that wakes is busy.
   [upstreamErrors("gpt", "busy")]: counter(1),
-  [REFUSED]: steady(0),
+  [DROPPED]: steady(0),
   ...Object.fromEntries(
     ["engine-store", "mock-data-mongo-0", "mock-data-vector-0"].flatMap((claim) => [
       [volume("available", claim), steady(40)],
@@ -222,11 +222,11 @@ export function faults(build: string): readonly Scene[] {
       ],
     },
     {
-      title: "connections that are refused",
-      changes: { [REFUSED]: growing(1) },
+      title: "connections that are closed for others",
+      changes: { [DROPPED]: growing(1) },
       fires: [
         {
-          alert: "EngineRoomConnectionsRefused",
+          alert: "EngineRoomConnectionsClosed",
           labels: { pod: "gateway-0" },
           summary: "gateway-0 closes connections, because too many are open.",
         },

@@ -19,11 +19,11 @@ export const gatewayMetrics: MetricTable = {
   gateway_first_token_seconds: { kind: "histogram", labels: ["model"] },
   gateway_upstream_errors_total: { kind: "counter", labels: ["upstream", "kind"] },
   gateway_tokens_total: { kind: "counter", labels: ["model", "kind"] },
-  gateway_connections_refused_total: { kind: "counter", labels: [] },
+  gateway_connections_dropped_total: { kind: "counter", labels: [] },
   gateway_http_requests_in_flight: { kind: "gauge", labels: [] },
   gateway_places_taken: { kind: "gauge", labels: [] },
   gateway_queue_length: { kind: "gauge", labels: [] },
-  gateway_unread_bytes: { kind: "gauge", labels: [] },
+  gateway_request_memory_bytes: { kind: "gauge", labels: [] },
 };
 
 /** Of a gateway with databases: containers/services/gateway/src/metrics.ts. */

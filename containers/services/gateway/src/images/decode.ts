@@ -68,12 +68,39 @@ function open(bytes: Uint8Array): Sharp {
   return sharp(bytes, { failOn: "error", limitInputPixels: false, autoOrient: true });
 }
 
-function checkHeader({ width, height, pages = 1 }: Metadata, limits: ImageLimits): void {
+/** Of the whole picture, where libvips can't decode it line by line; 0 where it can. */
+function wholeBytes({
+  width,
+  height,
+  format,
+  isProgressive,
+  channels,
+  depth,
+  chromaSubsampling,
+}: Metadata): number {
+  const pixels = width * height;
+  if (format === "webp") return pixels * 4;
+  if (isProgressive !== true) return 0;
+  // libjpeg keeps two bytes for each coefficient until the last scan; 4:2:0 has half of the other formats'.
+  if (format === "jpeg") return pixels * (chromaSubsampling === "4:2:0" ? 3 : 2 * channels);
+  return pixels * channels * (depth === "ushort" ? 2 : 1);
+}
+
+function checkHeader(metadata: Metadata, limits: ImageLimits): void {
+  const { width, height, pages = 1 } = metadata;
   if (Math.max(width, height) > limits.sidePixels || width * height > limits.pixels) {
     throw new ImageError(
       413,
       "image_too_many_pixels",
       `The image is ${width} × ${height} pixels, and at most ${limits.pixels} pixels with no side above ${limits.sidePixels} are taken; scale it down.`,
+    );
+  }
+  const bytes = wholeBytes(metadata);
+  if (bytes > limits.wholeBytes) {
+    throw new ImageError(
+      413,
+      "image_too_many_pixels",
+      `The image is ${width} × ${height} pixels in a form that needs ${bytes} bytes of memory, and at most ${limits.wholeBytes} are taken; scale it down, or save it as JPEG that is not progressive.`,
     );
   }
   // No model here looks at a second frame, and an animation is the cheapest way to make a decoder work.

@@ -4,8 +4,10 @@ import { ApiError } from "../errors.ts";
 export const DEFAULT_IMAGE_LIMITS = {
   /** Bytes of the encoded image. The largest photographs of phones are 5 to 8 MiB. */
   bytes: 10 * 1024 * 1024,
-  /** Width × height by the file's header. Of such a picture the costliest file, an interlaced PNG of 16 bits, takes 0.4 GB. */
+  /** Width × height by the file's header. A picture that is decoded line by line takes 14 to 87 MiB with so many. */
   pixels: 40_000_000,
+  /** Bytes of a picture that must be in memory as a whole to be decoded: interlaced PNG, progressive JPEG and WebP. */
+  wholeBytes: 96 * 1024 * 1024,
   /** Longest side by the file's header. WebP has 16,383 at most; a phone's panorama stays below it. */
   sidePixels: 16_384,
   /**
@@ -15,10 +17,10 @@ export const DEFAULT_IMAGE_LIMITS = {
   storedSidePixels: 1024,
   /** Whole seconds for the pixels of one image. 40 million of the costliest file take one to four seconds of one core. */
   decodeSeconds: 10,
-  /** Images decoded at one time. Memory is this many times the figure at `pixels`; two keep two cores busy. */
+  /** Images decoded at one time. Two keep two cores busy. */
   concurrentDecodes: 2,
-  /** Images fetched at one time. Each keeps its place until it is decoded: 80 MiB of them in memory at most. */
-  concurrentFetches: 8,
+  /** Images fetched at one time. Each keeps its place, and `bytes` of memory, until it is decoded. */
+  concurrentFetches: 4,
   /** Images that wait for either; the next one is answered with 503 and Retry-After. */
   queueLength: 64,
   /** Redirects that are followed: from http to https, to www., to a file store. */

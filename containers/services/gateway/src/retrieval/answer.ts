@@ -50,6 +50,8 @@ export async function groundQuestion(
     matches,
     config.contextTokens - answerTokens - imageTokens,
   );
+  // The sources are in the prompt, and once more in the answer.
+  call.hold?.(2 * prompt.length);
   if (used.length === 0 && matches.some(hasText)) {
     throw invalidRequest(
       `The question and an answer of ${answerTokens} tokens leave no room for a document in the ${config.contextTokens} tokens of ${config.name}'s context; ask for fewer tokens, or write a shorter question.`,

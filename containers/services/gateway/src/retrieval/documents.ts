@@ -115,11 +115,12 @@ export async function readRequestImage(
   source: ImageSource | undefined,
   param: string,
   context: Retrieval["images"],
-  { signal }: CallContext,
+  { signal, hold }: CallContext,
 ): Promise<StoredImage | undefined> {
   if (source === undefined) return undefined;
   try {
     const { jpeg, sha256, width, height } = await readImage(source, context, signal);
+    hold?.(jpeg.length);
     return { sha256, bytes: jpeg, contentType: "image/jpeg", width, height };
   } catch (error) {
     throw error instanceof ImageError ? new ApiError(error.message, { ...error.details, param }) : error;

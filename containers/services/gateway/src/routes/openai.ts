@@ -162,8 +162,8 @@ async function answer<Type extends string, Choice extends object>(
 ) {
   const head = answerHead(format, config.name);
   const left = new AbortController();
-  const { requestId, signal } = callContext(request);
-  const call: CallContext = { requestId, signal: AbortSignal.any([signal, left.signal]) };
+  const asked = callContext(request);
+  const call: CallContext = { ...asked, signal: AbortSignal.any([asked.signal, left.signal]) };
   try {
     if (body.stream) {
       const streams = await Promise.all(generations.map((generation) => model.stream(generation, call)));

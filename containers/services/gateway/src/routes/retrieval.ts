@@ -25,10 +25,7 @@ import {
 } from "../retrieval/schemas.ts";
 import { documentRoutes } from "./documents.ts";
 import { countTokens, sendEvents } from "./openai.ts";
-import { limitUploads, parseMultipart, UPLOAD_TYPES, uploadOptions } from "./uploads.ts";
-
-/** Bytes of all bodies of these routes that are in memory at one time. */
-const UPLOAD_BUDGET_BYTES = 512 * 1024 * 1024;
+import { parseMultipart, UPLOAD_TYPES, uploadOptions } from "./uploads.ts";
 
 /** Mounts the routes below /v1. */
 export function retrievalRoutes(v1: GatewayApp, gateway: Gateway): void {
@@ -39,7 +36,6 @@ export function retrievalRoutes(v1: GatewayApp, gateway: Gateway): void {
   }
   v1.register(async (app: GatewayApp) => {
     parseMultipart(app);
-    limitUploads(app, UPLOAD_BUDGET_BYTES);
     documentRoutes(app, gateway, retrieval);
     matchRoute(app, gateway, retrieval);
     answerRoute(app, gateway, retrieval);

@@ -1,8 +1,7 @@
-/** Bodies with images: forms beside JSON, their sizes, and how many bytes of them may be in memory, before requests have a place. */
+/** Bodies with images: their sizes, and forms beside JSON. */
 import { Busboy } from "@fastify/busboy";
-import type { FastifyRequest } from "fastify";
 import type { Gateway, GatewayApp } from "../context.ts";
-import { invalidRequest, unavailable } from "../errors.ts";
+import { invalidRequest } from "../errors.ts";
 import { DEFAULT_IMAGE_LIMITS } from "../images/limits.ts";
 
 /** Room for the text and the metadata beside an image. */
@@ -17,36 +16,6 @@ export function uploadOptions({ config }: Gateway): { readonly bodyLimit: number
 
 /** Media types of these bodies, for the API's description. */
 export const UPLOAD_TYPES = ["application/json", "multipart/form-data"];
-
-/** Bodies up to this size are not counted: the number of connections bounds them. */
-const SMALL_BYTES = 65_536;
-
-/** Refuses requests with large bodies (503 with Retry-After) while `mostBytes` of them are on their way. */
-export function limitUploads(app: GatewayApp, mostBytes: number): void {
-  let taken = 0;
-  app.addHook("onRequest", async (request, reply) => {
-    const bytes = bodyBytes(request);
-    if (bytes <= SMALL_BYTES) return;
-    if (taken + bytes > mostBytes) {
-      throw unavailable(
-        `Requests of ${taken} bytes are on their way, and ${mostBytes} are the most; try again in a second.`,
-        "overloaded",
-        1,
-      );
-    }
-    taken += bytes;
-    reply.raw.once("close", () => {
-      taken -= bytes;
-    });
-  });
-}
-
-/** What the client says, at most what the route takes; without a length all of that. */
-function bodyBytes({ method, headers, routeOptions }: FastifyRequest): number {
-  if (method !== "POST") return 0;
-  const said = Number(headers["content-length"]);
-  return Number.isFinite(said) ? Math.min(said, routeOptions.bodyLimit) : routeOptions.bodyLimit;
-}
 
 /** Fields that are JSON and not text. */
 const JSON_FIELDS = ["metadata", "filter", "topK", "maxTokens", "stream"];

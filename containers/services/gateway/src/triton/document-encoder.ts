@@ -126,6 +126,7 @@ export class DocumentEncoder {
     });
     try {
       const answer = Buffer.from(await response.body.arrayBuffer());
+      call.hold?.(answer.length);
       const tensors = decodeResponse(answer, Number(response.headers[JSON_LENGTH_HEADER]));
       const columns = { text: this.textDimension, image: this.imageDimension };
       const rowsOf = (part: Part) => fp32Rows(tensors, TENSORS[part].output, inputs.length, columns[part]);

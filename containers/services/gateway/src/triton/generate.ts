@@ -33,6 +33,9 @@ export interface Answer extends Ending {
 /** One answer on its way: pieces of text, none of them empty, then how it ended. */
 export type AnswerStream = AsyncGenerator<string, Ending, void>;
 
+/** Few tokens of any model are longer. */
+const LONGEST_TOKEN_BYTES = 16;
+
 /** One language model. */
 export class TextModel {
   readonly #config: ModelConfig;
@@ -45,6 +48,7 @@ export class TextModel {
 
   /** The whole answer at once. */
   async complete(request: GenerateRequest, call: CallContext): Promise<Answer> {
+    call.hold?.(request.maxTokens * LONGEST_TOKEN_BYTES);
     const response = await this.#post(request, false, call);
     const reader = answerReader(this.#config, request);
     try {

@@ -1,4 +1,4 @@
-/** Clients that read their answers slowly or not at all, beside others that the gateway has to serve meanwhile. */
+/** Clients that send or read slowly or not at all, beside others that the gateway has to serve meanwhile. */
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
@@ -68,20 +68,55 @@ test("readers that read nothing hold no place, and others are answered", async (
 });
 
 test("what waits for readers has a bound, beyond which those lose their connections who have been behind the longest", async () => {
-  const unreadBytes = 16 * 1024 * 1024;
-  const server = await start({ unreadBytes });
+  const memoryBytes = 16 * 1024 * 1024;
+  const server = await start({ memoryBytes, bodyBytes: 1024 * 1024 });
   let most = 0;
   const watch = setInterval(() => {
-    most = Math.max(most, server.gateway.unread.bytes);
+    most = Math.max(most, server.gateway.memory.bytes);
   }, 1);
   await askAndReadNothing(server);
   clearInterval(watch);
-  expect(most).toBeGreaterThan(unreadBytes / 2);
-  expect(most).toBeLessThanOrEqual(unreadBytes);
+  expect(most).toBeGreaterThan(memoryBytes / 2);
+  expect(most).toBeLessThanOrEqual(memoryBytes);
   await until(() => server.gateway.inFlight < (READERS - 1) * MATCHES);
   expect(server.gateway.inFlight).toBeGreaterThan(0);
   const text = await (await server.post("/v1/match", MATCH)).text();
   expect(text.length).toBeGreaterThan(1_000_000);
+});
+
+test("uploads that stop in the middle end for others when memory is full, those that began first before the others", async () => {
+  const MIB = 1024 * 1024;
+  const server = await start({ memoryBytes: 4 * MIB, bodyBytes: MIB });
+  const whole = request("/v1/documents", { id: "slow", text: "slow", metadata: { filler: "x".repeat(MIB) } });
+  const answers = Array.from({ length: READERS }, () => "");
+  for (let index = 0; index < READERS; index++) {
+    const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+    socket
+      .on("error", () => undefined)
+      .on("data", (chunk) => {
+        answers[index] += String(chunk);
+      });
+    socket.write(whole.slice(0, 900_000));
+    readers.push(socket);
+    await until(() => server.gateway.memory.bytes > 800_000 * Math.min(index + 1, 3));
+  }
+  // Four have room; each of the last two took that of the oldest.
+  await until(() => answers.slice(0, 2).every((text) => text.endsWith("}")));
+  expect(answers.map((text) => text.slice(0, 12))).toEqual(["HTTP/1.1 503", "HTTP/1.1 503", "", "", "", ""]);
+  expect(answers[0]).toContain('"code":"overloaded"');
+  const large = { id: "large", text: `large ${"x".repeat(TEXT_BYTES)}` };
+  expect(
+    (
+      await postDocuments(
+        server.url,
+        Array(10)
+          .fill(large)
+          .map((one, index) => ({ ...one, id: `large-${index}` })),
+      )
+    ).status,
+  ).toBe(200);
+  expect(answers[2]).toContain("503");
+  expect(server.gateway.memory.bytes).toBeLessThanOrEqual(4 * MIB);
 });
 
 test("a text of a match is cut where the request says, and between whole characters", async () => {
