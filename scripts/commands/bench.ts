@@ -18,6 +18,7 @@ import {
 import { measurePlan, planFiguresText } from "../bench/plan.ts";
 import { measurePreview } from "../bench/preview.ts";
 import { measureRetrieval } from "../bench/retrieval.ts";
+import { measureSlowClients, slowClientsText } from "../bench/slow-clients.ts";
 import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { measureVectorSearch } from "../bench/vector-search.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
@@ -33,11 +34,13 @@ import { type Command, type CommandContext, EXIT } from "./command.ts";
 export const command: Command = {
   summary:
     "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage: "[plan | preview | retrieval | vectors | engine-copy] [--model NAME [--against FILE]] [--out FILE]",
+  usage:
+    "[plan | preview | retrieval | slow-clients | vectors | engine-copy] [--model NAME [--against FILE]] [--out FILE]",
   details: [
     "plan           measures planning 1,000 models instead; needs no stack",
     "preview        measures what each of 50 models in a cluster adds to a preview, and how long the graph of prod takes; needs no stack and no cluster, and a Pulumi CLI with the kubernetes plugin for the last part",
     "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
+    "slow-clients   measures how long others wait beside 1,000 slow readers, 1,000 slow writers and 5,000 idle connections, in the running stack",
     "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
     "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
     "--directory D  of engine-copy: a folder on the disk that is measured, that of downloads by default",
@@ -60,10 +63,12 @@ export const command: Command = {
     if (target === "preview") return benchModelPreview(values.out);
     if (target === "vectors") return benchVectors(values.out);
     if (target === "engine-copy") return benchEngineCopy(values.directory, values.out);
-    if (target !== undefined && target !== "retrieval")
+    if (target !== undefined && target !== "retrieval" && target !== "slow-clients")
       throw new UsageError(
-        `There is no benchmark ${JSON.stringify(target)}; there are plan, preview, retrieval, vectors and engine-copy.`,
+        `There is no benchmark ${JSON.stringify(target)}; there are plan, preview, retrieval, slow-clients, vectors and engine-copy.`,
       );
+    if (target === "slow-clients")
+      return withEndpoints(stack, [], (outputs) => benchSlowClients(outputs, values.out));
     return withEndpoints(stack, ["triton"], (outputs) =>
       target === "retrieval"
         ? benchRetrieval(outputs, gatewayHeaders(process.env.ENGINE_ROOM_API_KEY), values.out)
@@ -169,6 +174,16 @@ async function benchRetrieval(
       `${match.embeddingP50Milliseconds.toFixed(2)} of the embedding alone, ratio ${match.ratio.toFixed(2)}; and against ` +
       `${match.encoderP50Milliseconds.toFixed(2)} of Triton asked directly, ratio ${match.encoderRatio.toFixed(2)}`,
   );
+  return EXIT.ok;
+}
+
+async function benchSlowClients(
+  { endpoints }: StackOutputs,
+  out: CommandContext["values"][string],
+): Promise<number> {
+  const cells = await measureSlowClients(endpoints.gateway, gatewayHeaders(process.env.ENGINE_ROOM_API_KEY));
+  figureKeeper(out)("slowClients", cells);
+  print(slowClientsText(cells));
   return EXIT.ok;
 }
 
