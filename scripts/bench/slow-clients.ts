@@ -82,7 +82,7 @@ const slowReaders: Open = async (gateway, headers) => {
   const sockets = await openSockets(gateway, READERS, (socket) => {
     socket.pause().write(request("/v1/match", MATCH, headers));
   });
-  const places = /^gateway_places_taken 0\n[^]*^gateway_queue_length 0$/m;
+  const places = /^gateway_places_taken 0\n[\s\S]*^gateway_queue_length 0$/m;
   while (!places.test(await metrics(gateway.origin))) await sleep(TRICKLE_MILLISECONDS);
   return sockets;
 };

@@ -61,7 +61,7 @@ test("an incomplete configuration gets the documented defaults", () => {
       bodyBytes: 4_194_304,
       requestSeconds: 300,
       memoryBytes: 67_108_864,
-      connections: 8192,
+      connections: 6144,
       concurrentRequests: 256,
       queuedRequests: 1024,
     },
@@ -328,17 +328,27 @@ describe("the memory of requests", () => {
   });
 
   test("a request that is being answered is not ended for another, which is refused with 503", () => {
-    const memory = room(2);
-    const [first, second] = answers(2) as [ServerResponse, ServerResponse];
-    const ended: string[] = [];
-    memory.waitsForClient(first, 0, () => ended.push("first"));
-    memory.isAnswered(first);
-    memory.waitsForClient(second, 0, () => ended.push("second"));
-    memory.isAnswered(second);
-    expect(() => memory.add(second, 1)).toThrow(/take the 32768 bytes of memory that there are for all/);
+    const memory = room(4);
+    const ended: number[] = [];
+    const requests = answers(4);
+    for (const [index, answer] of requests.entries())
+      memory.waitsForClient(answer, 0, () => ended.push(index));
+    const [first, second, third, fourth] = requests as [
+      ServerResponse,
+      ServerResponse,
+      ServerResponse,
+      ServerResponse,
+    ];
+    for (const answer of [first, second, third]) memory.isAnswered(answer);
+    expect(() => memory.isAnswered(fourth)).toThrow(/take the 65536 bytes of memory that there are for all/);
+    expect(() => memory.add(first, 1)).toThrow(/try again in a second/);
     expect(ended).toEqual([]);
-    memory.waitsForClient(first, 0, () => ended.push("first"));
-    expect(ended).toEqual(["first"]);
+    memory.delete(fourth);
+    // The answer of the first is made, and waits for its reader.
+    memory.waitsForClient(first, 0, () => ended.push(0));
+    expect(() => memory.add(second, 1)).not.toThrow();
+    memory.waitsForClient(fourth, REQUEST_BYTES, () => ended.push(3));
+    expect(ended).toEqual([0, 3]);
   });
 
   test("a reader that has caught up is not behind", () => {

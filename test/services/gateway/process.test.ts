@@ -199,7 +199,7 @@ test("a gateway for 3 connections closes the one that is idle the longest for a 
   }
 });
 
-const CONNECTIONS = times(500, 8_000);
+const CONNECTIONS = times(500, 6_000);
 /** Of the gateway, for each connection. */
 const MOST_BYTES = 60 * 1024;
 const tooFewFiles =

@@ -128,31 +128,58 @@ export const databases = z.strictObject({
   }),
 });
 
-const limits = z.strictObject({
-  /** Largest request body; a larger one is answered with 413. */
+/** What docs/limits.md says of each comes from here. */
+export const limits = z.strictObject({
   bodyBytes: z
     .int()
     .min(1024)
     .max(2 ** 30)
-    .default(4 * 1024 * 1024),
-  /** From the request's arrival until its answer is made; then 504. */
-  requestSeconds: z.number().positive().max(86_400).default(300),
-  /** For a client to read its answer, besides a second for each 16 KiB of it; then its connection is closed. */
-  readSeconds: z.number().positive().max(3600).default(10),
-  /**
-   * Bytes of requests and answers in memory, all together; beyond it those end whose clients have been sending or reading
-   * for the longest time. Of the largest body there is room for four.
-   */
+    .default(4 * 1024 * 1024)
+    .describe("Largest request body; a larger one is answered with 413. Images may be larger."),
+  requestSeconds: z
+    .number()
+    .positive()
+    .max(86_400)
+    .default(300)
+    .describe("From the request's arrival until its answer is made; then 504."),
+  readSeconds: z
+    .number()
+    .positive()
+    .max(3600)
+    .default(10)
+    .describe(
+      "For a client to read its answer, besides a second for each 16 KiB of it; then its connection is closed.",
+    ),
   memoryBytes: z
     .int()
     .min(64 * 1024)
-    .default(64 * 1024 * 1024),
-  /** Connections at the same time; beyond it the connection is closed that is idle for the longest time. */
-  connections: z.int().min(1).max(1_000_000).default(8192),
-  /** Requests that wait for Triton at one time. Triton queues and batches on its own, so this bounds memory, not load. */
-  concurrentRequests: z.int().min(1).max(65_536).default(256),
-  /** Requests that wait for one of those places; the next one is answered with 503 and Retry-After. */
-  queuedRequests: z.int().min(0).max(65_536).default(1024),
+    .default(64 * 1024 * 1024)
+    .describe(
+      "Bytes of requests and answers in memory, all together; beyond it those end whose clients have been sending or reading for the longest time. Requests that are being answered get three quarters of it; beyond that 503. There is room for four of the largest body, however large that is.",
+    ),
+  connections: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(6144)
+    .describe(
+      "Connections at the same time; beyond it the connection is closed that is idle for the longest time.",
+    ),
+  // Triton queues and batches on its own, so this bounds memory, not load.
+  concurrentRequests: z
+    .int()
+    .min(1)
+    .max(65_536)
+    .default(256)
+    .describe("Requests that wait for Triton at one time."),
+  queuedRequests: z
+    .int()
+    .min(0)
+    .max(65_536)
+    .default(1024)
+    .describe(
+      "Requests that wait for one of those places; the next one is answered with 503 and Retry-After.",
+    ),
 });
 
 const file = z.strictObject({

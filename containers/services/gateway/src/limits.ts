@@ -180,6 +180,9 @@ export class Deadline {
 /** What a request takes besides its bytes: the objects of Node, of Fastify and of its clock. Of 10,000 it was 9 KiB each. */
 const REQUEST_BYTES = 16 * 1024;
 
+/** Of the bytes of all: requests that the gateway is answering get no more, so that there is room for those who read and send. */
+export const ANSWERING_SHARE = 0.75;
+
 interface Held {
   readonly bytes: number;
   /** Ends the request; undefined while it is not its client that it waits for. */
@@ -197,6 +200,8 @@ export class RequestMemory {
   /** Those that wait for their clients, in the order in which they began to. */
   readonly #waiting = new Set<ServerResponse>();
   #bytes = 0;
+  /** Of those that do not wait for their clients. */
+  #answeringBytes = 0;
 
   constructor(mostBytes: number) {
     this.#mostBytes = mostBytes;
@@ -213,19 +218,18 @@ export class RequestMemory {
    * @param cutOff - Ends the request when room is needed.
    */
   waitsForClient(answer: ServerResponse, bytes: number, cutOff: () => void): void {
-    this.#waiting.add(answer);
     this.#set(answer, { bytes: bytes + REQUEST_BYTES, cutOff });
-    this.#makeRoom();
   }
 
   /**
    * It does not wait for its client: the gateway makes the answer, and no request is ended for another one then.
    * @param bytes - By default those that it had.
+   * @throws ApiError 503 when there is no room.
    */
   isAnswered(answer: ServerResponse, bytes?: number): void {
-    this.#waiting.delete(answer);
     const known = this.#held.get(answer)?.bytes ?? REQUEST_BYTES;
     this.#set(answer, { bytes: bytes === undefined ? known : bytes + REQUEST_BYTES, cutOff: undefined });
+    this.#checkAnswering();
   }
 
   /**
@@ -236,15 +240,17 @@ export class RequestMemory {
     const held = this.#held.get(answer);
     if (held === undefined) return;
     this.#set(answer, { ...held, bytes: held.bytes + bytes });
-    this.#makeRoom();
-    if (this.#bytes > this.#mostBytes) throw this.refusal();
+    this.#checkAnswering();
   }
 
   /** The request has ended. */
   delete(answer: ServerResponse): void {
-    this.#waiting.delete(answer);
-    this.#bytes -= this.#held.get(answer)?.bytes ?? 0;
+    const held = this.#held.get(answer);
+    if (held === undefined) return;
     this.#held.delete(answer);
+    this.#waiting.delete(answer);
+    this.#bytes -= held.bytes;
+    if (held.cutOff === undefined) this.#answeringBytes -= held.bytes;
   }
 
   /** What a client is told whose request ends for want of room. */
@@ -254,17 +260,23 @@ export class RequestMemory {
   }
 
   #set(answer: ServerResponse, held: Held): void {
-    this.#bytes += held.bytes - (this.#held.get(answer)?.bytes ?? 0);
+    const keepsTurn = this.#waiting.has(answer) && held.cutOff !== undefined;
+    if (keepsTurn) this.#bytes -= this.#held.get(answer)?.bytes ?? 0;
+    else this.delete(answer);
     this.#held.set(answer, held);
-  }
-
-  #makeRoom(): void {
-    for (const answer of this.#waiting) {
+    this.#bytes += held.bytes;
+    if (held.cutOff === undefined) this.#answeringBytes += held.bytes;
+    else this.#waiting.add(answer);
+    for (const oldest of this.#waiting) {
       if (this.#bytes <= this.#mostBytes) return;
-      const cutOff = this.#held.get(answer)?.cutOff;
-      this.delete(answer);
+      const cutOff = this.#held.get(oldest)?.cutOff;
+      this.delete(oldest);
       cutOff?.();
     }
+  }
+
+  #checkAnswering(): void {
+    if (this.#answeringBytes > ANSWERING_SHARE * this.#mostBytes) throw this.refusal();
   }
 }
 

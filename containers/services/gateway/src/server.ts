@@ -19,7 +19,7 @@ import { pageRoutes } from "./routes/page.ts";
 import { retrievalRoutes } from "./routes/retrieval.ts";
 
 /** A client that sends its request more slowly than this is cut off (408). */
-const RECEIVE_SECONDS = 60;
+export const RECEIVE_SECONDS = 60;
 
 /** A gateway that does not listen yet. */
 export interface GatewayServer {

@@ -1,35 +1,49 @@
 /** What the gateway takes as an image, what it spends on one, and how it refuses one. */
+import { type Limit, type LimitValues, limitValues } from "@engine-room/service-process";
 import { ApiError } from "../errors.ts";
 
-export const DEFAULT_IMAGE_LIMITS = {
-  /** Bytes of the encoded image. The largest photographs of phones are 5 to 8 MiB. */
-  bytes: 10 * 1024 * 1024,
-  /** Width × height by the file's header. A picture that is decoded line by line takes 14 to 87 MiB with so many. */
-  pixels: 40_000_000,
-  /** Bytes of a picture that must be in memory as a whole to be decoded: interlaced PNG, progressive JPEG and WebP. */
-  wholeBytes: 96 * 1024 * 1024,
-  /** Longest side by the file's header. WebP has 16,383 at most; a phone's panorama stays below it. */
-  sidePixels: 16_384,
-  /**
-   * Longest side of the stored form. Three times the 336 pixels of CLIP's largest input, and still about 200 KB: it fits in
-   * a row of MongoDB, which takes 16 MiB, with the document's text and metadata.
-   */
-  storedSidePixels: 1024,
-  /** Whole seconds for the pixels of one image. 40 million of the costliest file take one to four seconds of one core. */
-  decodeSeconds: 10,
-  /** Images decoded at one time. Two keep two cores busy. */
-  concurrentDecodes: 2,
-  /** Images fetched at one time. Each keeps its place, and `bytes` of memory, until it is decoded. */
-  concurrentFetches: 4,
-  /** Images that wait for either; the next one is answered with 503 and Retry-After. */
-  queueLength: 64,
-  /** Redirects that are followed: from http to https, to www., to a file store. */
-  redirects: 3,
-  /** From the name's resolution to the last byte, all redirects included. */
-  fetchSeconds: 10,
-};
+/** What docs/limits.md says of each comes from here. */
+export const IMAGE_LIMITS = {
+  // The largest photographs of phones are 5 to 8 MiB.
+  bytes: { value: 10 * 1024 * 1024, means: "The encoded image; a larger one is answered with 413." },
+  pixels: { value: 40_000_000, means: "Width × height by the file's header; beyond it 413." },
+  wholeBytes: {
+    value: 56 * 1024 * 1024,
+    means:
+      "Of a picture that must be in memory as a whole to be decoded: interlaced PNG, progressive JPEG and WebP; beyond it 413.",
+  },
+  // WebP has 16,383 at most; a phone's panorama stays below it.
+  sidePixels: { value: 16_384, means: "Longest side by the file's header; beyond it 413." },
+  // Three times the 336 pixels of CLIP's largest input, and still about 200 KB: it fits in a row of MongoDB, which takes
+  // 16 MiB, with the document's text and metadata.
+  storedSidePixels: {
+    value: 1024,
+    means: "Longest side of the stored form; a larger picture is scaled down.",
+  },
+  // 40 million pixels of the costliest file take one to four seconds of one core.
+  decodeSeconds: { value: 10, means: "For the pixels of one image, in whole seconds; then 422." },
+  concurrentDecodes: { value: 2, means: "Images decoded at one time; two keep two cores busy." },
+  concurrentFetches: {
+    value: 4,
+    means: "Images fetched at one time; each keeps its place until it is decoded.",
+  },
+  queueLength: {
+    value: 64,
+    means: "Images that wait for either; the next one is answered with 503 and Retry-After.",
+  },
+  redirects: {
+    value: 3,
+    means: "Redirects that are followed: from http to https, to www., to a file store.",
+  },
+  fetchSeconds: {
+    value: 10,
+    means: "From the look-up of a name to the last byte, all redirects included; then 504.",
+  },
+} as const satisfies Readonly<Record<string, Limit>>;
 
-export type ImageLimits = Readonly<typeof DEFAULT_IMAGE_LIMITS>;
+export type ImageLimits = LimitValues<typeof IMAGE_LIMITS>;
+
+export const DEFAULT_IMAGE_LIMITS: ImageLimits = limitValues(IMAGE_LIMITS);
 
 /** An image that is not taken. The message is meant for the client; what may hold more than that is the `cause`. */
 export class ImageError extends ApiError {

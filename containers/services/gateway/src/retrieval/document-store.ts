@@ -80,7 +80,7 @@ const SOCKET_MS = 30_000;
 /** A read that takes longer is stopped by the server. */
 const READ_MS = 10_000;
 /** Also how many replies are read at one time: of the largest match's documents each has up to 8.4 MB. */
-export const MOST_CONNECTIONS = 8;
+export const MOST_CONNECTIONS = 6;
 
 /** Codes of a server that is stopping, stepping down, or too slow: the same command works later, or elsewhere. */
 const PASSING_CODES: readonly unknown[] = [50, 91, 189, 262, 10107, 11600, 11602, 13435, 13436];

@@ -2,7 +2,14 @@
 import type { CallContext } from "../limits.ts";
 import type { StoredDocument } from "./document-store.ts";
 import type { Retrieval } from "./retrieval.ts";
-import type { FilterInput, Match, MatchResponse } from "./schemas.ts";
+import {
+  type FilterInput,
+  LONGEST_METADATA_BYTES,
+  LONGEST_TEXT_BYTES,
+  type Match,
+  type MatchResponse,
+  MOST_MATCHES,
+} from "./schemas.ts";
 import type { Search } from "./vector-store.ts";
 
 /** What is looked for; at least one of text and image. */
@@ -25,6 +32,10 @@ const RRF_K = 1;
 
 /** Hits beyond topK, for those that are just being written or deleted and so are left out. */
 const SPARE_HITS = 5;
+
+/** Of all documents that a match reads from MongoDB. */
+export const LARGEST_MATCH_BYTES =
+  (MOST_MATCHES + SPARE_HITS) * (LONGEST_TEXT_BYTES + LONGEST_METADATA_BYTES);
 
 /** Best matches first, without those whose vectors are of another content than MongoDB has. @throws ApiError */
 export async function findMatches(

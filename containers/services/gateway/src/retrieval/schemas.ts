@@ -3,11 +3,11 @@ import { z } from "zod";
 import { errorResponse, usage } from "../openai/schemas.ts";
 
 /** Documents of one request. */
-const MOST_DOCUMENTS = 256;
+export const MOST_DOCUMENTS = 256;
 /** Longest text; the encoders take no longer one. */
-const LONGEST_TEXT_BYTES = 65_536;
+export const LONGEST_TEXT_BYTES = 65_536;
 /** Largest metadata as JSON. */
-const LONGEST_METADATA_BYTES = 16_384;
+export const LONGEST_METADATA_BYTES = 16_384;
 /** Objects and lists inside one another, the metadata itself included. */
 const DEEPEST_METADATA = 6;
 /** Documents of a page of GET /v1/documents. */
@@ -15,11 +15,11 @@ const LARGEST_PAGE = 500;
 /** Matches of a request that does not say how many. */
 const DEFAULT_MATCHES = 5;
 /** Matches that a request may ask for. */
-const MOST_MATCHES = 100;
+export const MOST_MATCHES = 100;
 /** Of a text in a match, where the request does not say how many. */
 const DEFAULT_TEXT_CHARACTERS = 1000;
 /** Of all texts of a match's answer. */
-const MOST_MATCHED_CHARACTERS = 1_000_000;
+export const MOST_MATCHED_CHARACTERS = 1_000_000;
 
 const text = z
   .string()

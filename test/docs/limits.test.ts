@@ -1,0 +1,124 @@
+/** docs/limits.md is written from the services' own constants, and what they take at most fits into their containers. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Limit, type MemoryUse, worstCaseBytes } from "@engine-room/service-process";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { limits as gatewayLimits } from "../../containers/services/gateway/src/config.ts";
+import { DEFAULT_IMAGE_LIMITS, IMAGE_LIMITS } from "../../containers/services/gateway/src/images/limits.ts";
+import { memoryUses as gatewayMemory } from "../../containers/services/gateway/src/memory.ts";
+import {
+  MOST_DOCUMENTS,
+  MOST_MATCHED_CHARACTERS,
+  MOST_MATCHES,
+} from "../../containers/services/gateway/src/retrieval/schemas.ts";
+import { RECEIVE_SECONDS } from "../../containers/services/gateway/src/server.ts";
+import { GATEWAY_REQUEST } from "../../infra/plan/pool-space.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+
+const MIB = 2 ** 20;
+
+interface Service {
+  readonly name: string;
+  readonly limits: Readonly<Record<string, Limit>>;
+  readonly memory: readonly MemoryUse[];
+  readonly containerMiB: number;
+}
+
+/** The gateway's own keys, as its configuration has them. */
+function configured(): Record<string, Limit> {
+  const { properties = {} } = z.toJSONSchema(gatewayLimits, { io: "input" });
+  return Object.fromEntries(
+    Object.entries(properties).map(([key, schema]) => {
+      const { default: value, description: means = "" } = schema as { default: number; description?: string };
+      return [`limits.${key}`, { value, means }];
+    }),
+  );
+}
+
+const SERVICES: readonly Service[] = [
+  {
+    name: "Gateway",
+    limits: {
+      ...configured(),
+      receiveSeconds: { value: RECEIVE_SECONDS, means: "For a client to send its request; then 408." },
+      documents: { value: MOST_DOCUMENTS, means: "Documents of one request; beyond it 400." },
+      matches: { value: MOST_MATCHES, means: "topK of a match at most; beyond it 400." },
+      matchedCharacters: {
+        value: MOST_MATCHED_CHARACTERS,
+        means: "topK × textCharacters of a match at most; beyond it 400.",
+      },
+      ...Object.fromEntries(Object.entries(IMAGE_LIMITS).map(([key, limit]) => [`images.${key}`, limit])),
+    },
+    memory: gatewayMemory(gatewayLimits.parse({}), DEFAULT_IMAGE_LIMITS),
+    containerMiB: GATEWAY_REQUEST.memoryMiB,
+  },
+];
+
+const HEAD = `# Limits
+
+What each service takes from its clients, and what it does beyond that. The numbers are the services' own constants, and those of the
+gateway's configuration its defaults; \`UPDATE_RECORDED=1 npx vitest run test/docs\` writes this file.
+
+The second table of a service computes its memory with all limits reached at the same time; a test holds the sum below the memory of the
+service's container. What the kernel keeps for connections is not in it, nor the pages of files that it caches. A stack file's
+\`gateway.limits.bodyMiB\` above 16 raises the memory of requests, of which there is room for four of the largest.
+`;
+
+function documentOf(services: readonly Service[]): string {
+  return [HEAD, ...services.map(section)].join("\n");
+}
+
+function section({ name, limits, memory, containerMiB }: Service): string {
+  const rows = Object.entries(limits).map(
+    ([key, { value, means }]) => `| \`${key}\` | ${shown(key, value)} | ${means} |`,
+  );
+  const uses = memory.map(
+    ({ of, count, bytesEach, source }) =>
+      `| ${of} | ${grouped(count)} | ${shown("bytes", bytesEach)} | ${mebibytes(count * bytesEach)} | ${source} |`,
+  );
+  const sum = `| **all of them** | | | **${mebibytes(worstCaseBytes(memory))}** | of the container's ${containerMiB} |`;
+  return [
+    `## ${name}\n`,
+    "| Limit | Default | What it limits, and what happens beyond it |\n|---|---|---|",
+    ...rows,
+    "\n| Memory of | At most | Bytes each | MiB | Source |\n|---|---|---|---|---|",
+    ...uses,
+    sum,
+    "",
+  ].join("\n");
+}
+
+function shown(name: string, value: number): string {
+  if (/bytes$/i.test(name) && value % MIB === 0) return `${value / MIB} MiB`;
+  if (/bytes$/i.test(name) && value % 1024 === 0) return `${value / 1024} KiB`;
+  return /seconds$/i.test(name) ? `${value} s` : grouped(value);
+}
+
+function grouped(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+function mebibytes(bytes: number): string {
+  return Math.ceil(bytes / MIB).toString();
+}
+
+describe.each(SERVICES.map((service) => [service.name, service] as const))("%s", (_name, service) => {
+  test("all limits reached at the same time take less memory than the container has", () => {
+    expect(worstCaseBytes(service.memory)).toBeLessThan(service.containerMiB * MIB);
+  });
+
+  test("each limit has a value and says what it limits", () => {
+    for (const [key, { value, means }] of Object.entries(service.limits)) {
+      expect(value, key).toBeGreaterThanOrEqual(0);
+      expect(means, key).toMatch(/^\S.*\.$/);
+    }
+  });
+});
+
+test("docs/limits.md has the services' limits as they are", () => {
+  const path = join(projectRoot, "docs/limits.md");
+  const text = documentOf(SERVICES);
+  if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, text);
+  expect(readFileSync(path, "utf8")).toBe(text);
+});
