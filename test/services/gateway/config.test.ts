@@ -340,7 +340,9 @@ describe("the memory of requests", () => {
       ServerResponse,
     ];
     for (const answer of [first, second, third]) memory.isAnswered(answer);
-    expect(() => memory.isAnswered(fourth)).toThrow(/take the 65536 bytes of memory that there are for all/);
+    expect(() => memory.checkAnswering()).not.toThrow();
+    memory.isAnswered(fourth);
+    expect(() => memory.checkAnswering()).toThrow(/take the 65536 bytes of memory that there are for all/);
     expect(() => memory.add(first, 1)).toThrow(/try again in a second/);
     expect(ended).toEqual([]);
     memory.delete(fourth);

@@ -81,6 +81,29 @@ test("requests to a silent upstream hold their places, and a full queue refuses 
   expect([parts.limiter.taken, parts.limiter.waiting]).toEqual([0, 0]);
 });
 
+test("requests that a silent upstream holds in memory leave room for others, which are refused, and for probes", async () => {
+  const { url, post, gateway: parts } = await start({ memoryBytes: 256 * 1024, bodyBytes: 64 * 1024 });
+  const large = { model: "all-MiniLM-L6-v2", input: "x".repeat(60_000) };
+  const left = new AbortController();
+  const held = [1, 2].map(() =>
+    fetch(`${url}/v1/embeddings`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(large),
+      signal: left.signal,
+    }),
+  );
+  await until(() => parts.limiter.taken === 2);
+  const refused = await post("/v1/embeddings", large);
+  expect(refused.status).toBe(503);
+  expect(await refused.json()).toMatchObject({ error: { code: "overloaded" } });
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  expect((await fetch(`${url}/metrics`)).status).toBe(200);
+  left.abort();
+  await Promise.allSettled(held);
+  await until(() => parts.memory.bytes === 0);
+});
+
 test("a wrong request is refused at once while a silent upstream holds all places", async () => {
   const { post, gateway: parts } = await start({
     requestSeconds: 0.8,

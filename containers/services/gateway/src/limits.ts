@@ -224,12 +224,10 @@ export class RequestMemory {
   /**
    * It does not wait for its client: the gateway makes the answer, and no request is ended for another one then.
    * @param bytes - By default those that it had.
-   * @throws ApiError 503 when there is no room.
    */
   isAnswered(answer: ServerResponse, bytes?: number): void {
     const known = this.#held.get(answer)?.bytes ?? REQUEST_BYTES;
     this.#set(answer, { bytes: bytes === undefined ? known : bytes + REQUEST_BYTES, cutOff: undefined });
-    this.#checkAnswering();
   }
 
   /**
@@ -240,7 +238,12 @@ export class RequestMemory {
     const held = this.#held.get(answer);
     if (held === undefined) return;
     this.#set(answer, { ...held, bytes: held.bytes + bytes });
-    this.#checkAnswering();
+    this.checkAnswering();
+  }
+
+  /** @throws ApiError 503 when the requests that are being answered take more than their share. */
+  checkAnswering(): void {
+    if (this.#answeringBytes > ANSWERING_SHARE * this.#mostBytes) throw this.refusal();
   }
 
   /** The request has ended. */
@@ -273,10 +276,6 @@ export class RequestMemory {
       this.delete(oldest);
       cutOff?.();
     }
-  }
-
-  #checkAnswering(): void {
-    if (this.#answeringBytes > ANSWERING_SHARE * this.#mostBytes) throw this.refusal();
   }
 }
 

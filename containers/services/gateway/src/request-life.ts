@@ -80,7 +80,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     });
     done(null, payload);
   });
-  app.addHook("preValidation", async (_request, { raw }) => gateway.memory.isAnswered(raw));
+  app.addHook("preValidation", async (_request, reply) => gateway.memory.isAnswered(reply.raw));
 
   app.addHook("onSend", async (request, reply, payload) => {
     // A stream says by itself when it is made: see `sendEvents`. The others are files of the API's description.
@@ -122,7 +122,7 @@ export function answerMade(
   answerWaits(request, reply, gateway, bytes);
 }
 
-/** Guards of /v1 in their order: stopping, key, rate; and, once the body is known to be right, a place. */
+/** Guards of /v1 in their order: stopping, key, rate; and, once the body is known to be right, memory and a place. */
 export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<void> {
   const { config, limiter } = gateway;
   const keys = new KeyRing(config.apiKeys);
@@ -138,6 +138,7 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
   });
 
   app.addHook("preHandler", async (request, reply) => {
+    gateway.memory.checkAnswering();
     if (request.method !== "POST") return;
     const { signal } = callContext(request);
     request.release = await limiter.acquire(signal);
