@@ -409,7 +409,7 @@ test("messages are the same for any chunks of their bytes", () => {
           read.push(Buffer.from(whole));
       }
       expect(read).toEqual(messages);
-      expect(reader.isWithinMessage).toBe(false);
+      expect(reader.bytes).toBe(0);
     }),
     { numRuns: times(25, 100) },
   );

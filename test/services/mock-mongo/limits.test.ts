@@ -6,12 +6,9 @@ import fc from "fast-check";
 import type { MongoClient } from "mongodb";
 import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS, type ServerLimits } from "../../../containers/services/mock-mongo/src/limits.ts";
 import { matches } from "../../../containers/services/mock-mongo/src/query.ts";
-import {
-  DEFAULT_LIMITS,
-  MongoServer,
-  type ServerLimits,
-} from "../../../containers/services/mock-mongo/src/server.ts";
+import { MongoServer } from "../../../containers/services/mock-mongo/src/server.ts";
 import { Store } from "../../../containers/services/mock-mongo/src/store.ts";
 import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
@@ -175,6 +172,54 @@ describe("limits", () => {
     for (const { socket } of peers) socket.destroy();
     await collection.insertOne({ text: "x".repeat(10_000_000) });
     expect(await collection.countDocuments()).toBe(3);
+  });
+
+  /** The beginning of a message of 40 MB. */
+  const begun = (bytes: number) => {
+    const head = Buffer.alloc(bytes);
+    head.writeInt32LE(40_000_000, 0);
+    head.writeInt32LE(2013, 12);
+    return head;
+  };
+
+  test("clients that promise large messages and send little take no room from others", async () => {
+    await start({ messageBytes: 48_000_000 });
+    const slow = await Promise.all(Array.from({ length: 10 }, peer));
+    for (const { socket } of slow) socket.write(begun(20));
+    await until(() => mongo.arriving.taken === 200);
+    await client
+      .db("d")
+      .collection("large")
+      .insertOne({ text: "x".repeat(10_000_000) });
+    expect(slow.filter(({ isClosed }) => isClosed())).toEqual([]);
+  });
+
+  test("where messages take too much, the one that has been sent for the longest time loses its connection", async () => {
+    await start({ arrivingBytes: 1_000_000 });
+    const slow: Peer[] = [];
+    for (let n = 1; n <= 3; n++) {
+      const one = await peer();
+      slow.push(one);
+      one.socket.write(begun(300_000));
+      await until(() => mongo.arriving.taken === n * 300_000);
+    }
+    await client
+      .db("d")
+      .collection("c")
+      .insertOne({ text: "x".repeat(200_000) });
+    expect(slow.map(({ isClosed }) => isClosed())).toEqual([true, false, false]);
+  });
+
+  test("a connection beyond the limit takes the place of that which is idle for the longest time", async () => {
+    await start({ connections: 3 });
+    const first = await peer();
+    const second = await peer();
+    first.socket.write(ping);
+    await until(() => first.received.length > 0);
+    await peer();
+    await peer();
+    await until(second.isClosed);
+    expect(first.isClosed()).toBe(false);
   });
 
   describe("unread replies", () => {

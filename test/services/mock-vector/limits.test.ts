@@ -4,11 +4,8 @@ import { connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Database } from "../../../containers/services/mock-vector/src/database.ts";
-import {
-  createVectorServer,
-  DEFAULT_LIMITS,
-  type ServerLimits,
-} from "../../../containers/services/mock-vector/src/server.ts";
+import { DEFAULT_LIMITS, type ServerLimits } from "../../../containers/services/mock-vector/src/limits.ts";
+import { createVectorServer } from "../../../containers/services/mock-vector/src/server.ts";
 import { needs } from "../../harness/needs.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
@@ -98,28 +95,67 @@ test("a request that is too large is 413, and one that is no JSON or of another 
   }
 });
 
-test("requests in transit are bounded, one more is 503, and room comes back", async () => {
-  await start({ transitBytes: 100_000_000 });
+test("clients that promise large requests and send little take no room from others", async () => {
+  await start({ transitBytes: 100_000 });
   await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   const promised = await Promise.all(Array.from({ length: 10 }, () => peer()));
   for (const { socket } of promised) {
     socket.write(`${head("/collections/c/points/query", "content-length: 10000000")}{`);
   }
-  await until(async () => (await transit()) === 100_000_000);
-  const refused = await fetch(`${url}/collections/c/points/query`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: '{"query": [1]}',
-  });
-  expect(refused.status).toBe(503);
-  expect(refused.headers.get("retry-after")).toBe("1");
-  // Chunks without a length count as the largest request.
-  const unknown = await peer();
-  unknown.socket.write(head("/collections/c/points/query", "transfer-encoding: chunked"));
-  await until(() => unknown.received().includes("503"));
-  for (const { socket } of promised) socket.destroy();
-  await until(async () => (await transit()) === 0);
+  await until(async () => (await transit()) === 10);
   expect((await clientOf(url).query("c", { query: [1] })).points).toEqual([]);
+  expect(promised.filter(({ isClosed }) => isClosed())).toEqual([]);
+});
+
+test("where requests take too much, the one that has been sent for the longest time loses its connection", async () => {
+  await start({ transitBytes: 100_000 });
+  await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
+  const slow: Peer[] = [];
+  for (let n = 1; n <= 3; n++) {
+    const one = await peer();
+    slow.push(one);
+    one.socket.write(`${head("/collections/c/points/query", "content-length: 64000")}${" ".repeat(30_000)}`);
+    await until(async () => (await transit()) === n * 30_000);
+  }
+  const filter = { must: [{ has_id: Array.from({ length: 5000 }, (_, n) => n) }] };
+  expect((await clientOf(url).query("c", { query: [1], filter })).points).toEqual([]);
+  await until(() => slow[0]?.isClosed() === true);
+  expect(slow.map(({ isClosed }) => isClosed())).toEqual([true, false, false]);
+});
+
+test("points beyond the memory are refused, searched and deleted all the same, and there is room again", async () => {
+  await database.close();
+  database = new Database(folder.path, 200_000);
+  await start({});
+  const client = clientOf(url);
+  await client.createCollection("c", { vectors: { size: 100, distance: "Cosine" } });
+  const points = (from: number) =>
+    Array.from({ length: 50 }, (_, n) => ({ id: from + n, vector: Array<number>(100).fill(1) }));
+  await client.upsert("c", { points: points(0) });
+  await client.upsert("c", { points: points(0) });
+  const taken = database.memoryBytes();
+  await client.upsert("c", { points: points(50) });
+  const full = await errorOf(client.upsert("c", { points: points(100) }));
+  expect(full).toMatchObject({ status: 500, message: expect.stringContaining("200000 are allowed") });
+  expect((await client.count("c")).count).toBe(100);
+  expect((await client.query("c", { query: Array<number>(100).fill(1), limit: 1 })).points).toHaveLength(1);
+  await client.delete("c", { points: points(50).map(({ id }) => id) });
+  await client.upsert("c", { points: points(100) });
+  expect(database.memoryBytes()).toBe(2 * taken);
+  await client.deleteCollection("c");
+  expect(database.memoryBytes()).toBe(0);
+});
+
+test("a connection beyond the limit takes the place of that which is idle for the longest time", async () => {
+  await start({ connections: 3 });
+  const first = await peer();
+  const second = await peer();
+  first.socket.write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+  await until(() => first.received().includes("passed"));
+  await peer();
+  await peer();
+  await until(second.isClosed);
+  expect(first.isClosed()).toBe(false);
 });
 
 test("a client that sends requests in a row and leaves gives all their bytes back", async () => {

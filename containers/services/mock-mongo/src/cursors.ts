@@ -1,7 +1,8 @@
 /** Results that clients fetch in batches. */
 
+import { ByteBudget } from "@engine-room/service-process";
 import { CommandError } from "./documents.ts";
-import type { Result } from "./query.ts";
+import type { QueryMemory, Result } from "./query.ts";
 import { batchReply, type Reply } from "./wire.ts";
 
 /** A batch ends before the reply grows over what a driver accepts. */
@@ -18,6 +19,7 @@ interface Cursor extends Result {
 /** Of all cursors of a server together. */
 interface CursorLimits {
   readonly openCursors: number;
+  readonly runningReads: number;
   readonly cursorBytes: number;
   readonly cursorIdleSeconds: number;
 }
@@ -29,10 +31,16 @@ export type Rest = () => Promise<void> | undefined;
 export class Cursors {
   readonly #limits: CursorLimits;
   readonly #open = new Map<number, Cursor>();
+  /** One for each batch that is put together. */
+  readonly #places: ByteBudget;
+  /** Of all queries, also while they run. */
+  readonly memory: QueryMemory;
   #last = 0;
 
   constructor(limits: CursorLimits) {
     this.#limits = limits;
+    this.#places = new ByteBudget(limits.runningReads);
+    this.memory = { heldBytes: 0, mostBytes: limits.cursorBytes };
   }
 
   get size(): number {
@@ -52,14 +60,22 @@ export class Cursors {
     rest: Rest,
   ): Promise<Reply> {
     const cursor: Cursor = { ...result, namespace, ahead: undefined, isInUse: false, timer: undefined };
-    const documents = await take(cursor, batchSize, rest);
-    if (isOnly || (await nextOf(cursor, rest)) === undefined)
-      return batchReply("firstBatch", 0, namespace, documents);
-    this.#refuseMore(bytesOf(cursor));
-    this.#last += 1;
-    this.#open.set(this.#last, cursor);
-    this.#keep(this.#last, cursor);
-    return batchReply("firstBatch", this.#last, namespace, documents);
+    let isKept = false;
+    await this.#places.take(1);
+    try {
+      const documents = await take(cursor, batchSize, rest);
+      if (isOnly || (await nextOf(cursor, rest)) === undefined)
+        return batchReply("firstBatch", 0, namespace, documents);
+      this.#refuseMore(bytesOf(cursor));
+      this.#last += 1;
+      isKept = true;
+      this.#open.set(this.#last, cursor);
+      this.#keep(this.#last, cursor);
+      return batchReply("firstBatch", this.#last, namespace, documents);
+    } finally {
+      this.#places.give(1);
+      if (!isKept) cursor.release();
+    }
   }
 
   /** The next batch. @throws CommandError 43 when there is no such cursor, 12051 when another request reads from it. */
@@ -69,20 +85,26 @@ export class Cursors {
     if (cursor.isInUse) throw new CommandError(12051, `cursor id ${id} is already in use`);
     clearTimeout(cursor.timer);
     cursor.isInUse = true;
+    await this.#places.take(1);
     try {
       const documents = await take(cursor, batchSize, rest);
       const isLast = (await nextOf(cursor, rest)) === undefined;
       if (isLast) this.kill(id);
       return batchReply("nextBatch", isLast ? 0 : id, namespace, documents);
     } finally {
+      this.#places.give(1);
       cursor.isInUse = false;
       if (this.#open.has(id)) this.#keep(id, cursor);
+      else cursor.release();
     }
   }
 
   /** @returns Whether there was such a cursor. */
   kill(id: number): boolean {
-    clearTimeout(this.#open.get(id)?.timer);
+    const cursor = this.#open.get(id);
+    clearTimeout(cursor?.timer);
+    // One that is read from is released when that ends.
+    if (cursor?.isInUse === false) cursor.release();
     return this.#open.delete(id);
   }
 

@@ -17,7 +17,8 @@ import {
   stopOnSignals,
 } from "@engine-room/service-process";
 import { pino } from "pino";
-import { DEFAULT_LIMITS, MongoServer } from "./server.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { MongoServer } from "./server.ts";
 import { STORE_FILE, Store } from "./store.ts";
 
 await runService(async () => {

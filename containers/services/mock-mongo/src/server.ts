@@ -2,59 +2,24 @@
 
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type Socket } from "node:net";
-import { ByteBudget } from "@engine-room/service-process";
+import { ByteBudget, ConnectionsByUse, HeldBytes } from "@engine-room/service-process";
 import type { Document } from "bson";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { commandName } from "./commands/command.ts";
 import { commandLabel, failure, runCommand } from "./commands/index.ts";
 import { Cursors } from "./cursors.ts";
+import { HIGH_WATER_BYTES, type ServerLimits, SMALL_MESSAGE_BYTES } from "./limits.ts";
 import type { Store } from "./store.ts";
-import {
-  encodeReply,
-  MAX_MESSAGE_BYTES,
-  MessageReader,
-  parseMessage,
-  type Request,
-  WireError,
-} from "./wire.ts";
-
-export const DEFAULT_LIMITS = {
-  /** Connections at the same time; more are closed at once. */
-  connections: 20_000,
-  /** A connection that sends nothing this long is closed; drivers open another. */
-  idleSeconds: 3600,
-  /** A message must be whole this long after its first byte. */
-  messageSeconds: 30,
-  /** A reply must be read this long after it was sent. */
-  replySeconds: 60,
-  /** More are refused. */
-  openCursors: 10_000,
-  /** A cursor that is not read from this long is closed. */
-  cursorIdleSeconds: 600,
-  /** What cursors hold together between two batches: keys of sorted documents, and results that were computed. */
-  cursorBytes: 512 * 1024 * 1024,
-  /** Messages over 16 KiB that are received or run at the same time, in bytes; more wait. There is room for five. */
-  messageBytes: 5 * MAX_MESSAGE_BYTES,
-  /** Replies that are not read, in bytes; over it the oldest ones lose their connection. */
-  unsentReplyBytes: 256 * 1024 * 1024,
-  /** Commands that run get so long to end when the server stops. */
-  stopSeconds: 10,
-};
-
-export type ServerLimits = Readonly<typeof DEFAULT_LIMITS>;
-
-/** A message up to this size needs no room. */
-const SMALL_MESSAGE_BYTES = 16 * 1024;
+import { encodeReply, MessageReader, parseMessage, type Request, WireError } from "./wire.ts";
 
 /** Handshakes and heartbeats would drown the rest of the log. */
 const QUIET = new Set(["hello", "ismaster", "isMaster", "ping", "endSessions"]);
 
 /** One client: messages in, one command after the other, replies out. Resolves when it is gone. */
 async function serve(socket: Socket, server: MongoServer): Promise<void> {
-  const { limits, room, connections } = server;
+  const { limits, arriving, connections } = server;
   const reader = new MessageReader();
-  let roomBytes = 0;
   let timer: NodeJS.Timeout | undefined;
   socket.setTimeout(limits.idleSeconds * 1000, () => socket.destroy());
   // A client that breaks off is no event worth a line; what it had asked for is done all the same.
@@ -63,24 +28,35 @@ async function serve(socket: Socket, server: MongoServer): Promise<void> {
     // While a command runs nothing more is read, so that a client can't fill the memory with requests.
     for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
       reader.add(chunk);
+      // A whole message does not wait for its client.
+      arriving.set(socket, reader.bytes, undefined);
       for (let message = reader.take(); message !== undefined; message = reader.take()) {
         clearTimeout(timer);
         timer = undefined;
-        connections.set(socket, true);
-        await answer(socket, parseMessage(message), server);
         connections.set(socket, false);
-        room.give(roomBytes);
-        roomBytes = 0;
+        const room = message.length > SMALL_MESSAGE_BYTES ? server.room : server.smallRoom;
+        await room.take(message.length);
+        arriving.set(socket, reader.bytes, undefined);
+        try {
+          const reply = await answer(socket, parseMessage(message), server);
+          room.give(message.length);
+          message = undefined;
+          if (reply !== undefined) await send(socket, reply, server);
+        } finally {
+          if (message !== undefined) room.give(message.length);
+        }
+        if (!socket.destroyed) connections.set(socket, true);
         if (server.isStopping) return socket.destroySoon();
       }
-      const bytes = reader.expectedBytes ?? 0;
-      if (bytes > SMALL_MESSAGE_BYTES && roomBytes === 0) {
-        await room.take(bytes);
-        roomBytes = bytes;
+      if (reader.bytes === 0) arriving.delete(socket);
+      else if (!socket.destroyed) {
+        const { messageSeconds: seconds, arrivingBytes: bytes } = limits;
+        const cutOff = () => drop(socket, server, "a message was not whole in time", { seconds });
+        timer ??= setTimeout(cutOff, seconds * 1000);
+        const giveWay = () =>
+          drop(socket, server, "a message was not whole when others needed room", { bytes });
+        arriving.set(socket, reader.bytes, giveWay);
       }
-      const seconds = limits.messageSeconds;
-      const cutOff = () => drop(socket, server, "a message was not whole in time", { seconds });
-      if (reader.isWithinMessage && !socket.destroyed) timer ??= setTimeout(cutOff, seconds * 1000);
     }
   } catch (error) {
     const reason = (error as Error).message;
@@ -88,7 +64,7 @@ async function serve(socket: Socket, server: MongoServer): Promise<void> {
     else if (!socket.destroyed) drop(socket, server, "a command failed", { err: error });
   } finally {
     clearTimeout(timer);
-    room.give(roomBytes);
+    arriving.delete(socket);
     connections.delete(socket);
   }
 }
@@ -98,7 +74,8 @@ function drop(socket: Socket, { log }: MongoServer, reason: string, values: obje
   socket.destroy();
 }
 
-async function answer(socket: Socket, request: Request, server: MongoServer): Promise<void> {
+/** The reply to a command; undefined where nobody waits for it. */
+async function answer(socket: Socket, request: Request, server: MongoServer): Promise<Buffer | undefined> {
   const { commandSeconds, log } = server;
   const name = commandName(request.body);
   const end = commandSeconds.startTimer({ command: commandLabel(name) });
@@ -124,7 +101,7 @@ async function answer(socket: Socket, request: Request, server: MongoServer): Pr
     };
     log[failed === undefined ? "info" : "warn"](values, "command");
   }
-  if (!request.isSilent && !socket.destroyed) await send(socket, message, server);
+  return request.isSilent || socket.destroyed ? undefined : message;
 }
 
 /** Resolves when the client has read it, or is gone; a client that does not read loses its connection. */
@@ -137,19 +114,10 @@ async function send(socket: Socket, reply: Buffer, server: MongoServer): Promise
   if (isRead) return;
   const dropThis = () => drop(socket, server, "a reply is not read", { bytes: reply.length });
   const timer = setTimeout(dropThis, limits.replySeconds * 1000);
-  unsent.set(dropThis, reply.length);
-  for (const dropOldest of [...unsent.keys()]) {
-    if (sumOf(unsent) <= limits.unsentReplyBytes) break;
-    unsent.delete(dropOldest);
-    dropOldest();
-  }
+  unsent.set(socket, reply.length, dropThis);
   await sent;
-  unsent.delete(dropThis);
+  unsent.delete(socket);
   clearTimeout(timer);
-}
-
-function sumOf(bytes: ReadonlyMap<unknown, number>): number {
-  return [...bytes.values()].reduce((sum, one) => sum + one, 0);
 }
 
 /** The server of clients, and that of `GET /metrics` and `GET /healthz`; they don't listen yet. */
@@ -166,18 +134,25 @@ export class MongoServer {
     registers: [this.registry],
   });
   readonly cursors: Cursors;
-  /** For messages that are not small. */
+  /** Messages that are not whole, or wait for room. */
+  readonly arriving: HeldBytes<Socket>;
+  /** For messages while their commands run. */
   readonly room: ByteBudget;
-  /** Bytes of replies that clients don't read, by what closes their connection; the oldest first. */
-  readonly unsent = new Map<() => void, number>();
-  /** Whether a command runs, by connection. */
-  readonly connections = new Map<Socket, boolean>();
+  /** The same for small ones, which don't wait for others. */
+  readonly smallRoom: ByteBudget;
+  /** Replies that clients don't read. */
+  readonly unsent: HeldBytes<Socket>;
+  /** Those are idle whose commands are answered. */
+  readonly connections: ConnectionsByUse<Socket>;
   isStopping = false;
 
-  readonly server = createServer({ noDelay: true, keepAlive: true }, (socket) => {
-    this.connections.set(socket, false);
-    void serve(socket, this);
-  });
+  readonly server = createServer(
+    { noDelay: true, keepAlive: true, highWaterMark: HIGH_WATER_BYTES },
+    (socket) => {
+      this.connections.set(socket, true);
+      if (!socket.destroyed) void serve(socket, this);
+    },
+  );
 
   readonly metricsServer = createHttpServer(
     { requestTimeout: 10_000, headersTimeout: 5_000 },
@@ -197,14 +172,17 @@ export class MongoServer {
     this.limits = limits;
     this.log = log;
     this.cursors = new Cursors(limits);
+    this.arriving = new HeldBytes(limits.arrivingBytes);
     this.room = new ByteBudget(limits.messageBytes);
-    this.server.maxConnections = limits.connections;
+    this.smallRoom = new ByteBudget(limits.smallMessageBytes);
+    this.unsent = new HeldBytes(limits.unsentReplyBytes);
+    this.connections = new ConnectionsByUse(limits.connections);
     this.metricsServer.maxConnections = 100;
     collectDefaultMetrics({ register: this.registry });
     for (const [name, help, read] of [
       ["connections", "Open connections.", () => this.connections.size],
       ["open_cursors", "Cursors that clients may fetch more from.", () => this.cursors.size],
-      ["unsent_reply_bytes", "Replies that clients don't read.", () => sumOf(this.unsent)],
+      ["unsent_reply_bytes", "Replies that clients don't read.", () => this.unsent.taken],
       ["documents", "Documents of all collections.", () => store.totals().documents],
       ["store_bytes", "Size of the file that holds them.", () => store.totals().bytes],
     ] as const) {
@@ -222,10 +200,10 @@ export class MongoServer {
     this.metricsServer.close();
     const closed = new Promise((resolve) => this.server.close(resolve));
     const cutOff = setTimeout(() => {
-      for (const socket of this.connections.keys()) socket.destroy();
+      for (const socket of this.connections.list()) socket.destroy();
     }, this.limits.stopSeconds * 1000);
     this.isStopping = true;
-    for (const [socket, isBusy] of this.connections) if (!isBusy) socket.destroySoon();
+    for (const socket of this.connections.list(true)) socket.destroySoon();
     await closed;
     clearTimeout(cutOff);
     this.cursors.close();

@@ -17,6 +17,9 @@ const REQUIRED_BITS = 0xffff;
 /** As a server announces it in `hello`: larger messages are refused, and the connection is closed. */
 export const MAX_MESSAGE_BYTES = 48_000_000;
 
+/** Of a command other than those of `LISTS`, as MongoDB's BSONObjMaxInternalSize: its values take many times as much memory. */
+const MAX_COMMAND_BYTES = 16 * 1024 * 1024 + 16 * 1024;
+
 /** What a client sent can't be read. The connection is of no further use: where the next message begins is unknown. */
 export class WireError extends Error {
   override readonly name = "WireError";
@@ -82,6 +85,9 @@ function readBody(section: Buffer): Document {
   // Behind its length and the type of its first element.
   const command = section.toString("utf8", 5, section.indexOf(0, 5));
   const list = Object.hasOwn(LISTS, command) ? LISTS[command] : undefined;
+  if (list === undefined && section.length > MAX_COMMAND_BYTES) {
+    throw new WireError(`A command of ${section.length} bytes; it may have ${MAX_COMMAND_BYTES}`);
+  }
   return deserialize(section, list === undefined ? {} : { fieldsAsRaw: { [list]: true } });
 }
 
@@ -120,9 +126,9 @@ export class MessageReader {
     this.#bytes += chunk.length;
   }
 
-  /** Whether there are bytes of a message that is not whole. */
-  get isWithinMessage(): boolean {
-    return this.#bytes > 0;
+  /** Bytes that were added and not taken. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Length of the message that has begun; undefined while that is not known. @throws WireError */

@@ -7,6 +7,7 @@ import { randomInt } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { open, type RootDatabase, type Database as Table } from "lmdb";
+import { pointBytesOf } from "./limits.ts";
 import {
   type Accepts,
   type Payload,
@@ -51,28 +52,67 @@ export const STORE_FILE = "vectors.lmdb";
 /** Points have 1.5 KB and more, of which LMDB puts one on a page of 4 KiB; here nine of 1.6 KB share one. */
 const PAGE_BYTES = 16_384;
 
+/** What a collection takes without points, roughly; one is not made where there is no room for it. */
+const COLLECTION_BYTES = 4096;
+/** Objects of a point beside its vectors and payload: its places in maps and lists. */
+const POINT_BYTES = 512;
+/** Objects of a vector beside its numbers. */
+const VECTOR_BYTES = 256;
+
+/** What the points of all collections take, in bytes. */
+class PointMemory {
+  readonly #mostBytes: number;
+  bytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** @throws RequestError 500, as Qdrant where it has no space left. */
+  take(bytes: number): void {
+    if (this.bytes + bytes > this.#mostBytes) {
+      throw new RequestError(
+        500,
+        `Service internal error: Out of memory: points take ${this.bytes} bytes, these would take ${bytes} more, and ${this.#mostBytes} are allowed, half of the memory; delete points or collections, or give the database more memory`,
+      );
+    }
+    this.bytes += bytes;
+  }
+
+  give(bytes: number): void {
+    this.bytes -= bytes;
+  }
+}
+
 export class Database {
   readonly #file: string;
   readonly #root: RootDatabase;
   readonly #stored: Table<StoredCollection, string>;
   readonly #points: Points;
+  readonly #memory: PointMemory;
   /** By name. */
   readonly collections = new Map<string, Collection>();
 
-  /** Reads all points into memory. @param directory - Exists. */
-  constructor(directory: string) {
+  /** Reads all points into memory, however many. @param directory - Exists. @param mostBytes - Of points; more are refused. */
+  constructor(directory: string, mostBytes = pointBytesOf()) {
+    this.#memory = new PointMemory(mostBytes);
     this.#file = join(directory, STORE_FILE);
     // A commit is on disk before it is acknowledged.
     this.#root = open({ path: this.#file, overlappingSync: false, pageSize: PAGE_BYTES });
     this.#stored = this.#root.openDB({ name: "collections", encoding: "json" });
     this.#points = this.#root.openDB({ name: "points", encoding: "msgpack" });
     for (const { value } of this.#stored.getRange()) {
-      this.collections.set(value.name, new Collection(this.#points, value));
+      this.collections.set(value.name, new Collection(this.#points, value, this.#memory));
     }
   }
 
   close(): Promise<void> {
     return this.#root.close();
+  }
+
+  /** What points take of the memory. */
+  memoryBytes(): number {
+    return this.#memory.bytes;
   }
 
   /** Size of the file. */
@@ -89,6 +129,8 @@ export class Database {
 
   /** @throws RequestError 409 when there is one of that name. */
   async create(name: string, vectors: VectorParams): Promise<void> {
+    this.#memory.take(COLLECTION_BYTES);
+    this.#memory.give(COLLECTION_BYTES);
     // Of two requests at the same time the transaction lets one through.
     const stored = { id: randomInt(2 ** 47), name, vectors };
     const isNew = await this.#root.transaction(() => {
@@ -97,7 +139,7 @@ export class Database {
       return true;
     });
     if (!isNew) throw new RequestError(409, `Wrong input: Collection \`${name}\` already exists!`);
-    this.collections.set(name, new Collection(this.#points, stored));
+    this.collections.set(name, new Collection(this.#points, stored, this.#memory));
   }
 
   /** @returns Whether there was one. */
@@ -120,17 +162,29 @@ export class Collection {
   readonly #slots = new Map<PointId, number>();
   readonly #points: (Point | undefined)[] = [];
   readonly #free: number[] = [];
+  readonly #memory: PointMemory;
+  /** Of its `#points`, by slot. */
+  readonly #bytes: number[] = [];
+  /** What a slot takes with or without a point. */
+  readonly #slotBytes: number;
   #isDeleted = false;
 
-  constructor(points: Points, stored: StoredCollection) {
+  constructor(points: Points, stored: StoredCollection, memory: PointMemory) {
     this.stored = stored;
+    this.#memory = memory;
     this.#onDisk = points;
     const vectors = Object.entries(stored.vectors);
     this.#tables = new Map(
       vectors.map(([name, { size, distance }]) => [name, new VectorTable(size, distance)]),
     );
+    this.#slotBytes = [...this.#tables.values()].reduce((sum, { slotBytes }) => sum + slotBytes, 0);
     this.#range = { start: startOf(stored.id), end: startOf(stored.id + 1) };
-    for (const { value } of points.getRange(this.#range)) this.#place(value);
+    for (const { value } of points.getRange(this.#range)) {
+      const bytes = bytesOf(value);
+      // They are there: what is over the limit is refused later.
+      memory.bytes += bytes + this.#slotBytes;
+      this.#place(value, bytes);
+    }
   }
 
   get size(): number {
@@ -146,10 +200,19 @@ export class Collection {
       });
       return { id, payload: payload ?? {}, vectors: Object.fromEntries(vectors) };
     });
-    await this.#change(() => {
-      for (const point of stored) void this.#onDisk.put([this.stored.id, point.id], point);
-    });
-    for (const point of stored) this.#place(point);
+    const sizes = stored.map(bytesOf);
+    const reserved = sizes.reduce((sum, bytes) => sum + bytes + this.#slotBytes, 0);
+    this.#memory.take(reserved);
+    try {
+      await this.#change(() => {
+        for (const point of stored) void this.#onDisk.put([this.stored.id, point.id], point);
+      });
+      if (this.#isDeleted) throw notFound(this.stored.name);
+    } catch (error) {
+      this.#memory.give(reserved);
+      throw error;
+    }
+    for (const [index, point] of stored.entries()) this.#place(point, sizes[index] as number);
   }
 
   async remove(ids: readonly PointId[]): Promise<void> {
@@ -167,6 +230,8 @@ export class Collection {
       for (const key of this.#onDisk.getKeys(this.#range)) void this.#onDisk.remove(key);
       removeCollection();
     });
+    const bytes = this.#bytes.reduce((sum, one) => sum + one + this.#slotBytes, 0);
+    this.#memory.give(bytes);
   }
 
   get(id: PointId): Point | undefined {
@@ -241,8 +306,13 @@ export class Collection {
     );
   }
 
-  #place({ id, payload, vectors }: StoredPoint): void {
+  /** @param bytes - Of the point, taken from the memory with those of a slot. */
+  #place({ id, payload, vectors }: StoredPoint, bytes: number): void {
     const slot = this.#slots.get(id) ?? this.#free.pop() ?? this.#points.length;
+    // What was there is given back, and so is a second slot.
+    const before = this.#bytes[slot];
+    if (before !== undefined) this.#memory.give(before + this.#slotBytes);
+    this.#bytes[slot] = bytes;
     this.#slots.set(id, slot);
     this.#points[slot] = { id, payload };
     for (const [name, table] of this.#tables) table.set(slot, vectors[name]);
@@ -253,6 +323,8 @@ export class Collection {
     if (slot === undefined) return;
     this.#slots.delete(id);
     this.#points[slot] = undefined;
+    this.#memory.give(this.#bytes[slot] ?? 0);
+    this.#bytes[slot] = 0;
     for (const table of this.#tables.values()) table.set(slot, undefined);
     this.#free.push(slot);
   }
@@ -266,6 +338,21 @@ interface Search {
   /** Worse scores are left out. */
   readonly threshold: number | null | undefined;
   readonly accepts: Accepts;
+}
+
+/** What a point takes of the memory, without its slots, roughly and not less. */
+function bytesOf({ vectors, payload }: StoredPoint): number {
+  const ofVectors = Object.values(vectors).reduce((sum, { length }) => sum + VECTOR_BYTES + length, 0);
+  return POINT_BYTES + ofVectors + valueBytes(payload);
+}
+
+function valueBytes(value: unknown): number {
+  if (typeof value === "string") return 32 + 2 * value.length;
+  if (typeof value !== "object" || value === null) return 16;
+  return Object.entries(value).reduce(
+    (sum, [key, inner]) => sum + 32 + 2 * key.length + valueBytes(inner),
+    64,
+  );
 }
 
 /** Before the keys of all points of a collection. */

@@ -14,7 +14,8 @@ import {
   stopOnSignals,
 } from "@engine-room/service-process";
 import { Database, STORE_FILE } from "./database.ts";
-import { createVectorServer, DEFAULT_LIMITS } from "./server.ts";
+import { DEFAULT_LIMITS } from "./limits.ts";
+import { createVectorServer } from "./server.ts";
 
 await runService(async () => {
   const { data, host, logLevel, ports } = readDatabaseOptions({ port: 6333 });

@@ -7,7 +7,7 @@ export class RequestError extends Error {
   override readonly name = "RequestError";
   readonly statusCode: number;
 
-  constructor(statusCode: 400 | 404 | 409 | 503, message: string) {
+  constructor(statusCode: 400 | 404 | 409 | 500, message: string) {
     super(message);
     this.statusCode = statusCode;
   }

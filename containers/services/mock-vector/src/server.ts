@@ -1,32 +1,14 @@
 /** The vector database as a Fastify server: limits, errors, log and metrics of all routes. */
 import { randomUUID } from "node:crypto";
-import { ByteBudget, type LogLevel } from "@engine-room/service-process";
-import Fastify, {
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  LogController,
-} from "fastify";
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { ConnectionsByUse, HeldBytes, type LogLevel } from "@engine-room/service-process";
+import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Database } from "./database.ts";
+import type { ServerLimits } from "./limits.ts";
 import { RequestError } from "./requests.ts";
 import { installRoutes } from "./routes.ts";
-
-export const DEFAULT_LIMITS = {
-  /** Connections at the same time; more are closed at once. */
-  connections: 20_000,
-  /** Largest request; a larger one is answered with 413. */
-  bodyBytes: 64 * 1024 * 1024,
-  /** Requests and answers that are on their way at the same time; over it 503. */
-  transitBytes: 512 * 1024 * 1024,
-  /** A client that sends its request more slowly than this is cut off. */
-  requestSeconds: 60,
-  /** An answer must be read this long after it was sent. */
-  answerSeconds: 60,
-  /** A connection on which nothing moves this long is closed. */
-  idleSeconds: 3600,
-};
-export type ServerLimits = Readonly<typeof DEFAULT_LIMITS>;
 
 /** Not logged, and answered by an overloaded server as well. */
 const QUIET_ROUTES = ["/healthz", "/livez", "/readyz", "/metrics"];
@@ -60,7 +42,7 @@ export async function createVectorServer(
     logController: new LogController({ requestIdLogLabel: "requestId", disableRequestLogging: true }),
     logger: { level: logLevel, base: { service: "vector" } },
   });
-  app.server.maxConnections = limits.connections;
+  limitConnections(app, limits);
   answerErrors(app);
   const transit = limitTransit(app, limits);
   observe(app, database, transit);
@@ -79,7 +61,6 @@ function answerErrors(app: FastifyInstance): void {
     const status = error.statusCode ?? 500;
     const isForClients = status < 500 || error instanceof RequestError;
     if (!isForClients) request.log.error({ err: error }, "failed");
-    if (status === 503) reply.header("retry-after", "1");
     const sentence = isForClients ? error.message : "Service internal error";
     return reply.code(status).send({ status: { error: sentence }, time: 0 });
   });
@@ -89,52 +70,80 @@ function answerErrors(app: FastifyInstance): void {
   });
 }
 
+function limitConnections({ server }: FastifyInstance, limits: ServerLimits): void {
+  const connections = new ConnectionsByUse<Socket>(limits.connections);
+  server.on("connection", (socket: Socket) => {
+    socket.once("close", () => connections.delete(socket));
+    connections.set(socket, true);
+  });
+  server.on("request", ({ socket }, answer) => {
+    connections.set(socket, false);
+    answer.once("close", () => {
+      if (!socket.destroyed) connections.set(socket, true);
+    });
+  });
+}
+
 /**
  * Memory stays bounded however many clients send at the same time, or don't read their answers.
  *
  * @returns The bytes of requests and answers that are on their way.
  */
-function limitTransit(app: FastifyInstance, limits: ServerLimits): ByteBudget {
-  const transit = new ByteBudget(limits.transitBytes);
-  const take = (reply: FastifyReply, bytes: number): void => {
-    const { socket } = reply.request.raw;
+function limitTransit(app: FastifyInstance, limits: ServerLimits): HeldBytes<ServerResponse> {
+  const transit = new HeldBytes<ServerResponse>(limits.transitBytes);
+  /** Of the requests that are not over: bytes that have arrived. */
+  const arrived = new Map<ServerResponse, number>();
+  app.addHook("onRequest", async (request, { raw }) => {
+    const { socket } = request.raw;
     // The client is gone.
-    if (reply.raw.destroyed || socket.destroyed) return;
-    if (!transit.tryTake(bytes)) throw new RequestError(503, "Service is overloaded: try again later");
+    if (isQuiet(request) || raw.destroyed || socket.destroyed) return;
+    arrived.set(raw, 0);
     // The reply is over when it is sent. Of a client that sent several requests in a row and left, Node closes the first.
-    let isOver = false;
     const over = () => {
-      if (isOver) return;
-      isOver = true;
-      reply.raw.off("close", over);
+      raw.off("close", over);
       socket.off("close", over);
-      transit.give(bytes);
+      arrived.delete(raw);
+      transit.delete(raw);
     };
-    reply.raw.once("close", over);
+    raw.once("close", over);
     socket.setMaxListeners(0).once("close", over);
-  };
-  app.addHook("onRequest", async (request, reply) => {
-    if (isQuiet(request)) return;
-    // A body whose length the client does not say may be as long as allowed.
-    const isChunked = request.headers["transfer-encoding"] !== undefined;
-    const bytes = isChunked ? limits.bodyBytes : Number(request.headers["content-length"] ?? 0);
-    take(reply, Math.min(bytes, limits.bodyBytes));
+  });
+  app.addHook("preParsing", (request, { raw }, payload, done) => {
+    const giveWay = () => {
+      request.log.warn("a request was not whole when others needed room; the connection is closed");
+      request.raw.socket.destroy();
+    };
+    const count = (bytes: number, drop: (() => void) | undefined) => {
+      const before = arrived.get(raw);
+      if (before === undefined) return;
+      arrived.set(raw, before + bytes);
+      transit.set(raw, before + bytes, drop);
+    };
+    payload.on("data", (chunk: string | Buffer) => count(Buffer.byteLength(chunk), giveWay));
+    // What runs does not wait for its client.
+    payload.once("end", () => count(0, undefined));
+    done(null, payload);
   });
   app.addHook("onSend", async (request, reply, payload) => {
-    if (typeof payload !== "string" || reply.statusCode >= 400 || isQuiet(request)) return;
+    const { raw } = reply;
+    const before = arrived.get(raw);
+    if (typeof payload !== "string" || before === undefined) return;
     const bytes = Buffer.byteLength(payload);
-    take(reply, bytes);
-    const timer = setTimeout(() => {
+    const dropUnread = () => {
       reply.log.warn({ bytes }, "an answer is not read; the connection is closed");
-      reply.raw.destroy();
-    }, limits.answerSeconds * 1000);
-    reply.raw.once("close", () => clearTimeout(timer));
+      request.raw.socket.destroy();
+    };
+    const timer = setTimeout(dropUnread, limits.answerSeconds * 1000);
+    raw.once("close", () => clearTimeout(timer));
+    // From now on it waits for its client.
+    transit.delete(raw);
+    transit.set(raw, before + bytes, dropUnread);
   });
   return transit;
 }
 
 /** A line of the log for each request, and metrics for Prometheus; labels are route patterns, never a client's text. */
-function observe(app: FastifyInstance, database: Database, transit: ByteBudget): void {
+function observe(app: FastifyInstance, database: Database, transit: HeldBytes<ServerResponse>): void {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const requestSeconds = new Histogram({

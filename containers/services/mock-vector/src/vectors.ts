@@ -42,6 +42,11 @@ export class VectorTable {
     this.distance = distance;
   }
 
+  /** What a slot takes of the memory with or without a vector: its part of a pair, and of lists. */
+  get slotBytes(): number {
+    return 16 + (this.distance === "Cosine" ? this.size * Float32Array.BYTES_PER_ELEMENT : 0);
+  }
+
   /** @param bytes - The vector as 32-bit floats; undefined for none. */
   set(slot: number, bytes: Uint8Array | undefined): void {
     const vector = bytes && new Float32Array(Uint8Array.from(bytes).buffer);

@@ -45,6 +45,82 @@ export class ByteBudget {
   }
 }
 
+/** Bytes that are held for clients, with a bound as a sum: beyond it those are dropped that have held theirs for the longest time. */
+export class HeldBytes<Holder> {
+  readonly #most: number;
+  readonly #held = new Map<Holder, { readonly bytes: number; readonly drop: (() => void) | undefined }>();
+  #bytes = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Bytes. */
+  get taken(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * How many bytes a holder has from now on; its age stays.
+   *
+   * @param drop - Makes it let go of them; undefined while it is not its client that it waits for. It may be called at once.
+   */
+  set(holder: Holder, bytes: number, drop: (() => void) | undefined): void {
+    this.#bytes += bytes - (this.#held.get(holder)?.bytes ?? 0);
+    this.#held.set(holder, { bytes, drop });
+    if (this.#bytes <= this.#most) return;
+    for (const [other, held] of [...this.#held]) {
+      if (this.#bytes <= this.#most) return;
+      if (held.drop === undefined) continue;
+      this.delete(other);
+      held.drop();
+    }
+  }
+
+  /** The holder has nothing any more. */
+  delete(holder: Holder): void {
+    this.#bytes -= this.#held.get(holder)?.bytes ?? 0;
+    this.#held.delete(holder);
+  }
+}
+
+/** At most so many connections: a further one takes the place of that which has been idle for the longest time. */
+export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
+  readonly #most: number;
+  /** Whether it is idle, by connection; those first that were used last the longest time ago. */
+  readonly #isIdle = new Map<Connection, boolean>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get size(): number {
+    return this.#isIdle.size;
+  }
+
+  /** A new connection, or one that begins or ends what it is used for. Where none is idle a new one is closed itself. */
+  set(connection: Connection, isIdle: boolean): void {
+    this.#isIdle.delete(connection);
+    this.#isIdle.set(connection, isIdle);
+    if (this.#isIdle.size <= this.#most) return;
+    for (const [other, isOtherIdle] of this.#isIdle) {
+      if (!isOtherIdle) continue;
+      this.delete(other);
+      other.destroy();
+      return;
+    }
+  }
+
+  delete(connection: Connection): void {
+    this.#isIdle.delete(connection);
+  }
+
+  /** All of them, or those that are idle. */
+  list(onlyIdle = false): Connection[] {
+    return [...this.#isIdle].filter(([, isIdle]) => isIdle || !onlyIdle).map(([connection]) => connection);
+  }
+}
+
 /** How long one request may hold the event loop, or a transaction, before others get their turn. */
 export const TURN_MILLISECONDS = 10;
 

@@ -20,7 +20,7 @@ async function openCursor(
 ): Promise<Reply> {
   const target = targetOf(body);
   const batchSize = countField(options, "batchSize", FIRST_BATCH_DOCUMENTS);
-  const result = runPipeline(store, store.find(target), pipeline, copy);
+  const result = runPipeline(store, store.find(target), pipeline, cursors.memory, copy);
   const isOnly = options.singleBatch === true;
   return cursors.open(result, namespaceOf(target), { batchSize, isOnly }, restOf(body));
 }
