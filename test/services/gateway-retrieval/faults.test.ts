@@ -57,6 +57,22 @@ describe("interruptions", () => {
     });
   }
 
+  test("a vector database that is full is not ready, and gets the vectors of what was written when it has room", async () => {
+    const vectorState = async () => {
+      const services = (await (await fetch(`${gateway().url}/status`)).json()) as { name: string }[];
+      return services.find(({ name }) => name === "vector");
+    };
+    failAlways(vector(), "PUT /points", "refuse");
+    const refused = await errorOf(await write({ id: "full", text: "a story about fullness" }));
+    expect(refused).toMatchObject({ status: 502, code: "vector_failed" });
+    await until(async () => JSON.stringify(await vectorState()).includes("a write of vectors"));
+    expect(await vectorState()).toMatchObject({ state: "starting" });
+    expect(await (await read("full")).json()).toMatchObject({ text: "a story about fullness" });
+    heal();
+    await until(async () => JSON.stringify(await vectorState()).includes('"ready"'), 100);
+    expect((await found("a story about fullness"))[0]).toBe("full");
+  });
+
   const steps: readonly Step[] = [
     ["mongo", "update", "lose"],
     ["mongo", "update", "loseAnswer"],

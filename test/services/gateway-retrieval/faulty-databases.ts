@@ -8,9 +8,10 @@ import { type DatabasesAndTriton, type Places, retrievalConfig, useDatabasesAndT
 /**
  * - `pass`: as if there were no proxy.
  * - `lose`: the connection breaks before the database sees the request.
+ * - `refuse`: a vector database answers as one whose memory or disk is full.
  * - `loseAnswer`: the database does what it was asked, and the connection breaks before its answer.
  */
-export type Fate = "pass" | "lose" | "loseAnswer";
+export type Fate = "pass" | "lose" | "loseAnswer" | "refuse";
 
 export interface FaultProxy {
   readonly port: number;
@@ -29,6 +30,10 @@ export async function vectorProxy(port: number): Promise<FaultProxy> {
     const head = Buffer.from(JSON.stringify(request.headers));
     const fate = await proxy.fate(`${request.method} ${path}`, Buffer.concat([head, body]));
     if (fate === "lose") return request.socket.destroy();
+    if (fate === "refuse") {
+      const error = "Service internal error: Out of memory";
+      return response.writeHead(500).end(JSON.stringify({ status: { error }, time: 0 }));
+    }
     try {
       const answer = await fetch(`http://127.0.0.1:${port}${request.url}`, {
         method: request.method ?? "GET",

@@ -58,6 +58,11 @@ export class Indexer {
     this.#schedule(RETRY_SECONDS);
   }
 
+  /** Whether the last comparison of all documents was interrupted; it is tried again until it goes through. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     this.#stopping.abort(new Error("the gateway is being stopped"));

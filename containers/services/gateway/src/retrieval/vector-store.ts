@@ -79,6 +79,7 @@ export class VectorStore {
   readonly #headers: Readonly<Record<string, string>>;
   readonly #run: ReturnType<typeof databaseCalls>;
   #isPrepared = false;
+  #refusesPoints = false;
 
   /**
    * @param encoder - Makes the vectors.
@@ -111,6 +112,11 @@ export class VectorStore {
       if (error instanceof MissingCollection) return undefined;
       return error instanceof WrongAnswer ? "failed" : "away";
     });
+  }
+
+  /** Whether it answered the last points with a refusal, as when its memory or disk is full. */
+  get refusesPoints(): boolean {
+    return this.#refusesPoints;
   }
 
   /** Adds points, or puts them in the place of those of the same documents. */
@@ -260,6 +266,7 @@ export class VectorStore {
         if (isBrokenConnection(error)) return attempt();
         throw error;
       });
+      if (operation === "upsert") this.#refusesPoints = status >= 500;
       const words = `Qdrant answered ${status}: ${text.slice(0, LONGEST_ERROR_CHARACTERS)}`;
       if (status === 404) throw new MissingCollection(words);
       if (status === 503) throw new Error(words);

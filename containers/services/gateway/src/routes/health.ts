@@ -33,7 +33,7 @@ const service = z.object({
     .describe("`completion-model`: a language model that does not chat."),
   state: z
     .enum(["ready", "starting", "away"])
-    .describe("`starting`: its server answers, and it takes no requests yet."),
+    .describe("`starting`: its server answers, and it takes no requests yet, or no more vectors."),
   latencyMilliseconds: z.number().nullable().describe("Of the probe; null where the service is not ready."),
   detail: z.string().describe("What it serves; what is the matter, where it is not ready."),
 });
@@ -147,7 +147,11 @@ function modelService(served: ServedTextModel): Service {
   };
 }
 
-function databaseServices({ vector }: DatabasesConfig, { documents }: Retrieval): Service[] {
+function databaseServices(
+  { vector }: DatabasesConfig,
+  { documents, vectors, indexer }: Retrieval,
+): Service[] {
+  const ready = httpProbe(vector.url, ["/readyz"]);
   return [
     {
       name: "mongo",
@@ -162,7 +166,10 @@ function databaseServices({ vector }: DatabasesConfig, { documents }: Retrieval)
       name: "vector",
       kind: "vector-database",
       detail: "vectors of texts and pictures",
-      probe: httpProbe(vector.url, ["/readyz"]),
+      // One whose memory or disk is full is searched, and takes no vectors of documents that MongoDB has.
+      probe: async (signal) =>
+        (await ready(signal)) ??
+        (vectors.refusesPoints && indexer.hasFailed ? "a write of vectors" : undefined),
     },
   ];
 }
