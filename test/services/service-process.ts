@@ -1,6 +1,6 @@
 /** Services as processes of their own, started as a stack on this machine starts them. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,9 +56,9 @@ export function startService(service: string, args: readonly string[]): ServiceP
   };
 }
 
-/** A folder of its own for a test, and how to remove it. */
-export function temporaryFolder(name: string): { readonly path: string; remove(): void } {
-  const path = mkdtempSync(join(tmpdir(), `engine-room-${name}-`));
+/** A folder of its own for a test, and how to remove it. @param parent - Where it is. */
+export function temporaryFolder(name: string, parent = tmpdir()): { readonly path: string; remove(): void } {
+  const path = mkdtempSync(join(parent, `engine-room-${name}-`));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
@@ -91,6 +91,11 @@ export function urlIn(line: Readonly<Record<string, unknown>>): string {
 export function residentBytes(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
   return Number(kilobytes) * 1024;
+}
+
+/** Files, sockets and the like that a process has open. */
+export function openDescriptors(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
 }
 
 /** Files that a process may open. */

@@ -15,18 +15,15 @@ import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
 import {
   agree,
   agreed,
-  type Contents,
   contentsOf,
   dataUrl,
   picture,
   placesOf,
-  postDocuments,
   restartableService,
   retrievalConfig,
-  type SentDocument,
   startDatabases,
-  statusesOf,
 } from "./support.ts";
+import { asWritten, foundBy, put, remove, type Written } from "./writing.ts";
 
 /** Of each database, of both, and of the gateway. */
 const KILLS = times(3, 50);
@@ -113,27 +110,10 @@ async function reindex(url: string): Promise<void> {
   await until(async () => (await fetch(`${url}/v1/reindex`, { method: "POST" })).ok);
 }
 
-/** Ids of all documents, sorted; there are fewer than a match gives. */
-async function foundBy(url: string): Promise<string[]> {
-  const response = await fetch(`${url}/v1/match`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ text: "anything", topK: 100 }),
-  });
-  const { matches } = (await response.json()) as { matches: { id: string }[] };
-  return matches.map(({ id }) => id).sort();
-}
-
 /** Documents whose vectors a gateway has made again or removed, without being asked by a write. */
 async function indexedBy({ gateway }: RunningGateway): Promise<number> {
   const values = (await gateway.retrieval?.metrics.reindexed.get())?.values ?? [];
   return values.reduce((sum, { value }) => sum + value, 0);
-}
-
-/** What a client knows of a document that it wrote. */
-interface Written {
-  readonly text: string;
-  readonly hasImage: boolean;
 }
 
 /** Documents of one writer. */
@@ -175,36 +155,4 @@ async function write(settings: WriterSettings): Promise<void> {
   } catch (error) {
     if (!isOver()) throw error;
   }
-}
-
-function remove(url: string, id: string, acknowledged: Acknowledged<Written>): Promise<void> {
-  return acknowledged.during(new Map([[id, undefined]]), async () => {
-    const response = await fetch(`${url}/v1/documents/${id}`, { method: "DELETE" });
-    if (!response.ok) throw new Error(`${id} is not deleted: ${await response.text()}`);
-  });
-}
-
-async function put(
-  url: string,
-  documents: readonly SentDocument[],
-  acknowledged: Acknowledged<Written>,
-): Promise<void> {
-  const answer = statusesOf(postDocuments(url, documents));
-  const outcomes = await Promise.allSettled(
-    documents.map(({ id, text, image }, index) =>
-      acknowledged.during(new Map([[id, { text, hasImage: image !== undefined }]]), async () => {
-        const status = (await answer)[index];
-        if (status !== "created" && status !== "updated" && status !== "unchanged")
-          throw new Error(`${id} is ${status}`);
-      }),
-    ),
-  );
-  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-}
-
-/** The databases' content as its writers know it. */
-function asWritten({ documents }: Contents): Map<string, Written> {
-  return new Map(
-    [...documents].map(([id, { text, image }]) => [id, { text, hasImage: image !== undefined }]),
-  );
 }

@@ -14,6 +14,8 @@ export interface RestartableService {
   start(): Promise<Readonly<Record<string, unknown>>>;
   /** SIGKILL, and waits for the end. */
   kill(): Promise<void>;
+  /** The process that was started last. @throws Error where none was. */
+  current(): ServiceProcess;
 }
 
 /** @param service - Folder below containers/services. */
@@ -27,6 +29,10 @@ export function restartableService(service: string, args: readonly string[]): Re
     kill: async () => {
       await running?.kill("SIGKILL");
     },
+    current: () => {
+      if (running === undefined) throw new Error(`${service} was not started`);
+      return running;
+    },
   };
 }
 
@@ -38,8 +44,12 @@ export interface DatabaseProcess extends RestartableService {
   dispose(): Promise<void>;
 }
 
-async function databaseProcess(service: string, more: readonly string[] = []): Promise<DatabaseProcess> {
-  const folder = temporaryFolder(service);
+async function databaseProcess(
+  service: string,
+  disk: string | undefined,
+  more: readonly string[] = [],
+): Promise<DatabaseProcess> {
+  const folder = temporaryFolder(service, disk);
   const port = await closedPort();
   const database = restartableService(service, ["--data", folder.path, "--port", String(port), ...more]);
   return {
@@ -65,10 +75,10 @@ export interface Databases {
   dispose(): Promise<void>;
 }
 
-/** Both databases, running and empty. */
-export async function startDatabases(): Promise<Databases> {
-  const mongo = await databaseProcess("mock-mongo", ["--metrics-port", "0"]);
-  const vector = await databaseProcess("mock-vector");
+/** Both databases, running and empty. @param disk - Folder for their data; by default that for temporary files. */
+export async function startDatabases(disk?: string): Promise<Databases> {
+  const mongo = await databaseProcess("mock-mongo", disk, ["--metrics-port", "0"]);
+  const vector = await databaseProcess("mock-vector", disk);
   const dispose = async () => {
     await Promise.all([mongo.dispose(), vector.dispose()]);
   };

@@ -29,6 +29,7 @@ export async function openStore<T>(
     if (await lock(directory)) {
       const path = join(directory, file);
       if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
+      outliveFailedCommits();
       return new Store(directory);
     }
   } catch (error) {
@@ -39,6 +40,23 @@ export async function openStore<T>(
   throw new StartError(
     `Another process uses the data in ${directory}; stop it, or choose another directory with --data.`,
   );
+}
+
+/**
+ * A commit that fails, as on a full disk, is an error of those who wrote, and they get it. The package lmdb has promises of
+ * its own besides, which fail with it and for which nobody can wait; Node would end the process for them.
+ */
+function outliveFailedCommits(): void {
+  process.on("unhandledRejection", (error) => {
+    // It is thrown here only where it is another error, which ends the process as it would without this.
+    if (!isOfFailedCommit(error)) throw error;
+  });
+}
+
+/** The package's own error has the promise of LMDB's, which alone has a number as its code. */
+function isOfFailedCommit(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return "commitError" in error || ("code" in error && typeof error.code === "number");
 }
 
 /**

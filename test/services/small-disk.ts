@@ -1,0 +1,66 @@
+/** A file system of a few megabytes, which a test can fill. */
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "./service-process.ts";
+
+export interface SmallDisk {
+  /** Where it is mounted. */
+  readonly path: string;
+  /** Takes all room that is left. */
+  fill(): void;
+  /** Gives back what `fill` took. */
+  free(): void;
+  remove(): void;
+}
+
+const FILL_BYTES = 64 * 1024;
+
+/** A tmpfs, which root may mount. @throws Error with the words of `mount` where it can't be made. */
+export function smallDisk(mebibytes: number): SmallDisk {
+  const folder = temporaryFolder("small-disk");
+  const options = ["-t", "tmpfs", "-o", `size=${mebibytes}m,mode=700`, "tmpfs", folder.path];
+  const { status, stderr, error } = spawnSync("mount", options, { encoding: "utf8" });
+  if (status !== 0) {
+    folder.remove();
+    throw new Error(`no small file system can be mounted: ${(error?.message ?? stderr).trim()}`);
+  }
+  const filler = join(folder.path, "filler");
+  return {
+    path: folder.path,
+    fill: () => fill(filler),
+    free: () => rmSync(filler, { force: true }),
+    remove: () => {
+      spawnSync("umount", ["--lazy", folder.path]);
+      folder.remove();
+    },
+  };
+}
+
+/** Why there can be no such file system here; undefined where there can. */
+export function smallDiskMissing(): string | undefined {
+  try {
+    smallDisk(1).remove();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+function fill(filler: string): void {
+  const descriptor = openSync(filler, "a");
+  try {
+    // What is less than a piece is taken by smaller ones.
+    for (const size of [FILL_BYTES, 4096, 1]) writeUntilFull(descriptor, Buffer.alloc(size));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function writeUntilFull(descriptor: number, piece: Buffer): void {
+  try {
+    while (writeSync(descriptor, piece) === piece.length);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  }
+}
