@@ -93,4 +93,7 @@ text = b"".join(part.reshape(-1)[0] for part in parts if part is not None).decod
 assert "Paris" in text, received
 assert len(parts) > 2, received
 
+# With a gRPC channel open, Python has hung at its end in 3 of 40 runs.
+for client in (http, grpc, model):
+    client.close()
 print("all checks hold")
