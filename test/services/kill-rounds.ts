@@ -18,8 +18,8 @@ const ROUND_MILLISECONDS = 10;
 /** What a database must hold after it was killed: what it acknowledged, and what it was asked for then or not. */
 export class Acknowledged<T> {
   readonly #known = new Map<string, T | undefined>();
-  /** Writes that were sent and not acknowledged, by key. */
-  readonly #pending = new Map<string, T | undefined>();
+  /** Writes that were sent and not acknowledged since the last one that was, by key. */
+  readonly #pending = new Map<string, (T | undefined)[]>();
 
   /** Writes that were acknowledged so far. */
   writes = 0;
@@ -36,7 +36,7 @@ export class Acknowledged<T> {
 
   /** A write of keys, until it is acknowledged or the database is gone. */
   async during(changes: ReadonlyMap<string, T | undefined>, write: () => Promise<unknown>): Promise<void> {
-    for (const [key, value] of changes) this.#pending.set(key, value);
+    for (const [key, value] of changes) this.#pending.set(key, [...(this.#pending.get(key) ?? []), value]);
     await write();
     this.writes += 1;
     for (const [key, value] of changes) {
@@ -49,7 +49,7 @@ export class Acknowledged<T> {
   problems(content: ReadonlyMap<string, T>): string[] {
     const keys = new Set([...this.#known.keys(), ...this.#pending.keys(), ...content.keys()]);
     const wrong = [...keys].filter((key) => {
-      const allowed = [this.#known.get(key), ...(this.#pending.has(key) ? [this.#pending.get(key)] : [])];
+      const allowed = [this.#known.get(key), ...(this.#pending.get(key) ?? [])];
       return !allowed.some((value) => isDeepStrictEqual(value, content.get(key)));
     });
     const problems = wrong.map(
