@@ -177,6 +177,6 @@ test("an unknown benchmark is refused with exit code 2", async () => {
   const { exitCode, stderr } = await runCommand("bench", "plans");
   expect(exitCode).toBe(2);
   expect(stderr).toContain(
-    'There is no benchmark "plans"; there are plan, preview, retrieval, vectors and engine-copy.',
+    'There is no benchmark "plans"; there are plan, preview, retrieval, slow-clients, vectors and engine-copy.',
   );
 });
