@@ -1,5 +1,5 @@
 /**
- * Outputs of a stack, the contract of scripts and users: `npm run outputs -- --json` prints exactly this object, on every
+ * Outputs of a stack, the contract of scripts and users: `npx engine-room outputs --json` prints exactly this object, on every
  * platform.
  */
 import type * as pulumi from "@pulumi/pulumi";

@@ -17,7 +17,7 @@ const ENFORCEMENT = {
   off: "disabled",
 } as const satisfies Record<PolicyLevel, string>;
 
-/** Starts the pack. The CLI gives it the stack's name and configuration, which levels and facts come from as in `npm run diff`. */
+/** Starts the pack. The CLI gives it the stack's name and configuration, which levels and facts come from as in `npx engine-room diff`. */
 export function servePack(): void {
   const policy = stackPolicy(pulumi.getStack(), pulumi.runtime.allConfig(), pulumi.getProject());
   new PolicyPack("engine-room", { policies: policy === null ? [] : packPolicies(policy) });

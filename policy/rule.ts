@@ -1,13 +1,13 @@
 /** What a rule is, and how rules read the inputs of resources. Neither the Pulumi CLI nor a cloud is needed. */
 import type { PolicyLevel } from "../infra/plan/catalogue/types.ts";
 
-/** Replaces a value that only `up` knows, here as in `npm run render`. */
+/** Replaces a value that only `up` knows, here as in `npx engine-room render`. */
 export const UNKNOWN = "[unknown]";
 
 /** Type of the resource of the stack itself. Its inputs are the stack's outputs (infra/outputs.ts), as in a policy pack. */
 export const STACK = "pulumi:pulumi:Stack";
 
-/** A resource as the program asks for it, in the form of `npm run render`. */
+/** A resource as the program asks for it, in the form of `npx engine-room render`. */
 export interface CheckedResource {
   readonly type: string;
   readonly name: string;

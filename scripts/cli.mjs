@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Entry of every `npm run …`. It runs before anything is installed, so it uses Node alone: it checks Node, installs the
+// Entry of `npx engine-room`, `npm start` and `npm test`. It runs before anything is installed, so it uses Node alone: it checks Node, installs the
 // npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";

@@ -139,7 +139,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
         tags: { ...tags, ...plan.nodeGroup.tags },
       },
       // When one of the three numbers changes, Amazon's provider sends all of them, and the autoscaler has changed the desired one
-      // since: machines that serve would end. `npm run up` sends new sizes to EKS itself.
+      // since: machines that serve would end. `npx engine-room up` sends new sizes to EKS itself.
       { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
     );
     // EKS does not give a node group's tags to its Auto Scaling group, of which it creates exactly one.

@@ -167,7 +167,7 @@ export function taskFailure({ name, exitCode, logs, secrets }: TaskEnd): string 
       : "did not end in the time it has";
   const lines = lastLines(logs ?? "", secrets);
   const quoted = lines.length === 0 ? " " : ` Its last lines:\n${lines.join("\n")}\n`;
-  return `The container ${name} ${ending}.${quoted}\`docker logs ${name}\` on the host shows all of it; \`npm run up\` runs it again.`;
+  return `The container ${name} ${ending}.${quoted}\`docker logs ${name}\` on the host shows all of it; \`npx engine-room up\` runs it again.`;
 }
 
 function lastLines(logs: string, secrets: readonly string[]): string[] {

@@ -69,7 +69,7 @@ const existingNetwork = z.strictObject({
 });
 
 const network = section({
-  /** Letters of the zones. `npm run preflight` checks that they offer the instance types. */
+  /** Letters of the zones. `npx engine-room preflight` checks that they offer the instance types. */
   zones: z
     .array(zone)
     .min(1)
@@ -218,7 +218,7 @@ const common = {
       .array(formattedText(/^[^@\s]+@[^@\s]+\.[^@\s]+$/, "an e-mail address", "ops@example.org"))
       .max(10)
       .default([]),
-    /** For preview stacks: hours after the last `up` until `npm run expire -- --down` destroys it. */
+    /** For preview stacks: hours after the last `up` until `npx engine-room expire --down` destroys it. */
     ttlHours: z.int().min(1).max(8760).optional(),
   }),
   /**

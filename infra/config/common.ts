@@ -105,7 +105,7 @@ const base = formattedText(
 
 /** The images that this project builds. */
 export const cpuImages = z.strictObject({
-  /** Where `npm run images` pushes them; absent: each host builds its own. */
+  /** Where `npx engine-room images` pushes them; absent: each host builds its own. */
   registry: formattedText(
     /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
     "a registry, with a path where it wants one and without scheme",
@@ -134,11 +134,11 @@ const gatewayParts = {
     .array(
       z.strictObject({
         name: resourceName,
-        // The hash alone, so that the stack file has no secret: `npm run key` makes both.
+        // The hash alone, so that the stack file has no secret: `npx engine-room key` makes both.
         sha256: formattedText(
           /^[0-9a-f]{64}$/,
           "64 lower-case hexadecimal digits",
-          "the line that `npm run key` prints",
+          "the line that `npx engine-room key` prints",
         ),
       }),
     )

@@ -41,7 +41,7 @@ export interface ClusterImage {
 
 /**
  * Images by the digests of the lock file: machines of a cluster or of EC2 build none, and a tag may mean another image tomorrow. An image without a
- * digest is a problem, and has the tag that `npm run images -- --push` gives it, for previews.
+ * digest is a problem, and has the tag that `npx engine-room images --push` gives it, for previews.
  */
 export function clusterImages(
   found: readonly DockerImage[],
@@ -79,7 +79,7 @@ export function clusterImages(
     path: needsRegistry ? "images.registry" : "(images.lock.json)",
     value: registry ?? "(absent)",
     reason: `Images are pulled by their digests, and images.lock.json has none of this content for ${missing.join(", ")}.`,
-    fix: `${needsRegistry ? "Name a registry that the stack reaches, and run" : "Run"} \`npm run images -- --push\` once where Docker is.`,
+    fix: `${needsRegistry ? "Name a registry that the stack reaches, and run" : "Run"} \`npx engine-room images --push\` once where Docker is.`,
   };
   return { images, problems: [problem] };
 }

@@ -49,7 +49,7 @@ export function deploy(plan: LocalPlan): DeployedStack {
     localDatabase(kind, {
       ...common,
       requestedPorts,
-      // Data outlive the stack: `npm run down` leaves them.
+      // Data outlive the stack: `npx engine-room down` leaves them.
       dataDirectory: `.data/${pulumi.getStack()}/${kind}`,
       sourceSha256: serviceSha256([`mock-${kind}`], /\.(ts|json)$/),
     });

@@ -94,7 +94,7 @@ function deletion(
   if (protect === true || retainOnDelete === true) return [];
   if (retainOnDelete === null) {
     const reason = `Whether ${thing.replace("The", "the")} has retainOnDelete is unknown to policy packs.`;
-    return [{ reason, fix: "`npm run diff` sees it.", isUndecided: true }];
+    return [{ reason, fix: "`npx engine-room diff` sees it.", isUndecided: true }];
   }
   return [
     {

@@ -13,7 +13,7 @@ import {
   violatedIf,
 } from "../rule.ts";
 
-const KEYS_FIX = "Make a key with `npm run key` and add the lines that it prints to gateway.apiKeys.";
+const KEYS_FIX = "Make a key with `npx engine-room key` and add the lines that it prints to gateway.apiKeys.";
 
 /** By which cloud controllers are told to keep a load balancer inside of a network. */
 const INTERNAL_ANNOTATIONS: Readonly<Record<string, string>> = {

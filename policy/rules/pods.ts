@@ -104,7 +104,7 @@ function inexactImage(user: string, image: unknown): readonly Finding[] {
   return violatedIf(
     typeof image !== "string" || !EXACT_IMAGE.test(image),
     `The ${user} runs ${typeof image === "string" ? image : "no image"}, which names no digest.`,
-    "Run `npm run images -- --push` where Docker is, which writes digests to images.lock.json; for an image of others add `@sha256:…` to its name.",
+    "Run `npx engine-room images --push` where Docker is, which writes digests to images.lock.json; for an image of others add `@sha256:…` to its name.",
   );
 }
 

@@ -82,14 +82,14 @@ export const priceIsBelowCap: Rule = {
         return [
           {
             reason: `The stack costs ${atLeastUsd.toFixed(2)} USD an hour with all machines of its plan, and its cap is ${cap}.`,
-            fix: `Plan fewer or smaller machines (\`npm run plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
+            fix: `Plan fewer or smaller machines (\`npx engine-room plan\` says what each costs on ${platform}), or raise policies.hourlyUsdCap.`,
           },
         ];
       const withoutPrice = listAt(cost, "withoutPrice").filter((name) => typeof name === "string");
       return violatedIf(
         hourlyUsd === null || withoutPrice.length > 0,
         `Whether the stack costs less than its cap of ${cap} an hour can't be judged: no price is known for ${withoutPrice.join(", ") || "what the stack pays for"}.`,
-        "Write what an hour costs into the stack file; `npm run plan` names the keys.",
+        "Write what an hour costs into the stack file; `npx engine-room plan` names the keys.",
       );
     },
   },

@@ -7,6 +7,6 @@ import { asleepHour } from "../plan/summary.ts";
 export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
   const hour = asleepHour(cost);
   return hour === NO_PRICE
-    ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npm run down -- --stack ${stack}\` ends that.\n`
-    : `Asleep the stack costs ${hour} an hour; \`npm run down -- --stack ${stack}\` ends that.\n`;
+    ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npx engine-room down --stack ${stack}\` ends that.\n`
+    : `Asleep the stack costs ${hour} an hour; \`npx engine-room down --stack ${stack}\` ends that.\n`;
 }

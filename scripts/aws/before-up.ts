@@ -1,4 +1,4 @@
-/** What `npm run up` tells AWS before Pulumi begins: sizes of pools, and the start of a machine that sleeps. */
+/** What `npx engine-room up` tells AWS before Pulumi begins: sizes of pools, and the start of a machine that sleeps. */
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import type { Ec2Plan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";

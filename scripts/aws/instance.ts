@@ -23,11 +23,11 @@ export async function requireInstance(context: AwsContext): Promise<string> {
   const machine = await stackInstance(context);
   if (machine === null)
     throw new UserError(
-      `The stack ${stack} has no machine in ${region} that your credentials see; \`npm run up -- --stack ${stack}\` makes it.`,
+      `The stack ${stack} has no machine in ${region} that your credentials see; \`npx engine-room up --stack ${stack}\` makes it.`,
     );
   if (machine.state !== "running")
     throw new UserError(
-      `The machine ${machine.id} of ${stack} is ${machine.state}; \`npm run wake -- --stack ${stack}\` starts it.`,
+      `The machine ${machine.id} of ${stack} is ${machine.state}; \`npx engine-room wake --stack ${stack}\` starts it.`,
     );
   return machine.id;
 }

@@ -15,7 +15,7 @@ import { required } from "./session.ts";
 export async function useStackCluster({ region, name, stack }: AwsContext): Promise<void> {
   const cluster = required(
     await eksCluster(region, name),
-    `There is no cluster ${name} in ${region}; \`npm run up -- --stack ${stack}\` makes it.`,
+    `There is no cluster ${name} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
   );
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubeconfig-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -86,7 +86,7 @@ export async function awaitTarget(
     if (targets.length > 0 && targets.every(({ reason }) => reason === STOPPED)) return "";
     if (Date.now() >= end)
       throw new UserError(
-        `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${targetWords(targets)}. It asks the machine's port ${targetPort} for ${healthCheck.path}; \`npm run logs -- gateway --stack ${stack}\` says whether the gateway is asked.`,
+        `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${targetWords(targets)}. It asks the machine's port ${targetPort} for ${healthCheck.path}; \`npx engine-room logs gateway --stack ${stack}\` says whether the gateway is asked.`,
       );
     await sleep(pauseMilliseconds);
   }

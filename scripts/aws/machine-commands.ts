@@ -82,7 +82,7 @@ export async function awaitCommands(
   for (;;) {
     const answer = await machineCommands(context.region, machine.id);
     if (answer.kind !== "answer")
-      return `Whether ${machine.id} has run everything is not known: ${answer.kind === "absent" ? "AWS has no answer" : answer.words}. \`npm run status -- --stack ${context.stack}\` says how it is.\n`;
+      return `Whether ${machine.id} has run everything is not known: ${answer.kind === "absent" ? "AWS has no answer" : answer.words}. \`npx engine-room status --stack ${context.stack}\` says how it is.\n`;
     const progress = commandProgress(tasks, answer.value);
     if (progress.kind === "done") return "";
     if (progress.kind === "failed")
@@ -91,7 +91,7 @@ export async function awaitCommands(
       );
     if (Date.now() >= end)
       throw new UserError(
-        `${machine.id} has not run ${progress.missing.join(", ")} within ${seconds} s. \`npm run status -- --stack ${context.stack}\` says how it is.`,
+        `${machine.id} has not run ${progress.missing.join(", ")} within ${seconds} s. \`npx engine-room status --stack ${context.stack}\` says how it is.`,
       );
     await sleep(pauseMilliseconds);
   }
@@ -109,11 +109,11 @@ async function runningMachine(
     if (machine?.state === "running") return machine;
     if (machine === null)
       throw new UserError(
-        `${region} has no machine of ${stack} any more, so nothing serves; \`npm run up -- --stack ${stack}\` makes another one.`,
+        `${region} has no machine of ${stack} any more, so nothing serves; \`npx engine-room up --stack ${stack}\` makes another one.`,
       );
     if (machine.state !== "pending" || Date.now() >= end)
       throw new UserError(
-        `The machine ${machine.id} of ${stack} is ${machine.state}, so nothing serves; \`npm run wake -- --stack ${stack}\` starts it.`,
+        `The machine ${machine.id} of ${stack} is ${machine.state}, so nothing serves; \`npx engine-room wake --stack ${stack}\` starts it.`,
       );
     await sleep(pauseMilliseconds);
   }

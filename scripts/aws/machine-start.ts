@@ -32,11 +32,11 @@ export async function startAsleep(
   const answer = await startMachines(region, ids);
   if (answer.kind === "silent" && answer.words.startsWith(NO_CAPACITY))
     throw new UserError(
-      `EC2 has no ${machines[0]?.type} for ${ids.join(", ")} in ${machines[0]?.zone} now (${answer.words}). Try again later, or write another \`instanceType\` for the pool and run \`npm run up -- --stack ${stack}\`: the disks stay.`,
+      `EC2 has no ${machines[0]?.type} for ${ids.join(", ")} in ${machines[0]?.zone} now (${answer.words}). Try again later, or write another \`instanceType\` for the pool and run \`npx engine-room up --stack ${stack}\`: the disks stay.`,
     );
   required(
     answer,
-    `The machine ${ids.join(", ")} of ${stack} is gone; \`npm run up -- --stack ${stack}\` makes it.`,
+    `The machine ${ids.join(", ")} of ${stack} is gone; \`npx engine-room up --stack ${stack}\` makes it.`,
   );
 }
 
@@ -53,7 +53,7 @@ async function stopEnd(
     if (!stopping.some(({ id }) => ids.includes(id))) return;
     if (Date.now() > deadline)
       throw new UserError(
-        `${ids.join(", ")} has not stopped within ${LONGEST_STOP_SECONDS} s, and can't start before; \`npm run status -- --stack ${stack}\` says how it is.`,
+        `${ids.join(", ")} has not stopped within ${LONGEST_STOP_SECONDS} s, and can't start before; \`npx engine-room status --stack ${stack}\` says how it is.`,
       );
     await sleep(pollSeconds * 1000);
   }

@@ -95,7 +95,7 @@ async function settledGroups(
     if (busy === undefined) return groups;
     if (Date.now() > deadline)
       throw new UserError(
-        `The node group ${busy.group.name} is still ${busy.group.status} after ${LONGEST_UPDATE_SECONDS} s, and takes no change until then; \`npm run up\` goes on when it is ACTIVE.`,
+        `The node group ${busy.group.name} is still ${busy.group.status} after ${LONGEST_UPDATE_SECONDS} s, and takes no change until then; \`npx engine-room up\` goes on when it is ACTIVE.`,
       );
     await sleep(pollSeconds * 1000);
   }
@@ -140,7 +140,7 @@ async function updateEnd(
       throw new UserError(`EKS has not given the node group ${group} its new size (${status}): ${words}.`);
     if (Date.now() > deadline)
       throw new UserError(
-        `EKS still gives the node group ${group} its new size after ${LONGEST_UPDATE_SECONDS} s; \`npm run up\` goes on when it has.`,
+        `EKS still gives the node group ${group} its new size after ${LONGEST_UPDATE_SECONDS} s; \`npx engine-room up\` goes on when it has.`,
       );
     await sleep(pollSeconds * 1000);
   }

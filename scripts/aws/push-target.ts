@@ -30,7 +30,7 @@ export async function prepareEcrPush(
   const missing = repositories.filter((name) => !found.has(name));
   if (missing.length > 0)
     throw new UserError(
-      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`npm run up -- --stack ${stack} --registries\`.`,
+      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`npx engine-room up --stack ${stack} --registries\`.`,
     );
   const login = required(await ecrLogin(own.region), "ECR gives no token.");
   process.env.DOCKER_CONFIG = dockerConfig(host, login);

@@ -38,7 +38,7 @@ export function poolChanges(
     const { scalingConfig } = nodeGroup;
     const group = groups.find((one) => one.labels[POOL_LABEL] === pool && !isLost(one));
     if (group === undefined)
-      return { pool, least: null, change: null, note: "has no node group; `npm run up` makes it" };
+      return { pool, least: null, change: null, note: "has no node group; `npx engine-room up` makes it" };
     if (direction === "wake") {
       const change = plannedSize(scalingConfig, group);
       const note =
@@ -94,7 +94,7 @@ export async function changePools(plan: EksPlan, context: AwsContext, direction:
   const { region, name: cluster, stack } = context;
   const groups = required(
     await nodeGroups(region, cluster),
-    `There is no cluster ${cluster} in ${region}; \`npm run up -- --stack ${stack}\` makes it.`,
+    `There is no cluster ${cluster} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
   );
   const changes = poolChanges(plan, groups, direction);
   for (const { change, pool } of changes)
@@ -112,23 +112,23 @@ export async function changeMachine(
   pollSeconds?: number,
 ): Promise<string> {
   const { region, stack } = context;
-  const absent = `The machine of ${stack} is gone; \`npm run up -- --stack ${stack}\` makes it.`;
+  const absent = `The machine of ${stack} is gone; \`npx engine-room up --stack ${stack}\` makes it.`;
   const machines = required(await stackMachines(region, stack, [...AWAKE, ...ASLEEP]), absent);
   if (machines.length === 0)
-    return `No machine of it is there; \`npm run up -- --stack ${stack}\` makes what is missing.\n`;
+    return `No machine of it is there; \`npx engine-room up --stack ${stack}\` makes what is missing.\n`;
   const isSleep = direction === "sleep";
   const changed = machines.filter(({ state }) => (isSleep ? AWAKE : ASLEEP).includes(state));
   const ids = changed.map(({ id }) => id);
   if (ids.length === 0) {
     const all = machines.map(({ id }) => id).join(", ");
     return isSleep
-      ? `${all} sleeps already; \`npm run wake -- --stack ${stack}\` starts it.\n`
-      : `${all} is awake already; \`npm run status -- --stack ${stack}\` says how it is.\n`;
+      ? `${all} sleeps already; \`npx engine-room wake --stack ${stack}\` starts it.\n`
+      : `${all} is awake already; \`npx engine-room status --stack ${stack}\` says how it is.\n`;
   }
   if (isSleep) required(await stopMachines(region, ids), absent);
   else await startAsleep(context, changed, pollSeconds);
   return isSleep
-    ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npm run wake -- --stack ${stack}\` starts it.\n`
+    ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npx engine-room wake --stack ${stack}\` starts it.\n`
     : `${ids.join(", ")} starts; its services come with it, and models once they are loaded.\n`;
 }
 

@@ -145,7 +145,7 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
 export function sdkImage({ release }: ClusterGpuPlan): string {
   if (isOlder(release.tag, LEAST_RELEASE))
     throw new UserError(
-      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${release.tag}; \`npm run bench\` without --model measures it through the gateway.`,
+      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${release.tag}; \`npx engine-room bench\` without --model measures it through the gateway.`,
     );
   return `nvcr.io/nvidia/tritonserver:${release.tag}-py3-sdk`;
 }
@@ -154,7 +154,7 @@ export function sdkImage({ release }: ClusterGpuPlan): string {
 export function measuredPlan({ plan }: ClusterTarget): ClusterGpuPlan {
   if (plan.tier === "gpu") return plan;
   throw new UserError(
-    "GenAI-Perf measures TensorRT-LLM's servers, and the stack has `tier: cpu`; `npm run bench` without --model measures it.",
+    "GenAI-Perf measures TensorRT-LLM's servers, and the stack has `tier: cpu`; `npx engine-room bench` without --model measures it.",
   );
 }
 

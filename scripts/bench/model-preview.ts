@@ -66,7 +66,7 @@ const STACK = "bench";
 const NO_CLUSTER = "http://127.0.0.1:9";
 const CHILD = ["loader/run.mjs", "scripts/bench/render-child.ts"];
 
-/** Under the SDK's own monitor in one process, as `npm run render` has it. Needs no CLI, plugin or cluster. */
+/** Under the SDK's own monitor in one process, as `npx engine-room render` has it. Needs no CLI, plugin or cluster. */
 export function measureModelRender(): ModelPreviewFigures {
   return inScratchFolder((folder) => {
     const files = writeStackFiles(folder);

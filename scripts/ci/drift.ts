@@ -132,7 +132,7 @@ export function driftReport(stack: string, { resources, ignored }: Drift): strin
   return [
     resources.length === 0
       ? `The stack ${stack} is as the program says.`
-      : `${resources.length === 1 ? "One resource" : `${resources.length} resources`} of the stack ${stack} ${resources.length === 1 ? "is" : "are"} not as the program says. \`npm run up -- --stack ${stack}\` makes them so; what was changed on purpose belongs into the stack file.`,
+      : `${resources.length === 1 ? "One resource" : `${resources.length} resources`} of the stack ${stack} ${resources.length === 1 ? "is" : "are"} not as the program says. \`npx engine-room up --stack ${stack}\` makes them so; what was changed on purpose belongs into the stack file.`,
     ...(drifted.length === 0 ? [] : ["", ...drifted]),
     ...(passed.length === 0 ? [] : ["", `Ignored (${passed.length}):`, "", ...passed]),
     "",

@@ -7,7 +7,7 @@ import { keepIssue } from "./issue.ts";
 const RESULTS = ["success", "failure"] as const;
 
 /**
- * @param result - Of the job that called `npm run expire`.
+ * @param result - Of the job that called `npx engine-room expire`.
  * @param runUrl - Of its run, whose log says which stacks, and why.
  * @returns What was done.
  */
@@ -26,8 +26,8 @@ export function reportExpired(
 
 function failureReport(runUrl: string): string {
   return [
-    `\`npm run expire -- --down\` could not end every stack that has had its time, or could not tell: [the run](${runUrl}) says which, and why.`,
-    "They cost money until they are gone. `npm run expire` lists them with the cost of an hour; the next run that ends them all closes this issue.",
+    `\`npx engine-room expire --down\` could not end every stack that has had its time, or could not tell: [the run](${runUrl}) says which, and why.`,
+    "They cost money until they are gone. `npx engine-room expire` lists them with the cost of an hour; the next run that ends them all closes this issue.",
     "",
   ].join("\n");
 }

@@ -25,7 +25,7 @@ const lockSchema = z.strictObject({
 /**
  * One branch, and one pull request, that always has the newest lock file on top of the default branch.
  *
- * @param lockFile - As `npm run images -- --push` left it.
+ * @param lockFile - As `npx engine-room images --push` left it.
  * @returns What was done, as a sentence.
  * @throws UserError where it is no lock file of digests.
  */

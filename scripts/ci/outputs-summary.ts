@@ -3,7 +3,7 @@ import { z } from "zod";
 
 const triton = z.object({ http: z.string(), grpc: z.string(), metrics: z.string() });
 
-/** Of `npm run outputs -- --json`, what is shown. */
+/** Of `npx engine-room outputs --json`, what is shown. */
 export const shownOutputsSchema = z.object({
   endpoints: z.object({
     gateway: z.string(),
@@ -21,8 +21,8 @@ type ShownOutputs = z.infer<typeof shownOutputsSchema>;
 const REACH: Readonly<Record<string, string>> = {
   public: "from anywhere",
   vpc: "from within the virtual network",
-  cluster: "from within the cluster; `npm run connect` brings them to another machine",
-  host: "from the host itself; `npm run connect` brings them to another machine",
+  cluster: "from within the cluster; `npx engine-room connect` brings them to another machine",
+  host: "from the host itself; `npx engine-room connect` brings them to another machine",
 };
 
 /** A heading, a table with a row an endpoint, who reaches them, and the notes. */
@@ -71,8 +71,8 @@ export function previewStackSummary(stack: string, pullRequest: string, outputs:
     "On your machine, with a kubeconfig of the cluster and the branch checked out:",
     "",
     "```console",
-    `$ npm run ci -- preview-stack-file --pull-request ${pullRequest}`,
-    `$ npm run connect -- --stack ${stack}`,
+    `$ npx engine-room ci preview-stack-file --pull-request ${pullRequest}`,
+    `$ npx engine-room connect --stack ${stack}`,
     "```",
     "",
   ].join("\n");

@@ -33,7 +33,7 @@ export function sleepReport(name: string, stack: KubernetesStack, changes: reado
     ...(kept === null
       ? []
       : [`The encoders stay, with ${kept.count} × ${kept.resource} for each of their pods.`]),
-    `Requests for these models are answered with 503 and Retry-After. \`npm run wake -- --stack ${name}\` brings them back.`,
+    `Requests for these models are answered with 503 and Retry-After. \`npx engine-room wake --stack ${name}\` brings them back.`,
     "",
   ].join("\n");
 }
@@ -42,7 +42,7 @@ export function wakeReport(name: string, changes: readonly ServerChange[]): stri
   return [
     table(changes),
     "",
-    `\`npm run status -- --stack ${name}\` shows them come; times are the plan's estimates, on machines that are there.`,
+    `\`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on machines that are there.`,
     "",
   ].join("\n");
 }

@@ -138,7 +138,7 @@ function kedaOwner({ autoscalers }: KubernetesStack, server: string): Autoscaler
 }
 
 function missing(server: string): ServerChange {
-  return { server, from: null, to: null, note: "is not there; `npm run up` makes it", commands: [] };
+  return { server, from: null, to: null, note: "is not there; `npx engine-room up` makes it", commands: [] };
 }
 
 /** An autoscaler leaves a Deployment alone that has no pods. */

@@ -42,7 +42,7 @@ type WorkloadState =
   | "WAITING"
   /** It has no pod because nobody asks for it; a request starts one. */
   | "IDLE"
-  /** It is kept at no pod until `npm run wake`. */
+  /** It is kept at no pod until `npx engine-room wake`. */
   | "SLEEPING"
   /** It is kept at no pod, and does not sleep by itself: a gateway, a database. */
   | "STOPPED"
@@ -177,7 +177,7 @@ function withoutPods(
 ): Condition {
   const pods = { ready: 0, wanted: 0 };
   if (!models.some((model) => model.name === name))
-    return { state: "STOPPED", pods, why: "somebody scaled it to 0; `npm run up` brings it back" };
+    return { state: "STOPPED", pods, why: "somebody scaled it to 0; `npx engine-room up` brings it back" };
   const owner = autoscalers.find((autoscaler) => autoscaler.name === name);
   const isByLoad = owner?.replicas.min === 0 && (paused.get(owner.name) ?? null) === null;
   return { state: isByLoad ? "IDLE" : "SLEEPING", pods };

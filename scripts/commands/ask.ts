@@ -79,7 +79,7 @@ function prepared(
   const server = models[question.model];
   if (server === undefined) {
     throw new UserError(
-      `${question.model} is in the stack file and not yet in the stack; \`npm run up\` adds it.`,
+      `${question.model} is in the stack file and not yet in the stack; \`npx engine-room up\` adds it.`,
     );
   }
   try {
@@ -102,7 +102,7 @@ async function answer(request: PreparedRequest, stack: StackReference, whenEmpty
       hasText ||= text.trim() !== "";
       process.stdout.write(text);
     },
-    whenUnreachable: `\`npm run connect -- --stack ${stack.name}\` says how it is reached.`,
+    whenUnreachable: `\`npx engine-room connect --stack ${stack.name}\` says how it is reached.`,
   });
   process.stdout.write("\n");
   process.stderr.write(`${figuresLine(figures)}\n${hasText ? "" : whenEmpty}`);
@@ -119,7 +119,7 @@ function questionOf(
   const model = values.model ?? (others.length === 0 ? only : undefined);
   if (typeof model !== "string")
     throw new UsageError(`Say which model with --model: ${[only, ...others].join(", ")}.`);
-  if (typeof text !== "string") throw new UsageError('Say what to ask: npm run ask -- "TEXT".');
+  if (typeof text !== "string") throw new UsageError('Say what to ask: npx engine-room ask "TEXT".');
   if (word !== undefined && values.text !== undefined)
     throw new UsageError(`Ask one thing: “${word}”, or what --text says.`);
   const images = Array.isArray(image) ? (image as readonly string[]) : [];

@@ -14,7 +14,7 @@ export interface CommandContext {
 export interface Command {
   /** One line, for the list of commands. */
   readonly summary: string;
-  /** Text after `npm run <name> -- `, without the options that every command has. */
+  /** Text after `npx engine-room <name> `, without the options that every command has. */
   readonly usage: string;
   /**
    * Explanation of each option, as `--json  the same as JSON`, and sentences on exit codes other than the usual ones; each is one

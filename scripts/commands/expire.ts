@@ -11,7 +11,7 @@ export const command: Command = {
   summary: "Lists the stacks of the state, and which of them have had their time (`guard.ttlHours`).",
   usage: "[--down] [--begin-within MINUTES]",
   details: [
-    "--down               end those, as `npm run down` does; one that can't be ended stops no other",
+    "--down               end those, as `npx engine-room down` does; one that can't be ended stops no other",
     "--begin-within M     with --down: begin none later than M minutes from now, where credentials end while one goes",
     "A ttl counts from the end of a stack's last `up`, and is the one that this `up` had: the state is asked, and no stack",
     "file. Never ended: a stack that its own `retain` names, and one that another operation has. It takes the Pulumi CLI.",

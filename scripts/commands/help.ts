@@ -15,9 +15,12 @@ const STACK_DETAILS = [
   "--config-file FILE  its configuration (default: Pulumi.NAME.yaml)",
 ] as const;
 
-/** `npm run NAME -- …`, on one line. */
+/** `npx engine-room NAME …`, on one line. */
 export function usageText(name: string, { usage, takesNoStack }: Command): string {
-  return `npm run ${name} -- ${usage}${takesNoStack === true ? "" : ` ${STACK_USAGE}`}`.replace(/ {2}/, " ");
+  return `npx engine-room ${name} ${usage}${takesNoStack === true ? "" : ` ${STACK_USAGE}`}`.replace(
+    / {2}/,
+    " ",
+  );
 }
 
 /** @param columns - Of the terminal; undefined: there is none. */
@@ -35,7 +38,7 @@ export function helpText(name: string, command: Command, columns: number = MOST_
 }
 
 function usageLines(name: string, command: Command, width: number): readonly string[] {
-  const head = `npm run ${name} -- `;
+  const head = `npx engine-room ${name} `;
   return hanging(head, usageText(name, command).slice(head.length), width);
 }
 

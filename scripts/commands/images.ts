@@ -110,7 +110,7 @@ async function mirror(aws: AwsTarget | null, stack: string, options: MirrorOptio
     for (const state of work) await mirrorImage(state, registry, uri);
   }
   process.stdout.write(
-    `To build on ${isDryRun && work.length > 0 ? "the copies once they are there" : "the copies"}, write into the stack file, and run \`npm run images -- --stack ${stack} --push\` again:\n${mirrorLines(states)}`,
+    `To build on ${isDryRun && work.length > 0 ? "the copies once they are there" : "the copies"}, write into the stack file, and run \`npx engine-room images --stack ${stack} --push\` again:\n${mirrorLines(states)}`,
   );
   return EXIT.ok;
 }

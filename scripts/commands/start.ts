@@ -47,7 +47,7 @@ export const command: Command = {
 async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs): Promise<void> {
   // Databases that are not this stack's own get nothing that nobody asked for.
   if (endpoints.mongo === null) return;
-  const command = "npm run seed";
+  const command = "npx engine-room seed";
   try {
     const summary = await seedSamplesOnce(new SampleMark(stackPaths(name).data), {
       gateway: endpoints.gateway,
@@ -81,7 +81,7 @@ function nextCommands(
       ? []
       : ["--config-file", stack.configFile]),
   ];
-  const suffix = options.length === 0 ? "" : ` -- ${options.join(" ")}`;
+  const suffix = options.length === 0 ? "" : ` ${options.join(" ")}`;
   const question = {
     model: models[0]?.name,
     messages: [{ role: "user", content: "What is the capital of France?" }],
@@ -90,7 +90,7 @@ function nextCommands(
   return [
     ...(isBehindSsh
       ? [
-          `Addresses are the host's own: \`npm run connect${suffix}\` brings them here, \`npm run seed${suffix}\` loads samples.`,
+          `Addresses are the host's own: \`npx engine-room connect${suffix}\` brings them here, \`npx engine-room seed${suffix}\` loads samples.`,
         ]
       : []),
     `Open ${endpoints.gateway}/ in a browser, or try:`,
@@ -98,8 +98,8 @@ function nextCommands(
     ...(needsKey ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),
     `    -d '${JSON.stringify(question)}'`,
     "",
-    `  npm run smoke${suffix}    # a real request to every endpoint`,
-    `  npm run down${suffix}     # stop everything; documents ${keepsDocuments ? "are kept" : "go too, unless `retain` names the stack"}`,
+    `  npx engine-room smoke${suffix}    # a real request to every endpoint`,
+    `  npx engine-room down${suffix}     # stop everything; documents ${keepsDocuments ? "are kept" : "go too, unless `retain` names the stack"}`,
     "",
   ].join("\n");
 }

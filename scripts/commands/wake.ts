@@ -2,10 +2,10 @@ import { operationsOf } from "../platforms/index.ts";
 import { type Command, EXIT } from "./command.ts";
 
 export const command: Command = {
-  summary: "Brings the servers back that `npm run sleep` took to zero, as the stack file plans them.",
+  summary: "Brings the servers back that `npx engine-room sleep` took to zero, as the stack file plans them.",
   usage: "",
   details: [
-    "It does not wait for them: it prints how long each takes by the plan, and `npm run status` shows how far they are.",
+    "It does not wait for them: it prints how long each takes by the plan, and `npx engine-room status` shows how far they are.",
     "Exit code 1 when the cluster lacks one of them.",
   ],
   asksCluster: true,

@@ -94,7 +94,7 @@ export function forwardCommands(
 export function serviceFailure(context: string | null): ForwardFailure {
   return (service, end) =>
     silenceWords(context, end) ??
-    `The Service ${service} can't be forwarded: ${lastLine(end.stderr)}\n\`npm run status\` says whether its pods run.`;
+    `The Service ${service} can't be forwarded: ${lastLine(end.stderr)}\n\`npx engine-room status\` says whether its pods run.`;
 }
 
 /** Endpoints as they are reached from here; those that are not forwarded stay what they are. */

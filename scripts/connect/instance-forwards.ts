@@ -8,7 +8,7 @@ import { type Forward, forwards, portClaims } from "./forwards.ts";
 import type { ForwardCommand, ForwardFailure } from "./port-forwarder.ts";
 
 export const instanceFailure: ForwardFailure = (endpoint, { stderr }) =>
-  `The endpoint ${endpoint} can't be forwarded: ${lastLine(stderr)}\n\`npm run status\` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.`;
+  `The endpoint ${endpoint} can't be forwarded: ${lastLine(stderr)}\n\`npx engine-room status\` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.`;
 
 /** Addresses are the machine's own: a port of its 127.0.0.1 each. */
 export function instanceForwards(

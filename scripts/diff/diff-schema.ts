@@ -1,4 +1,4 @@
-/** The JSON of `npm run diff`, checked where it comes from a program that nobody has to believe. */
+/** The JSON of `npx engine-room diff`, checked where it comes from a program that nobody has to believe. */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
 import type { StackDiff } from "./types.ts";
@@ -119,13 +119,13 @@ const stackDiffSchema: z.ZodType<StackDiff> = z.strictObject({
 
 /**
  * @param what - Where it is from, for the error.
- * @throws UserError where it is no JSON of `npm run diff`.
+ * @throws UserError where it is no JSON of `npx engine-room diff`.
  */
 export function parsedDiff(what: string, bytes: Buffer): StackDiff {
   try {
     return stackDiffSchema.parse(JSON.parse(bytes.toString("utf8")));
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
-    throw new UserError(`${what} is not what \`npm run diff\` writes.`);
+    throw new UserError(`${what} is not what \`npx engine-room diff\` writes.`);
   }
 }

@@ -12,7 +12,7 @@ interface EndingRun {
   readonly say: (text: string) => void;
   /** @default the clock */
   readonly now?: () => number;
-  /** @default ends it as `npm run down` does */
+  /** @default ends it as `npx engine-room down` does */
   readonly end?: typeof endIfOver;
 }
 

@@ -1,4 +1,4 @@
-/** Finds the stacks whose time is over, and ends one of them as `npm run down` does. */
+/** Finds the stacks whose time is over, and ends one of them as `npx engine-room down` does. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -4,7 +4,7 @@ import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
 import { readPlan } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
 
-/** As `npm run plan` has it, with all its models up: `at least $1.655`. */
+/** As `npx engine-room plan` has it, with all its models up: `at least $1.655`. */
 export function hourlyCost(stack: StackReference): string {
   try {
     const { cost } = readPlan(stack);

@@ -1,4 +1,4 @@
-/** What `npm run expire` says. */
+/** What `npx engine-room expire` says. */
 import { count } from "../../infra/plan/checks/words.ts";
 import { figure, textTable } from "../plan/text-table.ts";
 import type { Ending, SurveyedStack } from "./expire.ts";
@@ -15,7 +15,7 @@ export function surveyReport(stacks: readonly SurveyedStack[]): string {
     lifetimeWords(lifetime),
   ]);
   const over = stacks.filter(({ lifetime }) => lifetime.kind === "over").length;
-  const next = `${over === 1 ? "1 stack has" : `${over} stacks have`} had ${over === 1 ? "its" : "their"} time${over === 0 ? "." : "; `npm run expire -- --down` ends what is over."}`;
+  const next = `${over === 1 ? "1 stack has" : `${over} stacks have`} had ${over === 1 ? "its" : "their"} time${over === 0 ? "." : "; `npx engine-room expire --down` ends what is over."}`;
   return `${[...textTable(columns, rows, { indent: 0 }), "", next].join("\n")}\n`;
 }
 
@@ -48,7 +48,7 @@ export function lifetimeWords(lifetime: Lifetime): string {
 }
 
 const STUCK_WORDS =
-  "no operation takes that long: see whether one is under way; else `pulumi cancel`, then `npm run down`";
+  "no operation takes that long: see whether one is under way; else `pulumi cancel`, then `npx engine-room down`";
 
 /** One line, before a stack is ended. Pure. */
 export function endingAnnouncement({ record, lifetime, cost }: SurveyedStack): string {

@@ -78,6 +78,6 @@ function chartWords(plan: AwsPlan): readonly string[] {
 function ttlWords({ config: { guard } }: AwsPlan): readonly string[] {
   if (guard.ttlHours === undefined) return [];
   return [
-    `Time: \`npm run expire -- --down\` ends the stack ${guard.ttlHours} h after its last \`up\` (guard.ttlHours).`,
+    `Time: \`npx engine-room expire --down\` ends the stack ${guard.ttlHours} h after its last \`up\` (guard.ttlHours).`,
   ];
 }

@@ -40,7 +40,7 @@ export function planReport(
     ...warningSection(warnings),
   ];
   const heading = wrapText(`Stack ${stack.name}: ${summary(plan)}`, PAGE_COLUMNS);
-  const next = plan.platform === "local" ? [] : ["", `Next: npm run preflight -- ${stack.options}`];
+  const next = plan.platform === "local" ? [] : ["", `Next: npx engine-room preflight ${stack.options}`];
   const text = [
     ...heading,
     ...summaryLines(plan),

@@ -51,7 +51,7 @@ function costWords({ cost, spec }: GpuPlan): string {
   const month = (amount: number | null) => `${sumUsd(amount, SUM_DIGITS, isAtLeast)} a month`;
   const once = cost.builds.length === 0 ? "" : `; engines, built once: ${buildSum(cost.builds)}`;
   const { elsewhere, hourlyUsd, monthlyUsd, withoutPrice, lines } = cost;
-  const here = `${hour(hourlyUsd)} (${month(monthlyUsd)}), ${asleepHour(cost)} asleep (\`npm run sleep\`)${once}`;
+  const here = `${hour(hourlyUsd)} (${month(monthlyUsd)}), ${asleepHour(cost)} asleep (\`npx engine-room sleep\`)${once}`;
   if (withoutPrice.length === 0) return `Cost: ${here}.`;
   const isOne = withoutPrice.length === 1;
   const missing = `${withoutPrice.length} of its ${lines.length} parts ${isOne ? "has" : "have"} no price`;
@@ -62,7 +62,7 @@ function costWords({ cost, spec }: GpuPlan): string {
   return `Cost: no price table for ${spec.region}; in ${elsewhere.region} it would be ${there}. ${missing} in ${spec.region}${others}.`;
 }
 
-/** An hour of what is left after `npm run sleep`. */
+/** An hour of what is left after `npx engine-room sleep`. */
 export function asleepHour({
   asleepHourlyUsd,
   withoutPrice,

@@ -60,7 +60,7 @@ export function supportMatrix(proofs: readonly Proof[]): string {
     "",
     `One server of each model on release ${DEFAULT_RELEASE}, with the limits of the catalogue and KV cache for a full batch. Memory`,
     "is an estimate; *tight* is a need within its error of the capacity. *TP n*: the smallest tensor parallelism that fits, on",
-    `a machine with ${GPUS_OF_MACHINE} of these GPUs. *Run on a GPU*: every check of \`npm run verify\` passed there.`,
+    `a machine with ${GPUS_OF_MACHINE} of these GPUs. *Run on a GPU*: every check of \`npx engine-room verify\` passed there.`,
     "",
     ...markdownTable(
       ["Model", ...supportedGpus().map(gpuHeading)],

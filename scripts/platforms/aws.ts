@@ -52,7 +52,7 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
         aws,
       };
     },
-    upCommand: "run up",
+    upCommand: "up",
     mayBeKnownElsewhere: true,
     keepsDocuments: false,
     registries: REGISTRIES,

@@ -21,10 +21,13 @@ export function defaultOperations({ stack, values }: StackSource): Optional {
     isBehindSsh: () => false,
     tunnel: () => null,
     sleep: async () => {
-      throw notScaled("sleep", `\`npm run down -- --stack ${stack.name}\` ends it and keeps its ${kept}`);
+      throw notScaled(
+        "sleep",
+        `\`npx engine-room down --stack ${stack.name}\` ends it and keeps its ${kept}`,
+      );
     },
     wake: async () => {
-      throw notScaled("wake", `\`npm start -- --stack ${stack.name}\` brings it up`);
+      throw notScaled("wake", `\`npx engine-room start --stack ${stack.name}\` brings it up`);
     },
     isForTryout: false,
     upCommand: "start",
@@ -56,7 +59,7 @@ export function deleteDocuments({ name }: StackReference, deletesData: boolean):
 
 export function sayKept(where: string, { name }: StackReference): void {
   process.stderr.write(
-    `The documents are kept in ${where}; \`npm run down -- --stack ${name} --delete-data\` deletes them.\n`,
+    `The documents are kept in ${where}; \`npx engine-room down --stack ${name} --delete-data\` deletes them.\n`,
   );
 }
 

@@ -93,7 +93,7 @@ async function documentVolumes({ name, plan, stack }: DockerTarget) {
 
 async function status({ name: stack, plan, stack: planned }: DockerTarget): Promise<StatusReport> {
   const found = await stackContainers(stack, hostProbe(plan.host.uri));
-  const start = `\`npm start -- --stack ${stack}\``;
+  const start = `\`npx engine-room start --stack ${stack}\``;
   if (found.length === 0) {
     const text = `The stack ${stack} has no containers at ${plan.host.uri}; ${start} brings it up.\n`;
     return { services: [], isHealthy: false, text };

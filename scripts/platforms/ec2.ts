@@ -84,7 +84,7 @@ async function status({ context }: InstanceTarget): Promise<StatusReport> {
   const { region, stack } = context;
   const machine = await stackInstance(context);
   if (machine === null) {
-    const text = `The stack ${stack} has no machine in ${region}; \`npm run up -- --stack ${stack}\` makes it.\n`;
+    const text = `The stack ${stack} has no machine in ${region}; \`npx engine-room up --stack ${stack}\` makes it.\n`;
     return { services: [], isHealthy: false, text };
   }
   const { id, type, state } = machine;
@@ -92,7 +92,7 @@ async function status({ context }: InstanceTarget): Promise<StatusReport> {
   const containers = terminalSession(region, id, "sudo docker compose -p engine-room ps --all");
   const next = isRunning
     ? `What runs on it:\n${shellLine(containers)}`
-    : `\`npm run wake -- --stack ${stack}\` starts it.`;
+    : `\`npx engine-room wake --stack ${stack}\` starts it.`;
   return {
     services: [{ name: "machine", id, type, state }],
     isHealthy: isRunning,

@@ -35,7 +35,7 @@ export function operations(source: StackSource): Operations {
   const target = () => readClusterTarget(source.stack);
   return {
     ...defaultOperations(source),
-    upCommand: "run up",
+    upCommand: "up",
     logged: "workloads",
     async preflight() {
       const cluster = target();
@@ -90,7 +90,7 @@ export function operations(source: StackSource): Operations {
 
 async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
   const services = await workloadStatuses(stack, clusterProbe(stack.context));
-  const up = `\`npm run up -- --stack ${name}\``;
+  const up = `\`npx engine-room up --stack ${name}\``;
   if (services.every(({ state }) => state === "MISSING")) {
     const where = `the namespace ${stack.namespace.name} of ${clusterName(stack.context)}`;
     const text = `The stack ${name} has nothing in ${where}; ${up} brings it up.\n`;
@@ -101,11 +101,11 @@ async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
   const sleeping = services.filter(({ state }) => state === "SLEEPING").length;
   if (sleeping > 0)
     lines.push(
-      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npm run wake -- --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
+      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
     );
   if (!isHealthy)
     lines.push(
-      `Not all of them are as the stack file wants them; \`npm run logs\` says more, and ${up} makes what is missing.`,
+      `Not all of them are as the stack file wants them; \`npx engine-room logs\` says more, and ${up} makes what is missing.`,
     );
   return { services, isHealthy, text: `${lines.join("\n")}\n` };
 }

@@ -53,7 +53,7 @@ async function status({ stack }: StackSource): Promise<StatusReport> {
   if (services.length === 0) {
     requireKnownStack(stack);
     lines.push(
-      `The stack ${stack.name} has no processes; \`npm start -- --stack ${stack.name}\` brings it up.`,
+      `The stack ${stack.name} has no processes; \`npx engine-room start --stack ${stack.name}\` brings it up.`,
     );
   } else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
   return { services, isHealthy, text: `${lines.join("\n")}\n` };

@@ -124,7 +124,7 @@ export interface Operations {
   /** Whether the try-out runner applies it; else only the Pulumi CLI does. */
   readonly isForTryout: boolean;
   /** `npm` command that brings it up. */
-  readonly upCommand: "start" | "run up";
+  readonly upCommand: "start" | "up";
   /** Whether another machine's state may have the stack. */
   readonly mayBeKnownElsewhere: boolean;
   /** Whether `down` leaves documents without `retain`. */

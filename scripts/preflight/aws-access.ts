@@ -85,8 +85,8 @@ export function adminFindings(target: AwsTarget, reading: AdminReading | null): 
     problem(
       "access",
       `\`access.admins\` names you, ${caller}.`,
-      `Who makes the cluster ${target.context.name} administers it by an access entry that EKS makes; it refuses the second one for the same principal (ResourceInUseException), and \`npm run up\` would end there.`,
-      "Take yourself out of `access.admins`, and leave it so; or have another one of them run `npm run up` the first time.",
+      `Who makes the cluster ${target.context.name} administers it by an access entry that EKS makes; it refuses the second one for the same principal (ResourceInUseException), and \`npx engine-room up\` would end there.`,
+      "Take yourself out of `access.admins`, and leave it so; or have another one of them run `npx engine-room up` the first time.",
     ),
   ];
 }
@@ -109,7 +109,7 @@ function entryFindings(
         problem(
           "access",
           `${admin} has an access entry of the cluster ${name} that is not the stack's.`,
-          "Whoever made the cluster has one by EKS, and others may have one by hand; EKS refuses the second one for the same principal (ResourceInUseException), and `npm run up` would end there.",
+          "Whoever made the cluster has one by EKS, and others may have one by hand; EKS refuses the second one for the same principal (ResourceInUseException), and `npx engine-room up` would end there.",
           `Take it out of \`access.admins\` if it made the cluster; else \`aws eks delete-access-entry --region ${region} --cluster-name ${name} --principal-arn ${admin}\`, and \`up\` makes it anew.`,
         ),
       ];

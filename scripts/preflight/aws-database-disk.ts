@@ -43,8 +43,8 @@ export function databaseDiskFindings(
       problem(
         CHECK,
         `The databases' disk ${disk.id} is in ${disk.zone}, and the machine would be in ${zone}.`,
-        "A disk is of one zone: `npm run up` would delete it with all documents, and make an empty one.",
-        `Write \`zone: ${letter}\` for the pool, and have ${letter} among the zones of the network. To leave that zone, take a snapshot of ${disk.id} if its documents matter, then run \`npm run down -- --stack ${stack}\` and \`npm run up -- --stack ${stack}\`.`,
+        "A disk is of one zone: `npx engine-room up` would delete it with all documents, and make an empty one.",
+        `Write \`zone: ${letter}\` for the pool, and have ${letter} among the zones of the network. To leave that zone, take a snapshot of ${disk.id} if its documents matter, then run \`npx engine-room down --stack ${stack}\` and \`npx engine-room up --stack ${stack}\`.`,
       ),
     ];
   }
@@ -54,7 +54,7 @@ export function databaseDiskFindings(
     problem(
       CHECK,
       `The databases' disk ${own.id} has ${own.sizeGiB} GiB, and the stack file says ${sizeGiB}.`,
-      "EBS makes no disk smaller, so that `npm run up` would end there.",
+      "EBS makes no disk smaller, so that `npx engine-room up` would end there.",
       `Write \`sizeGiB: ${own.sizeGiB}\` in \`databaseStorage\`.`,
     ),
   ];

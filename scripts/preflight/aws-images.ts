@@ -31,9 +31,9 @@ export function awsImageFindings(target: AwsTarget, { images, login }: ImageRead
   const { registry, repositories } = target.plan.config.images;
   const makes = registry === undefined && repositories === "create";
   const first = makes
-    ? `first \`npm run up -- --stack ${stack} --registries\`, which makes the repositories, then `
+    ? `first \`npx engine-room up --stack ${stack} --registries\`, which makes the repositories, then `
     : "";
-  const push = `${first}\`npm run images -- --stack ${stack} --push\` where Docker is`;
+  const push = `${first}\`npx engine-room images --stack ${stack} --push\` where Docker is`;
   const foreign = target.images.flatMap(({ name, reference }) => {
     const host = ecrHost(reference.split("/")[0] ?? "");
     return host === null || host.account === account ? [] : [{ name, owner: host.account }];
@@ -45,7 +45,7 @@ export function awsImageFindings(target: AwsTarget, { images, login }: ImageRead
         "images",
         "Images of the stack can't be pulled.",
         reason,
-        `Run ${push}; then \`npm run up -- --stack ${stack}\`.`,
+        `Run ${push}; then \`npx engine-room up --stack ${stack}\`.`,
       ),
     ),
     ...foreign.map(({ name, owner }) =>

@@ -131,7 +131,7 @@ function quotaFinding(
     (isTooSmall ? problem : warning)(
       "quotas",
       `The quota ${quota.code} lacks ${missing} vCPUs.`,
-      `"${quota.name}" allows ${answer.value} vCPUs in ${reading.region}; ${machines.join(", ")}, together ${most}, and ${running === 0 ? "nothing else runs" : `${running} run already`}. ${isTooSmall ? `\`npm run up\` waits for machines with ${planned} vCPUs, and would fail.` : "The last of the machines could not start."}`,
+      `"${quota.name}" allows ${answer.value} vCPUs in ${reading.region}; ${machines.join(", ")}, together ${most}, and ${running === 0 ? "nothing else runs" : `${running} run already`}. ${isTooSmall ? `\`npx engine-room up\` waits for machines with ${planned} vCPUs, and would fail.` : "The last of the machines could not start."}`,
       `aws service-quotas request-service-quota-increase --region ${reading.region} --service-code ${quota.service} --quota-code ${quota.code} --desired-value ${most + running}, and wait for AWS to agree, or ${isTooSmall ? "fewer or smaller machines" : "fewer `nodes.max`"}.`,
     ),
   ];

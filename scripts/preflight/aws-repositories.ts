@@ -41,7 +41,7 @@ export function repositoryFindings(target: AwsTarget, reading: RepositoryReading
         "repositories",
         `ECR has no ${missing.join(", ")}.`,
         `The stack file says \`images.repositories: existing\`, so that another stack of ${account} makes them in ${region}, and none has.`,
-        `Run \`npm run up -- --stack OTHER --registries\` for that stack, or leave \`repositories\` out of ${stack}.`,
+        `Run \`npx engine-room up --stack OTHER --registries\` for that stack, or leave \`repositories\` out of ${stack}.`,
       ),
     ];
   }
@@ -52,7 +52,7 @@ export function repositoryFindings(target: AwsTarget, reading: RepositoryReading
     problem(
       "repositories",
       `${foreign.map(([name]) => name).join(", ")} ${foreign.length === 1 ? "is" : "are"} there already, and not of ${stack}.`,
-      `By the tag ${STACK_TAG} ${foreign.length === 1 ? "it is" : "they are"} of ${owners.toSorted().join(", ")}; \`npm run up\` would make ${foreign.length === 1 ? "it" : "them"} again, which ECR refuses (RepositoryAlreadyExistsException).`,
+      `By the tag ${STACK_TAG} ${foreign.length === 1 ? "it is" : "they are"} of ${owners.toSorted().join(", ")}; \`npx engine-room up\` would make ${foreign.length === 1 ? "it" : "them"} again, which ECR refuses (RepositoryAlreadyExistsException).`,
       "Write `images: { repositories: existing }`: repositories are of all stacks of the account in the region.",
     ),
   ];

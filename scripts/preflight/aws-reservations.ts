@@ -118,7 +118,7 @@ function roomFindings(
     (room < plannedMachines ? problem : warning)(
       "reservations",
       `The capacity reservation ${id} has room for ${room} of ${maxMachines} machines of the pool ${pool}.`,
-      `It holds ${machines}, of which ${freeMachines} are free; no other machine is started for a pool that names it.${room < plannedMachines ? ` \`npm run up\` waits for ${plannedMachines}.` : ""}`,
+      `It holds ${machines}, of which ${freeMachines} are free; no other machine is started for a pool that names it.${room < plannedMachines ? ` \`npx engine-room up\` waits for ${plannedMachines}.` : ""}`,
       "Enlarge the reservation (aws ec2 modify-capacity-reservation), or write fewer `nodes.max`.",
     ),
   ];

@@ -96,7 +96,7 @@ export function clusterZoneFindings(
     problem(
       "zones",
       `The cluster ${context.name} is not in the zones of the stack file.`,
-      `It was made with subnets in ${there.join(", ")}, and would get some in ${planned.join(", ")}: EKS takes none in other zones, wants one in each of them, and \`npm run up\` would end there.`,
+      `It was made with subnets in ${there.join(", ")}, and would get some in ${planned.join(", ")}: EKS takes none in other zones, wants one in each of them, and \`npx engine-room up\` would end there.`,
       `Write ${there.map((name) => name.slice(context.region.length)).join(", ")} in ${zonesKey(target)}; a cluster in other zones is another stack.`,
     ),
   ];

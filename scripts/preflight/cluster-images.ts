@@ -78,7 +78,7 @@ function hostFindings(host: string, { images, answers, imagePullSecrets }: HostA
         "images",
         `The registry ${host} does not have ${names(missing)}.`,
         `It has no manifest of the digest in images.lock.json${isSure ? "" : ", or hides it from a user who is not logged in"}.`,
-        `Run \`npm run images -- --push\` where Docker is${isSure ? "" : `, or \`docker login ${host}\` and ask again`}.`,
+        `Run \`npx engine-room images --push\` where Docker is${isSure ? "" : `, or \`docker login ${host}\` and ask again`}.`,
       ),
     );
   }

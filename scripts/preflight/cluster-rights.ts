@@ -68,13 +68,13 @@ const IN_CLUSTER: readonly Kind[] = [
 
 /** Of commands that look at a stack that is up, or put it to sleep; by their kind, with who needs it. */
 const OF_TOOLS = {
-  "pods/log": { group: "", verb: "get", users: "`npm run logs` needs it." },
+  "pods/log": { group: "", verb: "get", users: "`npx engine-room logs` needs it." },
   "pods/portforward": {
     group: "",
     verb: "create",
-    users: "`npm run connect` and the commands that reach the stack through it need it.",
+    users: "`npx engine-room connect` and the commands that reach the stack through it need it.",
   },
-  "deployments/scale": { group: "apps", verb: "patch", users: "`npm run sleep` and `wake` need it." },
+  "deployments/scale": { group: "apps", verb: "patch", users: "`npx engine-room sleep` and `wake` need it." },
 } as const;
 
 function isTool(resource: string): resource is keyof typeof OF_TOOLS {
@@ -132,7 +132,7 @@ export function rightsFindings(missing: readonly Right[] | null): readonly Findi
     return report(
       "rights",
       `You may not ${rights.map(({ verb }) => verb).join(", ")} ${kind} in ${namespace === null ? "the cluster" : `the namespace ${namespace}`}.`,
-      isTool(resource) ? OF_TOOLS[resource].users : "`npm run up` and `down` need it.",
+      isTool(resource) ? OF_TOOLS[resource].users : "`npx engine-room up` and `down` need it.",
       FIXES[kind] ??
         `Ask whoever owns the cluster for it: a Role with ${kind}, and a RoleBinding to your user${namespace === null ? ", of the whole cluster" : ""}.`,
     );

@@ -43,7 +43,7 @@ export function sharingFindings({ stack, pool, resource, offering }: OfferedGpus
       "sharing",
       `The machine ${first.name} of the pool ${pool.name} gives out ${first.count} × ${resource}${wrong.length === 1 ? "" : `, and ${wrong.length - 1} others are not as planned`}.`,
       `${first.reason}; the pool is planned with ${planned} a machine (${described(sharing)}).`,
-      `Give the device plugin what \`npm run plan -- --stack ${stack} --device-plugin-config\` prints, or correct pools[].sharing.`,
+      `Give the device plugin what \`npx engine-room plan --stack ${stack} --device-plugin-config\` prints, or correct pools[].sharing.`,
     ),
   ];
 }

@@ -3,7 +3,7 @@ import { UserError } from "../errors.ts";
 import { PAGE_COLUMNS, textTable, wrapText } from "../plan/text-table.ts";
 
 export interface Finding {
-  /** `problem`: `npm run up` would fail, or what it brings up would. `warning`: it may. */
+  /** `problem`: `npx engine-room up` would fail, or what it brings up would. `warning`: it may. */
   readonly severity: "problem" | "warning";
   /** What was looked at, for scripts: `driver`, `ports`. */
   readonly check: string;

@@ -11,7 +11,7 @@ export function pulumiFindings(path: string | undefined, target: string): readon
         problem(
           "pulumi",
           "This machine has no Pulumi CLI.",
-          `\`npm run up\` deploys to ${target} with it; it was looked for on the PATH and in ~/.pulumi/versions.`,
+          `\`npx engine-room up\` deploys to ${target} with it; it was looked for on the PATH and in ~/.pulumi/versions.`,
           "Install it (https://www.pulumi.com/docs/install/), and put `pulumi` on the PATH; it asks for no account here.",
         ),
       ]

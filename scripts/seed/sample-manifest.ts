@@ -39,7 +39,7 @@ const questionSchema = z.strictObject({
 
 const manifestSchema = z
   .strictObject({
-    /** The question to try a stack with: on the page, in the README, by `npm run smoke` and in tests. */
+    /** The question to try a stack with: on the page, in the README, by `npx engine-room smoke` and in tests. */
     question: questionSchema,
     packages: z.record(z.string(), packageSchema),
     pictures: z.array(pictureSchema).min(1),

@@ -25,7 +25,12 @@ import { SAMPLE_IMAGE_DATA_URL } from "./sample-image.ts";
 export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
   const { gateway, encoders, models } = outputs.endpoints;
   const asked = Object.entries(models).map(([name, server]) =>
-    askedModel(plan, name, { server, gateway, apiKey, whenUnreachable: "`npm run status` says what runs." }),
+    askedModel(plan, name, {
+      server,
+      gateway,
+      apiKey,
+      whenUnreachable: "`npx engine-room status` says what runs.",
+    }),
   );
   return [
     ...gatewayChecks(gateway, apiKey),
@@ -115,7 +120,7 @@ function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): C
   ];
 }
 
-/** One of the metrics that every server has; `npm run verify` looks for all of them. */
+/** One of the metrics that every server has; `npx engine-room verify` looks for all of them. */
 const COUNT = "nv_inference_count";
 
 /** `GRPCInferenceService.ServerReady`: an empty request; field 1 of the answer is the truth value. */

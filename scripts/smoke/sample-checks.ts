@@ -20,7 +20,9 @@ export function sampleChecks(gateway: string, headers: Record<string, string>): 
       run: async () => {
         const picture = await fetchWithin(`${gateway}/v1/documents/${question.picture}/image`, { headers });
         if (picture.status === 404)
-          throw new CheckSkipped(`there is no document ${question.picture}; \`npm run seed\` loads it`);
+          throw new CheckSkipped(
+            `there is no document ${question.picture}; \`npx engine-room seed\` loads it`,
+          );
         await assertSuccess(picture);
         const form = new FormData();
         form.set("question", question.text);

@@ -40,7 +40,7 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
   requireKnownStack(stack);
   const { name } = stack;
   const { upCommand, mayBeKnownElsewhere } = await operationsOf(stack);
-  const up = `\`npm ${upCommand} -- --stack ${name}\` brings it up`;
+  const up = `\`npx engine-room ${upCommand} --stack ${name}\` brings it up`;
   throw new UserError(
     mayBeKnownElsewhere
       ? `${noSuchStack(name)}; ${up}, and where it is up already, ask where it was brought up, or with its ${STATE_URL_VARIABLE}.`

@@ -1,4 +1,4 @@
-/** The way in which every stack ends: `npm run down`, and `npm run expire`. */
+/** The way in which every stack ends: `npx engine-room down`, and `npx engine-room expire`. */
 import { operationsOf } from "../platforms/index.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { openStack } from "./backend.ts";

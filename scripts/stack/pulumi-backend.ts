@@ -97,7 +97,7 @@ export class PulumiBackend implements StackBackend {
         const { name } = this.#stack;
         if (changes.length > 0)
           process.stderr.write(
-            `Machines of ${name} may run that slept before (${changes.join("; ")}); \`npm run sleep -- --stack ${name}\` ends that.\n`,
+            `Machines of ${name} may run that slept before (${changes.join("; ")}); \`npx engine-room sleep --stack ${name}\` ends that.\n`,
           );
         throw error;
       }
@@ -211,7 +211,7 @@ export class PulumiBackend implements StackBackend {
     if (names.length === 0) return;
     throw new UserError(
       `${names.length} of the resources of the stack ${this.#stack.name} are protected (${names.join(", ")}), so nothing is deleted. ` +
-        "To end the stack, take its name out of `retain` of the stack file, run `npm run up`, and then `npm run down`.",
+        "To end the stack, take its name out of `retain` of the stack file, run `npx engine-room up`, and then `npx engine-room down`.",
     );
   }
 

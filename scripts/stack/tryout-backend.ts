@@ -160,8 +160,8 @@ export class TryoutBackend implements StackBackend {
   }
 
   #goOn(operation: string): string {
-    const options = this.#stack.name === "local" ? "" : ` -- --stack ${this.#stack.name}`;
-    return `\`npm run status${options}\` shows what runs; \`npm run ${operation}${options}\` goes on from here.`;
+    const options = this.#stack.name === "local" ? "" : ` --stack ${this.#stack.name}`;
+    return `\`npx engine-room status${options}\` shows what runs; \`npx engine-room ${operation}${options}\` goes on from here.`;
   }
 }
 

@@ -128,7 +128,7 @@ async function findPictures(encoders: AskedEncoders) {
   };
 }
 
-/** The bundled one, and those that are documents of the stack (`npm run seed`). */
+/** The bundled one, and those that are documents of the stack (`npx engine-room seed`). */
 async function availablePictures({ gateway, apiKey }: AskedEncoders, samples: readonly SamplePicture[]) {
   const found: { readonly id: string; readonly image: string }[] = [];
   for (const { id } of samples) {

@@ -140,6 +140,6 @@ function running(host: ContainerHost | null, name: string) {
 function refuseOtherKey(found: string, planned: string): void {
   if (found === planned) return;
   throw new Error(
-    `the container has ${found.slice(0, 12)}, and the stack file plans ${planned.slice(0, 12)}; \`npm run up\` brings them together`,
+    `the container has ${found.slice(0, 12)}, and the stack file plans ${planned.slice(0, 12)}; \`npx engine-room up\` brings them together`,
   );
 }

@@ -104,13 +104,15 @@ function modelChecks(stack: RunningStack, name: string): Check<ModelCheckName>[]
   const { plan, endpoints, apiKey, host } = stack;
   const server = endpoints.models[name];
   if (server === undefined) {
-    throw new UserError(`${name} is in the stack file and not yet in the stack; \`npm run up\` adds it.`);
+    throw new UserError(
+      `${name} is in the stack file and not yet in the stack; \`npx engine-room up\` adds it.`,
+    );
   }
   const model = askedModel(plan, name, {
     server,
     gateway: endpoints.gateway,
     apiKey,
-    whenUnreachable: `\`npm run connect -- --stack ${stack.name}\` says how it is reached.`,
+    whenUnreachable: `\`npx engine-room connect --stack ${stack.name}\` says how it is reached.`,
   });
   const { tier } = plan;
   const container = objectName(stack.name, name);

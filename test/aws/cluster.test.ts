@@ -171,7 +171,7 @@ describe("the kubeconfig", () => {
   test("a missing cluster is reported with the command that makes it, and the user's own kubeconfig stays in use", async () => {
     await makeCluster(REGION, "another");
     await expect(usedKubeconfig()).rejects.toThrow(
-      "There is no cluster engine-room-dev in us-west-2; `npm run up -- --stack dev` makes it.",
+      "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` makes it.",
     );
     expect(process.env.KUBECONFIG).toBe("/home/me/.kube/config");
   });

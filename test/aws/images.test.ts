@@ -136,7 +136,7 @@ test("an image that the registry has is not copied, and an image without a diges
   await expect(states()).rejects.toThrow(/no digest: unauthorized: no entry\. It takes a way/);
 });
 
-describe("npm run images -- --mirror", () => {
+describe("npx engine-room images --mirror", () => {
   const command = (values: Readonly<Record<string, unknown>>, ...options: readonly string[]) => {
     const file = writtenStackFile(folder, values);
     return runCommand("images", "--stack", "dev", "--config-file", file, "--mirror", ...options);
@@ -212,7 +212,7 @@ describe("a push", () => {
   test("a push without a repository is refused with the command that makes it", async () => {
     await makeRepository(REGION, "engine-room/services");
     await expect(prepareEcrPush(target, REGISTRY, ["services", "trtllm"])).rejects.toThrow(
-      /no repository engine-room\/trtllm, .*npm run up -- --stack dev --registries/,
+      /no repository engine-room\/trtllm, .*npx engine-room up --stack dev --registries/,
     );
     expect(process.env.DOCKER_CONFIG).toBe(folder);
   });

@@ -116,11 +116,11 @@ describe("the machine of a stack", () => {
 
   test("a missing or stopped machine is reported with the command that brings it back", async () => {
     await expect(requireInstance(context())).rejects.toThrow(
-      /has no machine in us-west-2 .*npm run up -- --stack demo/,
+      /has no machine in us-west-2 .*npx engine-room up --stack demo/,
     );
     const id = await machine(true);
     await expect(requireInstance(context())).rejects.toThrow(
-      `The machine ${id} of demo is stopped; \`npm run wake -- --stack demo\` starts it.`,
+      `The machine ${id} of demo is stopped; \`npx engine-room wake --stack demo\` starts it.`,
     );
   });
 
@@ -231,12 +231,12 @@ test("status shows the machine's state and the command that lists what runs on i
 test("status of a missing or stopped machine fails with the command that brings it back", async () => {
   expect(await command("status")).toMatchObject({
     exitCode: 1,
-    stdout: expect.stringContaining("npm run up -- --stack demo"),
+    stdout: expect.stringContaining("npx engine-room up --stack demo"),
   });
   await machine(true);
   expect(await command("status")).toMatchObject({
     exitCode: 1,
-    stdout: expect.stringContaining("npm run wake -- --stack demo"),
+    stdout: expect.stringContaining("npx engine-room wake --stack demo"),
   });
 });
 
@@ -258,7 +258,7 @@ describe("sleep and wake", () => {
     expect(await states()).toEqual({ [own]: "stopped", [other]: "running", [nobodys]: "stopped" });
     expect((await command("sleep")).stdout).toMatch(
       new RegExp(
-        `^${own} sleeps already; \`npm run wake -- --stack demo\` starts it\\.\nAsleep the stack still costs`,
+        `^${own} sleeps already; \`npx engine-room wake --stack demo\` starts it\\.\nAsleep the stack still costs`,
       ),
     );
     expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} starts;`));
@@ -272,7 +272,7 @@ describe("sleep and wake", () => {
     for (const name of ["sleep", "wake"] as const)
       expect(await command(name)).toMatchObject({
         exitCode: 0,
-        stdout: expect.stringMatching(/^No machine of it .*npm run up -- --stack demo/),
+        stdout: expect.stringMatching(/^No machine of it .*npx engine-room up --stack demo/),
       });
   });
 });

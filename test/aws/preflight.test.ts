@@ -176,7 +176,7 @@ describe("existing repositories", () => {
   });
 });
 
-describe("npm run preflight", () => {
+describe("npx engine-room preflight", () => {
   test("preflight prints the same findings as a table and as JSON, and nothing on standard error", async () => {
     writeFileSync(lockFile, JSON.stringify(lockOf(await pushImage("services"))));
     vi.stubEnv("DOCKER_CONFIG", moto.folder());

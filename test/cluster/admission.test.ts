@@ -216,7 +216,7 @@ describeWithCluster("admission", ({ api, modules }) => {
     await expect(applyAll(api, [unknown])).rejects.toThrow("The server has no Unknown of example.org/v1.");
   });
 
-  test("the Job of `npm run bench` is taken without a warning under Pod Security `restricted`", async () => {
+  test("the Job of `npx engine-room bench` is taken without a warning under Pod Security `restricted`", async () => {
     const target = readClusterTarget(stackReference("tests", join(projectRoot, "Pulumi.onprem.yaml")));
     const { object } = target.stack.namespace;
     const { name, labels } = (object ?? expect.fail("The stack creates no namespace.")).metadata;

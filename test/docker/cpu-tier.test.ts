@@ -1,4 +1,4 @@
-/** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npm run smoke` and `verify`. */
+/** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npx engine-room smoke` and `verify`. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";

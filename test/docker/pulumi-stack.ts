@@ -58,7 +58,7 @@ export class PulumiStack {
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  /** State by service, as `npm run status` has it. */
+  /** State by service, as `npx engine-room status` has it. */
   async states(): Promise<Record<string, string>> {
     const { stdout } = await this.run("status", "--json");
     const services = JSON.parse(stdout) as readonly { readonly name: string; readonly state: string }[];

@@ -73,7 +73,7 @@ const typed = FILES.toSorted().flatMap((file) =>
 
 test("documents have more than 60 command lines", () => expect(typed.length).toBeGreaterThan(60));
 
-test.each(typed)("%s has a valid command line: npm run %s", async (_file, _words, command) => {
+test.each(typed)("%s has a valid command line: npx engine-room %s", async (_file, _words, command) => {
   await expect(parseNpmCommand(command)).resolves.toBeUndefined();
 });
 

@@ -11,23 +11,25 @@ import { npmCommands, parseNpmCommand } from "./npm-commands.ts";
 test("npm commands are found across lines, pipes, quotes and comments", () => {
   expect(
     npmCommands(
-      'npm ci\nnpm run --silent ci -- drift --stack "$S" \\\n  --preview f | tee x\nnpm run test:unit\n' +
-        '$ npm run ask -- "Born in France, Soyer; who?"   # to the first\nsay `npm run down -- --stack dev`, or not',
+      'npm ci\nnpx engine-room ci drift --stack "$S" \\\n  --preview f | tee x\nnode scripts/cli.mjs render\n' +
+        '$ npx engine-room ask "Born in France, Soyer; who?"   # to the first\nsay `npx engine-room down --stack dev`, or not',
     ),
   ).toEqual([
     { script: "ci", args: ["drift", "--stack", "$S", "--preview", "f"] },
-    { script: "test:unit", args: [] },
+    { script: "render", args: [] },
     { script: "ask", args: ["Born in France, Soyer; who?"] },
     { script: "down", args: ["--stack", "dev"] },
   ]);
 });
 
-test.each(["npm run nothing", "npm run outputs -- --jsn", "npm run ci -- dance", "npm run up -- now"])(
-  "the wrong command `%s` is found",
-  async (line) => {
-    for (const command of npmCommands(line)) await expect(parseNpmCommand(command)).rejects.toThrow();
-  },
-);
+test.each([
+  "npx engine-room nothing",
+  "npx engine-room outputs --jsn",
+  "npx engine-room ci dance",
+  "npx engine-room up now",
+])("the wrong command `%s` is found", async (line) => {
+  for (const command of npmCommands(line)) await expect(parseNpmCommand(command)).rejects.toThrow();
+});
 
 const PLAIN = dockerContainer(
   container({ role: "triton", image: "cpu-models", name: "llava", model: "llava", stopSeconds: 30 }),

@@ -1,4 +1,4 @@
-/** `npm run` lines that the project's own files type, and what their commands say of them. */
+/** Lines that call `engine-room` that the project's own files type, and what their commands say of them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -23,15 +23,15 @@ const WORD = /(?:"[^"]*"|'[^']*'|[^\s"'])+/g;
 /** What ends a command: a pipe, a list, a redirection, a comment, the end of quoted code; none of them within quotes. */
 const REST = /(?:"[^"]*"|'[^']*'|[^|;&>#`)"'])*/y;
 
-/** Each `npm run [--silent] SCRIPT [-- ARGS]` of a text; a line that ends in a backslash goes on in the next. */
+/** Each `npx engine-room COMMAND ARGS` of a text; a line that ends in a backslash goes on in the next. */
 export function npmCommands(text: string): NpmCommand[] {
   return text
     .replaceAll("\\\n", " ")
     .split("\n")
     .flatMap((line) =>
-      [...line.matchAll(/npm run (?:(?:--silent|-s) )?([\w:-]+)( -- )?/g)].map((found) => {
+      [...line.matchAll(/(?:npx engine-room|node scripts\/cli\.mjs) ([\w:-]+)/g)].map((found) => {
         REST.lastIndex = found.index + found[0].length;
-        const rest = found[2] === undefined ? "" : (REST.exec(line)?.[0] ?? "");
+        const rest = REST.exec(line)?.[0] ?? "";
         return { script: found[1] as string, args: (rest.match(WORD) ?? []).map(unquoted) };
       }),
     );

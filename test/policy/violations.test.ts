@@ -384,7 +384,7 @@ test.each(good.map((one) => [one.type, one] as const))(
 );
 
 /** Mandatory rules that the project's own stacks break, and why. */
-const NO_IMAGES_YET = "a cluster's images have digests once `npm run images -- --push` has made them";
+const NO_IMAGES_YET = "a cluster's images have digests once `npx engine-room images --push` has made them";
 
 const NOT_RETAINED = "its store goes with it, as that of every stack on AWS that `retain` does not name";
 

@@ -142,9 +142,9 @@ nothing was changed:
 });
 
 test("a wrapped text keeps commands whole", () => {
-  const text = "It is not up; `npm run up -- --stack a-name-of-many-letters` brings it up.";
+  const text = "It is not up; `npx engine-room up --stack a-name-of-many-letters` brings it up.";
   expect(forTerminal(text, narrow)).toBe(
-    "It is not up;\n`npm run up -- --stack a-name-of-many-letters`\nbrings it up.",
+    "It is not up;\n`npx engine-room up --stack a-name-of-many-letters`\nbrings it up.",
   );
 });
 

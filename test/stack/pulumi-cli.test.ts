@@ -1,4 +1,4 @@
-/** Stacks with a real Pulumi CLI: one that it takes over from the try-out runner, and those that `npm run expire` ends. */
+/** Stacks with a real Pulumi CLI: one that it takes over from the try-out runner, and those that `npx engine-room expire` ends. */
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -83,7 +83,7 @@ new pulumi.ComponentResource("test:index:Part", "part");
 `;
 
 // The stacks that are listed are deleted then.
-describe("npm run expire", { ...needs(missing), shuffle: false }, () => {
+describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-expire-stack-"));
   const backend = join(folder, "state");
   const stateFolder = (kind: string) => join(backend, ".pulumi", kind);

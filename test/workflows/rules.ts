@@ -132,7 +132,7 @@ function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | un
 /** What builds images runs what Dockerfiles and packages bring; who can push an image need not reach a cluster, too. */
 const buildersReachNoCluster: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) => {
-    const builds = job.steps.some(({ run }) => /npm run (--silent )?images/.test(run ?? ""));
+    const builds = job.steps.some(({ run }) => /cli\.mjs images/.test(run ?? ""));
     return builds && /KUBECONFIG|PULUMI_CONFIG_PASSPHRASE|id-token/.test(JSON.stringify(job))
       ? [`${name} builds images, and has credentials of a stack`]
       : [];
@@ -157,7 +157,7 @@ const TAKES_CREDENTIALS =
 
 /**
  * Packages run scripts of their own, which have whatever a step has: they are installed before. `npm ci` does not count: the first
- * `npm run` after it, which finds no word of it beside the packages, installs them once more.
+ * command after it, which finds no word of it beside the packages, installs them once more.
  */
 const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, { env, steps }]) => {
@@ -169,7 +169,7 @@ const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
     const installed = steps.findIndex(({ run, uses }) => run === INSTALL || uses === OWN_TOOLS);
     const needsPackages = steps
       .slice(Math.max(first, 0))
-      .some(({ run }) => /\bnpm run |pulumi /.test(run ?? ""));
+      .some(({ run }) => /\bcli\.mjs (?!install)|pulumi /.test(run ?? ""));
     return [
       ...(JSON.stringify(env ?? {}).includes("secrets.") ? [`${name} has secrets in all of its steps`] : []),
       ...(steps.some(({ run }) => /\bnpm (?:ci|i|install)\b/.test(run ?? ""))
@@ -186,7 +186,7 @@ const buildersCannotWriteContents: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) => {
     const { contents } = job.permissions as { readonly contents?: string };
     const builds = job.steps.some(({ run }) =>
-      /npm run (--silent )?(images|up|smoke|diff|test)|\.ci\/run/.test(run ?? ""),
+      /cli\.mjs (images|up|smoke|diff|test)|\.ci\/run/.test(run ?? ""),
     );
     return builds && contents === "write" ? [`${name} builds, and may write contents`] : [];
   });

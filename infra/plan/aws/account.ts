@@ -34,7 +34,7 @@ const LOG_RETENTION_DAYS = 30;
 /** Images of all stacks with GPUs, needed or not: stacks of an account share repositories, and `down` deletes those with images. */
 const BUILT_IMAGES: readonly ImageName[] = ["services", "trtllm", "encoders"];
 
-/** Copies of NVIDIA's images, which machines then pull without the internet: `npm run images -- --mirror` fills it. */
+/** Copies of NVIDIA's images, which machines then pull without the internet: `npx engine-room images --mirror` fills it. */
 export const MIRROR_REPOSITORY = "tritonserver";
 
 /**

@@ -92,7 +92,7 @@ export function awsNotes(
   const who = hasEdge(config)
     ? `Everybody in ${cidrs.join(", ")}${config.compute === "eks" ? ", every pod of the cluster among them," : ""}`
     : "Every pod of the cluster";
-  const keyNote = `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`;
+  const keyNote = `${who} may use the models: gateway.apiKeys is empty; \`npx engine-room key\` makes a key.`;
   const { existing } = config.engineStore;
   const lost =
     existing === undefined
@@ -101,8 +101,8 @@ export function awsNotes(
   return [
     ...(config.gateway.apiKeys.length > 0 ? [] : [keyNote]),
     isRetained
-      ? "`npm run down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and that documents and engines go with it."
-      : `\`npm run down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`,
+      ? "`npx engine-room down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and that documents and engines go with it."
+      : `\`npx engine-room down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`,
   ];
 }
 

@@ -154,7 +154,7 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
       instanceTypes: [instanceType],
       amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
       capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
-      // A new group begins with these; `npm run up` changes the size of an existing one.
+      // A new group begins with these; `npx engine-room up` changes the size of an existing one.
       scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
       updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },

@@ -49,7 +49,7 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
   pools: ({ pools }) =>
     pools.map(({ nodes, warm, prePullImages, ...pool }, index) => ({
       ...pool,
-      // Warm machines are machines that the autoscaler may not remove; only `npm run sleep` does.
+      // Warm machines are machines that the autoscaler may not remove; only `npx engine-room sleep` does.
       nodes: { ...nodes, min: Math.max(nodes.min, Math.min(warm, nodes.max)) },
       prePullsImages: prePullImages,
       path: `pools[${index}]`,

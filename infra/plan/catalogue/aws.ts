@@ -153,7 +153,7 @@ export const kubernetesVersions: Readonly<Record<KubernetesVersionName, Kubernet
 /**
  * Add-ons that are built for all of these versions. Only `aws eks describe-addon-versions` lists them; these come from public
  * stack files that copied its answers between April and September 2026. Each was seen for 1.34 and for 1.35, or for a version below
- * and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account; `npm run preflight` asks
+ * and one above: EFS for 1.31, 1.35 and 1.36, EBS for 1.31, 1.35 and 1.36. None was asked for in an account; `npx engine-room preflight` asks
  * EKS for each.
  *
  * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.

@@ -60,7 +60,7 @@ export function gatewayChecks(keys: string) {
       gateway.apiKeys.length === 0 && {
         path: "gateway.apiKeys",
         reason: "With exposure: public and no key, anyone on the internet can use the models.",
-        fix: "Make a key with `npm run key` and add the lines that it prints, or write exposure: internal.",
+        fix: "Make a key with `npx engine-room key` and add the lines that it prints, or write exposure: internal.",
       },
 
     publicHasTls: ({ config: { gateway } }) =>

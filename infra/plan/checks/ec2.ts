@@ -54,7 +54,7 @@ export const ec2Checks = {
           severity: "warning",
           path: `pools[${index}].capacity`,
           reason:
-            "A spot instance can't be stopped: `npm run sleep` and a change of instanceType fail. When EC2 reclaims it, documents and images on its disk are lost; `npm run up` then creates another.",
+            "A spot instance can't be stopped: `npx engine-room sleep` and a change of instanceType fail. When EC2 reclaims it, documents and images on its disk are lost; `npx engine-room up` then creates another.",
           fix: "Write capacity: onDemand, or keep nothing on the disk; engines stay in the engine store.",
         },
     ),

@@ -132,7 +132,7 @@ export const eksChecks = {
       path,
       reason:
         "It registers the gateway's pods with a load balancer: without it, none is created, and the gateway is reachable inside the cluster only.",
-      fix: "Use `npm run connect`, or remove the line.",
+      fix: "Use `npx engine-room connect`, or remove the line.",
     };
   },
 

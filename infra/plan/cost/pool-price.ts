@@ -26,7 +26,7 @@ export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
 }
 
 /**
- * Machines that run after `npm run sleep`. On AWS it stops the one machine of a stack without a cluster, and sets the minimum of
+ * Machines that run after `npx engine-room sleep`. On AWS it stops the one machine of a stack without a cluster, and sets the minimum of
  * pools with GPUs to 0, so that only encoders keep machines. Elsewhere it ends no machine, and an autoscaler may go down to the
  * minimum. Pools without GPUs run the gateway, the databases and other things that stay awake.
  */

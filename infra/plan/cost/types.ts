@@ -13,7 +13,7 @@ export interface CostLine {
   readonly arithmetic: string;
   /** null: no price is known. */
   readonly hourlyUsd: number | null;
-  /** After `npm run sleep`; null: no price is known for the rest. */
+  /** After `npx engine-room sleep`; null: no price is known for the rest. */
   readonly asleepHourlyUsd: number | null;
 }
 
@@ -33,7 +33,7 @@ export interface CostPlan {
 
 /** In US dollars. */
 export interface GpuCost extends CostPlan {
-  /** After `npm run sleep`, with the machines of `asleepNodes`; null where no part that stays has a price. */
+  /** After `npx engine-room sleep`, with the machines of `asleepNodes`; null where no part that stays has a price. */
   readonly asleepHourlyUsd: number | null;
   readonly asleepMonthlyUsd: number | null;
   readonly lines: readonly CostLine[];

@@ -58,7 +58,7 @@ interface BuiltSource {
   buildArguments?(triton: TritonBase): Readonly<Record<string, string>>;
   /** The base, unpacked, in GB (10^9); null for a release whose size no document names. */
   baseGB(triton: TritonBase): number | null;
-  /** Size on top of the base, in GB (10^9): measured, as `npm run test:docker` prints it. */
+  /** Size on top of the base, in GB (10^9): measured, as `npm test docker` prints it. */
   readonly ownGB: number;
 }
 

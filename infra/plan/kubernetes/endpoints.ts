@@ -53,7 +53,7 @@ export function ownerNotes(plan: ClusterPlan): readonly string[] {
   const who = ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${ingress.host}`;
   const keyNote =
     plan.gateway.apiKeys.length === 0 &&
-    `${who} may use the models: gateway.apiKeys is empty; \`npm run key\` makes a key.`;
+    `${who} may use the models: gateway.apiKeys is empty; \`npx engine-room key\` makes a key.`;
   return [keyNote, keptNote(plan)].filter((note) => note !== false);
 }
 
@@ -63,7 +63,7 @@ export function clusterNotes(plan: ClusterPlan): readonly string[] {
   const others = tritonClients.length === 0 ? "" : ` and pods of ${tritonClients.join(", ")}`;
   const blind = Object.keys(minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
   return [
-    `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npm run connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
+    `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npx engine-room connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
     ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     plan.tier === "gpu" &&
       plan.spec.whenFull === "stopServer" &&
@@ -78,11 +78,12 @@ function keptNote(plan: ClusterPlan): string | false {
   const { name, isCreated } = plan.cluster.namespace;
   if (plan.tier === "cpu")
     return (
-      isCreated && `\`npm run down\` leaves the namespace: \`kubectl delete namespace ${name}\` deletes it.`
+      isCreated &&
+      `\`npx engine-room down\` leaves the namespace: \`kubectl delete namespace ${name}\` deletes it.`
     );
   const { claim, creation } = plan.cluster.store;
   if (creation === null)
     return `Builds write weights and engines into the claim ${claim} as user and group ${IMAGE_USER_ID}, who must be able to.`;
   const deletion = isCreated ? `namespace ${name}` : `pvc ${claim} --namespace ${name}`;
-  return `\`npm run down\` leaves what took long to make: \`kubectl delete ${deletion}\` deletes it.`;
+  return `\`npx engine-room down\` leaves what took long to make: \`kubectl delete ${deletion}\` deletes it.`;
 }

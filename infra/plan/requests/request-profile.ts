@@ -1,4 +1,4 @@
-/** Requests to a planned model, as plain data for the gateway, the smoke test and `npm run ask`. */
+/** Requests to a planned model, as plain data for the gateway, the smoke test and `npx engine-room ask`. */
 import {
   requestProfile as flavourProfile,
   type ImageProfile,

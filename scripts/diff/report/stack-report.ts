@@ -41,7 +41,7 @@ export function stackReport(diff: StackDiff): StackReport {
       // Nobody decides about the change by what it finds and leaves.
       ...knownPolicySections(diff),
     ],
-    command: `npm run diff -- --stack ${stack} --base ${clipped(diff.base.ref ?? "REF", LONGEST_NAME)} --format json`,
+    command: `npx engine-room diff --stack ${stack} --base ${clipped(diff.base.ref ?? "REF", LONGEST_NAME)} --format json`,
   };
 }
 

@@ -181,7 +181,7 @@ esac
 
 type Resource = RenderedStack["resources"][number];
 
-/** A resource as `npm run render` has it. */
+/** A resource as `npx engine-room render` has it. */
 function resource(type: string, name: string, inputs: object, more: Partial<Resource> = {}): Resource {
   return {
     type,
@@ -288,7 +288,7 @@ test("a rendered resource that is not an API object is an error", () => {
   );
 });
 
-test("a stack file is rendered by `npm run render`, whose errors are passed on", async () => {
+test("a stack file is rendered by `npx engine-room render`, whose errors are passed on", async () => {
   const local = await renderedObjects(join(projectRoot, "Pulumi.local.yaml"));
   expect(local).toMatchObject({ objects: [], charts: [], outputs: { models: [{ name: "smollm2" }] } });
   const folder = mkdtempSync(join(tmpdir(), "engine-room-stack-file-"));

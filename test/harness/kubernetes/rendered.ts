@@ -1,4 +1,4 @@
-/** What a stack would have in a cluster, as the API takes it, from the graph that `npm run render` prints. */
+/** What a stack would have in a cluster, as the API takes it, from the graph that `npx engine-room render` prints. */
 import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderJson, renderStack } from "../../../scripts/render.ts";
 import { program } from "../../infra/platforms/program.ts";
@@ -22,7 +22,7 @@ interface StackObjects {
 /** The end of the program that is evaluated last: Pulumi's SDK has one stack in a process at a time. */
 let lastRender: Promise<unknown> = Promise.resolve();
 
-/** What `npm run render` prints of a stack file. @throws Error with its problems. */
+/** What `npx engine-room render` prints of a stack file. @throws Error with its problems. */
 export async function renderedObjects(stackFile: string, stack = "tests"): Promise<StackObjects> {
   const config = readStackFile(stackReference(stack, stackFile));
   const render = lastRender.then(() => quietly(() => renderStack(stack, config, program(config))));

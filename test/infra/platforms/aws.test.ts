@@ -98,7 +98,7 @@ test("notes promise nothing of other platforms", () => {
   for (const graph of all) {
     const notes = outputs(graph).notes.join("\n");
     expect(notes).not.toMatch(/leaves what took long|docker volume|kubectl delete|0\.0\.0\.0/);
-    expect(notes).toContain("`npm run down`");
+    expect(notes).toContain("`npx engine-room down`");
   }
 });
 
@@ -437,7 +437,7 @@ test.each([
   [DOCS, "dev"],
   [DOCS, "prod"],
   ["README.md", "dev"],
-] as const)("%s has what `npm run plan` prints of the cost of %s", (file, stack) => {
+] as const)("%s has what `npx engine-room plan` prints of the cost of %s", (file, stack) => {
   const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values, projectName()));
   if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);
   const { title, lines } = costSection(plan);

@@ -222,11 +222,13 @@ describe("the account of a stack", () => {
     expect(stdout).toMatch(new RegExp(`^Nothing with the tag engine-room:stack=${STACK} still costs money`));
   });
 
-  test("`outputs` of a stack unknown to the state names `npm run up`", async () => {
+  test("`outputs` of a stack unknown to the state names `npx engine-room up`", async () => {
     useFakePulumi(folder);
     const { exitCode, stderr } = await run("eks", {}, ["outputs"]);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(`\`npm run up -- --stack ${STACK}\` brings it up, and where it is up already`);
+    expect(stderr).toContain(
+      `\`npx engine-room up --stack ${STACK}\` brings it up, and where it is up already`,
+    );
   });
 });
 

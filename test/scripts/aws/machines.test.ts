@@ -221,9 +221,9 @@ describe("sleep", () => {
   test.each([
     ["without a node group", []],
     ["whose node group EKS could not create", [{ ...group("gpu", 1, 1), status: "CREATE_FAILED" }]],
-  ])("`sleep` of a pool %s names `npm run up`", (_which, groups) => {
+  ])("`sleep` of a pool %s names `npx engine-room up`", (_which, groups) => {
     const [gpu] = poolChanges(warm, groups, "sleep");
-    expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npm run up") });
+    expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npx engine-room up") });
   });
 
   async function use(answers: Answers): Promise<void> {
@@ -231,11 +231,11 @@ describe("sleep", () => {
     vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
   }
 
-  test("`sleep` of a missing EKS cluster names `npm run up`", async () => {
+  test("`sleep` of a missing EKS cluster names `npx engine-room up`", async () => {
     await use({ "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }) });
     const { context } = awsTarget(warm, "dev");
     await expect(changePools(warm, context, "sleep")).rejects.toThrow(
-      /no cluster engine-room-dev.*npm run up/,
+      /no cluster engine-room-dev.*npx engine-room up/,
     );
   });
 
@@ -321,13 +321,13 @@ describe("commands on the machine", () => {
 
   test("`up` reports that the commands' states are unknown where AWS denies the question", async () => {
     expect(await awaited("running", [{ error: "AccessDeniedException" }])).toMatch(
-      /^Whether i-0 has run everything is not known: AccessDeniedException.*npm run status -- --stack demo/,
+      /^Whether i-0 has run everything is not known: AccessDeniedException.*npx engine-room status --stack demo/,
     );
   });
 
   test.each(["stopping", "stopped"])("`up` of a machine that is %s fails and names `wake`", async (state) => {
     await expect(awaited(state, [reported("Success")])).rejects.toThrow(
-      `The machine i-0 of demo is ${state}, so nothing serves; \`npm run wake -- --stack demo\` starts it.`,
+      `The machine i-0 of demo is ${state}, so nothing serves; \`npx engine-room wake --stack demo\` starts it.`,
     );
     expect(questions()).toBe(0);
   });
@@ -410,7 +410,7 @@ describe("load balancer", () => {
 
   test("`up` fails with the load balancer's reason when the machine is not healthy in time", async () => {
     await expect(awaited([unhealthy], 0)).rejects.toThrow(
-      "The load balancer of demo sends no requests to its machine after 0 s: i-0 is unhealthy (Target.FailedHealthChecks). It asks the machine's port 8080 for /healthz; `npm run logs -- gateway --stack demo` says whether the gateway is asked.",
+      "The load balancer of demo sends no requests to its machine after 0 s: i-0 is unhealthy (Target.FailedHealthChecks). It asks the machine's port 8080 for /healthz; `npx engine-room logs gateway --stack demo` says whether the gateway is asked.",
     );
   });
 

@@ -331,7 +331,7 @@ describe("through the Pulumi CLI", () => {
       const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
       await expect((await openStack(stack)).up()).rejects.toThrow(/ended with exit code 255/);
       expect(stderr.mock.calls.at(-1)?.[0]).toMatch(
-        /^Machines of aws-up-test may run that slept before \(Pool gpu: .*\); `npm run sleep -- --stack aws-up-test` ends that\.\n$/,
+        /^Machines of aws-up-test may run that slept before \(Pool gpu: .*\); `npx engine-room sleep --stack aws-up-test` ends that\.\n$/,
       );
     });
 

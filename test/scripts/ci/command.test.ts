@@ -78,7 +78,7 @@ test("`ci diff-summary` turns the JSON of a difference into its Markdown", async
     file("diff.json", { ...diff, more: 1 }),
   );
   expect(refused).toBe(1);
-  expect(stderr).toContain("diff.json is not what `npm run diff` writes.");
+  expect(stderr).toContain("diff.json is not what `npx engine-room diff` writes.");
 });
 
 test("`ci diff-policies` fails for a change that breaks a mandatory policy, and not for one already broken", async () => {
@@ -146,7 +146,7 @@ test("`ci preview-stack-comment` says that the stack of a pull request is up, ha
   const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
   expect(body).toContain("| Gateway | `http://gateway` |");
   expect(body).toContain(
-    "$ npm run ci -- preview-stack-file --pull-request 9\n$ npm run connect -- --stack pr-9\n",
+    "$ npx engine-room ci preview-stack-file --pull-request 9\n$ npx engine-room connect --stack pr-9\n",
   );
   const run = "https://github.example/room/actions/runs/1";
   await ci("preview-stack-comment", "--pull-request", "9", "--failed", "ab".repeat(20), "--run", run);
@@ -428,7 +428,7 @@ test("a summary of outputs has a row per endpoint, without characters that end a
       "| a b, gRPC | `t:8001` |",
       "| Vectors | `http://vector:6333` |",
       "",
-      "Reached from within the cluster; `npm run connect` brings them to another machine.",
+      "Reached from within the cluster; `npx engine-room connect` brings them to another machine.",
       "",
       "> seeded weights",
       "",

@@ -229,7 +229,7 @@ test.each([
   ],
   ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than 8388608 bytes"],
   ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
-  ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npm run diff` writes"],
+  ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npx engine-room diff` writes"],
   [
     "has more than a difference",
     artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
@@ -249,7 +249,7 @@ test("a comment reports an unreadable artifact, and is not written where GitHub 
   fake.pulls = [pull()];
   fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
   await post();
-  expect(bodies(12)[0]).toMatch(/can't be read\.\*\* .* is not what `npm run diff` writes\.\n$/);
+  expect(bodies(12)[0]).toMatch(/can't be read\.\*\* .* is not what `npx engine-room diff` writes\.\n$/);
   fake.outage = 503;
   await expect(post()).rejects.toThrow("GitHub answers 503");
 });
@@ -416,7 +416,7 @@ test("a report of drift has operations, paths and what was ignored with its reas
   );
   expect(driftReport("onprem", drift)).toBe(
     [
-      "One resource of the stack onprem is not as the program says. `npm run up -- --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "One resource of the stack onprem is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
       "",
       `- \`update\` \`${SERVICE}\``,
       "  - `spec.type`",

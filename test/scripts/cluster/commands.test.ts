@@ -580,7 +580,7 @@ describe("with a kubectl", () => {
     const third = await kubectl.run("wake");
     expect(third.code).toBe(0);
     expect(third.text).toMatch(/llava +0 +1 +starts in about \d+ (s|min)/);
-    expect(third.text).toContain("npm run status -- --stack fake");
+    expect(third.text).toContain("npx engine-room status --stack fake");
     expect(changes()).toEqual([SCALE(0), SCALE(1)]);
   });
 
@@ -602,8 +602,8 @@ describe("with a kubectl", () => {
   });
 
   test.each([
-    ["sleep", "`npm run down -- --stack fake` ends it and keeps its documents."],
-    ["wake", "`npm start -- --stack fake` brings it up."],
+    ["sleep", "`npx engine-room down --stack fake` ends it and keeps its documents."],
+    ["wake", "`npx engine-room start --stack fake` brings it up."],
   ])("`%s` is refused for a stack on this machine", async (command, instead) => {
     const output = await kubectl.runFor("Pulumi.local.yaml", command);
     expect(output.code).toBe(2);
@@ -680,7 +680,7 @@ describe("with a kubectl", () => {
     const output = await kubectl.run("status");
     expect(output.code).toBe(0);
     expect(output.text).toMatch(/llava +SLEEPING +Deployment +0 of 0 ready/);
-    expect(output.text).toContain("1 server sleeps; `npm run wake -- --stack fake` brings it back.");
+    expect(output.text).toContain("1 server sleeps; `npx engine-room wake --stack fake` brings it back.");
   });
 
   test("`logs` prints the log of a server's pods", async () => {

@@ -241,11 +241,11 @@ const wrong: Readonly<
   ],
   "missing rights for tools alone": [
     { ...healthy, denied: ["create pods/portforward"] },
-    ["warning", "rights", /create pods\/portforward.*npm run connect/],
+    ["warning", "rights", /create pods\/portforward.*npx engine-room connect/],
   ],
   "missing rights to put servers to sleep": [
     { ...healthy, denied: ["patch deployments/scale"] },
-    ["warning", "rights", /patch deployments\/scale\.apps.*npm run sleep/],
+    ["warning", "rights", /patch deployments\/scale\.apps.*npx engine-room sleep/],
   ],
   "missing rights for KEDA's kinds": [
     { ...healthy, kinds: KEDA, denied: ["create scaledobjects"] },
@@ -529,7 +529,7 @@ test.each(Object.keys(wrong))("preflight reports only %s", async (name) => {
   const [cluster, [severity, check, words], values] = wrong[name] ?? expect.fail();
   const all = await findings(cluster, values);
   if (check === "sharing" && values !== undefined)
-    expect(all[0]?.fix).toContain("`npm run plan -- --stack room --device-plugin-config`");
+    expect(all[0]?.fix).toContain("`npx engine-room plan --stack room --device-plugin-config`");
   const sentences = all.map((one) => `${one.severity} ${one.check}: ${one.what} ${one.why}`);
   expect(sentences).toHaveLength(1);
   expect(sentences[0]).toMatch(words);

@@ -29,8 +29,8 @@ test("an option that the command got, or that is npm's own, is not reported", as
 });
 
 test.each([
-  ["sleep", "`npm run down -- --stack local` ends it and keeps its documents."],
-  ["wake", "`npm start -- --stack local` brings it up."],
+  ["sleep", "`npx engine-room down --stack local` ends it and keeps its documents."],
+  ["wake", "`npx engine-room start --stack local` brings it up."],
   ["images", "the stack local has `platform: local`, which runs without images."],
 ])("`%s` of a local stack is refused with exit code 2, and says what to do instead", async (name, words) => {
   const { exitCode, stderr } = await runCommand(name);
@@ -43,7 +43,7 @@ test("`ask` takes a word or --text, and not both", async () => {
   expect(exitCode).toBe(2);
   expect(stderr).toContain("Ask one thing: “one”, or what --text says.");
   expect((await runCommand("ask", "--as", "curl")).stderr).toContain(
-    'Say what to ask: npm run ask -- "TEXT".',
+    'Say what to ask: npx engine-room ask "TEXT".',
   );
 });
 
@@ -113,7 +113,7 @@ test("the help shows an option beside its explanation, and a long option on a li
   };
   expect(helpText("it", command, 50)).toBe(`Does it.
 
-  npm run it -- [--at PLACE]
+  npx engine-room it [--at PLACE]
 
   --at PLACE           where it is done, here
                        unless it says something

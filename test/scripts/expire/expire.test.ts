@@ -27,7 +27,7 @@ import { runCommand } from "../plan/run-plan.ts";
 import { FakePulumi, type FakeStack } from "./fake-pulumi.ts";
 
 /** With a stand-in for the Pulumi CLI, and one for what AWS still has by tag. */
-describe("npm run expire", () => {
+describe("npx engine-room expire", () => {
   const NAT_GATEWAY = "arn:aws:ec2:us-east-1:111122223333:natgateway/nat-0123";
 
   let aws: FakeAws;
@@ -129,7 +129,7 @@ describe("npm run expire", () => {
     expect(stdout).toMatch(/^unlimited +no ttl /m);
     expect(stdout).toMatch(/^updating +busy /m);
     expect(stdout).not.toContain("empty");
-    expect(stdout).toContain("1 stack has had its time; `npm run expire -- --down` ends what is over.");
+    expect(stdout).toContain("1 stack has had its time; `npx engine-room expire --down` ends what is over.");
     expect(pulumi.destroyed).toEqual([]);
   });
 

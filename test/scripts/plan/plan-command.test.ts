@@ -15,7 +15,7 @@ import { explain, explainableNames } from "../../../scripts/plan/explain.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { planExample, runCommand } from "./run-plan.ts";
 
-describe("npm run plan", () => {
+describe("npx engine-room plan", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-plan-"));
 
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -89,7 +89,7 @@ describe("npm run plan", () => {
     expect(stdout).toContain("Stack test: platform docker, tier cpu, ");
     const { platform: _platform, tier: _tier, ...local } = cpu;
     const here = await planValues({ platform: "local", ...local });
-    expect(stdout).toMatch(/\n\nNext: npm run preflight -- .*\n$/);
+    expect(stdout).toMatch(/\n\nNext: npx engine-room preflight .*\n$/);
     const planned = stdout.replace(/\nNext: .*\n$/, "");
     expect(planned.split("\n").slice(1)).toEqual(here.stdout.split("\n").slice(1));
   });
@@ -407,7 +407,7 @@ test("only models of the stack have commands", () => {
   expect(explain(plan, "encoders", { storePath: "/data/store" })).toBeUndefined();
 });
 
-describe("npm run plan -- --device-plugin-config", () => {
+describe("npx engine-room plan --device-plugin-config", () => {
   /**
    * The part of NVIDIA's `Config` that is written, field by field as its Go structs and their UnmarshalJSON take it:
    * https://github.com/NVIDIA/k8s-device-plugin/tree/1b826acc6af3079d8923bac395c3124b8861a9a6/api/config/v1 (config.go, flags.go,

@@ -95,7 +95,7 @@ test("the summary of a region without prices begins with the cost in a region th
   const hour = (amount: number | null) => `at least $${amount?.toFixed(3)}`;
   const text = summaryOf(abroad);
   expect(text).toContain(
-    `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,816.91 a month), ${hour(cost.asleepHourlyUsd)} asleep. 11 of its 12 parts have no price in eu-central-1; the others: at least $0.100 an hour (at least $73.00 a month), at least $0.100 asleep (\`npm run sleep\`)`,
+    `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,816.91 a month), ${hour(cost.asleepHourlyUsd)} asleep. 11 of its 12 parts have no price in eu-central-1; the others: at least $0.100 an hour (at least $73.00 a month), at least $0.100 asleep (\`npx engine-room sleep\`)`,
   );
 });
 
@@ -125,7 +125,7 @@ test("the summary comes first, and next steps last where there are any", () => {
   const lastOf = (values: Values) =>
     planReport({ name: "dev", options: "--stack dev" }, planOf(values), []).trimEnd().split("\n").slice(-2);
   for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
-    expect(lastOf(values)).toEqual(["", "Next: npm run preflight -- --stack dev"]);
+    expect(lastOf(values)).toEqual(["", "Next: npx engine-room preflight --stack dev"]);
   expect(lastOf(localValues).join()).not.toContain("Next:");
 });
 
@@ -159,14 +159,16 @@ test("the table of costs keeps the row of a pool without a price among others wi
 test("the last line of `sleep` has the plan's price while asleep", () => {
   const plan = planOf(eksValues);
   expect(asleepLine(plan, "dev")).toBe(
-    `Asleep the stack costs at least $${plan.cost.asleepHourlyUsd?.toFixed(3)} an hour; \`npm run down -- --stack dev\` ends that.\n`,
+    `Asleep the stack costs at least $${plan.cost.asleepHourlyUsd?.toFixed(3)} an hour; \`npx engine-room down --stack dev\` ends that.\n`,
   );
 });
 
 test("the last line of `sleep` says that no part has a price", () => {
   const plan = planOf(eksValues);
   const cost = { ...plan.cost, asleepHourlyUsd: null, withoutPrice: ["NAT gateway"] };
-  expect(asleepLine({ cost }, "dev")).toMatch(/nothing of it has a price: NAT gateway; `npm run down/);
+  expect(asleepLine({ cost }, "dev")).toMatch(
+    /nothing of it has a price: NAT gateway; `npx engine-room down/,
+  );
 });
 
 describe("cold starts of rented machines", () => {
@@ -267,7 +269,7 @@ test("the plan of one machine on AWS has no version of Kubernetes, and keeps an 
 
 test("the plan says when a stack with a ttl ends, and by which command", () => {
   expect(textOf({ ...ec2Values, guard: { ttlHours: 8 } })).toMatch(
-    /Time: `npm run expire -- --down` ends the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
+    /Time: `npx engine-room expire --down` ends the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
   );
 });
 

@@ -1,4 +1,4 @@
-/** Runs `npm run plan` in this process. */
+/** Runs `npx engine-room plan` in this process. */
 import { join } from "node:path";
 import { vi } from "vitest";
 import { main } from "../../../scripts/commands/main.ts";

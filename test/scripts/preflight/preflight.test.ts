@@ -373,7 +373,7 @@ describe("reports of findings", () => {
 
   test("the finding of a missing Pulumi CLI says what it is needed for", () => {
     const words = pulumiFindings(undefined, "AWS").map(({ why }) => why);
-    expect(words).toEqual([expect.stringMatching(/^`npm run up` deploys to AWS with it;/)]);
+    expect(words).toEqual([expect.stringMatching(/^`npx engine-room up` deploys to AWS with it;/)]);
     expect(words.join()).not.toMatch(/Docker|cluster/);
   });
 });

@@ -21,7 +21,7 @@ import { saveState } from "../../../scripts/tryout/state.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGateway, fakeOutput } from "./fake-gateway.ts";
 
-describe("npm run seed", () => {
+describe("npx engine-room seed", () => {
   const stack = `test-seed-${process.pid}`;
 
   let gateway: FakeGateway;

@@ -32,7 +32,7 @@ import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { fakeHost } from "./fake-host.ts";
 import { type FakeStack, type Fault, startFakeStack } from "./fake-stack.ts";
 
-describe("npm run verify", () => {
+describe("npx engine-room verify", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-verify-"));
 
   const stacks: string[] = [];
@@ -66,7 +66,7 @@ describe("npm run verify", () => {
     return plan;
   }
 
-  /** `npm run verify` on an example, or the stack of a file, that is up, with its servers and its host as fakes. */
+  /** `npx engine-room verify` on an example, or the stack of a file, that is up, with its servers and its host as fakes. */
   async function verify(
     example: string,
     {

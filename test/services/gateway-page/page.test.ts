@@ -537,7 +537,7 @@ describe("page", needs(NO_BROWSER), () => {
       the.gateway.scenario.documents = 0;
       await the.open();
       await the.page.locator("#notices").getByText("There are no documents yet.").waitFor();
-      await the.page.getByText("npm run seed", { exact: true }).waitFor();
+      await the.page.getByText("npx engine-room seed", { exact: true }).waitFor();
       await keepScreenshot(the.page, "no-documents");
       the.gateway.scenario.documents = 3;
       await the.page.getByText("There are no documents yet.").waitFor({ state: "hidden" });

@@ -216,7 +216,7 @@ test.each([
   ["one machine", ec2Values],
 ])("the notes of %s say that `down` deletes everything with documents and engines", (_name, values) => {
   expect(notes(values).at(-1)).toBe(
-    "`npm run down` deletes all that the stack has made, documents, weights and engines with it. `retain: [demo]` has it stop before that.",
+    "`npx engine-room down` deletes all that the stack has made, documents, weights and engines with it. `retain: [demo]` has it stop before that.",
   );
 });
 

@@ -503,7 +503,11 @@ const SCENES: readonly NamedScene[] = [
     changes,
     fires: [],
   })),
-  withoutGpt("no alert fires for a server that `npm run sleep` has put at zero", { [WANTED]: steady(0) }, []),
+  withoutGpt(
+    "no alert fires for a server that `npx engine-room sleep` has put at zero",
+    { [WANTED]: steady(0) },
+    [],
+  ),
   ...[steady(1), null].map((wanted) =>
     withoutGpt(
       `EngineRoomTargetAbsent fires for a missing server ${wanted === null ? "without" : "with"} kube-state-metrics`,

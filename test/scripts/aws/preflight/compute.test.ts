@@ -36,7 +36,7 @@ test("a quota below what `up` waits for is a problem", async () => {
   };
   const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 7) }, eks, two);
   expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 1 vCPUs." });
-  expect(finding?.why).toContain("`npm run up` waits for machines with 8");
+  expect(finding?.why).toContain("`npx engine-room up` waits for machines with 8");
 });
 
 test("quotas do not count the stack's own machines twice", async () => {

@@ -285,7 +285,7 @@ test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each se
       `- \`${stack}\`: **200 resources**: 50 created, 50 updated, 50 replaced, 50 deleted`,
     );
     expect(comment).toContain(`prints.\n`);
-    expect(comment).toContain(`\`npm run diff -- --stack ${stack} --base origin/main --format json\``);
+    expect(comment).toContain(`\`npx engine-room diff --stack ${stack} --base origin/main --format json\``);
   }
   // What is short stays whole.
   expect(comment.match(/- `hub\.token`/g)).toHaveLength(5);
@@ -341,7 +341,7 @@ const FILE = "docs/pull-request-comment.md";
 
 const INTRODUCTION = `# A comment of a pull request
 
-\`npm run diff -- --stack NAME --base origin/main --format markdown\` says what merging a change would do, without credentials:
+\`npx engine-room diff --stack NAME --base origin/main --format markdown\` says what merging a change would do, without credentials:
 each side is planned and rendered by its own code. Below is the comment of a change to three stacks: another machine for
 \`chat\`; a comment in the file of \`kind\`; larger batches, a second model and a new token for \`onprem\`. So it looks on a phone:
 
