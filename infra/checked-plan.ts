@@ -13,7 +13,7 @@ interface CheckedPlan extends PlanResult {
 /**
  * Parses, checks and plans.
  *
- * @param values - Keys without the project's prefix; objects and arrays as such, not as JSON text.
+ * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
  * @throws ConfigError with every problem of the schema at once; where there is none, with every problem of the checks: path,
  * value, reason, fix.
  */

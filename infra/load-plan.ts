@@ -9,7 +9,7 @@ import { ConfigError } from "./problems.ts";
  * As `checkedPlan`. What plans GPUs is loaded for stacks on GPUs only: it takes longer to load than a stack on a CPU takes
  * to be planned.
  *
- * @param values - Keys without the project's prefix; objects and arrays as such, not as JSON text.
+ * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
  * @throws ConfigError with every problem at once: path, value, reason, fix.
  */
 export async function loadPlan(values: Readonly<Record<string, unknown>>): Promise<StackPlan> {

@@ -19,7 +19,7 @@ const ENFORCEMENT = {
 
 /** Starts the pack. The CLI gives it the stack's name and configuration, which levels and facts come from as in `npx engine-room diff`. */
 export function servePack(): void {
-  const policy = stackPolicy(pulumi.getStack(), pulumi.runtime.allConfig(), pulumi.getProject());
+  const policy = stackPolicy(pulumi.getStack(), pulumi.runtime.allConfig());
   new PolicyPack("engine-room", { policies: policy === null ? [] : packPolicies(policy) });
 }
 

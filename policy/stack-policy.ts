@@ -55,15 +55,11 @@ const PREVIEW_STACK = /^(pr|preview)-/;
 
 /**
  * @param stack - Name of the stack.
- * @param values - Configuration of the stack as the Pulumi runtime has it: texts, under keys with the project's prefix.
+ * @param values - Configuration of the stack as the Pulumi runtime has it: texts, under keys with their namespace.
  * @returns null where the stack file has problems: the program ends with them, and there are no resources to check.
  */
-export function stackPolicy(
-  stack: string,
-  values: Readonly<Record<string, string>>,
-  project: string,
-): StackPolicy | null {
-  const { config } = readStack(fromRuntimeConfig(values, project));
+export function stackPolicy(stack: string, values: Readonly<Record<string, string>>): StackPolicy | null {
+  const { config } = readStack(fromRuntimeConfig(values));
   if (config === null) return null;
   const { platform, policies, gateway } = config;
   const levelOf = (name: PolicyName): PolicyLevel => {

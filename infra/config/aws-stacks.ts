@@ -53,19 +53,20 @@ const zone = z.enum(ZONE_LETTERS, {
   },
 });
 
+const subnet = z.strictObject({
+  /** Id of the subnet. */
+  id: id("subnet"),
+  zone,
+});
+
 const existingNetwork = z.strictObject({
+  /** Id of the VPC. */
   vpcId: id("vpc"),
   cidr: ipv4Cidr,
   /** Subnets of machines, one per zone, with a route to the internet. */
-  privateSubnets: z
-    .array(z.strictObject({ id: id("subnet"), zone }))
-    .min(1)
-    .max(3),
+  privateSubnets: z.array(subnet).min(1).max(3),
   /** Subnets of a public load balancer. */
-  publicSubnets: z
-    .array(z.strictObject({ id: id("subnet"), zone }))
-    .max(3)
-    .default([]),
+  publicSubnets: z.array(subnet).max(3).default([]),
 });
 
 const network = section({
@@ -93,22 +94,33 @@ const network = section({
 });
 
 const engineStore = section({
+  /** Throughput mode of the file system: `elastic` is paid by what is read, `provisioned` by the hour. */
   throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
   /** Only with `throughput: provisioned`. */
   provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
   /** Read throughput of a single client. */
   readMBPerSecond: z.int().min(1).max(100_000).default(500),
   /** An existing file system, and the security group of its mount targets, to which the stack adds a rule for its machines. */
-  existing: z.strictObject({ fileSystemId: id("fs"), securityGroupId: id("sg") }).optional(),
+  existing: z
+    .strictObject({
+      /** Id of the file system. */
+      fileSystemId: id("fs"),
+      /** Id of the security group of its mount targets. */
+      securityGroupId: id("sg"),
+    })
+    .optional(),
   /** Daily copies by AWS Backup; absent: on for a new file system. */
   backups: z.boolean().optional(),
 });
 
 /** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
 const gateway = remoteGateway.extend({
+  /** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
   exposure: z.enum(["internal", "public"]).default("internal"),
+  /** Certificate of `hostname`. */
   tls: z
     .strictObject({
+      /** A certificate of AWS Certificate Manager, in the region of the stack. */
       certificateArn: arn(
         "acm",
         "\\S+",
@@ -122,6 +134,7 @@ const gateway = remoteGateway.extend({
 });
 
 const awsPool = pool.extend({
+  /** `spot` machines cost less, and AWS may take them back at any time. */
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
   /** On-Demand Capacity Reservation, in one zone. */
   capacityReservationId: id("cr").optional(),
@@ -169,6 +182,7 @@ const common = {
     '"111122223333"',
     shortAccount,
   ),
+  /** Region of the stack. */
   region: formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1"),
   network,
   access: section({
@@ -238,9 +252,11 @@ export const eksStack = z.strictObject({
   monitoringOptions: gpuMonitoringOptions,
   models: clusterModels,
   encoders: clusterEncodersOrNone,
+  /** Groups of machines of one instance type. */
   pools: z.array(clusterPool).min(1).max(32),
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
+    /** Kubernetes version of the control plane. */
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
     /** Logs of the control plane, and flow logs of the VPC. */
     logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
@@ -257,12 +273,14 @@ export const ec2Stack = z.strictObject({
   encoders: hostEncodersOrNone,
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
+  /** Groups of machines of one instance type; the stack uses one machine. */
   pools: z.array(machinePool).min(1).max(32),
   gateway: gateway.prefault({}),
   ...dockerDatabases,
   /** Only with `databases: external`. */
   externalDatabases: externalBySecrets
     .extend({
+      /** A MongoDB server. */
       mongo: externalBySecrets.shape.mongo.extend({
         // The machine's security group has to know where it may go.
         /** Port of all its servers. */
@@ -274,7 +292,10 @@ export const ec2Stack = z.strictObject({
    * Disk of both databases. It grows with the next `up`, and never shrinks; at most what gp3 offers in every region
    * (https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html).
    */
-  databaseStorage: section({ sizeGiB: z.int().min(1).max(16_384).default(20) }),
+  databaseStorage: section({
+    /** Size of the disk. */
+    sizeGiB: z.int().min(1).max(16_384).default(20),
+  }),
 });
 
 export type EksConfig = Readonly<z.infer<typeof eksStack>>;

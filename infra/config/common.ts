@@ -85,6 +85,7 @@ export const batching = {
   maxQueueDelayMicroseconds: z.int().min(0).max(1_000_000).default(0),
 };
 
+/** Number of servers behind one name. */
 export const replicas = z.int().min(1).max(64).default(1);
 
 /**
@@ -133,7 +134,9 @@ const gatewayParts = {
   apiKeys: z
     .array(
       z.strictObject({
+        /** Name of the key, which logs and metrics carry. */
         name: resourceName,
+        /** SHA-256 of the key. */
         // The hash alone, so that the stack file has no secret: `npx engine-room key` makes both.
         sha256: formattedText(
           /^[0-9a-f]{64}$/,
@@ -148,10 +151,14 @@ const gatewayParts = {
   /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. Without any URLs are refused. */
   imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
   limits: section({
+    /** Largest request body. */
     bodyMiB: z.int().min(1).max(256).default(10),
+    /** Longest time that a request may take. */
     requestSeconds: z.int().min(1).max(3600).default(300),
     // The gateway's own bounds.
+    /** Requests that are answered at the same time. */
     concurrentRequests: z.int().min(1).max(65_536).default(256),
+    /** Requests that wait for a place; more are refused with status 503. */
     queuedRequests: z.int().min(0).max(65_536).default(1024),
   }),
 };
@@ -162,10 +169,12 @@ export const localGateway = section({ port, ...gatewayParts });
 export const dockerGateway = section({
   port: publishedPort.default(PUBLISHED_PORTS.gateway),
   ...gatewayParts,
+  /** `host`: the Docker host alone. `internal`: clients that reach `host.address`. */
   exposure: z.enum(["host", "internal"]).default("host"),
 });
 
 export const remoteGateway = z.strictObject({
+  /** Port on which clients reach the gateway. */
   port: z.int().min(1).max(65535).default(8080),
   ...gatewayParts,
   /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
@@ -180,6 +189,7 @@ export const remoteGateway = z.strictObject({
   /** Where its certificate comes from: a Kubernetes Secret, or an issuer of cert-manager. */
   tls: z
     .strictObject({
+      /** Secret of type `kubernetes.io/tls` in the namespace; with an issuer, where it writes the certificate. */
       secretName: resourceName.optional(),
       /** An Issuer of the stack's namespace. */
       issuer: resourceName.optional(),
@@ -187,12 +197,14 @@ export const remoteGateway = z.strictObject({
       clusterIssuer: resourceName.optional(),
     })
     .optional(),
+  /** Number of gateways. */
   replicas: z.int().min(1).max(100).default(1),
 });
 
 /** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
 export const databaseChoice = z.enum(["mock", "container", "external"]).default("mock");
 
+/** Address of a server that speaks HTTP. */
 export const vectorUrl = formattedText(
   /^https?:\/\/[^/?#@\s]+\/?$/,
   "an address of http or https with neither path nor password",
@@ -204,11 +216,13 @@ export const localDatabases = {
   /** Only with `databases: external`. */
   externalDatabases: z
     .strictObject({
+      /** A MongoDB server. */
       mongo: z.strictObject({
         // Addresses with passwords stay in files that only the gateway reads.
         /** File that holds a `mongodb://` or `mongodb+srv://` address and nothing else. */
         uriFile: absolutePath("/etc/engine-room/mongo-uri"),
       }),
+      /** A Qdrant server. */
       vector: z.strictObject({
         url: vectorUrl,
         /** File that holds the API key and nothing else. */
@@ -222,11 +236,17 @@ export const localDatabases = {
 
 /** For `databases: external` on a Docker host: addresses and keys are secrets of the stack file. */
 export const externalBySecrets = z.strictObject({
+  /** A MongoDB server. */
   mongo: z.strictObject({
     /** A `mongodb://` or `mongodb+srv://` address. */
     uri: secret,
   }),
-  vector: z.strictObject({ url: vectorUrl, apiKey: secret.optional() }),
+  /** A Qdrant server. */
+  vector: z.strictObject({
+    url: vectorUrl,
+    /** API key of the server; absent: it wants none. */
+    apiKey: secret.optional(),
+  }),
 });
 
 export const dockerDatabases = {

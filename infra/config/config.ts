@@ -55,7 +55,7 @@ type ReadStack =
 /**
  * Parses the `config:` of a stack.
  *
- * @param values - Keys without the project's prefix; objects and arrays as such, not as JSON text.
+ * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
  * @throws ConfigError with every problem of the schema at once: path, value, reason, fix.
  */
 export function parseConfig(values: Values): StackConfig {
@@ -139,14 +139,17 @@ function unknownKind(
 }
 
 /**
- * Configuration of the Pulumi runtime as `parseConfig` takes it: only this project's keys, without the prefix, structured values
+ * Namespace of every key in a stack file, whatever the name of the project is: `pulumi new` gives it another one, and what documents
+ * and errors say holds there too.
+ */
+export const CONFIG_NAMESPACE = "engine-room";
+
+/**
+ * Configuration of the Pulumi runtime as `parseConfig` takes it: only keys of {@link CONFIG_NAMESPACE}, without it, structured values
  * parsed. The runtime makes texts of all that is neither list nor mapping, `true` and `false` too.
  */
-export function fromRuntimeConfig(
-  all: Readonly<Record<string, string>>,
-  project: string,
-): Record<string, unknown> {
-  const prefix = `${project}:`;
+export function fromRuntimeConfig(all: Readonly<Record<string, string>>): Record<string, unknown> {
+  const prefix = `${CONFIG_NAMESPACE}:`;
   return Object.fromEntries(
     Object.entries(all)
       .filter(([key]) => key.startsWith(prefix))

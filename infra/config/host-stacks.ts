@@ -32,6 +32,7 @@ import {
 } from "./models.ts";
 
 const dockerHost = z.strictObject({
+  /** Address of the Docker engine; with `ssh://` it is on another machine. */
   uri: formattedText(
     /^(unix:\/\/\/\S+|ssh:\/\/[^\s@-][^\s@]*@[^\s/]+)$/,
     "unix:///PATH or ssh://USER@HOST",
@@ -70,6 +71,7 @@ export const dockerStack = z.strictObject({
   engineStore: section({
     /** Folder of the host; absent: a volume of Docker's, which `down` leaves. */
     path: absolutePath("/data/engine-room").optional(),
+    /** Read throughput of the engine store. */
     readMBPerSecond: z.int().min(1).max(100_000).default(1000),
   }),
   /** Token of the model hub, for gated models. */

@@ -41,16 +41,22 @@ const labelValue = formattedText(
 );
 
 const toleration = z.strictObject({
+  /** Key of the taint. */
   key: labelName,
+  /** `Exists`: any value of the taint. `Equal`: `value` alone. */
   operator: z.enum(["Exists", "Equal"]).default("Exists"),
+  /** Value of the taint, with `operator: Equal`. */
   value: labelValue.optional(),
   /** Absent: every effect. */
   effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]).optional(),
 });
 
+/** Labels that a machine must have. */
 const nodeSelector = z.record(labelName, labelValue).default({});
+/** Taints of machines that pods may run on all the same. */
 const tolerations = z.array(toleration).max(20).default([]);
 
+/** Language and vision-language models that the stack serves. */
 export const clusterModels = z
   .array(
     gpuModel.extend({
@@ -72,7 +78,12 @@ export const clusterModels = z
 
 /** A key of a Secret that is in the namespace already. */
 const secretKey = (key: string) =>
-  z.strictObject({ name: resourceName, key: z.string().min(1).max(253).default(key) });
+  z.strictObject({
+    /** Name of the Secret. */
+    name: resourceName,
+    /** Key in the Secret. */
+    key: z.string().min(1).max(253).default(key),
+  });
 
 const size = z.int().min(1).max(100_000);
 
@@ -82,7 +93,9 @@ const pullSecrets = z.array(resourceName).max(10).default([]);
 const monitoringOptions = z.strictObject({
   /** By which Prometheus selects monitors and rules, such as `release: kube-prometheus-stack`. */
   labels: z.record(labelName, labelValue).default({}),
+  /** Labels by which the Grafana sidecar finds dashboards. */
   dashboardLabels: z.record(labelName, labelValue).default({ grafana_dashboard: "1" }),
+  /** Time between two readings of the metrics. */
   intervalSeconds: z.int().min(5).max(300).default(15),
   /** Where this project's docs/runbooks is on the web, for the links of alerts. */
   runbookUrl: formattedText(
@@ -150,8 +163,11 @@ function isTimeZone(text: string): boolean {
  * they sleep until the next request.
  */
 export const schedule = z.strictObject({
+  /** When the time with servers begins. */
   start: cron,
+  /** When it ends. */
   end: cron,
+  /** Time zone of `start` and `end`. */
   timeZone: z.string().refine(isTimeZone, formMessage("a time zone of the IANA database", "Europe/Berlin")),
   /** Servers of each model meanwhile, at most its `replicas`. */
   replicas,
@@ -159,6 +175,7 @@ export const schedule = z.strictObject({
 
 /** Parts for every cluster, also for one that a stack on AWS makes. */
 export const clusterParts = {
+  /** Namespace of everything that the stack makes. */
   namespace: resourceName.default("engine-room"),
   /**
    * Namespaces whose pods may ask Triton itself, besides the gateway: a notebook's, or a service's that speaks Triton's
@@ -181,6 +198,7 @@ export const clusterParts = {
   /** Only with `databases: external`; addresses and keys are secrets of the stack file, or of the namespace. */
   externalDatabases: z
     .strictObject({
+      /** A MongoDB server. */
       mongo: z.strictObject({
         /** A `mongodb://` or `mongodb+srv://` address. */
         uri: secret.optional(),
@@ -188,15 +206,22 @@ export const clusterParts = {
         /** Port of all its servers, to which the network policy lets the gateway connect. */
         port: z.int().min(1).max(65535).default(27_017),
       }),
+      /** A Qdrant server. */
       vector: z.strictObject({
         url: vectorUrl,
+        /** API key of the server; absent: it wants none. */
         apiKey: secret.optional(),
         apiKeySecret: secretKey("api-key").optional(),
       }),
     })
     .optional(),
   /** Volume of each of the stack's two own databases. */
-  databaseStorage: section({ storageClass: resourceName.optional(), sizeGiB: size.default(20) }),
+  databaseStorage: section({
+    /** Class of the volumes; absent: the cluster's default class. */
+    storageClass: resourceName.optional(),
+    /** Size of each volume. */
+    sizeGiB: size.default(20),
+  }),
 };
 
 export const gpuMonitoringOptions = monitoringOptions
@@ -206,8 +231,11 @@ export const gpuMonitoringOptions = monitoringOptions
       .union([
         z.literal(false),
         z.strictObject({
+          /** Namespace of the Service. */
           namespace: resourceName.default("gpu-operator"),
+          /** Labels of the Service. */
           labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
+          /** Name of its port. */
           port: resourceName.default("gpu-metrics"),
         }),
       ])
@@ -235,6 +263,7 @@ const existingClusterParts = {
       /** A Gateway of the Gateway API, to which `hostname` makes an HTTPRoute; absent: `hostname` makes an Ingress. */
       route: z
         .strictObject({
+          /** Name of the Gateway. */
           gateway: resourceName,
           /** Absent: the stack's own. */
           namespace: resourceName.optional(),
@@ -250,6 +279,7 @@ const existingClusterParts = {
 };
 
 const clusterPool = pool.extend({
+  /** How the machines are paid: your own, by the hour, or spot machines, which may be taken back. */
   capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
   /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
   nodeSelector,
@@ -282,7 +312,9 @@ export const kubernetesStack = z.strictObject({
     existingVolume: resourceName.optional(),
     /** `ReadWriteOnce` is for stacks on one machine. */
     accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
+    /** Size of the volume for weights and engines. */
     sizeGiB: size.default(200),
+    /** Read throughput of one client. */
     readMBPerSecond: z.int().min(1).max(100_000).default(200),
   }),
   /** Token of the model hub, for gated models. */

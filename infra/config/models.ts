@@ -30,10 +30,15 @@ const tokens = z.int().min(1).max(1_048_576);
 
 /** Largest requests that the engine accepts; what is absent comes from the model's row of the catalogue. */
 const limits = z.strictObject({
+  /** Requests that the engine computes in one step. */
   maxBatchSize: z.int().min(1).max(2048),
+  /** Longest prompt, tokens of images included. */
   maxInputTokens: tokens,
+  /** Longest answer. */
   maxOutputTokens: tokens,
+  /** Largest number of beams of a request; 1: no beam search. */
   maxBeamWidth: z.int().min(1).max(64),
+  /** Largest number of images of a request; 0 for text models. */
   maxImagesPerRequest: z.int().min(0).max(64),
   /** Tokens of all requests in one step; absent: the default of TensorRT-LLM's release. */
   maxNumTokens: tokens.optional(),
@@ -48,24 +53,30 @@ const revision = formattedText(
 /** Where weights come from, instead of the catalogue's own source. Credentials are set once, under `hub`. */
 const weights = z.discriminatedUnion("from", [
   z.strictObject({
+    /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3 or a folder of the machine. */
     from: z.literal("hub"),
+    /** Repository of the source; absent: that of the catalogue. */
     repository: z.string().min(1).max(200).optional(),
+    /** Commit on the Hugging Face hub; absent: that of the catalogue. */
     revision: revision.optional(),
   }),
   z.strictObject({
     from: z.literal("modelscope"),
+    /** Repository of the source; absent: that of the catalogue. */
     repository: z.string().min(1).max(200).optional(),
     /** Branch, tag or commit on ModelScope. */
     revision: z.string().min(1).max(100).default("master"),
   }),
   z.strictObject({
     from: z.literal("s3"),
+    /** Bucket and prefix that hold the weights. */
     uri: formattedText(/^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/, "s3://BUCKET/PREFIX", "s3://models/llama-2-7b"),
     /** Your label for the content of the prefix; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
   }),
   z.strictObject({
     from: z.literal("folder"),
+    /** Folder of the machine that holds the weights. */
     path: absolutePath("/data/llama-2-7b"),
     /** Your label for the content of the folder; engines are rebuilt when it changes. */
     revision: z.string().min(1).max(100),
@@ -74,6 +85,7 @@ const weights = z.discriminatedUnion("from", [
 
 /** How Triton serves the model; nothing here rebuilds an engine. */
 const triton = section({
+  /** Triton's backend for the engine: the one in C++, or the one in Python. */
   backend: z.enum(["tensorrtllm", "python"]).default("tensorrtllm"),
   /** Triton's batch; absent: the engine's. */
   maxBatchSize: z.int().min(1).max(2048).optional(),
@@ -83,20 +95,27 @@ const triton = section({
   blsInstanceCount: z.int().min(1).max(2048).optional(),
   /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
   streaming: z.boolean().optional(),
+  /** Sends all tokens so far to postprocessing, which keeps the spaces of SentencePiece models when streaming through BLS. */
   accumulateTokens: z.boolean().default(false),
+  /** Whether the answer leaves out the prompt. */
   excludeInputInOutput: z.boolean().default(true),
   /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
   kvCacheReuse: z.boolean().optional(),
   /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
   chunkedContext: z.boolean().default(false),
+  /** How long a request may wait for others to join its batch. */
   maxQueueDelayMicroseconds: z.int().min(0).max(10_000_000).default(0),
+  /** Most requests that wait in Triton; more are refused. 0: no limit. */
   maxQueueSize: z.int().min(0).max(100_000).default(0),
+  /** How the engine joins requests; `inflight_fused_batching` computes prompts and answers in the same step. */
   batchingStrategy: z
     .enum(["inflight_fused_batching", "inflight_batching"])
     .default("inflight_fused_batching"),
   /** Absent: derived from what lands on the GPU. */
   kvCacheFreeGpuMemoryFraction: z.number().gt(0).lt(1).optional(),
+  /** Most tokens in the KV cache; absent: as many as its share of memory holds. */
   maxTokensInPagedKvCache: tokens.optional(),
+  /** Most tokens that attention looks back on; absent: the whole sequence. */
   maxAttentionWindowTokens: tokens.optional(),
 });
 
@@ -110,7 +129,9 @@ export const gpuModel = z.strictObject({
   flavour: z.enum(FLAVOURS).optional(),
   dtype: z.enum(DTYPES).optional(),
   quantization: z.enum(QUANTIZATIONS).default("none"),
+  /** GPUs that share each layer. */
   tensorParallel: z.int().min(1).max(16).default(1),
+  /** Groups of layers, each on GPUs of its own. */
   pipelineParallel: z.int().min(1).max(16).default(1),
   limits: limits.partial().prefault({}),
   weights: weights.optional(),
@@ -125,7 +146,12 @@ export const gpuModel = z.strictObject({
   /** GPU numbers of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).min(1).max(16).optional(),
   /** A reason here accepts the verdict "does not fit". */
-  memoryFit: z.strictObject({ accept: z.string().min(10).max(200) }).optional(),
+  memoryFit: z
+    .strictObject({
+      /** Why the model is served although the plan says that it does not fit. */
+      accept: z.string().min(10).max(200),
+    })
+    .optional(),
 });
 
 const count = z.int().min(1);
@@ -209,18 +235,35 @@ const customModel = z.strictObject({
 export const machine = z.strictObject({
   /** Row of the GPU catalogue: `A10G`, `RTX 4090`. Absent: no GPU. */
   gpu: z.string().min(1).max(60).optional(),
+  /** GPUs of the machine. */
   gpus: z.int().min(0).max(16).default(1),
+  /** Virtual CPUs, as the system counts them. */
   vcpus: z.int().min(1).max(1024),
+  /** Memory of the machine. */
   memoryGiB: z.int().min(1).max(16_384),
+  /** Disks of the machine itself, all together; 0: none. */
   localDiskGB: z.int().min(0).max(200_000).default(0),
+  /** Network throughput. */
   networkMbps: z.int().min(1).max(10_000_000).default(1000),
 });
 
+/** How servers share a GPU: not at all, by time, by MPS, or by MIG partitions of fixed memory. */
 const sharing = z
   .discriminatedUnion("mode", [
-    z.strictObject({ mode: z.literal("none") }),
-    z.strictObject({ mode: z.enum(["timeSlicing", "mps"]), replicas: z.int().min(2).max(48) }),
-    z.strictObject({ mode: z.literal("mig"), profile: z.string().min(1).max(20) }),
+    z.strictObject({
+      /** How servers share a GPU. */
+      mode: z.literal("none"),
+    }),
+    z.strictObject({
+      mode: z.enum(["timeSlicing", "mps"]),
+      /** Servers that share a GPU. */
+      replicas: z.int().min(2).max(48),
+    }),
+    z.strictObject({
+      mode: z.literal("mig"),
+      /** Profile of the partitions, such as `3g.20gb`. */
+      profile: z.string().min(1).max(20),
+    }),
   ])
   .prefault({ mode: "none" });
 
@@ -236,10 +279,16 @@ export const diskGiB = z.int().min(20).max(65_536).default(200);
 export const prePullImages = z.boolean().default(false);
 
 export const pool = z.strictObject({
+  /** Name of the pool, which models and encoders give. */
   name: resourceName,
   instanceType,
   machine: machine.optional(),
-  nodes: section({ min: z.int().min(0).max(1000).default(1), max: z.int().min(1).max(1000).default(1) }),
+  nodes: section({
+    /** Least number of machines; with 0 the pool starts empty. */
+    min: z.int().min(0).max(1000).default(1),
+    /** Most machines. */
+    max: z.int().min(1).max(1000).default(1),
+  }),
   /** Price of one machine, where the table has none or another one is paid; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
   diskGiB,
@@ -247,13 +296,18 @@ export const pool = z.strictObject({
 });
 
 const encoders = z.strictObject({
+  /** Encoder of images. */
   vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
+  /** Encoder of texts. */
   text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
+  /** What the encoders run on. */
   device: z.enum(["cpu", "gpu"]).default("cpu"),
+  /** Number format; absent: `fp32` on a CPU, `fp16` on a GPU. */
   precision: z.enum(["fp32", "fp16", "int8"]).optional(),
   ...batching,
   /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
   pool: resourceName.optional(),
+  /** GPU number of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
   replicas,
 });
@@ -267,6 +321,7 @@ export const clusterEncodersOrNone = z
 export const hostEncodersOrNone = z
   .union([z.literal(false), encoders.extend({ ports: publishedTritonPorts })])
   .prefault({});
+/** Language and vision-language models that the stack serves. */
 export const hostModels = z
   .array(gpuModel.extend({ ports: publishedTritonPorts }))
   .min(1)
@@ -297,6 +352,7 @@ export const shared = {
   ).default(DEFAULT_RELEASE),
   /** For your own image, with the contents of `release`. */
   image: section({
+    /** The image by tag or digest; absent: NVIDIA's own of `release`. */
     base: z.string().min(1).max(300).optional(),
     layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
   }),
@@ -306,6 +362,7 @@ export const shared = {
   policies,
   /** Models that are not in the catalogue, by name. */
   catalogue: section({
+    /** A row for each, as those of infra/plan/catalogue/. */
     models: z
       .record(
         formattedText(
@@ -324,7 +381,9 @@ export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
 
 /** A language model, its name, and how much of the machine it may take. */
 export const cpuModel = z.strictObject({
+  /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
   name: resourceName,
+  /** Model of the catalogue that runs on CPUs. */
   model: z.enum(MODEL_NAMES),
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */
   parallelRequests: z.int().min(1).max(32).default(4),
@@ -338,6 +397,7 @@ export const cpuModel = z.strictObject({
 
 export const cpuEncoders = z.strictObject({
   ...batching,
+  /** Whether Triton joins requests to a batch. */
   dynamicBatching: z.boolean().default(true),
   /** CPU threads of one encoder; 0 takes what the machine has. */
   threads: z.int().min(0).max(256).default(0),

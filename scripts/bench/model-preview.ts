@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parse, stringify } from "yaml";
+import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
 import { UserError } from "../errors.ts";
-import { projectName, projectRoot, stackReference } from "../program/stack-file.ts";
+import { projectRoot, stackReference } from "../program/stack-file.ts";
 import { median } from "./load.ts";
 import { stackFiles } from "./plan.ts";
 
@@ -233,7 +234,7 @@ export function writeStackFiles(folder: string, more: object = {}): Readonly<Rec
   const write = (name: string, models: number) => {
     const path = join(folder, `Pulumi.${name}.yaml`);
     const [values = {}] = stackFiles(models);
-    const config = Object.entries(values).map(([key, value]) => [`${projectName()}:${key}`, value]);
+    const config = Object.entries(values).map(([key, value]) => [`${CONFIG_NAMESPACE}:${key}`, value]);
     writeFileSync(path, stringify({ ...more, config: Object.fromEntries(config) }));
     return path;
   };

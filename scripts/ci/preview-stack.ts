@@ -1,8 +1,8 @@
 /** Stacks that a label of a pull request brings up, and that end with it: `pr-<number>`. */
 import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
 import { UserError } from "../errors.ts";
-import { projectName } from "../program/stack-file.ts";
 import type { GitHub } from "./github.ts";
 
 /** Who may set a label decides who may ask for a stack; who approves the environment decides whether it is given. */
@@ -31,7 +31,7 @@ interface PreviewStackOptions {
 /** The stack file of one pull request: the template's, in a namespace of its own, which goes with the stack. */
 export function previewStackFile(template: string, { stack, registry }: PreviewStackOptions): string {
   const { config } = z.object({ config: z.record(z.string(), z.unknown()) }).parse(parse(template));
-  const key = (name: string) => `${projectName()}:${name}`;
+  const key = (name: string) => `${CONFIG_NAMESPACE}:${name}`;
   const images = {
     ...(config[key("images")] as object | undefined),
     ...(registry === "" ? {} : { registry }),

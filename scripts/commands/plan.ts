@@ -10,7 +10,7 @@ import { explain, explainableNames } from "../plan/explain.ts";
 import { planReport } from "../plan/report.ts";
 import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
 import { prettyJson } from "../pretty-json.ts";
-import { projectName, readStackFile, stackOptions } from "../program/stack-file.ts";
+import { readStackFile, stackOptions } from "../program/stack-file.ts";
 import { type Command, type CommandContext, EXIT } from "./command.ts";
 
 /** Where weights and engines lie on a machine that the stack doesn't describe. */
@@ -38,7 +38,11 @@ export const command: Command = {
   async run({ values, stack }) {
     refuseCombinations(values);
     if (values["support-matrix"] === true) return printSupportMatrix(values.check === true);
-    const read = () => fromRuntimeConfig(readStackFile(stack).values, projectName());
+    const read = () => {
+      const { values: written, leftOut } = readStackFile(stack);
+      if (leftOut !== undefined) process.stderr.write(`${leftOut}\n`);
+      return fromRuntimeConfig(written);
+    };
     if (values.json === true) return printJson(read);
     const { plan, config, warnings } = checkedPlan(read());
     if (values["device-plugin-config"] === true) {

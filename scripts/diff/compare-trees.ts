@@ -3,13 +3,7 @@ import { randomBytes } from "node:crypto";
 import { basename } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import {
-  projectName,
-  projectRoot,
-  readStackFile,
-  requireStackFile,
-  type StackReference,
-} from "../program/stack-file.ts";
+import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import type { GraphChanges } from "./graph-changes.ts";
 import type { Installer } from "./node-packages.ts";
 import { renderTree } from "./render-tree.ts";
@@ -74,5 +68,5 @@ export async function compareWithBase({
 }
 
 function policyOf(stack: StackReference): StackPolicy | null {
-  return stackPolicy(stack.name, readStackFile(stack).values, projectName());
+  return stackPolicy(stack.name, readStackFile(stack).values);
 }

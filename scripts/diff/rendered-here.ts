@@ -5,12 +5,7 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { secretMark } from "../program/marks.ts";
-import {
-  projectName,
-  type RuntimeConfig,
-  readStackFile,
-  type StackReference,
-} from "../program/stack-file.ts";
+import { type RuntimeConfig, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { renderStack, type SecretText } from "../render.ts";
 
 /**
@@ -25,7 +20,7 @@ export async function renderedHere(
 ): Promise<object> {
   try {
     const config = readStackFile(stack);
-    const { plan, warnings } = checkedPlan(fromRuntimeConfig(config.values, projectName()));
+    const { plan, warnings } = checkedPlan(fromRuntimeConfig(config.values));
     const graph = await renderStack(stack.name, config, program?.(config), secretText(secretKey)).catch(
       sentenceOf,
     );

@@ -1,9 +1,9 @@
 /** Secrets of stack files, to be compared and kept out of what is shown. */
 import { SECRET_PATHS } from "../../infra/config/common.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE, fromRuntimeConfig } from "../../infra/config/config.ts";
 import { formatPath, isSecure, pathParts, valueAt } from "../../infra/problems.ts";
 import { SECRET_PLACEHOLDER } from "../program/marks.ts";
-import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { readStackFile, type StackReference } from "../program/stack-file.ts";
 import type { SecretChange } from "./types.ts";
 
 /** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
@@ -11,27 +11,27 @@ export type StackSecrets = ReadonlyMap<string, string>;
 
 /** None where the file can't be read, which whoever renders it explains. */
 export function stackSecrets(stack: StackReference): StackSecrets {
-  let values: Readonly<Record<string, string>>;
-  let own: Readonly<Record<string, unknown>>;
-  const project = projectName();
+  let all: Readonly<Record<string, unknown>>;
   try {
-    ({ values } = readStackFile(stack));
-    own = fromRuntimeConfig(values, project);
+    const { values } = readStackFile(stack);
+    // Keys of other namespaces keep theirs.
+    const isOwn = (key: string) => key.startsWith(`${CONFIG_NAMESPACE}:`);
+    all = fromRuntimeConfig(
+      Object.fromEntries(
+        Object.entries(values).map(([key, value]) => [
+          isOwn(key) ? key : `${CONFIG_NAMESPACE}:${key}`,
+          value,
+        ]),
+      ),
+    );
   } catch {
     return new Map();
   }
-  const others = Object.entries(values).filter(([key]) => !key.startsWith(`${project}:`));
-  const all = { ...fromRuntimeConfig(Object.fromEntries(others.map(prefixed)), ""), ...own };
   const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
-    const value = valueAt(own, pathParts(path));
+    const value = valueAt(all, pathParts(path));
     return typeof value === "string" ? [[path, value]] : [];
   });
   return new Map([...encrypted(all), ...plain]);
-}
-
-/** Keys of other namespaces keep theirs. */
-function prefixed([key, value]: [string, string]): [string, string] {
-  return [`:${key}`, value];
 }
 
 function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {

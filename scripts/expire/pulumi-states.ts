@@ -4,9 +4,10 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { z } from "zod";
+import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
 import { formatPath } from "../../infra/problems.ts";
 import { errorWords, UserError } from "../errors.ts";
-import { projectName, projectRoot } from "../program/stack-file.ts";
+import { projectRoot } from "../program/stack-file.ts";
 import { pulumiEnvironment } from "../stack/pulumi-environment.ts";
 import { sharedStateUrl } from "../stack/shared-state.ts";
 import { ownStateUrl, stackPaths } from "../stack/stack-paths.ts";
@@ -159,7 +160,7 @@ function parsed(text: string): unknown {
 type ConfigEntry = z.infer<typeof historySchema>[number]["config"][string];
 
 function valuesOf(config: Readonly<Record<string, ConfigEntry>>): Record<string, unknown> {
-  const prefix = `${projectName()}:`;
+  const prefix = `${CONFIG_NAMESPACE}:`;
   return Object.fromEntries(
     Object.entries(config).flatMap(([key, entry]) =>
       key.startsWith(prefix) ? [[key.slice(prefix.length), entryValue(entry)]] : [],

@@ -7,7 +7,7 @@ import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-st
 import type { ImageName, ImageOptions } from "../../infra/plan/docker/images.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { projectName, readStackFile, type StackReference } from "./stack-file.ts";
+import { readStackFile, type StackReference } from "./stack-file.ts";
 
 export interface DockerTarget {
   /** Name of the stack. */
@@ -20,7 +20,7 @@ export interface DockerTarget {
 
 /** The plan of any stack. @throws ConfigError with all problems of its file. */
 export function readPlan(stack: StackReference): StackPlan {
-  return checkedPlan(fromRuntimeConfig(readStackFile(stack).values, projectName())).plan;
+  return checkedPlan(fromRuntimeConfig(readStackFile(stack).values)).plan;
 }
 
 /** The target of a stack on a Docker host. @throws ConfigError with all problems of its file. */

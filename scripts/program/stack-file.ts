@@ -3,7 +3,8 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { ConfigError, isSecure, type Problem, showValue } from "../../infra/problems.ts";
+import { CONFIG_NAMESPACE, stackKinds } from "../../infra/config/config.ts";
+import { ConfigError, isSecure, nearestName, type Problem, showValue } from "../../infra/problems.ts";
 
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
@@ -12,6 +13,8 @@ export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 export interface RuntimeConfig {
   readonly values: Readonly<Record<string, string>>;
   readonly secretKeys: readonly string[];
+  /** A sentence on what the stack file has and only the Pulumi CLI applies; absent: nothing. */
+  readonly leftOut?: string;
 }
 
 /** A stack by its name, with the file that configures it. */
@@ -85,7 +88,7 @@ export function requireStackFile({ name, configFile }: StackReference): void {
 export function readStackFile(stack: StackReference): RuntimeConfig {
   requireStackFile(stack);
   const { configFile } = stack;
-  const config = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
+  const { config, environment } = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
   const problems = namespaceProblems(config);
   if (problems.length > 0) throw new ConfigError(problems);
   const values: Record<string, string> = {};
@@ -94,10 +97,16 @@ export function readStackFile(stack: StackReference): RuntimeConfig {
     values[key] = typeof value === "string" ? value : JSON.stringify(value);
     if (containsSecure(value)) secretKeys.push(key);
   }
-  return { values, secretKeys };
+  return { values, secretKeys, ...(environment === undefined ? {} : { leftOut: LEFT_OUT }) };
 }
 
-function parseMapping(file: string, text: string): Record<string, unknown> {
+const LEFT_OUT =
+  "`environment:` of the stack file is not applied here: only the Pulumi CLI reads values from Pulumi ESC.";
+
+function parseMapping(
+  file: string,
+  text: string,
+): { readonly config: Readonly<Record<string, unknown>>; readonly environment?: unknown } {
   let content: unknown;
   try {
     content = parse(text);
@@ -112,7 +121,7 @@ function parseMapping(file: string, text: string): Record<string, unknown> {
       },
     ]);
   }
-  const config = (content as { config?: unknown } | null)?.config ?? {};
+  const { config = {}, environment } = (content ?? {}) as { config?: unknown; environment?: unknown };
   if (typeof config !== "object" || config === null || Array.isArray(config)) {
     throw new ConfigError([
       {
@@ -123,24 +132,33 @@ function parseMapping(file: string, text: string): Record<string, unknown> {
       },
     ]);
   }
-  return config as Record<string, unknown>;
+  return { config: config as Record<string, unknown>, environment };
 }
 
-/** Namespaces that belong to others: providers of this program, and the CLI itself. */
-const OTHER_NAMESPACES = ["aws", "docker", "kubernetes", "pulumi"];
-
-/** A key in a namespace that nobody reads would pass as a default, however important it is. */
+/**
+ * Keys of other namespaces belong to providers, to the CLI, or to the user, and are left alone. A key that is meant for this program
+ * and has another namespace would pass as its default.
+ */
 function namespaceProblems(config: Readonly<Record<string, unknown>>): Problem[] {
-  const project = projectName();
   return Object.entries(config).flatMap(([key, value]) => {
-    const [namespace, name] = key.split(":", 2);
-    if (name !== undefined && [project, ...OTHER_NAMESPACES].includes(namespace ?? "")) return [];
-    const reason =
-      name === undefined
-        ? "The key has no namespace, so nothing reads it."
-        : `Nothing reads the namespace ${namespace}.`;
-    return [{ path: key, value: showValue(value), reason, fix: `Write \`${project}:${name ?? key}\`.` }];
+    const [namespace = "", name] = key.split(":", 2);
+    const reason = namespaceMistake(namespace, name);
+    if (reason === undefined) return [];
+    const fix = `Write \`${CONFIG_NAMESPACE}:${name ?? key}\`.`;
+    return [{ path: key, value: showValue(value), reason, fix }];
   });
+}
+
+/** @param name - undefined: the key has no namespace, and this is the whole key. */
+function namespaceMistake(namespace: string, name: string | undefined): string | undefined {
+  if (name === undefined) return "The key has no namespace, so nothing reads it.";
+  if (namespace === CONFIG_NAMESPACE) return undefined;
+  // The CLI gives a key without namespace that of the project.
+  const isOfProject =
+    namespace === projectName() && stackKinds.some(({ schema }) => Object.hasOwn(schema.shape, name));
+  return isOfProject || nearestName(namespace, [CONFIG_NAMESPACE]) !== undefined
+    ? `The namespace is ${CONFIG_NAMESPACE}, not ${namespace}, whatever the project is called.`
+    : undefined;
 }
 
 function containsSecure(value: unknown): boolean {

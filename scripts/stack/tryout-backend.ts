@@ -87,7 +87,7 @@ export class TryoutBackend implements StackBackend {
   }
 
   async #refuseOtherPlatforms(): Promise<void> {
-    await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values, projectName()));
+    await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values));
     const { isForTryout, platform } = await operationsOf(this.#stack);
     if (!isForTryout) throw this.#onlyPulumi(platform);
   }
@@ -121,7 +121,9 @@ export class TryoutBackend implements StackBackend {
     });
     // Pulumi's SDK takes half a second to load: commands that read or delete a stack do without.
     const { runProgram } = await import("../program/run-program.ts");
-    await runProgram({ stack: this.#stack.name, config: readStackFile(this.#stack), preview, owner: engine });
+    const config = readStackFile(this.#stack);
+    if (config.leftOut !== undefined) process.stderr.write(`${config.leftOut}\n`);
+    await runProgram({ stack: this.#stack.name, config, preview, owner: engine });
     await engine.deleteUnregistered();
   }
 

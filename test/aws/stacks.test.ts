@@ -9,7 +9,7 @@ import { policyDocument, type RolePlan } from "../../infra/plan/aws/roles.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { replacementRow } from "../../scripts/diff/replacements/property-effects.ts";
-import { projectName, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { renderStack } from "../../scripts/render.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
 import { operations } from "../harness/aws/operations/index.ts";
@@ -118,7 +118,7 @@ function stackOf(
   others: Readonly<Record<string, unknown>> = {},
 ): EksStack | Ec2Stack {
   const { values } = readStackFile(stackReference(name, file));
-  const { plan } = checkedPlan({ ...fromRuntimeConfig(values, projectName()), ...others });
+  const { plan } = checkedPlan({ ...fromRuntimeConfig(values), ...others });
   if (plan.platform !== "aws") throw new Error(`${name} is no stack on AWS.`);
   if (plan.compute === "eks") return eksStack(plan, name);
   const images = pulledImages(plan).images.map((image) => ({ kind: "locked" as const, ...image }));

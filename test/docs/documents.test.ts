@@ -14,12 +14,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { projectName, projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { type NpmCommand, npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
 import { expectPart } from "../harness/recorded-part.ts";
 import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
 import { type CommandRun, planExample } from "../scripts/plan/run-plan.ts";
-import { stackFileReference } from "./stack-file/reference.ts";
+import { stackFileSchema } from "./stack-file/json-schema.ts";
+import { describedKinds, stackFileReference } from "./stack-file/reference.ts";
 
 describe("docs/stack-file.md", () => {
   const DOCS = "docs/stack-file.md";
@@ -41,11 +42,25 @@ describe("docs/stack-file.md", () => {
     const file = join(folder, "Pulumi.recipe.yaml");
     writeFileSync(file, text);
     const { values } = readStackFile(stackReference("recipe", file));
-    expect(() => checkedPlan(fromRuntimeConfig(values, projectName()))).not.toThrow();
+    expect(() => checkedPlan(fromRuntimeConfig(values))).not.toThrow();
   });
 
   test("docs/stack-file.md has every key of every schema", () => {
     expectPart(DOCS, "keys", stackFileReference(), "test/docs/documents.test.ts");
+  });
+
+  test("every key of a stack file has a sentence", () => {
+    const silent = describedKinds().flatMap(({ keys }) => keys.filter(({ sentence }) => sentence === ""));
+    expect([...new Set(silent.map(({ path }) => path))]).toEqual([]);
+  });
+
+  test("docs/stack-file.schema.json has the schemas of every kind of stack", () => {
+    const file = join(projectRoot, "docs/stack-file.schema.json");
+    const text = stackFileSchema();
+    if (isUpdating) writeFileSync(file, text);
+    expect(readFileSync(file, "utf8"), "UPDATE_RECORDED=1 npx vitest run test/docs writes it anew").toBe(
+      text,
+    );
   });
 });
 

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
-import { projectName, projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
+import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
+import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -22,7 +23,7 @@ export function writtenStackFile(folder: string, values: Values): string {
 /** Values of one of the project's own stack files. @param file - Relative to the project. */
 export function projectStackValues(file: string): Values {
   const { config } = parse(readFileSync(join(projectRoot, file), "utf8")) as { readonly config: object };
-  const prefix = `${projectName()}:`;
+  const prefix = `${CONFIG_NAMESPACE}:`;
   const values = Object.entries(config).map(([key, value]) => [key.slice(prefix.length), value]);
   return Object.fromEntries(values);
 }

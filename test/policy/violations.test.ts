@@ -23,16 +23,12 @@ import { deployment, facts, resource } from "./resources.ts";
 
 /** A stack file that can be planned, as the Pulumi runtime has it. */
 function policyOf(stack: string, own: Readonly<Record<string, string>> = {}): StackPolicy {
-  const policy = stackPolicy(
-    stack,
-    {
-      "engine-room:platform": "kubernetes",
-      "engine-room:tier": "cpu",
-      "engine-room:models": JSON.stringify([{ name: "smollm2", model: "smollm2-135m-instruct" }]),
-      ...own,
-    },
-    "engine-room",
-  );
+  const policy = stackPolicy(stack, {
+    "engine-room:platform": "kubernetes",
+    "engine-room:tier": "cpu",
+    "engine-room:models": JSON.stringify([{ name: "smollm2", model: "smollm2-135m-instruct" }]),
+    ...own,
+  });
   if (policy === null) throw new Error("The stack file of the test has problems.");
   return policy;
 }

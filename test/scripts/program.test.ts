@@ -30,7 +30,7 @@ describe("stack files", () => {
   test("the project's own stack files are read", () => {
     expect(stackNames()).toEqual(expect.arrayContaining(["dev", "local", "onprem"]));
     const local = readStackFile(stackReference("local"));
-    expect(parseConfig(fromRuntimeConfig(local.values, "engine-room")).platform).toBe("local");
+    expect(parseConfig(fromRuntimeConfig(local.values)).platform).toBe("local");
   });
 
   test("a stack file's strings reach the program unchanged and other values as JSON", () => {
@@ -76,6 +76,19 @@ describe("stack files", () => {
     expect(act).toThrow("2 problems");
     expect(act).toThrow("Write `engine-room:gateway`.");
     expect(act).toThrow("Write `engine-room:platform`.");
+  });
+
+  test("keys of other namespaces are left alone", () => {
+    const others = { "aws:region": "eu-west-1", "pulumi:tags": '{"team":"a"}', "random:region": "x" };
+    const text = 'config:\n  aws:region: eu-west-1\n  pulumi:tags: { team: a }\n  random:region: "x"\n';
+    expect(read(text).values).toEqual(others);
+    expect(fromRuntimeConfig(others)).toEqual({});
+  });
+
+  test("a stack file that imports environments of Pulumi ESC says that they are not applied", () => {
+    const { values, leftOut } = read("environment: [team/prod]\nconfig: { engine-room:platform: local }\n");
+    expect(values).toEqual({ "engine-room:platform": "local" });
+    expect(leftOut).toContain("Pulumi ESC");
   });
 
   test("an empty stack file has no values", () => {

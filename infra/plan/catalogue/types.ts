@@ -91,6 +91,7 @@ export interface EngineLimits {
   readonly maxInputTokens: number;
   /** Answer of one request in tokens; `--max_seq_len` is this and `maxInputTokens` together. */
   readonly maxOutputTokens: number;
+  /** Largest number of beams of a request; 1: no beam search. */
   readonly maxBeamWidth: number;
   /** Images (or video frames, as the model counts them) of one request; 0 for text models. */
   readonly maxImagesPerRequest: number;
@@ -104,18 +105,25 @@ export interface Architecture {
   readonly parameters: number;
   /** Of these, input embedding and output head: they stay in `dtype` when weights are quantized. */
   readonly embeddingParameters: number;
+  /** Transformer layers: `num_hidden_layers`. */
   readonly layers: number;
   /** Layers that keep keys and values of the text; absent: all. Fewer where cross-attention layers are interleaved. */
   readonly kvLayers?: number | undefined;
+  /** Attention heads: `num_attention_heads`. */
   readonly heads: number;
+  /** Heads of keys and values: `num_key_value_heads`; without grouping, as many as heads. */
   readonly kvHeads: number;
+  /** Size of a head: `hidden_size` ÷ `num_attention_heads`. */
   readonly headDimension: number;
+  /** Size of the hidden state: `hidden_size`. */
   readonly hiddenSize: number;
+  /** Tokens of the vocabulary: `vocab_size`. */
   readonly vocabularySize: number;
 }
 
 /** The visual half of a vision-language model. */
 export interface VisionTower {
+  /** Kind of visual engine, as TensorRT-LLM's multimodal example names it. */
   readonly modelType: VisionType;
   /** Parameters of the tower and its projector. */
   readonly parameters: number;
@@ -139,7 +147,14 @@ export interface VisionTower {
   /** Python packages file of the release that the builder needs besides the image's own, such as `requirements-vila.txt`. */
   readonly requirements?: string | undefined;
   /** A source repository that the builder must have (`--vila_path`), at a commit. */
-  readonly codeRepository?: { readonly url: string; readonly commit: string | null } | undefined;
+  readonly codeRepository?:
+    | {
+        /** Address that `git clone` takes. */
+        readonly url: string;
+        /** Commit, 40 hexadecimal digits; null where none could be verified. */
+        readonly commit: string | null;
+      }
+    | undefined;
 }
 
 export interface HubSource {
@@ -164,23 +179,32 @@ export interface HubSource {
 }
 
 export interface GoldenQuestion {
+  /** Text of the question. */
   readonly prompt: string;
   /** Absent for a text model. */
   readonly image?: GoldenPicture | undefined;
+  /** Maximum output tokens of the answer. */
   readonly maxTokens: number;
   /** The answer holds one of these, upper and lower case alike. */
   readonly answerContains: readonly string[];
 }
 
 export interface LanguageModel {
+  /** Name of the model in reports. */
   readonly title: string;
+  /** Where its weights come from. */
   readonly source: HubSource;
+  /** Family of models that TensorRT-LLM converts it as. */
   readonly recipe: Recipe;
   /** `--model_type` or `--gpt_variant` of the converter, where it needs one. */
   readonly converterModelType?: string | undefined;
+  /** Figures of the model's `config.json`, from which memory and KV cache are computed. */
   readonly architecture: Architecture;
+  /** Its visual half; absent: a text model. */
   readonly vision?: VisionTower | undefined;
+  /** Number format in which it runs where a stack file names none. */
   readonly dtype: Dtype;
+  /** Quantizations that its recipe can make. */
   readonly quantizations: readonly Quantization[];
   /** Whether pipeline parallelism is known to work. */
   readonly pipelineParallel: boolean;
@@ -190,15 +214,26 @@ export interface LanguageModel {
   readonly limits: EngineLimits;
   /** Repositories that can serve it, the default first. */
   readonly flavours: readonly Flavour[];
+  /** What can serve it: a TensorRT engine, or the LLM API of TensorRT-LLM. */
   readonly runtimes: readonly Runtime[];
+  /** Facts of its tokenizer that Triton needs. */
   readonly tokenizer: {
+    /** Id of the token that ends an answer: `eos_token_id`. */
     readonly endId: number;
+    /** Id of the token that fills a batch: `pad_token_id`, or the end token where there is none. */
     readonly padId: number;
     /** Whether TensorRT-LLM's tokenizer adds the begin token by itself. */
     readonly addsBeginToken: boolean;
   };
   /** Jinja template and stop words for chat; absent: the model completes text. */
-  readonly chat?: { readonly template: string; readonly stopWords: readonly string[] } | undefined;
+  readonly chat?:
+    | {
+        /** Jinja template, as in `tokenizer_config.json`. */
+        readonly template: string;
+        /** Texts that end an answer. */
+        readonly stopWords: readonly string[];
+      }
+    | undefined;
   /** Text around a question about an image; `{question}` stands for it, and the image's mark is written out. */
   readonly imagePrompt?: string | undefined;
   /**

@@ -103,7 +103,7 @@ function formsOf(
     forms: [],
     value: literalWords(names.flat()),
     default: REQUIRED,
-    sentence: "",
+    sentence: type.option(0).key(discriminator).sentence,
   };
   return [first, ...joinedForms(keys)];
 }

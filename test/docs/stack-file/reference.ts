@@ -11,7 +11,7 @@ const KINDS = stackKinds.map(({ kind, schema }) => {
   };
   const said = Object.entries(kind).filter(([key, value]) => key === "platform" || value !== first[key]);
   const name = "compute" in kind ? kind.compute : said.map(([, value]) => value).join("-");
-  return { name, says: said.map(([key, value]) => `${key}: ${value}`).join(", "), schema };
+  return { name, kind, says: said.map(([key, value]) => `${key}: ${value}`).join(", "), schema };
 });
 
 /** A row of a model is the same as one of the catalogue, whose interface has the comments. */
@@ -24,17 +24,26 @@ interface Row extends Key {
   readonly kinds: readonly string[];
 }
 
-/** @returns Lines of Markdown. Takes seconds: the compiler reads the schemas' sources for their comments. */
-export function stackFileReference(): readonly string[] {
+type DescribedKind = (typeof KINDS)[number] & { readonly keys: readonly Key[] };
+
+let described: readonly DescribedKind[] | undefined;
+
+/** Kinds of stacks with their keys. Takes seconds the first time: the compiler reads the schemas' sources for their comments. */
+export function describedKinds(): readonly DescribedKind[] {
+  if (described !== undefined) return described;
   const sources = new Sources(SOURCES);
-  const rows = sharedRows(
-    KINDS.map(({ name, schema }, index) => ({
-      name,
-      keys: keysOf(schema, sources.schema("stackKinds", index))
-        .filter(({ path }) => !KIND_KEYS.some((key) => key === path))
-        .map((key) => withSentence(key, sources)),
-    })),
-  );
+  described = KINDS.map((kind, index) => ({
+    ...kind,
+    keys: keysOf(kind.schema, sources.schema("stackKinds", index))
+      .filter(({ path }) => !KIND_KEYS.some((key) => key === path))
+      .map((key) => withSentence(key, sources)),
+  }));
+  return described;
+}
+
+/** @returns Lines of Markdown. */
+export function stackFileReference(): readonly string[] {
+  const rows = sharedRows(describedKinds());
   const byTop = [...new Set(rows.map(topOf))].sort().map((top) => ({
     top,
     rows: rows.filter((row) => topOf(row) === top),
@@ -110,7 +119,7 @@ function topOf({ path }: Key): string {
 }
 
 function rowLine({ path, forms, value, default: absent, sentence, kinds }: Row): string {
-  const unit = unitOf(path);
+  const unit = /\d/.test(value) ? unitOf(path) : "";
   const cells = [
     `\`${path}\``,
     [value, ...(unit === "" ? [] : [unit])].join(" ") +

@@ -4,18 +4,13 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { GpuStackSpec, PoolSpec } from "../../../infra/plan/spec.ts";
 import type { ClusterPlan } from "../../../infra/plan/stack-plan.ts";
-import {
-  projectName,
-  projectRoot,
-  readStackFile,
-  stackReference,
-} from "../../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { poolNodes } from "./nodes.ts";
 import type { KubernetesObject } from "./objects.ts";
 
 function planOf(stackFile: string) {
   const { values } = readStackFile(stackReference("tests", stackFile));
-  return checkedPlan(fromRuntimeConfig(values, projectName())).plan;
+  return checkedPlan(fromRuntimeConfig(values)).plan;
 }
 
 /** A stack file, resolved; null for a stack without GPUs. @throws ConfigError with the problems of the file. */

@@ -64,29 +64,23 @@ test("a configuration is frozen at every level", () => {
 });
 
 test("texts of the Pulumi runtime become booleans, and a release stays text", () => {
-  const values = fromRuntimeConfig(
-    {
-      "engine-room:platform": "docker",
-      "engine-room:models": JSON.stringify(smallestDocker.models),
-      "engine-room:host": JSON.stringify(smallestDocker.host),
-      "engine-room:acceptUnverified": "true",
-      "engine-room:encoders": "false",
-      "engine-room:release": "25.07",
-    },
-    "engine-room",
-  );
+  const values = fromRuntimeConfig({
+    "engine-room:platform": "docker",
+    "engine-room:models": JSON.stringify(smallestDocker.models),
+    "engine-room:host": JSON.stringify(smallestDocker.host),
+    "engine-room:acceptUnverified": "true",
+    "engine-room:encoders": "false",
+    "engine-room:release": "25.07",
+  });
   expect(parseConfig(values)).toMatchObject({ acceptUnverified: true, encoders: false, release: "25.07" });
 });
 
 test("models are parsed from the text that the Pulumi runtime gives", () => {
-  const values = fromRuntimeConfig(
-    {
-      "engine-room:platform": "local",
-      "engine-room:models": JSON.stringify([model]),
-      "aws:region": "eu-west-1",
-    },
-    "engine-room",
-  );
+  const values = fromRuntimeConfig({
+    "engine-room:platform": "local",
+    "engine-room:models": JSON.stringify([model]),
+    "aws:region": "eu-west-1",
+  });
   expect(parseConfig(values).models[0]?.name).toBe("smollm2");
 });
 
@@ -375,7 +369,7 @@ test("keys that are required and absent are reported", () => {
 });
 
 test("the problem of a value that is not JSON shows nothing of it: it may hold a credential", () => {
-  const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' }, "engine-room");
+  const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' });
   expect(act).toThrow(ConfigError);
   expect(act).toThrow("Invalid JSON");
   expect(act).not.toThrow("hf_clear");

@@ -5,7 +5,7 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { costSection } from "../../../scripts/plan/cost-section.ts";
-import { projectName, projectRoot } from "../../../scripts/program/stack-file.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
 import { expectPart } from "../../harness/recorded-part.ts";
 import { projectStackValues } from "../../harness/stack-files.ts";
@@ -438,7 +438,7 @@ test.each([
   [DOCS, "prod"],
   ["README.md", "dev"],
 ] as const)("%s has what `npx engine-room plan` prints of the cost of %s", (file, stack) => {
-  const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values, projectName()));
+  const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values));
   if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);
   const { title, lines } = costSection(plan);
   // By the hour; what comes after it is in the plan.

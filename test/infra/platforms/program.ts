@@ -22,7 +22,7 @@ export function runtimeConfig(file: StackValues): RuntimeConfig {
 
 /** The program, as infra/index.ts has it. */
 export const program = (config: RuntimeConfig) => async () =>
-  deploy(await loadPlan(fromRuntimeConfig(config.values, PROJECT)));
+  deploy(await loadPlan(fromRuntimeConfig(config.values)));
 
 export async function rendered(file: StackValues) {
   const config = runtimeConfig(file);

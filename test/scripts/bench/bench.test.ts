@@ -16,7 +16,7 @@ import {
 } from "../../../scripts/bench/model-preview.ts";
 import { stackFiles } from "../../../scripts/bench/plan.ts";
 import { freePort, startServer } from "../../../scripts/bench/server-process.ts";
-import { projectName, readStackFile } from "../../../scripts/program/stack-file.ts";
+import { readStackFile } from "../../../scripts/program/stack-file.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
 function round(empty: number, one: number, all: number, hasCpu = true): PreviewRound {
@@ -82,7 +82,7 @@ test("the benchmark's stack files plan one and fifty models in a cluster, and ke
   const files = writeStackFiles(folder, { encryptionsalt: "v1:salt" });
   const plans = await Promise.all(
     [files.one, files.all].map((configFile) =>
-      loadPlan(fromRuntimeConfig(readStackFile({ name: "bench", configFile }).values, projectName())),
+      loadPlan(fromRuntimeConfig(readStackFile({ name: "bench", configFile }).values)),
     ),
   );
   expect(plans.map(({ platform, models }) => [platform, models.length])).toEqual([

@@ -11,7 +11,7 @@ import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
 import { endedStacks, previewStackFile, previewStackName } from "../../../scripts/ci/preview-stack.ts";
 import { matrixStacks } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/report/markdown.ts";
-import { projectName, projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff } from "../diff/report/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
@@ -260,7 +260,7 @@ test("the stack of a pull request is planned from its file, in a namespace of it
     const configFile = join(folder, "Pulumi.pr-12.yaml");
     writeFileSync(configFile, previewStackFile(template, { stack: "pr-12", registry: "ghcr.io/room" }));
     const { values } = readStackFile({ name: "pr-12", configFile });
-    const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+    const { plan } = checkedPlan(fromRuntimeConfig(values));
     expect(plan).toMatchObject({
       platform: "kubernetes",
       tier: "cpu",

@@ -13,7 +13,7 @@ import {
 import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
-import { projectName, readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
+import { readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
 import { program, withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
@@ -84,7 +84,7 @@ async function render(name: string, text: string): Promise<RenderedText> {
     return {
       tree: await renderedTree(stack),
       secrets: stackSecrets(stack),
-      policy: stackPolicy(stack.name, readStackFile(stack).values, projectName()),
+      policy: stackPolicy(stack.name, readStackFile(stack).values),
     };
   } finally {
     rmSync(folder, { recursive: true });

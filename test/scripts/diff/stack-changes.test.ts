@@ -652,19 +652,15 @@ const planned = parseRenderedTree(
   true,
 );
 
-const policy = stackPolicy(
-  "demo",
-  {
-    ...Object.fromEntries(
-      Object.entries(values).map(([key, value]) => [
-        `engine-room:${key}`,
-        typeof value === "string" ? value : JSON.stringify(value),
-      ]),
-    ),
-    "engine-room:policies": JSON.stringify({ hourlyUsdCap: 0.01 }),
-  },
-  "engine-room",
-);
+const policy = stackPolicy("demo", {
+  ...Object.fromEntries(
+    Object.entries(values).map(([key, value]) => [
+      `engine-room:${key}`,
+      typeof value === "string" ? value : JSON.stringify(value),
+    ]),
+  ),
+  "engine-room:policies": JSON.stringify({ hourlyUsdCap: 0.01 }),
+});
 
 function diffTo(base: typeof planned, hasStack = true) {
   const side = { ref: null, commit: null, secrets: new Map() };

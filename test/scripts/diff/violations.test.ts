@@ -41,16 +41,12 @@ describe("new violations", () => {
     const levels = Object.fromEntries(
       POLICY_NAMES.filter((name) => name !== "image-has-digest").map((name) => [name, "off"]),
     );
-    const policy = stackPolicy(
-      "prod",
-      {
-        "engine-room:platform": "kubernetes",
-        "engine-room:tier": "cpu",
-        "engine-room:models": JSON.stringify([{ name: "smollm2", model: "smollm2-135m-instruct" }]),
-        "engine-room:policies": JSON.stringify({ levels }),
-      },
-      "engine-room",
-    );
+    const policy = stackPolicy("prod", {
+      "engine-room:platform": "kubernetes",
+      "engine-room:tier": "cpu",
+      "engine-room:models": JSON.stringify([{ name: "smollm2", model: "smollm2-135m-instruct" }]),
+      "engine-room:policies": JSON.stringify({ levels }),
+    });
     const pod = resource("kubernetes:core/v1:Pod", "a", {
       spec: { containers: [{ name: "a", image: "i:1" }] },
     });

@@ -63,7 +63,7 @@ export class StandInStack {
   /** Of the stack file as it is. */
   plan(): AwsPlan {
     const { values } = readStackFile(stackReference(this.stack.name, this.stack.configFile));
-    const { plan } = checkedPlan(fromRuntimeConfig(values, projectName()));
+    const { plan } = checkedPlan(fromRuntimeConfig(values));
     if (plan.platform !== "aws") throw new Error(`It is a stack of ${plan.platform}.`);
     return plan;
   }

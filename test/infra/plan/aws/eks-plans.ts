@@ -4,7 +4,7 @@ import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import { type AwsContext, awsContext } from "../../../../infra/plan/aws/context.ts";
 import { type ClusterPlan, eksClusterPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import type { EksPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
+import { readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -34,7 +34,7 @@ export function plannedCluster(changes: Values = {}): PlannedCluster {
 
 /** @param stack - Of a stack file of the project. */
 export function shippedCluster(stack: string): PlannedCluster {
-  return clusterOf(stack, fromRuntimeConfig(readStackFile(stackReference(stack)).values, projectName()));
+  return clusterOf(stack, fromRuntimeConfig(readStackFile(stackReference(stack)).values));
 }
 
 function clusterOf(stack: string, values: Values): PlannedCluster {

@@ -10,7 +10,7 @@ import { type DockerStack, dockerStack } from "../../../../infra/plan/docker/doc
 import type { DockerImage } from "../../../../infra/plan/docker/images.ts";
 import type { DockerGpuPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { neededImages } from "../../../../infra/plan/images.ts";
-import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 type DockerPlan = DockerCpuPlan | DockerGpuPlan;
@@ -30,10 +30,10 @@ export const gpuValues: Values = {
 /** What the example's file says; of one for another platform its models alone, on a host that holds them. */
 export function exampleValues(example: string, host: Values | null = null): Values {
   const file = join(projectRoot, "examples", `${example}.yaml`);
-  const values = fromRuntimeConfig(
-    readStackFile({ name: example, configFile: file }).values,
-    projectName(),
-  ) as { readonly models: readonly Record<string, unknown>[]; readonly [key: string]: unknown };
+  const values = fromRuntimeConfig(readStackFile({ name: example, configFile: file }).values) as {
+    readonly models: readonly Record<string, unknown>[];
+    readonly [key: string]: unknown;
+  };
   if (host === null) return values;
   const { release, encoders, models } = values;
   return {

@@ -8,7 +8,7 @@ import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernet
 import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
-import { projectName, projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile } from "../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -70,7 +70,7 @@ export function exampleValues(example: string): Values {
 /** @param path - Relative to the project's root. */
 export function stackFileValues(path: string): Values {
   const configFile = join(projectRoot, path);
-  return fromRuntimeConfig(readStackFile({ name: "demo", configFile }).values, projectName());
+  return fromRuntimeConfig(readStackFile({ name: "demo", configFile }).values);
 }
 
 export function clusterPlan(values: Values): ClusterPlan {

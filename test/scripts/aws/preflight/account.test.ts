@@ -4,7 +4,6 @@ import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { awsPreflight } from "../../../../scripts/preflight/aws-checks.ts";
 import { awsTarget } from "../../../../scripts/program/aws-target.ts";
-import { projectName } from "../../../../scripts/program/stack-file.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../../harness/aws/stacks.ts";
 import { stackConfig } from "../../../infra/platforms/aws-stacks.ts";
 import {
@@ -81,7 +80,7 @@ test("unknown credentials are one problem", async () => {
 
 test("unknown credentials leave the findings of the stack file alone", async () => {
   const { values } = stackConfig("dev");
-  const checks = await preflight(unknown, fromRuntimeConfig(values, projectName()));
+  const checks = await preflight(unknown, fromRuntimeConfig(values));
   expect(checks.map(({ looksAt, findings }) => [looksAt, findings.map(({ what }) => what)])).toEqual([
     [
       "credentials and account",
