@@ -116,11 +116,11 @@ function configNode(): Node {
     ]) as Record<string, Node>,
     required: Object.keys(kind).map(prefixed),
   });
-  const choice = (test: Node, consequence: Node, otherwise: Node = {}): Node => ({
+  const choice = (test: Node, consequence: Node, otherwise?: Node): Node => ({
     if: test,
     // biome-ignore lint/suspicious/noThenProperty: JSON Schema calls it so
     ...{ then: consequence },
-    else: otherwise,
+    ...(otherwise === undefined ? {} : { else: otherwise }),
   });
   return {
     type: "object",
@@ -130,15 +130,15 @@ function configNode(): Node {
     ),
     required: [prefixed("platform")],
     allOf: valuesOf("platform").map((platform) => {
-      const [first, ...others] = kinds.filter(({ kind }) => kind.platform === platform);
-      const otherwise = referTo(kindDefinition(first?.name ?? ""));
-      const { platform: _, ...said } = others[0]?.kind ?? {};
-      return choice(
-        condition({ platform }),
-        others[0] === undefined
-          ? otherwise
-          : choice(condition(said), referTo(kindDefinition(others[0].name)), otherwise),
+      const [first, second] = kinds.filter(({ kind }) => kind.platform === platform);
+      if (first === undefined) throw new Error(`No kind of stack has the platform ${platform}.`);
+      const otherwise = referTo(kindDefinition(first.name));
+      if (second === undefined) return choice(condition({ platform }), otherwise);
+      const said = Object.entries(second.kind).filter(
+        ([key, value]) => value !== (first.kind as Readonly<Record<string, string>>)[key],
       );
+      const named = referTo(kindDefinition(second.name));
+      return choice(condition({ platform }), choice(condition(Object.fromEntries(said)), named, otherwise));
     }),
   };
 }
