@@ -3,17 +3,20 @@
 // npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
+/** Codes of npm when it gets no answer. */
+const UNREACHABLE = /^(?:ENOTFOUND|EAI_AGAIN|ECONN\w+|E\w*TIMEDOUT|ERR_SOCKET_TIMEOUT|E(?:HOST|NET)UNREACH)$/;
+
 // A reader that has seen enough, such as `head`, ends this as SIGPIPE ends other programs: quietly.
 process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 141 : 1));
 checkNode();
 installPackages();
-// Of workflows, before there are credentials: packages have scripts of their own.
+// Workflows call it before they have credentials: packages have scripts of their own.
 if (process.argv[2] === "install") process.exit(0);
 const { importSource } = await import("../loader/import-source.mjs");
 const { main } = await importSource("scripts/commands/main.ts").catch((error) => {
@@ -26,25 +29,68 @@ function checkNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   const supported = (major === 20 && minor >= 19) || (major > 20 && major < 25);
   if (supported) return;
-  fail(`This needs Node 20.19 to 24; here is ${process.versions.node}. Install Node 22 or 24 and try again.`);
+  fail(`Node 20.19 to 24 is needed; this is ${process.versions.node}. Install Node 22 or 24 and try again.`);
 }
 
 function installPackages() {
-  const stamp = join(root, "node_modules", ".engine-room-lock");
-  const wanted = createHash("sha256")
-    .update(readFileSync(join(root, "package-lock.json")))
-    .digest("hex");
+  const modules = join(root, "node_modules");
+  const stamp = join(modules, ".engine-room-lock");
+  const lock = readFileSync(join(root, "package-lock.json"));
+  const wanted = createHash("sha256").update(lock).digest("hex");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  if (!isInstalled(JSON.parse(lock).packages ?? {}, join(modules, ".package-lock.json"))) runNpm();
+  linkCommand(join(modules, ".bin"));
+  writeFileSync(stamp, wanted);
+}
+
+/** Whether npm's own list of what it installed has what the lock file has, but for other platforms' packages. */
+function isInstalled(locked, listFile) {
+  if (!existsSync(listFile)) return false;
+  const { packages: installed } = JSON.parse(readFileSync(listFile, "utf8"));
+  const isSame = (one, other) => ["version", "resolved", "integrity"].every((key) => one[key] === other[key]);
+  const isForHere = ({ os, cpu, libc }) =>
+    os?.includes(process.platform) && cpu?.includes(process.arch) && libc === undefined;
+  return (
+    Object.keys(installed).every((path) => path in locked) &&
+    Object.entries(locked).every(([path, entry]) => {
+      if (path === "") return true;
+      if (path in installed) return isSame(installed[path], entry);
+      return entry.optional === true && !isForHere(entry);
+    })
+  );
+}
+
+function runNpm() {
   const started = performance.now();
   process.stderr.write("Installing npm packages of the lock file …\n");
   const npm = spawnSync("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"], {
     cwd: root,
-    stdio: ["ignore", 2, 2],
+    stdio: ["ignore", 2, "pipe"],
+    encoding: "utf8",
+    maxBuffer: 64 * 2 ** 20,
   });
   if (npm.error) fail(`npm can't be started (${npm.error.message}); it comes with Node.`);
-  if (npm.status !== 0) fail(`\`npm ci\` ended with exit code ${npm.status}; its last lines above say why.`);
-  writeFileSync(stamp, wanted);
+  if (npm.status !== 0) fail(npmFailure(npm.stderr, npm.status));
   process.stderr.write(`Installed npm packages in ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
+}
+
+/** npm's own error lines without the traces of its code; of a registry that can't be reached one sentence in their place. */
+function npmFailure(output, status) {
+  const lines = output.split("\n").filter((line) => /^npm (?:error|ERR!)/.test(line));
+  const [, code] = /^npm \S+ code (\S+)$/m.exec(output) ?? [];
+  const [, address = "of package-lock.json"] = /request to (https?:\/\/[^/\s]+)/.exec(output) ?? [];
+  if (UNREACHABLE.test(code ?? ""))
+    return `The npm registry ${address} can't be reached (${code}). Check the network and its proxy, and try again.`;
+  const told = lines.filter((line) => !/^npm \S+ (?:\s*at |errno |A complete log)|^npm \S+ *$/.test(line));
+  return [...told, `\`npm ci\` failed with exit code ${status}.`].join("\n");
+}
+
+/** `npx engine-room` finds it there at once; npm makes links for the commands of other packages alone. */
+function linkCommand(folder) {
+  const link = join(folder, "engine-room");
+  mkdirSync(folder, { recursive: true });
+  rmSync(link, { force: true });
+  symlinkSync("../../scripts/cli.mjs", link);
 }
 
 function fail(sentence) {

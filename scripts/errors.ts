@@ -1,3 +1,5 @@
+import { nearestName } from "../infra/problems.ts";
+
 /** A sentence for the user is all there is to say; shown without a stack trace. */
 export class UserError extends Error {
   override readonly name: string = "UserError";
@@ -12,4 +14,11 @@ export function errorWords(error: unknown): string {
 /** The command line is wrong; the usage is shown besides the sentence. */
 export class UsageError extends UserError {
   override readonly name = "UsageError";
+}
+
+/** @param title - What the name is of: `suite`, `--format`. @param names - All that there are. */
+export function unknownName(title: string, name: string, names: readonly string[]): UsageError {
+  const nearest = nearestName(name, names);
+  const hint = nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  return new UsageError(`Unknown ${title} ${JSON.stringify(name)}. ${hint}`);
 }

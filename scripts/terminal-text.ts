@@ -1,5 +1,30 @@
-/** Sentences that fit the terminal they are printed on; pipes and files get whole lines, which scripts and logs search. */
+/**
+ * Text that fits the terminal it is printed on, with colours by meaning; pipes and files get whole lines without colours, which
+ * scripts and logs search.
+ */
+import { styleText } from "node:util";
 import { wrapText } from "./plan/text-table.ts";
+
+/** Formats by meaning. */
+const STYLES = {
+  title: "bold",
+  ok: "green",
+  failed: "red",
+  warning: "yellow",
+  added: "green",
+  changed: "yellow",
+  deleted: "red",
+  skipped: "dim",
+} as const;
+
+/** In colour where `stream` is a terminal; NO_COLOR and FORCE_COLOR decide otherwise. @param stream - Where it is printed. */
+export function styled(
+  meaning: keyof typeof STYLES,
+  text: string,
+  stream: NodeJS.WriteStream = process.stdout,
+): string {
+  return styleText(STYLES[meaning], text, { stream });
+}
 
 /** Stands for a space that no line ends at. Unicode leaves it to whoever uses it, so that no text has it. */
 const KEPT_SPACE = "\ue000";

@@ -14,51 +14,48 @@ import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
 const FORMS = ["curl", "python", "grpc"] as const;
 
-export const command: Command = {
-  summary: "Asks a model of the stack, in the model's own shape, and prints the answer with its times.",
-  usage:
-    "TEXT [--model NAME] [--image FILE|URL …] [--max-tokens N] [--stream] [--endpoint triton|gateway] [--as curl|python|grpc]",
-  details: [
-    "--model NAME         the model, as the stack names it (default: the only one)",
-    "TEXT, --text TEXT    the prompt; where there are images, a question about them is enough",
-    "--image FILE|URL     a picture (jpg, png, webp); may be given more than once",
-    "--max-tokens N       most tokens of the answer (default: 128)",
-    "--stream             print the answer as it is written, and time the first token",
-    "--endpoint NAME      gateway: a chat message, with the model's template around it (default for a question in words to a model that has one); triton: the model's own server, which completes the text as it is (default for all else)",
-    "--as FORM            send nothing, and print the same request to be pasted: curl (bash, zsh), python (no packages), grpc (Python with tritonclient)",
+export const command = defineCommand({
+  argument: { name: "[text]", text: "the prompt; with images, a question about them" },
+  options: {
+    "-m, --model <name>": "the model, as the stack names it (default: the only one)",
+    "-t, --text <text>": "the prompt, in place of the argument",
+    "--image <file|url...>": "a picture (jpg, png, webp)",
+    "--max-tokens <n>": { text: "maximum output tokens", default: "128" },
+    "--stream": "print the answer as it is written, and time the first token",
+    "--endpoint <name>": {
+      text: "gateway: a chat message in the model's template (default for a text question to a model with one); triton: the model's own server, which completes the text as it is (default otherwise)",
+      choices: ENDPOINTS,
+    },
+    "--as <form>": {
+      text: "send nothing, and print the request to paste: for curl (bash, zsh), Python without packages, or Python with tritonclient (grpc)",
+      choices: FORMS,
+    },
+    "--json":
+      "print JSON: {text, promptTokens, completionTokens, firstTextSeconds, totalSeconds, finishReason, isEstimate}",
+  },
+  notes: [
     "The most probable tokens are taken (temperature 0). The answer goes to standard output, figures to standard error.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
-  options: {
-    model: { type: "string", short: "m" },
-    text: { type: "string", short: "t" },
-    image: { type: "string", multiple: true },
-    "max-tokens": { type: "string", default: "128" },
-    stream: { type: "boolean" },
-    endpoint: { type: "string" },
-    as: { type: "string" },
-  },
-  maxPositionals: 1,
   asksCluster: true,
   async run({ stack, values, positionals }) {
-    const given = values.endpoint === undefined ? undefined : oneOf(ENDPOINTS, "--endpoint", values.endpoint);
-    const form = values.as === undefined ? undefined : oneOf(FORMS, "--as", values.as);
+    const { as: form } = values;
     const plan = readPlan(stack);
     const question = questionOf(values, positionals[0], plan);
-    const endpoint = given ?? usualEndpoint(plan, question, form === "grpc");
+    const endpoint = values.endpoint ?? usualEndpoint(plan, question, form === "grpc");
     const endedAtOnce = endpoint === "triton" && chats(plan, question.model) ? ENDED_AT_ONCE : "";
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
       const request = prepared(plan, endpoints, question, endpoint);
-      if (form === undefined) return answer(request, stack, endedAtOnce);
+      if (form === undefined) return answer(request, stack, values.json === true, endedAtOnce);
       process.stdout.write(PRINTERS[form](request, question.images));
       return EXIT.ok;
     });
   },
-};
+});
 
 const PRINTERS: Readonly<
   Record<(typeof FORMS)[number], (request: PreparedRequest, images: Question["images"]) => string>
@@ -94,50 +91,49 @@ const ENDED_AT_ONCE =
   "The model ended its answer at once; --endpoint gateway puts the chat template around the text.\n";
 
 /** @param whenEmpty - What is said besides of an answer without text. */
-async function answer(request: PreparedRequest, stack: StackReference, whenEmpty: string): Promise<number> {
-  let hasText = false;
+async function answer(
+  request: PreparedRequest,
+  stack: StackReference,
+  isJson: boolean,
+  whenEmpty: string,
+): Promise<number> {
+  let whole = "";
   const figures = await send(request, {
     apiKey: process.env.ENGINE_ROOM_API_KEY,
     write: (text) => {
-      hasText ||= text.trim() !== "";
-      process.stdout.write(text);
+      whole += text;
+      if (!isJson) process.stdout.write(text);
     },
     whenUnreachable: `\`npx engine-room connect --stack ${stack.name}\` says how it is reached.`,
   });
-  process.stdout.write("\n");
-  process.stderr.write(`${figuresLine(figures)}\n${hasText ? "" : whenEmpty}`);
+  if (isJson) printJson({ text: whole, ...figures });
+  else process.stdout.write("\n");
+  process.stderr.write(`${figuresLine(figures)}\n${whole.trim() === "" ? whenEmpty : ""}`);
   return EXIT.ok;
 }
 
-function questionOf(
-  values: CommandContext["values"],
-  word: string | undefined,
-  { models }: StackPlan,
-): Question {
-  const { text = word, image } = values;
+interface AskValues {
+  readonly model?: string | undefined;
+  readonly text?: string | undefined;
+  readonly image?: readonly string[] | undefined;
+  readonly maxTokens: string;
+  readonly stream?: boolean | undefined;
+}
+
+function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
+  const { text = word, image = [] } = values;
   const [only, ...others] = models.map(({ name }) => name);
   const model = values.model ?? (others.length === 0 ? only : undefined);
-  if (typeof model !== "string")
-    throw new UsageError(`Say which model with --model: ${[only, ...others].join(", ")}.`);
-  if (typeof text !== "string") throw new UsageError('Say what to ask: npx engine-room ask "TEXT".');
+  if (model === undefined)
+    throw new UsageError(`Choose a model with --model: ${[only, ...others].join(", ")}.`);
+  if (text === undefined) throw new UsageError('Missing prompt: npx engine-room ask "TEXT".');
   if (word !== undefined && values.text !== undefined)
-    throw new UsageError(`Ask one thing: “${word}”, or what --text says.`);
-  const images = Array.isArray(image) ? (image as readonly string[]) : [];
+    throw new UsageError(`Two prompts: ${JSON.stringify(word)} and --text. Give one.`);
   return {
     model,
     text,
-    images: images.map((given) => askedImage(given, callerDirectory())),
-    maxTokens: askedTokens(String(values["max-tokens"])),
+    images: image.map((given) => askedImage(given, callerDirectory())),
+    maxTokens: askedTokens(values.maxTokens),
     stream: values.stream === true,
   };
-}
-
-function oneOf<const Name extends string>(
-  names: readonly Name[],
-  option: string,
-  given: CommandContext["values"][string],
-): Name {
-  const found = names.find((name) => name === given);
-  if (found === undefined) throw new UsageError(`${option} ${String(given)} is none of ${names.join(", ")}.`);
-  return found;
 }

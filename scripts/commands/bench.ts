@@ -29,44 +29,40 @@ import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { findPulumi } from "../setup/pulumi-cli.ts";
 import { gatewayHeaders } from "../smoke/requests.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary:
-    "Measures a running stack: throughput and latency, batching on and off, what the gateway adds, preview time.",
-  usage:
-    "[plan | preview | retrieval | slow-clients | vectors | engine-copy] [--model NAME [--against FILE]] [--out FILE]",
-  details: [
-    "plan           measures planning 1,000 models instead; needs no stack",
-    "preview        measures what each of 50 models in a cluster adds to a preview, and how long the graph of prod takes; needs no stack and no cluster, and a Pulumi CLI with the kubernetes plugin for the last part",
-    "retrieval      measures 10,000 documents in, and matches among them, in the running stack",
-    "slow-clients   measures how long others wait beside 1,000 slow readers, 1,000 slow writers and 5,000 idle connections, in the running stack",
-    "vectors        measures a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
-    "engine-copy    measures the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
-    "--directory D  of engine-copy: a folder on the disk that is measured, that of downloads by default",
-    "--model NAME   of a stack in a cluster: measures that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's SDK image; --out keeps its table, and --against compares it with one that was kept before",
-    "--out FILE     the figures as JSON, besides the table",
+const BENCHMARKS = {
+  plan: "planning 1,000 models; needs no stack",
+  preview:
+    "what each of 50 models in a cluster adds to a preview, and how long the graph of prod takes; needs no stack and no cluster, and a Pulumi CLI with the kubernetes plugin for the last part",
+  retrieval: "10,000 documents in, and matches among them, in the running stack",
+  "slow-clients":
+    "how long others wait beside 1,000 slow readers, 1,000 slow writers and 5,000 idle connections, in the running stack",
+  vectors: "a million vectors in a vector database of its own; needs no stack, 4 GB of disk",
+  "engine-copy": "the copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk",
+};
+
+export const command = defineCommand({
+  argument: { name: "[benchmark]", text: "another one than that of the running stack", choices: BENCHMARKS },
+  options: {
+    "-o, --out <file>": "the figures as JSON, besides the table",
+    "--directory <dir>": "of engine-copy: a folder on the disk that is measured (default: that of downloads)",
+    "-m, --model <name>":
+      "of a stack in a cluster: measure that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's SDK image; --out keeps its table",
+    "--against <file>": "with --model: compare with a table that --out kept before",
+  },
+  notes: [
+    "Without an argument: throughput and latency, batching on and off, what the gateway adds, and preview time.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
-  options: {
-    out: { type: "string", short: "o" },
-    directory: { type: "string" },
-    model: { type: "string", short: "m" },
-    against: { type: "string" },
-  },
-  maxPositionals: 1,
   asksCluster: true,
   async run({ stack, values, positionals }) {
     const [target] = positionals;
-    if (typeof values.model === "string") return benchModel(stack, values.model, values);
+    if (values.model !== undefined) return benchModel(stack, values.model, values);
     if (target === "plan") return benchPlan(values.out);
     if (target === "preview") return benchModelPreview(values.out);
     if (target === "vectors") return benchVectors(values.out);
     if (target === "engine-copy") return benchEngineCopy(values.directory, values.out);
-    if (target !== undefined && target !== "retrieval" && target !== "slow-clients")
-      throw new UsageError(
-        `There is no benchmark ${JSON.stringify(target)}; there are plan, preview, retrieval, slow-clients, vectors and engine-copy.`,
-      );
     if (target === "slow-clients")
       return withEndpoints(stack, [], (outputs) => benchSlowClients(outputs, values.out));
     return withEndpoints(stack, ["triton"], (outputs) =>
@@ -75,13 +71,13 @@ export const command: Command = {
         : benchStack(stack, outputs, values.out),
     );
   },
-};
+});
 
 /** @throws UsageError for a stack that is in no cluster. */
 async function benchModel(
   stack: StackReference,
   model: string,
-  { out, against }: CommandContext["values"],
+  { out, against }: { readonly out?: string | undefined; readonly against?: string | undefined },
 ): Promise<number> {
   const cluster = (await operationsOf(stack)).cluster();
   if (cluster === null)
@@ -89,11 +85,11 @@ async function benchModel(
       "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
     );
   const before =
-    typeof against === "string"
+    against !== undefined
       ? (JSON.parse(readFileSync(resolve(callerDirectory(), against), "utf8")) as GenaiPerfRecord)
       : undefined;
   const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
-  if (typeof out === "string")
+  if (out !== undefined)
     writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(record, null, 2)}\n`);
   print(genaiPerfTable(record, before).join("\n"));
   return EXIT.ok;
@@ -102,7 +98,7 @@ async function benchModel(
 async function benchStack(
   stack: StackReference,
   outputs: StackOutputs,
-  out: CommandContext["values"][string],
+  out: string | undefined,
 ): Promise<number> {
   const key = process.env.ENGINE_ROOM_API_KEY;
   const headers = gatewayHeaders(key);
@@ -160,7 +156,7 @@ async function benchBatching(stackDirectory: string, keep: ReturnType<typeof fig
 async function benchRetrieval(
   outputs: StackOutputs,
   headers: Record<string, string>,
-  out: CommandContext["values"][string],
+  out: string | undefined,
 ): Promise<number> {
   const figures = await measureRetrieval(outputs.endpoints.gateway, encodersOf(outputs), headers);
   figureKeeper(out)("retrieval", figures);
@@ -177,17 +173,14 @@ async function benchRetrieval(
   return EXIT.ok;
 }
 
-async function benchSlowClients(
-  { endpoints }: StackOutputs,
-  out: CommandContext["values"][string],
-): Promise<number> {
+async function benchSlowClients({ endpoints }: StackOutputs, out: string | undefined): Promise<number> {
   const cells = await measureSlowClients(endpoints.gateway, gatewayHeaders(process.env.ENGINE_ROOM_API_KEY));
   figureKeeper(out)("slowClients", cells);
   print(slowClientsText(cells));
   return EXIT.ok;
 }
 
-async function benchVectors(out: CommandContext["values"][string]): Promise<number> {
+async function benchVectors(out: string | undefined): Promise<number> {
   const figures = await measureVectorSearch();
   figureKeeper(out)("vectors", figures);
   const gib = (bytes: number) => (bytes / 2 ** 30).toFixed(2);
@@ -199,11 +192,8 @@ async function benchVectors(out: CommandContext["values"][string]): Promise<numb
   return EXIT.ok;
 }
 
-async function benchEngineCopy(
-  directory: CommandContext["values"][string],
-  out: CommandContext["values"][string],
-): Promise<number> {
-  const measured = typeof directory === "string" ? resolve(callerDirectory(), directory) : cacheDirectory();
+async function benchEngineCopy(directory: string | undefined, out: string | undefined): Promise<number> {
+  const measured = directory !== undefined ? resolve(callerDirectory(), directory) : cacheDirectory();
   mkdirSync(measured, { recursive: true });
   const figures = await measureEngineCopy(measured);
   figureKeeper(out)("engineCopy", figures);
@@ -211,7 +201,7 @@ async function benchEngineCopy(
   return EXIT.ok;
 }
 
-function benchPlan(out: CommandContext["values"][string]): number {
+function benchPlan(out: string | undefined): number {
   const figures = measurePlan();
   figureKeeper(out)("plan", figures);
   print(planFiguresText(figures));
@@ -221,7 +211,7 @@ function benchPlan(out: CommandContext["values"][string]): number {
 /** Of the project's own: a network, a cluster and all that runs in it. */
 const LARGEST_STACK = "prod";
 
-function benchModelPreview(out: CommandContext["values"][string]): number {
+function benchModelPreview(out: string | undefined): number {
   const keep = figureKeeper(out);
   const render = measureModelRender();
   keep("render", render);
@@ -243,7 +233,7 @@ function benchModelPreview(out: CommandContext["values"][string]): number {
  * Keeps figures by name in the file `out`, part by part, so that a later failure loses none; nowhere without a file.
  * They come with the machine they were measured on.
  */
-function figureKeeper(out: CommandContext["values"][string]): (name: string, value: unknown) => void {
+function figureKeeper(out: string | undefined): (name: string, value: unknown) => void {
   const [processor] = cpus();
   const machine = {
     cores: cpus().length,
@@ -253,7 +243,7 @@ function figureKeeper(out: CommandContext["values"][string]): (name: string, val
   const figures: Record<string, unknown> = { machine };
   return (name, value) => {
     figures[name] = value;
-    if (typeof out === "string")
+    if (out !== undefined)
       writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(figures, null, 2)}\n`);
   };
 }

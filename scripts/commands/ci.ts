@@ -20,34 +20,48 @@ import {
   previewStackFile,
   previewStackName,
 } from "../ci/preview-stack.ts";
-import { MATRIX_PURPOSES, type MatrixPurpose, matrixStacks } from "../ci/stacks.ts";
+import { MATRIX_PURPOSES, matrixStacks } from "../ci/stacks.ts";
 import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 
-type Values = CommandContext["values"];
+const OPTIONS = {
+  "--for <purpose>": { text: "of matrix", choices: MATRIX_PURPOSES },
+  "--deployed <stacks>": "of matrix: the stacks that are deployed",
+  "--diff <file>": "what `diff --format json` wrote",
+  "--event <file>": "the event that started the workflow",
+  "--outputs <file>": "what `outputs --json` printed",
+  "--lock <file>": "a new images.lock.json",
+  "--pull-request <number>": "of a stack for a pull request",
+  "--registry <url>": "images.registry of its stack file",
+  "--stack <name>": "the stack that the task is about",
+  "--stacks <file>": "what `pulumi stack ls --json` printed",
+  "--hours <n>": "of ended-stacks: the longest life of a stack",
+  "--failed <commit>": "of preview-stack-comment: the commit whose stack failed",
+  "--run <url>": "the run whose log says why",
+  "--result <result>": "of expire-issue: how the job ended",
+  "--preview <file>": "what `pulumi preview --json` printed",
+} as const;
+
+type Values = OptionValues<typeof OPTIONS>;
 
 interface Task {
   readonly summary: string;
   /** Options that it can't do without. */
-  readonly needs: readonly string[];
+  readonly needs: readonly (keyof Values)[];
   readonly run: (values: Values) => void | Promise<void>;
 }
 
 /** What jobs of .github/workflows call; docs/ci.md says which. */
-const TASKS: Readonly<Record<string, Task>> = {
+const TASKS = {
   matrix: {
     summary: "stacks=[…] for --for preview or deployed",
     needs: ["for"],
-    run: ({ for: purpose, deployed }) => {
-      if (!(MATRIX_PURPOSES as readonly unknown[]).includes(purpose))
-        throw new UsageError(`--for takes ${MATRIX_PURPOSES.join(" or ")}.`);
-      printStacks(matrixStacks(purpose as MatrixPurpose, text(deployed)));
-    },
+    run: ({ for: purpose = "preview", deployed }) => printStacks(matrixStacks(purpose, text(deployed))),
   },
   "diff-summary": {
     summary: "Markdown of --diff, what `diff --format json` wrote",
@@ -80,9 +94,9 @@ const TASKS: Readonly<Record<string, Task>> = {
   },
   "preview-stack-file": {
     summary: "the stack file of --pull-request, and its name as stack=…",
-    needs: ["pull-request"],
+    needs: ["pullRequest"],
     run: (values) => {
-      const stack = previewStackName(text(values["pull-request"]));
+      const stack = previewStackName(text(values.pullRequest));
       const template = readFileSync(stackReference(PREVIEW_TEMPLATE).configFile, "utf8");
       const registry = text(values.registry);
       writeFileSync(stackReference(stack).configFile, previewStackFile(template, { stack, registry }));
@@ -92,9 +106,9 @@ const TASKS: Readonly<Record<string, Task>> = {
   "preview-stack-comment": {
     summary:
       "the comment of --pull-request about its stack: --outputs, or that the commit --failed in --run, or that it has ended",
-    needs: ["pull-request"],
+    needs: ["pullRequest"],
     run: async (values) => {
-      const number = Number(values["pull-request"]);
+      const number = Number(values.pullRequest);
       const summary = previewStackText(values);
       const done = await upsertComment(githubFromEnvironment(), number, {
         subject: "preview-stack",
@@ -133,44 +147,30 @@ const TASKS: Readonly<Record<string, Task>> = {
       print(`${driftReport(text(stack), drift)}\nIssue: ${done}.`);
     },
   },
-};
+} satisfies Readonly<Record<string, Task>>;
 
-export const command: Command = {
-  summary: "What the jobs of .github/workflows call.",
-  usage: "TASK [--OPTION …]",
-  details: Object.entries(TASKS).map(([name, { summary }]) => `${name}  ${summary}`),
-  options: {
-    for: { type: "string" },
-    deployed: { type: "string" },
-    diff: { type: "string" },
-    event: { type: "string" },
-    outputs: { type: "string" },
-    lock: { type: "string" },
-    "pull-request": { type: "string" },
-    registry: { type: "string" },
-    stack: { type: "string" },
-    stacks: { type: "string" },
-    hours: { type: "string" },
-    failed: { type: "string" },
-    run: { type: "string" },
-    result: { type: "string" },
-    preview: { type: "string" },
+export const command = defineCommand({
+  argument: {
+    name: "[task]",
+    text: "what the job does",
+    choices: Object.fromEntries(
+      Object.entries(TASKS).map(([name, { summary }]) => [name, summary]),
+    ) as Record<keyof typeof TASKS, string>,
   },
-  maxPositionals: 1,
+  options: OPTIONS,
   takesNoStack: true,
-  async run({ positionals: [name = ""], values }) {
-    const task = TASKS[name];
-    if (task === undefined)
-      throw new UsageError(
-        `There is no task ${JSON.stringify(name)}; there are ${Object.keys(TASKS).join(", ")}.`,
-      );
+  async run({ positionals: [name], values }) {
+    if (name === undefined) throw new UsageError("Missing task.");
+    const task: Task = TASKS[name];
     const missing = task.needs.filter((option) => values[option] === undefined);
     if (missing.length > 0)
-      throw new UsageError(`${name} needs ${missing.map((option) => `--${option}`).join(" and ")}.`);
+      throw new UsageError(
+        `${name} needs ${missing.map((option) => `--${option.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`).join(" and ")}.`,
+      );
     await task.run(values);
     return EXIT.ok;
   },
-};
+});
 
 /** @throws UserError with each of them. */
 function refuseNewMandatory(diff: StackDiff): void {
@@ -185,7 +185,7 @@ function refuseNewMandatory(diff: StackDiff): void {
 }
 
 /** What the comment about a pull request's stack says. */
-function previewStackText({ "pull-request": number, outputs, failed, run }: Values): string {
+function previewStackText({ pullRequest: number, outputs, failed, run }: Values): string {
   const stack = previewStackName(text(number));
   if (outputs !== undefined)
     return previewStackSummary(stack, text(number), readJson(outputs, shownOutputsSchema));
@@ -203,14 +203,14 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function text(value: Values[string]): string {
-  return typeof value === "string" ? value : "";
+function text(value: string | undefined): string {
+  return value ?? "";
 }
 
 /** Far more than any of them has. */
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 
-function readBytes(file: Values[string]): Buffer {
+function readBytes(file: string | undefined): Buffer {
   const path = resolve(callerDirectory(), text(file));
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw new UserError(`There is no file ${path}.`);
@@ -219,13 +219,13 @@ function readBytes(file: Values[string]): Buffer {
   return readFileSync(path);
 }
 
-function readJson<T>(file: Values[string], schema: z.ZodType<T>): T {
+function readJson<T>(file: string | undefined, schema: z.ZodType<T>): T {
   let content: unknown;
   try {
     content = JSON.parse(readBytes(file).toString("utf8"));
   } catch (error) {
     if (error instanceof UserError) throw error;
-    throw new UserError(`${text(file)} is no JSON: ${(error as Error).message}.`);
+    throw new UserError(`${text(file)} is not valid JSON: ${(error as Error).message}.`);
   }
   const result = schema.safeParse(content);
   if (result.success) return result.data;

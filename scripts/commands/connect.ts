@@ -1,33 +1,37 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { CONNECTED_PARTS, type ConnectedPart } from "../connect/cluster-forwards.ts";
+import type { ConnectedPart } from "../connect/cluster-forwards.ts";
 import { isListening } from "../connect/forwards.ts";
 import { type ForwardCommand, type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
-import { UsageError, UserError } from "../errors.ts";
+import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { ForwardedAddress, Forwarding } from "../platforms/operations.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary: "Brings the endpoints of a stack on another machine or in a cluster to this one, until Ctrl-C.",
-  usage: "[triton] [databases] [grafana] [--dry-run]",
-  details: [
-    "--dry-run            print the table and the commands, and run nothing",
-    "A Docker host is reached through ssh, with all endpoints; ports are those of the host where they are free here, so that the other commands find them. A cluster is reached by kubectl port-forward: the gateway, and what is named; what is lost comes back. So is the machine of a stack on EC2, through sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need of both by themselves.",
-    "Of a stack whose endpoints are reachable already, it prints them.",
+export const command = defineCommand({
+  argument: {
+    name: "[part...]",
+    text: "of a cluster or a machine on EC2, what is forwarded besides the gateway",
+    choices: {
+      triton: "the servers of encoders and models",
+      databases: "MongoDB and the vector database",
+      grafana: "the dashboards",
+    } satisfies Record<ConnectedPart, string>,
+  },
+  options: { "--dry-run": "print the addresses and the commands, and run nothing" },
+  notes: [
+    "Runs until Ctrl-C. A Docker host is reached through ssh, with all endpoints; local ports are those of the host where they are free, so that the other commands find them. A cluster is reached by kubectl port-forward, and lost connections are opened again; the machine of a stack on EC2 by sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need by themselves.",
+    "Where the endpoints are reachable already, it prints them.",
   ],
-  options: { "dry-run": { type: "boolean" } },
-  maxPositionals: CONNECTED_PARTS.length,
   asksCluster: true,
   async run({ stack, values, positionals }) {
-    const parts = positionals.map(connectedPart);
-    const isDryRun = values["dry-run"] === true;
+    const isDryRun = values.dryRun === true;
     const operations = await operationsOf(stack);
-    const forwarding = await operations.forwarding(parts);
+    const forwarding = await operations.forwarding(positionals);
     if (forwarding !== null) return connect(forwarding, isDryRun);
     const tunnelled = await operations.tunnel();
     if (tunnelled === null) {
@@ -47,16 +51,7 @@ export const command: Command = {
       `${text}${END}`,
     );
   },
-};
-
-function connectedPart(word: string): ConnectedPart {
-  const part = CONNECTED_PARTS.find((one) => one === word);
-  if (part === undefined)
-    throw new UsageError(
-      `There is no part ${JSON.stringify(word)}; there are ${CONNECTED_PARTS.join(", ")}.`,
-    );
-  return part;
-}
+});
 
 async function connect(forwarding: Forwarding, isDryRun: boolean): Promise<number> {
   const commands = await forwarding.commands();

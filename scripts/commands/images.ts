@@ -18,28 +18,22 @@ import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary:
-    "Builds the images of a stack on its Docker host, or on this machine for a cluster; pushes them, and locks their digests.",
-  usage: "[--push | --mirror] [--only NAME …] [--secret id=ID,src=FILE …] [--dry-run]",
-  details: [
-    "--push               push to images.registry of the stack file, and write the digests to images.lock.json",
-    "--mirror             copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest, and say what the stack file says to build on them; nothing else is done",
-    `--only NAME          one of ${IMAGE_NAMES.join(", ")}; may be given more than once`,
-    "--secret ID          settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
-    "--dry-run            say what is there and what would be done",
-    "What the lock file has of the same content is left alone. Databases' own images are pulled, and always locked.",
-    "`docker login` is yours: this command knows no password, but of ECR, whose token it asks for and forgets.",
-  ],
+export const command = defineCommand({
   options: {
-    push: { type: "boolean" },
-    mirror: { type: "boolean" },
-    only: { type: "string", multiple: true },
-    secret: { type: "string", multiple: true },
-    "dry-run": { type: "boolean" },
+    "--push": "push to images.registry of the stack file, and write the digests to images.lock.json",
+    "--mirror":
+      "copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest, and print the lines of the stack file that build on them; does nothing else",
+    "--only <name...>": { text: "this image alone", choices: IMAGE_NAMES },
+    "--secret <id=ID,src=FILE...>":
+      "settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
+    "--dry-run": "print what is there and what would be done",
   },
+  notes: [
+    "Images are built on the stack's Docker host, or on this machine for a cluster. Images that the lock file has with the same content are not built again. Databases' own images are pulled, and always locked.",
+    "Log in with `docker login` before; of ECR alone, this command asks for a token, which it does not keep.",
+  ],
   async run({ stack, values }) {
     const operations = await operationsOf(stack);
     const images = operations.images();
@@ -55,8 +49,8 @@ export const command: Command = {
         throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
       return mirror(aws, stack.name, {
         target,
-        only: list(values.only),
-        isDryRun: values["dry-run"] === true,
+        only: values.only ?? [],
+        isDryRun: values.dryRun === true,
       });
     }
     if (push && registry === null)
@@ -64,7 +58,7 @@ export const command: Command = {
     if (aws !== null && push && isOwnRegistry(aws, registry)) await requireAccount(aws.context);
     const probe = hostProbe(uri);
     const engine = await requireEngine(images, probe);
-    const only = list(values.only);
+    const only = values.only ?? [];
     const toCopy = aws === null || !push ? new Set<string>() : await imagesThatEcrLacks(aws);
     const states = imageStates(target, { push, onHost: engine.images, toCopy }).filter(
       ({ image }) => only.length === 0 || only.includes(image.name),
@@ -73,15 +67,15 @@ export const command: Command = {
     const gb = totalGB(states, target, engine);
     process.stdout.write(`${report(states, gb)}\n`);
     const work = states.filter(({ steps }) => steps.length > 0);
-    if (values["dry-run"] === true || work.length === 0) return EXIT.ok;
+    if (values.dryRun === true || work.length === 0) return EXIT.ok;
     await refuseFullDisk(uri, probe, engine, work, gb);
     if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
     if (aws !== null && push && registry !== null) await prepareEcrPush(aws, registry, pushedNames(work));
-    for (const state of work) await makeImage(state, { uri, probe, secrets: list(values.secret) });
+    for (const state of work) await makeImage(state, { uri, probe, secrets: values.secret ?? [] });
     process.stdout.write(`Done: ${work.map(({ key }) => key).join(", ")}.\n`);
     return EXIT.ok;
   },
-};
+});
 
 interface MirrorOptions {
   readonly target: ImageTarget;
@@ -119,10 +113,6 @@ function pushedNames(work: readonly ImageState[]): readonly string[] {
   return work
     .filter(({ steps }) => steps.includes("push") || steps.includes("copy"))
     .map(({ image }) => image.name);
-}
-
-function list(given: CommandContext["values"][string]): readonly string[] {
-  return Array.isArray(given) ? (given as readonly string[]) : [];
 }
 
 /** Another account's lets in whom its owner allows, whichever account that one is of. */

@@ -1,86 +1,64 @@
-/** Parses the command line, runs one command, and turns whatever goes wrong into a sentence and an exit code. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { type ParseArgsConfig, parseArgs } from "node:util";
+/** Runs one command, and turns whatever goes wrong into a sentence and an exit code. */
+import { CommanderError, type Command as Parser } from "commander";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { projectRoot, stackReference } from "../program/stack-file.ts";
+import { stackReference } from "../program/stack-file.ts";
 import { forTerminal } from "../terminal-text.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
-import { helpText, usageText } from "./help.ts";
-
-/** Names of the commands: package.json has each as a script, and `./<name>.ts` exports it. */
-function commandNames(): readonly string[] {
-  const { scripts } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
-    readonly scripts: Readonly<Record<string, string>>;
-  };
-  return Object.entries(scripts).flatMap(([name, line]) =>
-    line === `node scripts/cli.mjs ${name}` ? [name] : [],
-  );
-}
-
-const helpOption = { help: { type: "boolean", short: "h" } } as const;
-const DEFAULT_STACK = "local";
-const stackOptions = {
-  stack: { type: "string", short: "s", default: DEFAULT_STACK },
-  "config-file": { type: "string" },
-} as const;
-
-/** All that a command takes, but for its help. */
-function optionsOf({ takesNoStack, options }: Command): NonNullable<ParseArgsConfig["options"]> {
-  return { ...(takesNoStack === true ? {} : stackOptions), ...options };
-}
+import { type Command, EXIT } from "./command.ts";
+import { COMMANDS } from "./index.ts";
+import { describe, type ParsedLine, rootParser, sentence } from "./parser.ts";
 
 /** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function main(argv: readonly string[]): Promise<number> {
-  const [name = "", ...rest] = argv;
-  const names = commandNames();
-  if (!names.includes(name)) return unknownCommand(name, names);
-  // Commands load on demand, so that `--help` does not load the SDK.
-  const { command } = (await import(/* @vite-ignore */ `./${name}.ts`)) as { readonly command: Command };
+  const words = argv.filter((word) => !word.startsWith("-"));
+  const name = (words[0] === "help" ? words[1] : words[0]) ?? "";
+  const root = rootParser();
+  let exitCode: number = EXIT.ok;
   try {
-    refuseOptionsThatNpmTook(command, rest);
-    const { values: given, positionals } = parseArgs({
-      args: [...rest],
-      options: { ...helpOption, ...optionsOf(command) },
-      allowPositionals: (command.maxPositionals ?? 0) > 0,
-    });
-    const values = given as CommandContext["values"];
-    if (values.help === true) {
-      process.stdout.write(helpText(name, command, process.stdout.columns));
-      return EXIT.ok;
+    const parser = root.commands.find((command) => command.name() === name);
+    const entry = COMMANDS[name];
+    if (parser !== undefined && entry !== undefined) {
+      const { command } = await entry.load();
+      describe(parser, command, async (line) => {
+        exitCode = await runCommand(command, line);
+      });
+      refuseOptionsThatNpmTook(parser, argv);
     }
-    if (positionals.length > (command.maxPositionals ?? 0))
-      throw new UsageError(`Unexpected argument: ${positionals.join(" ")}`);
-    const { stack: stackName = DEFAULT_STACK, "config-file": configFile } = values;
-    const stack = stackReference(String(stackName), configFile as string | undefined);
-    if (command.asksCluster === true) {
-      const { operationsOf } = await import("../platforms/index.ts");
-      await (await operationsOf(stack)).prepare();
-    }
-    return await command.run({ values, positionals, stack });
+    await root.parseAsync(argv.length === 0 ? ["--help"] : [...argv], { from: "user" });
+    return exitCode;
   } catch (error) {
-    return report(name, command, error);
+    if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
+    return report(Object.hasOwn(COMMANDS, name) ? `${name} ` : "", error);
   }
 }
 
-/** Options that npm has as well, which people set in its own files. */
-const OF_NPM_TOO: ReadonlySet<string> = new Set(["registry", "only"]);
-
-/** npm keeps an option for itself where `--` is missing, and hands on the value that stood behind it, if it had one. */
-function refuseOptionsThatNpmTook(command: Command, args: readonly string[]): void {
-  const lost = Object.keys(optionsOf(command)).find((option) => {
-    if (OF_NPM_TOO.has(option)) return false;
-    const taken = process.env[`npm_config_${option.replaceAll("-", "_")}`] ?? "";
-    return taken !== "" && !args.some((arg) => arg === `--${option}` || arg.startsWith(`--${option}=`));
-  });
-  if (lost === undefined) return;
-  throw new UsageError(`npm took --${lost} for itself; write \`--\` before the options.`);
+async function runCommand(command: Command, { values, positionals }: ParsedLine): Promise<number> {
+  const { stack: name = "local", configFile } = values as Readonly<Record<string, string | undefined>>;
+  const stack = stackReference(command.takesNoStack === true ? "local" : name, configFile);
+  if (command.asksCluster === true) {
+    const { operationsOf } = await import("../platforms/index.ts");
+    await (await operationsOf(stack)).prepare();
+  }
+  return command.run({ values, positionals, stack });
 }
 
-function report(name: string, command: Command, error: unknown): number {
-  if (isUsageError(error)) {
-    printError(`${error.message}\nUsage: ${usageText(name, command)}`);
+/** npm keeps an option of `npm start`, `npm test` or `npm run` for itself where `--` is missing. */
+function refuseOptionsThatNpmTook({ options }: Parser, args: readonly string[]): void {
+  if (!process.env.npm_lifecycle_script?.startsWith("node scripts/cli.mjs ")) return;
+  const lost = options.find((option) => {
+    const taken = process.env[`npm_config_${option.name().replace(/^no-/, "").replaceAll("-", "_")}`];
+    const isTaken = option.negate ? taken === "" : (taken ?? "") !== "";
+    return isTaken && !args.some((arg) => arg === option.long || arg.startsWith(`${option.long}=`));
+  });
+  if (lost !== undefined)
+    throw new UsageError(`npm took ${lost.long} for itself; write \`--\` before the options.`);
+}
+
+/** @param command - Name and a space; empty where the command is unknown. */
+function report(command: string, error: unknown): number {
+  if (error instanceof CommanderError || error instanceof UsageError) {
+    const words = error instanceof CommanderError ? sentence(error.message) : error.message;
+    printError(`${words}\n\`npx engine-room ${command}--help\` shows what it takes.`);
     return EXIT.usage;
   }
   const isForPeople = error instanceof ConfigError || error instanceof UserError;
@@ -93,16 +71,4 @@ function report(name: string, command: Command, error: unknown): number {
 
 function printError(text: string): void {
   process.stderr.write(`${forTerminal(text, process.stderr)}\n`);
-}
-
-function isUsageError(error: unknown): error is Error {
-  if (error instanceof UsageError) return true;
-  return (
-    error instanceof TypeError && String((error as NodeJS.ErrnoException).code).startsWith("ERR_PARSE_ARGS")
-  );
-}
-
-function unknownCommand(name: string, names: readonly string[]): number {
-  printError(`Unknown command ${JSON.stringify(name)}. Commands: ${names.join(", ")}.`);
-  return EXIT.usage;
 }

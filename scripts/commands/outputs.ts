@@ -1,12 +1,9 @@
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary: "Prints the stack's outputs: endpoint URLs, models, release, cost.",
-  usage: "[--json]",
-  details: ["--json               the outputs as one JSON object, for scripts"],
-  options: { json: { type: "boolean" } },
+export const command = defineCommand({
+  options: { "--json": "print the outputs as one JSON object" },
   async run({ stack, values }) {
     const outputs = await requireOutputs(stack);
     process.stdout.write(
@@ -14,4 +11,4 @@ export const command: Command = {
     );
     return EXIT.ok;
   },
-};
+});

@@ -11,33 +11,27 @@ import { planReport } from "../plan/report.ts";
 import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
 import { prettyJson } from "../pretty-json.ts";
 import { readStackFile, stackOptions } from "../program/stack-file.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
 /** Where weights and engines lie on a machine that the stack doesn't describe. */
 const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
 
-export const command: Command = {
-  summary:
-    "Prints what a stack will build, run and cost, from its file alone; nothing is contacted or changed.",
-  usage: "[--json | --explain MODEL | --device-plugin-config | --support-matrix [--check]]",
-  details: [
-    "--json               the plan as one JSON object {plan, warnings}; {problems} where it fails",
-    "--explain MODEL      the commands behind one model, as a person would type them; `encoders` for the encoders",
-    "--device-plugin-config   what NVIDIA's device plugin has to be told of the pools' machines, as values of its Helm chart",
-    "--support-matrix     docs/support-matrix.md, made from the catalogue and the records of proof/",
-    "--check              with --support-matrix: fail where the file is another",
-    "All problems of a stack file are printed at once, and end with exit code 1.",
-  ],
+export const command = defineCommand({
   options: {
-    json: { type: "boolean" },
-    explain: { type: "string" },
-    "device-plugin-config": { type: "boolean" },
-    "support-matrix": { type: "boolean" },
-    check: { type: "boolean" },
+    "--json": "print JSON: {plan, warnings}; {problems} where the plan fails",
+    "--explain <model>":
+      "the commands behind one model, as a person would type them; `encoders` for the encoders",
+    "--device-plugin-config":
+      "the settings of NVIDIA's device plugin for the pools' machines, as values of its Helm chart",
+    "--support-matrix": "docs/support-matrix.md, made from the catalogue and the records of proof/",
+    "--check": "with --support-matrix: fail where the file differs",
   },
+  notes: [
+    "Read from the stack file alone: nothing is contacted or changed. All problems of a stack file are printed at once, and end with exit code 1.",
+  ],
   async run({ values, stack }) {
     refuseCombinations(values);
-    if (values["support-matrix"] === true) return printSupportMatrix(values.check === true);
+    if (values.supportMatrix === true) return printSupportMatrix(values.check === true);
     const read = () => {
       const { values: written, leftOut } = readStackFile(stack);
       if (leftOut !== undefined) process.stderr.write(`${leftOut}\n`);
@@ -45,30 +39,37 @@ export const command: Command = {
     };
     if (values.json === true) return printJson(read);
     const { plan, config, warnings } = checkedPlan(read());
-    if (values["device-plugin-config"] === true) {
+    if (values.devicePluginConfig === true) {
       process.stdout.write(devicePluginValues(clusterGpuPlan(plan)));
       return EXIT.ok;
     }
     const { explain: name } = values;
     process.stdout.write(
-      typeof name === "string"
+      name !== undefined
         ? explained(gpuPlan(plan), storeSource(stack.name, config), name)
         : planReport({ name: stack.name, options: stackOptions(stack) }, plan, warnings),
     );
     return EXIT.ok;
   },
-};
+});
 
 /** Of a stack, as the program gets them. */
 type StackValues = Readonly<Record<string, unknown>>;
 
-const FORMS = ["json", "explain", "device-plugin-config", "support-matrix"] as const;
+/** What is printed, by option. */
+const FORMS = {
+  json: "--json",
+  explain: "--explain",
+  devicePluginConfig: "--device-plugin-config",
+  supportMatrix: "--support-matrix",
+} as const;
 
-function refuseCombinations(values: CommandContext["values"]): void {
-  const given = FORMS.filter((form) => values[form] !== undefined);
-  if (given.length > 1)
-    throw new UsageError(`Choose one of ${given.map((form) => `--${form}`).join(" and ")}.`);
-  if (values.check === true && values["support-matrix"] !== true)
+function refuseCombinations(
+  values: Readonly<Record<keyof typeof FORMS | "check", string | boolean | undefined>>,
+): void {
+  const given = Object.entries(FORMS).filter(([name]) => values[name as keyof typeof FORMS] !== undefined);
+  if (given.length > 1) throw new UsageError(`Choose one of ${given.map(([, flag]) => flag).join(" and ")}.`);
+  if (values.check === true && values.supportMatrix !== true)
     throw new UsageError("--check belongs to --support-matrix.");
 }
 

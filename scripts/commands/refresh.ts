@@ -1,14 +1,12 @@
 import { openStack } from "../stack/backend.ts";
 import { requireKnownStack } from "../stack/stack-paths.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary:
-    "Reads what there really is: what is gone is shown and leaves the state, and the next `up` makes it again.",
-  usage: "",
+export const command = defineCommand({
+  notes: ["A resource that is gone is shown and leaves the state; the next `up` makes it again."],
   async run({ stack }) {
     requireKnownStack(stack);
     await (await openStack(stack)).refresh();
     return EXIT.ok;
   },
-};
+});

@@ -5,22 +5,21 @@ import type { LoadSummary } from "../seed/load.ts";
 import { SampleMark } from "../seed/sample-mark.ts";
 import { seedFolder, seedSamples } from "../seed/seed.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
-export const command: Command = {
-  summary: "Loads pictures and captions into the stack: a folder, or without one the sample collection.",
-  usage: "[--from DIR]",
-  details: [
-    "--from DIR           the folder: its pictures (jpg, png, webp), and captions in *.jsonl or *.ndjson",
-    "",
-    "A line of captions, all keys but one of file and text may be missing:",
-    '  {"file": "x.jpg", "text": "A cat on a sofa.", "id": "cat-1", "metadata": {"year": 2024}}',
-    "Without file it is a text alone. A picture that no line names gets its file name as text.",
-    "Without id it comes from the content, so a load that was interrupted goes on when it is run again.",
+export const command = defineCommand({
+  options: {
+    "--from <dir>":
+      "the folder: its pictures (jpg, png, webp), and captions in *.jsonl or *.ndjson (default: the sample collection)",
+    "--json":
+      "print JSON: {total, created, updated, unchanged, failures, stopped}; a failure has label and reason",
+  },
+  notes: [
+    'A line of captions; all keys may be missing but one of file and text:\n  {"file": "x.jpg", "text": "A cat on a sofa.", "id": "cat-1", "metadata": {"year": 2024}}',
+    "Without file it is a text alone. A picture without a line gets its file name as text. Without id the id comes from the content, so that the same command resumes a load that was interrupted.",
     "What could not be loaded is listed at the end, with file and reason; the exit code is then 1.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
-  options: { from: { type: "string" } },
   asksCluster: true,
   run: ({ stack, values }) =>
     withEndpoints(stack, [], async ({ endpoints }) => {
@@ -35,20 +34,21 @@ export const command: Command = {
           signal: interrupt.signal,
         };
         const summary =
-          typeof values.from === "string"
+          values.from !== undefined
             ? await seedFolder(resolve(callerDirectory(), values.from), options)
             : await seedSamples(
                 endpoints.mongo === null ? undefined : new SampleMark(stackPaths(stack.name).data),
                 options,
               );
-        process.stdout.write(report(summary, (performance.now() - started) / 1000));
+        if (values.json === true) printJson(summary);
+        else process.stdout.write(report(summary, (performance.now() - started) / 1000));
         if (interrupt.signal.aborted) return INTERRUPTED_EXIT_CODE;
         return summary.failures.length === 0 && summary.stopped === undefined ? EXIT.ok : EXIT.failed;
       } finally {
         process.off("SIGINT", interrupted);
       }
     }),
-};
+});
 
 /** As shells report a process that Ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;

@@ -5,44 +5,62 @@ import { errorWords } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
-import { type Command, EXIT } from "./command.ts";
+import { styled } from "../terminal-text.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
-export const command: Command = {
-  summary: "Sends a real request to every endpoint of the stack, a line each.",
-  usage: "",
-  details: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
+export const command = defineCommand({
+  options: {
+    "--json": "print JSON: {checks}; a check has name, outcome (ok, FAILED, skipped), milliseconds, text",
+  },
+  notes: ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."],
   asksCluster: true,
-  run: ({ stack }) =>
-    withEndpoints(stack, ["triton", "databases"], (outputs) => smoke(readPlan(stack), outputs)),
-};
+  run: ({ stack, values }) =>
+    withEndpoints(stack, ["triton", "databases"], async (outputs) => {
+      const out = values.json === true ? process.stderr : process.stdout;
+      const results = await smoke(readPlan(stack), outputs, out);
+      if (values.json === true) printJson({ checks: results });
+      return results.some(({ outcome }) => outcome === "FAILED") ? EXIT.failed : EXIT.ok;
+    }),
+});
 
-async function smoke(plan: StackPlan, outputs: StackOutputs): Promise<number> {
-  const checks = smokeChecks(plan, outputs, process.env.ENGINE_ROOM_API_KEY);
-  const width = Math.max(...checks.map((check) => check.name.length));
-  const counts: Record<Sign, number> = { ok: 0, FAILED: 0, skipped: 0 };
-  for (const check of checks) {
-    const started = performance.now();
-    const outcome = await check.run().then(
-      (text): Outcome => ({ sign: "ok", text }),
-      (error: unknown): Outcome => ({
-        sign: error instanceof CheckSkipped ? "skipped" : "FAILED",
-        text: errorWords(error),
-      }),
-    );
-    counts[outcome.sign] += 1;
-    const milliseconds = (performance.now() - started).toFixed(0).padStart(6);
-    process.stdout.write(
-      `${outcome.sign.padEnd(7)} ${check.name.padEnd(width)} ${milliseconds} ms  ${outcome.text}\n`,
-    );
-  }
-  const skipped = counts.skipped === 0 ? "" : `, ${counts.skipped} skipped`;
-  process.stdout.write(`${counts.ok} of ${checks.length - counts.skipped} checks passed${skipped}.\n`);
-  return counts.FAILED === 0 ? EXIT.ok : EXIT.failed;
+interface SmokeResult {
+  readonly name: string;
+  readonly outcome: "ok" | "FAILED" | "skipped";
+  readonly milliseconds: number;
+  readonly text: string;
 }
 
-type Sign = "ok" | "FAILED" | "skipped";
+const STYLES = { ok: "ok", FAILED: "failed", skipped: "skipped" } as const;
 
-interface Outcome {
-  readonly sign: Sign;
-  readonly text: string;
+/** Prints each result on `out` as soon as it is known. */
+async function smoke(
+  plan: StackPlan,
+  outputs: StackOutputs,
+  out: NodeJS.WriteStream,
+): Promise<readonly SmokeResult[]> {
+  const checks = smokeChecks(plan, outputs, process.env.ENGINE_ROOM_API_KEY);
+  const width = Math.max(...checks.map((check) => check.name.length));
+  const results: SmokeResult[] = [];
+  for (const check of checks) {
+    const started = performance.now();
+    const { outcome, text } = await check.run().then(
+      (answer) => ({ outcome: "ok", text: answer }) as const,
+      (error: unknown) =>
+        ({
+          outcome: error instanceof CheckSkipped ? "skipped" : "FAILED",
+          text: errorWords(error),
+        }) as const,
+    );
+    const milliseconds = Math.round(performance.now() - started);
+    results.push({ name: check.name, outcome, milliseconds, text });
+    const sign = styled(STYLES[outcome], outcome.padEnd(7), out);
+    out.write(`${sign} ${check.name.padEnd(width)} ${String(milliseconds).padStart(6)} ms  ${text}\n`);
+  }
+  const count = (outcome: SmokeResult["outcome"]) =>
+    results.filter((result) => result.outcome === outcome).length;
+  const skipped = count("skipped");
+  out.write(
+    `${count("ok")} of ${checks.length - skipped} checks passed${skipped === 0 ? "" : `, ${skipped} skipped`}.\n`,
+  );
+  return results;
 }

@@ -8,17 +8,13 @@ import { seedSamplesOnce } from "../seed/seed.ts";
 import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary:
-    "Brings the whole service up on this machine: sets up what is missing, starts everything, prints the endpoints.",
-  usage: "[--yes] [--no-samples]",
-  details: [
-    "--yes                install missing Debian packages (as root); CI=true means the same",
-    "--no-samples         leave a new stack without documents, instead of loading the sample pictures",
-  ],
-  options: { yes: { type: "boolean", short: "y" }, "no-samples": { type: "boolean" } },
+export const command = defineCommand({
+  options: {
+    "-y, --yes": "install missing Debian packages (as root); CI=true means the same",
+    "--no-samples": "leave a new stack without documents, instead of loading the sample pictures",
+  },
   async run({ stack, values }) {
     const started = performance.now();
     const plan = readPlan(stack);
@@ -32,7 +28,7 @@ export const command: Command = {
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     const isBehindSsh = operations.isBehindSsh();
-    if (values["no-samples"] !== true && !isBehindSsh) await loadSamples(stack, outputs);
+    if (values.samples !== false && !isBehindSsh) await loadSamples(stack, outputs);
     const next = nextCommands(stack, outputs, {
       needsKey: plan.gateway.apiKeys.length > 0,
       isBehindSsh,
@@ -41,7 +37,7 @@ export const command: Command = {
     process.stdout.write(`\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${next}`);
     return EXIT.ok;
   },
-};
+});
 
 /** A service without pictures still is a service: what goes wrong here is said, and ends nothing. */
 async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs): Promise<void> {

@@ -1,16 +1,16 @@
 import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { openStack } from "../stack/backend.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary: "Makes the stack what its file says; what is right already is left alone.",
-  usage: "[--registries] [--policies]",
-  details: [
-    "--registries         of a stack on AWS the repositories of its images alone, which take images before all else is made",
-    "--policies           end where a mandatory policy of the stack is broken (docs/policies.md); takes the Pulumi CLI",
-  ],
-  options: { registries: { type: "boolean" }, policies: { type: "boolean" } },
+export const command = defineCommand({
+  options: {
+    "--registries":
+      "of a stack on AWS the image repositories alone, which take images before all else is made",
+    "--policies":
+      "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
+  },
+  notes: ["Unchanged resources are not touched."],
   async run({ stack, values }) {
     const operations = await operationsOf(stack);
     const isForRegistries = values.registries === true;
@@ -21,4 +21,4 @@ export const command: Command = {
     if (!isForRegistries) await operations.afterUp();
     return EXIT.ok;
   },
-};
+});

@@ -7,6 +7,7 @@ import { stackContainers } from "../docker-host/containers.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
+import { styled } from "../terminal-text.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
   type ModelProof,
@@ -20,21 +21,21 @@ import {
 } from "../verify/proof-file.ts";
 import { counts, proofOf, type Seen, seenGpu } from "../verify/run-record.ts";
 import { type Progress, verifyStack } from "../verify/verify-stack.ts";
-import { type Command, type CommandContext, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
-export const command: Command = {
-  summary:
-    "Checks a running stack: golden questions, parity, metrics, times; on a GPU it records the result.",
-  usage: "[--out FILE]",
-  details: [
-    "--out FILE           where the record of a GPU goes (default: proof/<gpu>-<release>.json of the project); other models of the same GPU and release that are in it stay",
-    "Golden questions go to each model's Triton in its own request shape, and to the gateway. Parity: streamed answers equal whole ones, requests at once equal requests one by one, encoders equal what is published and each other.",
-    "Times of builds and starts are read from the containers, and compared with the plan's estimates.",
+export const command = defineCommand({
+  options: {
+    "-o, --out <file>":
+      "where the record of a GPU goes (default: proof/<gpu>-<release>.json of the project); other models of the same GPU and release that are in it stay",
+    "--json":
+      "print JSON: {results, passed, failed, skipped, record}; a result has subject, check, outcome, milliseconds, text; record is the file that was written, or null",
+  },
+  notes: [
+    "Golden questions go to each model's Triton in its own request shape, and to the gateway. Parity: streamed answers equal whole answers, concurrent requests equal requests in sequence, encoders equal the published values and each other. Times of builds and starts are read from the containers, and compared with the plan's estimates.",
     "A stack on a CPU shows requests, gateway and encoders, and nothing of a GPU: no record is written.",
     "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
     "Exit code 1 when a check failed; what can't be checked is skipped with the reason, and counted.",
   ],
-  options: { out: { type: "string", short: "o" } },
   asksCluster: true,
   async run({ stack, values }) {
     const plan = readPlan(stack);
@@ -42,6 +43,10 @@ export const command: Command = {
       const probe = (await operationsOf(stack)).hostProbe();
       const seen = await seenGpu(plan, probe);
       const recording = seen.kind === "gpu" ? openRecording(seen, values.out) : null;
+      const out = values.json === true ? process.stderr : process.stdout;
+      const print = (line: string) => out.write(`${line}\n`);
+      const results: object[] = [];
+      const printProgress = progressPrinter(plan, out);
       print(whatItShows(stack.name, plan, seen));
       const verified = await verifyStack(
         {
@@ -51,7 +56,18 @@ export const command: Command = {
           apiKey: process.env.ENGINE_ROOM_API_KEY,
           host: probe === null ? null : { probe, containers: await stackContainers(stack.name, probe) },
         },
-        progressPrinter(plan),
+        (progress) => {
+          const { subject, title: check, milliseconds, result } = progress;
+          const { text, record } = result;
+          results.push({
+            subject,
+            check,
+            outcome: record.outcome,
+            milliseconds: Math.round(milliseconds),
+            text,
+          });
+          printProgress(progress);
+        },
       );
       const { passed, failed, skipped } = counts(verified);
       print(
@@ -59,12 +75,14 @@ export const command: Command = {
       );
       if (seen.kind === "none") print(`No proof file was written: ${seen.reason}.`);
       if (seen.kind === "gpu" && recording !== null) {
-        keep(recording, proofOf(seen, verified, await thisRun(seen.driver)));
+        print(keep(recording, proofOf(seen, verified, await thisRun(seen.driver))));
       }
+      if (values.json === true)
+        printJson({ results, passed, failed, skipped, record: recording?.path ?? null });
       return failed === 0 ? EXIT.ok : EXIT.failed;
     });
   },
-};
+});
 
 /** The file that a run is added to, and what was in it. */
 interface Recording {
@@ -73,24 +91,20 @@ interface Recording {
 }
 
 /** Before anything is asked, so that a file which can't take the record costs nothing. */
-function openRecording(
-  { gpu, release }: Extract<Seen, { kind: "gpu" }>,
-  out: CommandContext["values"][string],
-): Recording {
+function openRecording({ gpu, release }: Extract<Seen, { kind: "gpu" }>, out: string | undefined): Recording {
   const path =
-    typeof out === "string"
+    out !== undefined
       ? resolve(callerDirectory(), out)
       : join(projectRoot, PROOF_FOLDER, proofFileName(gpu, release));
   return { path, before: readProofFor(path, gpu, release) };
 }
 
-function keep({ path, before }: Recording, run: Proof): void {
+/** @returns What was written, as a line. */
+function keep({ path, before }: Recording, run: Proof): string {
   writeProof(path, mergedProof(before, run));
   const records = [...run.models, ...run.encoders];
   const proving = records.filter(provesGpu).length;
-  print(
-    `${relative(callerDirectory(), path)}: ${records.length} recorded, of which ${proving} raise docs/support-matrix.md; proof/README.md says how to contribute it.`,
-  );
+  return `${relative(callerDirectory(), path)}: ${records.length} recorded, of which ${proving} raise docs/support-matrix.md; proof/README.md says how to contribute it.`;
 }
 
 function whatItShows(stack: string, plan: StackPlan, seen: Seen): string {
@@ -100,27 +114,28 @@ function whatItShows(stack: string, plan: StackPlan, seen: Seen): string {
 }
 
 /** A line for each check, as soon as it is known. */
-function progressPrinter({ models }: StackPlan): (progress: Progress) => void {
+function progressPrinter({ models }: StackPlan, out: NodeJS.WriteStream): (progress: Progress) => void {
   const subjectWidth = widest(["encoders", ...models.map(({ name }) => name)]);
   const titleWidth = widest([...Object.values(MODEL_CHECKS), ...Object.values(ENCODER_CHECKS)]);
   return ({ subject, title, result: { record, text }, milliseconds }) => {
+    const [meaning, sign] = SIGNS[record.outcome];
     const columns = [
-      SIGNS[record.outcome],
+      styled(meaning, sign, out),
       subject.padEnd(subjectWidth),
       title.padEnd(titleWidth),
       `${milliseconds.toFixed(0).padStart(6)} ms`,
       text,
     ];
-    print(columns.join("  ").trimEnd());
+    out.write(`${columns.join("  ").trimEnd()}\n`);
   };
 }
 
 /** Of one width. */
-const SIGNS: Readonly<Record<CheckResult["record"]["outcome"], string>> = {
-  passed: "ok     ",
-  failed: "FAILED ",
-  skipped: "skipped",
-};
+const SIGNS = {
+  passed: ["ok", "ok     "],
+  failed: ["failed", "FAILED "],
+  skipped: ["skipped", "skipped"],
+} as const satisfies Record<CheckResult["record"]["outcome"], unknown>;
 
 function widest(texts: readonly string[]): number {
   return Math.max(...texts.map(({ length }) => length));
@@ -141,8 +156,4 @@ async function thisRun(driver: string): Promise<ModelProof["run"]> {
     // No git here, or no clone: an archive says nothing of its commit.
     return { date, driver, commit: null, isModified: true };
   }
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
 }

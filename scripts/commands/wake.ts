@@ -1,12 +1,10 @@
 import { operationsOf } from "../platforms/index.ts";
-import { type Command, EXIT } from "./command.ts";
+import { defineCommand, EXIT } from "./command.ts";
 
-export const command: Command = {
-  summary: "Brings the servers back that `npx engine-room sleep` took to zero, as the stack file plans them.",
-  usage: "",
-  details: [
-    "It does not wait for them: it prints how long each takes by the plan, and `npx engine-room status` shows how far they are.",
-    "Exit code 1 when the cluster lacks one of them.",
+export const command = defineCommand({
+  notes: [
+    "It does not wait: it prints how long each server takes by the plan, and `npx engine-room status` shows how far they are.",
+    "Exit code 1 when the cluster lacks one of the servers.",
   ],
   asksCluster: true,
   async run({ stack }) {
@@ -14,4 +12,4 @@ export const command: Command = {
     process.stdout.write(text);
     return isComplete ? EXIT.ok : EXIT.failed;
   },
-};
+});

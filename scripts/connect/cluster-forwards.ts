@@ -6,8 +6,7 @@ import { forwards, type RemoteEndpoint, remoteEndpoints } from "./forwards.ts";
 import type { ForwardCommand, ForwardFailure } from "./port-forwarder.ts";
 
 /** Parts that are forwarded on request; the gateway always is. */
-export const CONNECTED_PARTS = ["triton", "databases", "grafana"] as const;
-export type ConnectedPart = (typeof CONNECTED_PARTS)[number];
+export type ConnectedPart = "triton" | "databases" | "grafana";
 
 /** One address in a cluster, and the port of this machine that leads to it. */
 export interface ServiceForward {

@@ -169,12 +169,15 @@ function containsSecure(value: unknown): boolean {
 function missing(stack: string, configFile: string): Problem {
   const isOwn = configFile === stackReference(stack).configFile;
   const file = isOwn ? basename(configFile) : configFile;
+  const nearest = nearestName(stack, stackNames());
   return {
     path: isOwn ? file : "--config-file",
     value: isOwn ? "(absent)" : file,
     reason: `The stack ${stack} has no file ${file}.`,
-    fix: isOwn
-      ? `Write it, name another file with --config-file, or use one of ${stackNames().join(", ")} with --stack.`
-      : "Give the path of a file that exists.",
+    fix: !isOwn
+      ? "Give the path of a file that exists."
+      : nearest !== undefined
+        ? `Did you mean --stack ${nearest}?`
+        : `Write it, name another file with --config-file, or use one of ${stackNames().join(", ")} with --stack.`,
   };
 }

@@ -214,7 +214,7 @@ test("logs shows Docker's logs on the machine, in a session that the plug-in get
     ...{ region: REGION, operation: "StartSession" },
   });
   const unknown = await command("logs", "nobody");
-  expect(unknown.stderr).toMatch(/Say which service: .*gateway.* \(not nobody\)/);
+  expect(unknown.stderr).toMatch(/Unknown service "nobody"\. Choose from .*gateway/);
 });
 
 test("status shows the machine's state and the command that lists what runs on it", async () => {

@@ -72,7 +72,7 @@ describeWithEngine(
         (await stack.succeed("logs", "encoders")).stdout + (await stack.succeed("logs", "encoders")).stderr,
       ).toContain("Started GRPCInferenceService");
       expect((await stack.run("logs", "redis")).stderr).toMatch(
-        /^Say which service: .*gateway.* \(not redis\)\.\n$/,
+        /^Unknown service "redis"\. Choose from .*gateway/,
       );
       expect((await stack.succeed("outputs")).stdout).toContain(
         `http://127.0.0.1:${portOf(config, "gateway")}`,

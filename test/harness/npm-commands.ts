@@ -1,12 +1,11 @@
 /** Lines that call `engine-room` that the project's own files type, and what their commands say of them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import type { Command } from "../../scripts/commands/command.ts";
+import { COMMANDS } from "../../scripts/commands/index.ts";
+import { describe, rootParser } from "../../scripts/commands/parser.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 interface PackageFile {
-  readonly scripts: Readonly<Record<string, string>>;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly engines: { readonly node: string };
 }
@@ -41,22 +40,13 @@ function unquoted(word: string): string {
   return word.replaceAll(/["']/g, "");
 }
 
-const COMMON = { stack: { type: "string" }, "config-file": { type: "string" } } as const;
-
 /** @throws What the command itself would say of its arguments. */
 export async function parseNpmCommand({ script, args }: NpmCommand): Promise<void> {
-  const words = packageFile.scripts[script]?.split(" ") ?? [];
-  if (words[0] !== "node") throw new Error(`package.json has no script ${script} of ours`);
-  const [, , name = "", ...fixed] = words;
-  const module = join(projectRoot, "scripts/commands", `${name}.ts`);
-  const { command } = (await import(module)) as { readonly command: Command };
-  const { positionals } = parseArgs({
-    args: [...fixed, ...args],
-    options: { ...(command.takesNoStack === true ? {} : COMMON), ...command.options },
-    allowPositionals: (command.maxPositionals ?? 0) > 0,
-  });
-  if (positionals.length > (command.maxPositionals ?? 0))
-    throw new Error(`too many words: ${positionals.join(" ")}`);
-  if (name === "ci" && !command.details?.some((line) => line.startsWith(`${positionals[0]} `)))
-    throw new Error(`ci has no task ${positionals[0]}`);
+  // scripts/cli.mjs does it before there are packages.
+  if (script === "install" && args.length === 0) return;
+  const root = rootParser();
+  const parser = root.commands.find((command) => command.name() === script);
+  const { command } = (await COMMANDS[script]?.load()) ?? {};
+  if (parser !== undefined && command !== undefined) describe(parser, command, async () => {});
+  await root.parseAsync([script, ...args], { from: "user" });
 }

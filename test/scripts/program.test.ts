@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { propertyChanges } from "../../scripts/program/changes.ts";
@@ -97,41 +97,95 @@ describe("stack files", () => {
 });
 
 describe("the entry of every command", () => {
-  /** Notes what it is asked, and leaves no packages. */
+  /** Notes what it is asked, and installs what the file `installed` has. */
   const NPM = `#!/bin/sh
 echo "$1" >> calls
+[ -f failure ] && { cat failure >&2; exit 1; }
 mkdir -p node_modules
+cp installed node_modules/.package-lock.json
 `;
+  const PACKAGE = { version: "1.0.0", resolved: "https://registry.example.org/a.tgz", integrity: "sha512-a" };
+  const OTHER = { ...PACKAGE, optional: true, os: ["nowhere"], cpu: ["none"] };
 
   let root: string;
 
-  beforeAll(() => {
+  beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), "engine-room-cli-"));
     mkdirSync(join(root, "scripts"));
     mkdirSync(join(root, "bin"));
     cpSync(join(projectRoot, "scripts/cli.mjs"), join(root, "scripts/cli.mjs"));
-    writeFileSync(join(root, "package-lock.json"), "{}\n");
-    writeFileSync(join(root, "bin/npm"), NPM);
-    chmodSync(join(root, "bin/npm"), 0o755);
+    lock({ "node_modules/a": PACKAGE, "node_modules/other": OTHER });
+    writeFileSync(join(root, "installed"), JSON.stringify({ packages: { "node_modules/a": PACKAGE } }));
+    writeFileSync(join(root, "bin/npm"), NPM, { mode: 0o755 });
   });
 
-  afterAll(() => rmSync(root, { recursive: true }));
+  afterEach(() => rmSync(root, { recursive: true }));
 
-  /** Only its own file is there: a command that it loaded would be an error. */
-  function install() {
-    const env = { ...process.env, PATH: `${join(root, "bin")}${delimiter}${process.env.PATH}` };
-    return spawnSync(process.execPath, ["scripts/cli.mjs", "install"], { cwd: root, env, encoding: "utf8" });
+  function lock(packages: object) {
+    writeFileSync(join(root, "package-lock.json"), JSON.stringify({ packages: { "": {}, ...packages } }));
   }
 
-  const calls = () => readFileSync(join(root, "calls"), "utf8").trim().split("\n");
+  /** Only its own file is there: a command that it loaded would be an error. */
+  function install(program = "scripts/cli.mjs") {
+    const env = { ...process.env, PATH: `${join(root, "bin")}${delimiter}${process.env.PATH}` };
+    return spawnSync(process.execPath, [program, "install"], { cwd: root, env, encoding: "utf8" });
+  }
+
+  const calls = () => {
+    const file = join(root, "calls");
+    return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  };
 
   test("`cli.mjs install` installs the packages once for each lock file", () => {
     expect(install()).toMatchObject({ status: 0, stdout: "" });
     expect(install()).toMatchObject({ status: 0, stdout: "", stderr: "" });
     expect(calls()).toEqual(["ci"]);
-    writeFileSync(join(root, "package-lock.json"), '{ "lockfileVersion": 3 }\n');
+    lock({ "node_modules/a": { ...PACKAGE, version: "1.0.1" } });
     expect(install().status).toBe(0);
     expect(calls()).toEqual(["ci", "ci"]);
+  });
+
+  test("packages that npm itself installed are not installed again, and the command has its link", () => {
+    mkdirSync(join(root, "node_modules"));
+    cpSync(join(root, "installed"), join(root, "node_modules/.package-lock.json"));
+    expect(install()).toMatchObject({ status: 0, stdout: "", stderr: "" });
+    expect(install("node_modules/.bin/engine-room")).toMatchObject({ status: 0, stderr: "" });
+    expect(calls()).toEqual([]);
+  });
+
+  test.each([
+    ["lacks a package", { "node_modules/a": PACKAGE, "node_modules/b": PACKAGE }],
+    ["has a package too many", {}],
+    [
+      "lacks this platform's part of a package",
+      {
+        "node_modules/a": PACKAGE,
+        "node_modules/b": { ...OTHER, os: [process.platform], cpu: [process.arch] },
+      },
+    ],
+  ])("an installation that %s is made again", (_what, packages) => {
+    lock(packages);
+    mkdirSync(join(root, "node_modules"));
+    cpSync(join(root, "installed"), join(root, "node_modules/.package-lock.json"));
+    expect(install().status).toBe(0);
+    expect(calls()).toEqual(["ci"]);
+  });
+
+  test.each([
+    [
+      "npm error code ECONNREFUSED\nnpm error errno ECONNREFUSED\nnpm error FetchError: request to https://registry.example.org/a failed, reason: connect\nnpm error     at ClientRequest.<anonymous> (x.js:1)\n",
+      "The npm registry https://registry.example.org can't be reached (ECONNREFUSED). Check the network and its proxy, and try again.\n",
+    ],
+    [
+      "npm warn old\nnpm error code EINTEGRITY\nnpm error sha512-a integrity checksum failed\nnpm error A complete log of this run can be found in: /x\n",
+      "npm error code EINTEGRITY\nnpm error sha512-a integrity checksum failed\n`npm ci` failed with exit code 1.\n",
+    ],
+  ])("a failed `npm ci` says why: %j", (output, expected) => {
+    writeFileSync(join(root, "failure"), output);
+    expect(install()).toMatchObject({
+      status: 1,
+      stderr: `Installing npm packages of the lock file …\n${expected}`,
+    });
   });
 });
 
@@ -183,7 +237,6 @@ describe("errors of commands", () => {
   test.each([
     ["a stack without a file", ["plan", "--stack", "a-stack-that-nobody-has"]],
     ["a wrong command line", ["wake"]],
-    ["an unknown command", ["nothing"]],
   ])("the error of %s is wrapped only on a terminal", async (_what, argv) => {
     Object.assign(process.stderr, { isTTY: false });
     const piped = (await runCommand(...argv)).stderr;

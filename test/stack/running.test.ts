@@ -261,10 +261,16 @@ describe("a running stack", { shuffle: false }, () => {
     expect((await stack.succeed("logs", "gateway", "--lines", "1")).stdout.trim().split("\n")).toHaveLength(
       1,
     );
+    const all = (await stack.succeed("logs", "--lines", "2")).stdout.trim().split("\n");
+    expect(all.map((line) => line.split(/ {2,}/)[1]).filter((name) => name === "vector")).toHaveLength(2);
+    const times = all.map((line) => line.slice(0, 20));
+    expect(times).toEqual(times.toSorted());
+    const [raw = ""] = (await stack.succeed("logs", "gateway", "--lines", "1", "--json")).stdout.split("\n");
+    expect(JSON.parse(raw)).toMatchObject({ service: "gateway", level: 30 });
     const unknown = await stack.run("logs", "redis");
     expect([unknown.code, unknown.stderr.split("\n")[0]]).toEqual([
       2,
-      "Say which service: encoders, gateway, mongo, smollm2, vector (not redis).",
+      'Unknown service "redis". Choose from encoders, gateway, mongo, smollm2, vector.',
     ]);
     expect((await stack.run("logs", "gateway", "--lines", "many")).code).toBe(2);
   });

@@ -202,10 +202,10 @@ test("`ci expire-issue` opens an issue for a failure, and closes it after a succ
 });
 
 test.each([
-  [["dance"], 2, 'There is no task "dance"; there are matrix, '],
+  [["dance"], 2, 'Unknown task "dance". Choose from matrix, '],
   [["matrix"], 2, "matrix needs --for."],
   [["drift", "--preview", "preview.json"], 2, "drift needs --stack."],
-  [["matrix", "--for", "fun"], 2, "--for takes preview or deployed."],
+  [["matrix", "--for", "fun"], 2, 'Unknown --for "fun". Choose from preview, deployed.'],
   [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
   [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
   [["summary", "--stack", "dev", "--outputs", "nowhere.json"], 1, "There is no file "],

@@ -1,31 +1,36 @@
-import { readdirSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, test, vi } from "vitest";
-import type { Command } from "../../../scripts/commands/command.ts";
-import { helpText, usageText } from "../../../scripts/commands/help.ts";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { COMMANDS } from "../../../scripts/commands/index.ts";
+import { needs } from "../../harness/needs.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
-afterEach(() => {
-  vi.unstubAllEnvs();
-});
+const NAMES = Object.keys(COMMANDS);
 
-test("an option that npm took is named, with or without a value", async () => {
-  vi.stubEnv("npm_config_stack", "true");
-  const { exitCode, stderr } = await runCommand("plan", "prod");
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain("npm took --stack for itself; write `--` before the options.");
+describe("an option that npm took", () => {
+  test("is named where a script of package.json was called, with or without a value", async () => {
+    vi.stubEnv("npm_lifecycle_script", "node scripts/cli.mjs plan prod");
+    vi.stubEnv("npm_config_stack", "true");
+    const { exitCode, stderr } = await runCommand("plan", "prod");
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("npm took --stack for itself; write `--` before the options.");
 
-  vi.stubEnv("npm_config_stack", "");
-  vi.stubEnv("npm_config_dry_run", "true");
-  expect((await runCommand("images", "--push")).stderr).toContain("npm took --dry-run for itself");
-});
+    vi.stubEnv("npm_config_stack", undefined);
+    vi.stubEnv("npm_config_samples", "");
+    expect((await runCommand("start")).stderr).toContain("npm took --no-samples for itself");
+  });
 
-test("an option that the command got, or that is npm's own, is not reported", async () => {
-  vi.stubEnv("npm_config_json", "true");
-  vi.stubEnv("npm_config_registry", "https://registry.example.org/");
-  const { exitCode, stdout } = await runCommand("plan", "--stack", "local", "--json");
-  expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { plan: { platform: "local" } }]);
+  test.each([
+    ["the command got it as well", "node scripts/cli.mjs plan"],
+    ["npx was called", "engine-room"],
+  ])("is not reported where %s", async (_what, script) => {
+    vi.stubEnv("npm_lifecycle_script", script);
+    vi.stubEnv("npm_config_json", "true");
+    const { exitCode, stdout } = await runCommand("plan", "--stack", "local", "--json");
+    expect([exitCode, JSON.parse(stdout)]).toMatchObject([0, { plan: { platform: "local" } }]);
+  });
 });
 
 test.each([
@@ -38,93 +43,119 @@ test.each([
   expect(stderr.split("\n")[0]).toContain(words);
 });
 
-test("`ask` takes a word or --text, and not both", async () => {
-  const { exitCode, stderr } = await runCommand("ask", "one", "--text", "two", "--as", "curl");
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain("Ask one thing: “one”, or what --text says.");
-  expect((await runCommand("ask", "--as", "curl")).stderr).toContain(
-    'Say what to ask: npx engine-room ask "TEXT".',
-  );
+test.each([
+  ["ask one --text two --as curl", 'Two prompts: "one" and --text. Give one.'],
+  ["ask --as curl", 'Missing prompt: npx engine-room ask "TEXT".'],
+  ["ask x --as crul", 'Unknown --as "crul". Did you mean curl?'],
+  ["ask x --max-tokens", "Option '--max-tokens <n>' argument missing."],
+  ["images --only mongodb", 'Unknown --only "mongodb". Did you mean mongo?'],
+  ["plna", "Unknown command 'plna'. Did you mean plan?"],
+  ["plan --jsno", "Unknown option '--jsno'. Did you mean --json?"],
+  ["plan prod", "Unexpected argument: prod"],
+  ["test unti", 'Unknown suite "unti". Did you mean unit?'],
+  ["connect everything", 'Unknown part "everything". Choose from triton, databases, grafana.'],
+  ["logs gateway --lines abc", "--lines must be a number from 1 to 9999999; it is abc."],
+  ...["key", "test", "ci", "expire"].map((name) => [
+    `${name} --config-file x.yaml`,
+    "Unknown option '--config-file'.",
+  ]),
+])("`%s` is refused with exit code 2: %s", async (line = "", sentence = "") => {
+  const { exitCode, stdout, stderr } = await runCommand(...line.split(" "));
+  expect([exitCode, stdout]).toEqual([2, ""]);
+  const [first, second] = stderr.split("\n");
+  expect(first).toBe(sentence);
+  expect(second).toMatch(/^`npx engine-room (?:\S+ )?--help` shows what it takes\.$/);
 });
 
-const folder = join(projectRoot, "scripts/commands");
-
-const NAMES = readdirSync(folder)
-  .map((file) => file.replace(/\.ts$/, ""))
-  .filter((name) => !["command", "help", "main"].includes(name));
-
-const load = async (name: string) =>
-  ((await import(join(folder, `${name}.ts`))) as { readonly command: Command }).command;
-
-const STACK_OPTIONS = ["stack", "config-file"];
-
-test.each(NAMES)(
-  "the help of %s keeps to 100 columns, and to fewer where the terminal has fewer",
-  async (name) => {
-    const command = await load(name);
-    for (const [columns, most] of [
-      [undefined, 100],
-      [240, 100],
-      [80, 80],
-    ] as const) {
-      const lines = helpText(name, command, columns).split("\n");
-      expect(lines.filter((line) => [...line].length > most)).toEqual([]);
-    }
-  },
-);
-
-test.each(NAMES)("the help of %s has all words of its command", async (name) => {
-  const command = await load(name);
-  const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
-  const all = [command.summary, usageText(name, command), ...(command.details ?? [])].flatMap(words);
-  const help = words(helpText(name, command, 80));
-  expect(all.filter((word) => !help.includes(word))).toEqual([]);
-});
-
-test.each(NAMES)("the help of %s explains options that the command takes, and no others", async (name) => {
-  const { options = {}, takesNoStack = false } = await load(name);
-  const known = [...Object.keys(options), ...(takesNoStack ? [] : STACK_OPTIONS)];
-  const { exitCode, stdout } = await runCommand(name, "--help");
-  const explained = [...stdout.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, option]) => option);
+test("the help lists each command on a line of at most 80 columns, in groups", async () => {
+  const { exitCode, stdout } = await runCommand("--help");
   expect(exitCode).toBe(0);
-  expect(explained.filter((option) => !known.includes(option ?? ""))).toEqual([]);
-  const isUsed = stdout.replaceAll(/\s+/g, " ").includes("[--stack NAME] [--config-file FILE]");
-  expect(isUsed).toBe(!takesNoStack);
+  const lines = stdout.split("\n");
+  for (const [name, { summary }] of Object.entries(COMMANDS))
+    expect(
+      lines.filter((line) => line.startsWith(`  ${name} `) && line.endsWith(` ${summary}`)),
+    ).toHaveLength(1);
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  expect(await runCommand()).toEqual({ exitCode, stdout, stderr: "" });
 });
 
-test.each(["key", "test", "ci", "expire"])("`%s` refuses --config-file", async (name) => {
-  const { exitCode, stderr } = await runCommand(name, "--config-file", "x.yaml");
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain("Unknown option '--config-file'");
+test("the list of commands loads none of them", () => {
+  const argv = ["scripts/cli.mjs", "--help"];
+  const { stderr, status } = spawnSync(process.execPath, argv, {
+    env: { ...process.env, NODE_DEBUG: "module" },
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  expect(status).toBe(0);
+  expect(stderr).toContain("commander");
+  expect(stderr).not.toContain("@pulumi");
 });
 
-test("the help shows an option beside its explanation, and a long option on a line of its own", () => {
-  const command = {
-    summary: "Does it.",
-    usage: "[--at PLACE]",
-    details: [
-      "--at PLACE  where it is done, here unless it says something else",
-      "--a-name-of-many-letters  anything",
-      "That is all there is to say about it, and what is to be said of the rest.",
-      '  {"an": "example"}',
-    ],
-    takesNoStack: true,
-    run: async () => 0,
+test("`--version` prints the version", async () => {
+  expect(await runCommand("--version")).toMatchObject({ exitCode: 0, stdout: "0.1.0\n" });
+});
+
+test.each(NAMES)("the help of %s keeps to 80 columns", async (name) => {
+  const { exitCode, stdout } = await runCommand(name, "--help");
+  expect(exitCode).toBe(0);
+  expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+  expect(stdout.includes("--stack <name>")).toBe(!["key", "test", "expire", "completion"].includes(name));
+  expect((await runCommand("help", name)).stdout).toBe((await runCommand(name, "--help")).stdout);
+});
+
+describe("completion", () => {
+  let folder: string;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "engine-room-completion-"));
+    for (const shell of ["bash", "zsh"])
+      writeFileSync(join(folder, shell), (await runCommand("completion", shell)).stdout);
+    writeFileSync(join(folder, "Pulumi.local.yaml"), "config:\n  engine-room:platform: local\n");
+    writeFileSync(
+      join(folder, "Pulumi.prod.yaml"),
+      "config:\n  engine-room:models:\n    - name: llava\n      model: llava-1.5\n    - { name: phi, model: phi-2 }\n  engine-room:pools:\n    - name: gpu\n",
+    );
+  });
+
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const CALL = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _engine_room; printf "%s\\n" "\${COMPREPLY[@]}"`;
+
+  const SHELLS = {
+    bash: `source ./bash; ${CALL}`,
+    // As bashcompinit calls it; completion itself takes a terminal.
+    zsh: `compdef() { :; }; source ./zsh; emulate -L sh; setopt kshglob noshglob braceexpand; ${CALL}`,
   };
-  expect(helpText("it", command, 50)).toBe(`Does it.
 
-  npx engine-room it [--at PLACE]
+  const LINES = [
+    ["npx engine", "engine-room"],
+    ["npx engine-room pre", "preflight preview"],
+    ["engine-room st", "start status"],
+    ["engine-room help verif", "verify"],
+    ["engine-room plan --js", "--json"],
+    ["engine-room test cl", "cluster"],
+    ["engine-room ask --endpoint g", "gateway"],
+    ["engine-room up --stack p", "prod"],
+    ["engine-room ask --stack prod -m ", "llava phi"],
+    ["engine-room render --out x", ""],
+    ["npx other x", ""],
+  ] as const;
 
-  --at PLACE           where it is done, here
-                       unless it says something
-                       else
-  --a-name-of-many-letters
-                       anything
-  That is all there is to say about it, and what
-  is to be said of the rest.
-    {"an": "example"}
+  const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
 
-Exit codes: 0 done, 1 failed, 2 wrong command
-line.
-`);
+  describe.each(shells)("by %s", (shell) => {
+    const isThere = spawnSync(shell, ["--version"]).status === 0;
+
+    test.each(LINES)(
+      "of `%s` is `%s`",
+      needs(isThere ? undefined : `${shell} is not installed`),
+      (line, expected) => {
+        const { stdout, stderr } = spawnSync(shell, ["-c", SHELLS[shell], shell, ...line.split(" ")], {
+          cwd: folder,
+          encoding: "utf8",
+        });
+        expect([stderr, stdout.trim().split("\n").join(" ")]).toEqual(["", expected]);
+      },
+    );
+  });
 });

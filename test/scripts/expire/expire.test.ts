@@ -218,7 +218,10 @@ describe("npx engine-room expire", () => {
 
   test.each(["0", "soon", "1.5"])("`expire --begin-within %s` is refused", async (minutes) => {
     const { exitCode, stderr } = await expire({ over: trial() }, "--down", "--begin-within", minutes);
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining("--begin-within takes whole minutes")]);
+    expect([exitCode, stderr]).toEqual([
+      2,
+      expect.stringContaining("--begin-within must be a whole number of minutes"),
+    ]);
     expect(pulumi.destroyed).toEqual([]);
   });
 

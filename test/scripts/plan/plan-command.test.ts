@@ -163,7 +163,7 @@ describe("npx engine-room plan", () => {
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],
     [["--check"], "--check belongs to --support-matrix"],
     [["--jsno"], "Unknown option '--jsno'"],
-    [["llava"], "Unexpected argument 'llava'"],
+    [["llava"], "Unexpected argument: llava"],
   ])("`plan %j` is refused with exit code 2", async (options, sentence) => {
     const { exitCode, stderr } = await planExample("llava-1.5", ...options);
     expect(exitCode).toBe(2);

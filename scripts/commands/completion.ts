@@ -1,0 +1,101 @@
+import { UsageError } from "../errors.ts";
+import { defineCommand, EXIT } from "./command.ts";
+import { COMMANDS } from "./index.ts";
+import { describe, rootParser } from "./parser.ts";
+
+export const command = defineCommand({
+  argument: {
+    name: "[shell]",
+    text: "whose script it is",
+    choices: {
+      bash: "for ~/.bashrc: source <(npx engine-room completion bash)",
+      zsh: "for ~/.zshrc: source <(npx engine-room completion zsh)",
+    },
+  },
+  notes: [
+    "Completes `engine-room` and `npx engine-room`: commands, options and their values, and the names of stacks and models from the stack files of the current folder. Where each shell should start quickly, write the script to a file and source that.",
+  ],
+  takesNoStack: true,
+  async run({ positionals: [shell] }) {
+    if (shell === undefined) throw new UsageError("Missing shell: bash or zsh.");
+    const script = bashScript(await completedWords());
+    process.stdout.write(shell === "bash" ? script : `${ZSH_HEAD}${script}`);
+    return EXIT.ok;
+  },
+});
+
+interface CompletedCommand {
+  readonly name: string;
+  /** Options, and values of the argument. */
+  readonly words: readonly string[];
+  /** Values of options by flag; an empty list: a file or a text of the user's own. */
+  readonly values: ReadonlyMap<string, readonly string[]>;
+}
+
+async function completedWords(): Promise<readonly CompletedCommand[]> {
+  return Promise.all(
+    rootParser().commands.map(async (parser) => {
+      const name = parser.name();
+      const { command } = (await COMMANDS[name]?.load()) ?? {};
+      if (command !== undefined) describe(parser, command, async () => {});
+      const taking = parser.options.filter((option) => option.required);
+      return {
+        name,
+        words: [
+          ...Object.keys(command?.argument?.choices ?? {}),
+          ...parser.options.flatMap(({ long }) => long ?? []),
+          "--help",
+        ],
+        values: new Map(
+          taking.flatMap(({ short, long, argChoices = [] }) =>
+            [short, long].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const])),
+          ),
+        ),
+      };
+    }),
+  );
+}
+
+/** zsh runs completions of bash. */
+const ZSH_HEAD = `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
+autoload -Uz bashcompinit && bashcompinit
+`;
+
+function bashScript(commands: readonly CompletedCommand[]): string {
+  const names = commands.map(({ name }) => name).join(" ");
+  const words = commands.map(({ name, words }) => `        ${name}) words="${words.join(" ")}" ;;`);
+  const values = commands.flatMap(({ name, values }) =>
+    [...values]
+      .filter(([flag]) => !["-s", "--stack", "-m", "--model"].includes(flag))
+      .map(([flag, choices]) => `      "${name} ${flag}") words="${choices.join(" ")}" ;;`),
+  );
+  return `_engine_room() {
+  local first=1 stack=local words= i
+  [[ \${COMP_WORDS[0]} == npx ]] && first=2
+  local command=\${COMP_WORDS[first]} current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]}
+  for ((i = first; i < COMP_CWORD; i++)); do
+    case \${COMP_WORDS[i]} in -s|--stack) stack=\${COMP_WORDS[i+1]} ;; esac
+  done
+  if ((first == 2)) && [[ \${COMP_WORDS[1]} != engine-room ]]; then
+    ((COMP_CWORD == 1)) && words=engine-room
+  elif ((COMP_CWORD < first)); then
+    words=engine-room
+  elif ((COMP_CWORD == first)); then
+    words="${names} help --help --version"
+  else
+    case "$command $previous" in
+      help\\ *) words="${names}" ;;
+      *\\ -s|*\\ --stack) words=$(ls Pulumi.*.yaml 2>/dev/null | sed 's/^Pulumi\\.//; s/\\.yaml$//') ;;
+      *\\ -m|*\\ --model)
+        words=$(sed -n '/engine-room:models:/,/engine-room:[^m]/s/^[- {]*name: *\\([^ ,}]*\\).*/\\1/p' "Pulumi.$stack.yaml" 2>/dev/null) ;;
+${values.join("\n")}
+      *) case $command in
+${words.join("\n")}
+        esac ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
+complete -o default -F _engine_room engine-room npx
+`;
+}
