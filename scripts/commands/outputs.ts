@@ -1,5 +1,6 @@
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
+import { forTerminal } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -7,7 +8,9 @@ export const command = defineCommand({
   async run({ stack, values }) {
     const outputs = await requireOutputs(stack);
     process.stdout.write(
-      values.json === true ? `${JSON.stringify(outputs, null, 2)}\n` : endpointTable(outputs),
+      values.json === true
+        ? `${JSON.stringify(outputs, null, 2)}\n`
+        : forTerminal(endpointTable(outputs), process.stdout),
     );
     return EXIT.ok;
   },
