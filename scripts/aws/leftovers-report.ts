@@ -70,7 +70,7 @@ export function refuseStrangers(
   const costly = leftovers(region, answer.value);
   throw new UserError(
     [
-      `${unknown}, and the account has ${length === 1 ? "1 thing" : `${length} things`} of it: run \`down\` where it was brought up, or with its ENGINE_ROOM_STATE_URL.`,
+      `${unknown}, and the account has ${length === 1 ? "1 thing" : `${length} things`} of it: log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL), and run \`down\` again.`,
       "AWS lists some for a while after they are gone. Only where that state is lost, delete them by hand:",
       ...costly.map(leftoverLines),
       ...(costly.length === length ? [] : [`  ${length - costly.length} more cost nothing by themselves`]),

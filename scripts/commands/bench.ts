@@ -26,8 +26,8 @@ import { UsageError, UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
 import { gatewayHeaders } from "../smoke/requests.ts";
+import { findPulumi } from "../stack/pulumi-cli.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
 import { defineCommand, EXIT } from "./command.ts";
 

@@ -1,4 +1,4 @@
-import { endStack } from "../stack/end-stack.ts";
+import { endStack } from "../stack/backend.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({

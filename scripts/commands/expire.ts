@@ -4,7 +4,7 @@ import { survey } from "../expire/expire.ts";
 import { needsPerson } from "../expire/lifetime.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
 import { lifetimeWords, surveyReport } from "../expire/report.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
+import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 
 export const command = defineCommand({

@@ -1,6 +1,5 @@
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { forTerminal } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -8,9 +7,7 @@ export const command = defineCommand({
   async run({ stack, values }) {
     const outputs = await requireOutputs(stack);
     process.stdout.write(
-      values.json === true
-        ? `${JSON.stringify(outputs, null, 2)}\n`
-        : forTerminal(endpointTable(outputs), process.stdout),
+      values.json === true ? `${JSON.stringify(outputs, null, 2)}\n` : endpointTable(outputs),
     );
     return EXIT.ok;
   },

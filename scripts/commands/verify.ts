@@ -7,7 +7,7 @@ import { stackContainers } from "../docker-host/containers.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
-import { hanging, styled } from "../terminal-text.ts";
+import { styled } from "../terminal-text.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
   type ModelProof,
@@ -123,9 +123,10 @@ function progressPrinter({ models }: StackPlan, out: NodeJS.WriteStream): (progr
       styled(meaning, sign, out),
       subject.padEnd(subjectWidth),
       title.padEnd(titleWidth),
-      `${milliseconds.toFixed(0).padStart(6)} ms  `,
+      `${milliseconds.toFixed(0).padStart(6)} ms`,
+      text,
     ];
-    out.write(`${hanging(columns.join("  "), text, out).trimEnd()}\n`);
+    out.write(`${columns.join("  ").trimEnd()}\n`);
   };
 }
 

@@ -4,9 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
 import type { StackReference } from "../program/stack-file.ts";
-import { endStack, type StackEnd } from "../stack/end-stack.ts";
+import { endStack, type StackEnd } from "../stack/backend.ts";
 import { StackLockedError } from "../stack/lock.ts";
-import { PulumiLockedError } from "../stack/pulumi-lock.ts";
 import { hourlyCost } from "./hourly-cost.ts";
 import { type Lifetime, lifetimeOf, type StackRecord } from "./lifetime.ts";
 import type { PulumiState } from "./pulumi-states.ts";
@@ -67,7 +66,7 @@ async function ended(state: PulumiState, record: SurveyedStack["record"], now: n
     const end = await withStackFile(state, record.name, (stack) => endStack(stack, false));
     return { kind: "ended", ...end };
   } catch (error) {
-    if (!(error instanceof PulumiLockedError || error instanceof StackLockedError)) throw error;
+    if (!(error instanceof StackLockedError)) throw error;
     const lifetime = await readLifetime(state, { ...record, isUpdating: true }, now);
     return { kind: "left", reason: error.message, lifetime };
   }

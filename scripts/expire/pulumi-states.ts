@@ -1,21 +1,14 @@
 /** What the states of the Pulumi CLI say of the stacks in them. */
-import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { z } from "zod";
 import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
 import { formatPath } from "../../infra/problems.ts";
-import { errorWords, UserError } from "../errors.ts";
+import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import { pulumiEnvironment } from "../stack/pulumi-environment.ts";
-import { sharedStateUrl } from "../stack/shared-state.ts";
-import { ownStateUrl, stackPaths } from "../stack/stack-paths.ts";
+import { backendUrl, runPulumi } from "../stack/pulumi-cli.ts";
+import { earlierBackend, stackPaths } from "../stack/stack-paths.ts";
 import type { StackRecord } from "./lifetime.ts";
-
-/** Reading a state; a bucket far away answers in seconds. */
-const READ_TIMEOUT_MILLISECONDS = 120_000;
-const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
 /** An `up` is rarely further back; one that is takes another question. */
 const HISTORY_PAGE_SIZE = 20;
@@ -48,16 +41,12 @@ const historySchema = z.array(
   }),
 );
 
-/** Every state there is: the shared one, or, by folder, that of each stack of this machine. */
+/** The backend that Pulumi uses, and the state of each stack that an earlier version kept in .stacks/. */
 export function stateUrls(root: string = projectRoot): string[] {
-  const shared = sharedStateUrl();
-  if (shared !== undefined) return [shared];
   const folder = join(root, ".stacks");
   const names = existsSync(folder) ? readdirSync(folder).toSorted() : [];
-  return names
-    .map((name) => stackPaths(name, root))
-    .filter(({ pulumi }) => existsSync(join(pulumi, ".pulumi")))
-    .map(ownStateUrl);
+  const earlier = names.flatMap((name) => earlierBackend(name, stackPaths(name, root)) ?? []);
+  return [backendUrl(), ...earlier];
 }
 
 type ListedStack = Omit<StackRecord, "lastUp">;
@@ -129,23 +118,8 @@ export class PulumiState {
     );
   }
 
-  async #run(command: readonly string[]): Promise<string> {
-    try {
-      const { stdout } = await promisify(execFile)(this.#executable, [...command, "--non-interactive"], {
-        cwd: projectRoot,
-        env: pulumiEnvironment(this.#url),
-        timeout: READ_TIMEOUT_MILLISECONDS,
-        maxBuffer: MAX_OUTPUT_BYTES,
-      });
-      return stdout;
-    } catch (error) {
-      // Its own words, where it had any; none came where it could not be started, or did not end.
-      const { stderr = "" } = error as { readonly stderr?: string };
-      const [what, which] = command;
-      throw new UserError(
-        `\`pulumi ${what} ${which}\` failed: ${stderr.trim() === "" ? errorWords(error) : stderr.trim()}`,
-      );
-    }
+  #run(command: readonly string[]): Promise<string> {
+    return runPulumi(this.#executable, command, this.#url);
   }
 }
 

@@ -12,9 +12,8 @@ import { programFindings } from "../preflight/aws-programs.ts";
 import { ownEngineFinding } from "../preflight/docker-checks.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
-import { noSuchStack } from "../stack/stack-paths.ts";
-import { suspectGroups } from "../stack/unfinished.ts";
+import { findPulumi, noSuchStack } from "../stack/pulumi-cli.ts";
+import { suspectGroups } from "../stack/state.ts";
 import { defaultOperations } from "./defaults.ts";
 import { type Operations, OWN_ENGINE, type StackSource } from "./operations.ts";
 
@@ -68,7 +67,6 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
     async beforeDown(record, forget) {
       const known = await record();
       if (known === "resources") return;
-      await requireAccount(place);
       const answer = await taggedArns(place.region, stack.name);
       // Deletes nothing but the record.
       if (known === "empty") await forget();

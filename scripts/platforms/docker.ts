@@ -11,8 +11,8 @@ import { hostProbe, sshDestination } from "../preflight/host-probe.ts";
 import { dockerPreflight } from "../preflight/preflight.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
 import { type DockerTarget, readDockerTarget } from "../program/docker-target.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
-import { knownObjects } from "../stack/deployment.ts";
+import { findPulumi } from "../stack/pulumi-cli.ts";
+import { knownObjects } from "../stack/state.ts";
 import { defaultOperations, deleteDocuments, formatSeconds, sayKept } from "./defaults.ts";
 import type { Operations, StackSource, StatusReport } from "./operations.ts";
 

@@ -20,7 +20,7 @@ import { ownEngineFinding } from "../preflight/docker-checks.ts";
 import { clusterPreflight } from "../preflight/preflight.ts";
 import { pulumiFindings } from "../preflight/pulumi-check.ts";
 import { type ClusterTarget, readClusterTarget } from "../program/cluster-target.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
+import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defaultOperations } from "./defaults.ts";
 import {
   type Forwarding,

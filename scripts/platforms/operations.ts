@@ -9,7 +9,7 @@ import type { HostProbe } from "../preflight/host-probe.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
-import type { Deployment, StackRecord, StateResource } from "../stack/deployment.ts";
+import type { Deployment, StackRecord, StateResource } from "../stack/state.ts";
 
 /** What a platform's module needs: the stack, and the values of its file, which need not be valid. */
 export interface StackSource {

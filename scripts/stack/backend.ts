@@ -3,15 +3,14 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackReference } from "../program/stack-file.ts";
-import { findPulumi } from "../setup/pulumi-cli.ts";
-import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
-import type { StackBackend } from "./stack-backend.ts";
-import { assertTryoutOwns, noSuchStack, requireKnownStack, stackPaths } from "./stack-paths.ts";
+import { findPulumi, noSuchStack } from "./pulumi-cli.ts";
+import { assertTryoutOwns, requireKnownStack, stackPaths } from "./stack-paths.ts";
+import type { StackBackend } from "./state.ts";
 
 /**
  * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
  *
- * @throws UserError when the Pulumi CLI owns the stack, or the state is shared, and the CLI is not to be found.
+ * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
  */
 export async function openStack(stack: StackReference): Promise<StackBackend> {
   const paths = stackPaths(stack.name);
@@ -20,10 +19,6 @@ export async function openStack(stack: StackReference): Promise<StackBackend> {
     const { PulumiBackend } = await import("./pulumi-backend.ts");
     return new PulumiBackend(stack, paths, pulumi);
   }
-  if (sharedStateUrl() !== undefined)
-    throw new UserError(
-      `A shared state (${STATE_URL_VARIABLE}) takes the Pulumi CLI, and the try-out runner would make the stack a second time; put \`pulumi\` on PATH, or unset the variable.`,
-    );
   assertTryoutOwns(stack.name, paths);
   const { TryoutBackend } = await import("./tryout-backend.ts");
   return new TryoutBackend(stack, paths);
@@ -43,7 +38,33 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
   const up = `\`npx engine-room ${upCommand} --stack ${name}\` brings it up`;
   throw new UserError(
     mayBeKnownElsewhere
-      ? `${noSuchStack(name)}; ${up}, and where it is up already, ask where it was brought up, or with its ${STATE_URL_VARIABLE}.`
+      ? `${noSuchStack(name)}; ${up}. Where it is up already, log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL).`
       : `The stack ${name} is not up; ${up}.`,
   );
+}
+
+/** How a stack ended. */
+export interface StackEnd {
+  /** False: the stack is gone, and nobody can say whether something of it still costs money. */
+  readonly isRestKnown: boolean;
+}
+
+/**
+ * Stops and deletes everything of a stack, and prints what stays: documents, and of a stack on AWS what still costs money.
+ *
+ * @param deletesData - Whether the documents of its databases are deleted as well.
+ * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
+ *   account has things of a stack that the state does not know.
+ * @throws ConfigError where there is neither a file nor a state of such a stack.
+ */
+export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
+  requireKnownStack(stack);
+  const backend = await openStack(stack);
+  const operations = await operationsOf(stack);
+  await operations.beforeDown(
+    () => backend.record(),
+    () => backend.down(),
+  );
+  await backend.down();
+  return { isRestKnown: await operations.afterDown(deletesData) };
 }

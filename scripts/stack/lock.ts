@@ -1,13 +1,14 @@
 /**
- * One operation on a stack at a time. The lock is a socket whose name the kernel frees with the process that holds it,
- * however that ends: an abstract one on Linux, a named pipe on Windows. macOS has neither; there it is a file, which is taken
- * over where nobody answers. Who connects is told who holds it.
+ * One operation of these commands on a stack at a time. The lock is a socket whose name the kernel frees with the process that
+ * holds it, however that ends: an abstract one on Linux, a named pipe on Windows. macOS has neither; there it is a file, which is
+ * taken over where nobody answers. Who connects is told who holds it. A plain `pulumi` has the lock of its backend.
  */
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { UserError } from "../errors.ts";
 
 interface LockHolder {
   readonly pid: number;
@@ -16,21 +17,14 @@ interface LockHolder {
   readonly since: string;
 }
 
-interface StackLock {
-  release(): void;
-}
+/** Another operation is under way on the same stack, here or elsewhere. */
+export class StackLockedError extends UserError {
+  override readonly name = "StackLockedError";
+  readonly holder: string;
 
-/** Another operation is under way on the same stack. */
-export class StackLockedError extends Error {
-  readonly holder: LockHolder | undefined;
-
-  constructor(stack: string, holder: LockHolder | undefined) {
-    const who =
-      holder === undefined
-        ? "another process"
-        : `process ${holder.pid} (\`${holder.operation}\`, since ${holder.since})`;
-    super(`The stack ${stack} is locked by ${who}. Wait until it ends, or stop it, and try again.`);
-    this.name = "StackLockedError";
+  /** @param holder - `process 12 (…)`. */
+  constructor(stack: string, holder: string) {
+    super(`The stack ${stack} is locked by ${holder}. Wait until it ends, or stop it, and try again.`);
     this.holder = holder;
   }
 }
@@ -47,7 +41,7 @@ export async function lockStack(
   directory: string,
   operation: string,
   name = lockName(directory, process.platform),
-): Promise<StackLock> {
+): Promise<{ release(): void }> {
   const holder: LockHolder = { pid: process.pid, operation, since: new Date().toISOString() };
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -72,7 +66,13 @@ async function take(server: Server, name: string, stack: string): Promise<void> 
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
   }
   const holder = await askHolder(name);
-  if (holder !== "gone") throw new StackLockedError(stack, holder);
+  if (holder !== "gone")
+    throw new StackLockedError(
+      stack,
+      holder === undefined
+        ? "another process"
+        : `process ${holder.pid} (\`${holder.operation}\`, since ${holder.since})`,
+    );
   rmSync(name, { force: true });
   await listen(server, name);
 }

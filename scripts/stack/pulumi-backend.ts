@@ -1,15 +1,8 @@
-/** The stack operations through the Pulumi CLI, with a state file of the stack's own and no login, or with a shared state. */
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+/** The stack operations through the Pulumi CLI, in the backend that it is logged in to. */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { hostname, tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import type { Stack } from "@pulumi/pulumi/automation/index.js";
 import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
@@ -17,82 +10,91 @@ import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { stackOutputs } from "../tryout/state.ts";
-import { type Deployment, parsedDeployment, type StackRecord } from "./deployment.ts";
-import { lockStack } from "./lock.ts";
-import { PulumiCli } from "./pulumi-cli.ts";
-import { takeOverLocks } from "./pulumi-lock.ts";
-import { isListed, STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
-import type { StackBackend, UpOptions } from "./stack-backend.ts";
-import { ownStateUrl, type StackPaths } from "./stack-paths.ts";
-import { unfinishedResources } from "./unfinished.ts";
-
-/** `pulumi preview --expect-no-changes` ends with this and no other sign when there are changes. */
-const NO_CHANGES_EXPECTED = "no changes were expected";
+import { lockStack, StackLockedError } from "./lock.ts";
+import {
+  backendUrl,
+  loginUrl,
+  PulumiError,
+  passphraseAdvice,
+  pulumiEnvironment,
+  runPulumi,
+} from "./pulumi-cli.ts";
+import { EngineReport, StepReporter } from "./reporter.ts";
+import { earlierBackend, refuseOtherBackend, type StackPaths, writeOwner } from "./stack-paths.ts";
+import {
+  type Deployment,
+  outputsOf,
+  type PreviewOptions,
+  parsedDeployment,
+  type StackBackend,
+  type StackRecord,
+  type UpOptions,
+  unfinishedResources,
+} from "./state.ts";
 
 /** Folder of the rules, as docs/policies.md describes them. */
 const POLICY_PACK = join(projectRoot, "policy");
+
+const EMPTY: Deployment = { resources: [], pending_operations: [] };
+
+/** Methods of the Automation API's Stack. */
+type StackOperation = "preview" | "up" | "refresh" | "destroy";
+
+interface RunOptions {
+  readonly policyPacks?: string[];
+  readonly refresh?: boolean;
+  readonly replace?: string[];
+  readonly target?: string[];
+}
 
 export class PulumiBackend implements StackBackend {
   readonly title: string;
   readonly #stack: StackReference;
   readonly #paths: StackPaths;
-  readonly #cli: PulumiCli;
-  /** Undefined: the state is the stack's own, in .stacks/. */
-  readonly #sharedUrl: string | undefined;
+  readonly #executable: string;
+  /** Of the backend that Pulumi uses. */
+  readonly #url = backendUrl();
+  #access: Promise<void> | undefined;
 
   constructor(stack: StackReference, paths: StackPaths, executable: string) {
-    this.#sharedUrl = sharedStateUrl();
-    this.title = `Pulumi CLI, with the state ${this.#sharedUrl === undefined ? "in .stacks/" : `that ${STATE_URL_VARIABLE} names`}`;
+    this.title = `Pulumi CLI, with the backend ${this.#url}`;
     this.#stack = stack;
     this.#paths = paths;
-    this.#cli = new PulumiCli(executable, stack.name, this.#sharedUrl ?? ownStateUrl(paths));
+    this.#executable = executable;
   }
 
-  async preview(): Promise<boolean> {
+  async preview({ isFull = false }: PreviewOptions = {}): Promise<boolean> {
     if (existsSync(this.#paths.tryoutState)) {
       // Only an `up` hands the stack over; a look at it changes no owner.
       const { TryoutBackend } = await import("./tryout-backend.ts");
-      return new TryoutBackend(this.#stack, this.#paths).preview();
+      return new TryoutBackend(this.#stack, this.#paths).preview({ isFull });
     }
     return this.#locked("preview", async () => {
-      const isNew = !(await this.#isThere());
-      try {
-        await this.#select();
-        const again = (await this.#unfinished()).flatMap((urn) => ["--replace", urn]);
-        const args = ["preview", "--diff", "--expect-no-changes", "--config-file", this.#config, ...again];
-        const { code, stderr } = await this.#cli.run(args, {
-          allowFailure: true,
-          output: process.stdout,
-          // What it calls an error is what the preview is for.
-          hiding: NO_CHANGES_EXPECTED,
-        });
-        if (code !== 0 && !stderr.includes(NO_CHANGES_EXPECTED)) {
-          throw new UserError("pulumi preview failed; its output above says why.");
-        }
-        return code !== 0;
-      } finally {
-        // A look at a stack that is not there leaves nothing, least of all an owner.
-        if (isNew) await this.#forget();
-      }
+      readStackFile(this.#stack);
+      const state = await this.#state();
+      const reporter = new StepReporter({ out: process.stdout, properties: isFull ? "full" : "short" });
+      const replace = [...(await this.#unfinished(state ?? EMPTY))];
+      const look = (url: string) => this.#run("preview", { replace }, { url, reporter });
+      if (state !== undefined) await look(this.#sourceUrl);
+      else await this.#inScratchBackend(look);
+      process.stdout.write(`${reporter.summary("to come")}\n`);
+      return reporter.hasChanges();
     });
   }
 
   async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<void> {
-    await (await operationsOf(this.#stack)).requireAccess();
+    await this.#requireAccess();
     onBegin?.();
     return this.#locked("up", async () => {
-      await this.#select();
-      await this.#importTryout();
+      await this.#own();
       await this.#removeLeftovers();
       await this.#taintUnfinished();
-      const pack = enforcesPolicies ? ["--policy-pack", POLICY_PACK] : [];
-      const options = ["--refresh", "--config-file", this.#config, ...pack];
+      const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
-      if (enforcesPolicies) await this.#cli.run(["preview", ...options]);
+      if (enforcesPolicies) await this.#run("preview", options);
       const changes = targets.length === 0 ? await this.#readyMachines() : [];
-      const only = targets.flatMap((urn) => ["--target", urn]);
       try {
-        await this.#cli.run(["up", "--yes", "--skip-preview", ...options, ...only]);
+        await this.#run("up", { ...options, ...(targets.length === 0 ? {} : { target: [...targets] }) });
       } catch (error) {
         const { name } = this.#stack;
         if (changes.length > 0)
@@ -105,41 +107,48 @@ export class PulumiBackend implements StackBackend {
   }
 
   async refresh(): Promise<void> {
-    await (await operationsOf(this.#stack)).requireAccess();
+    await this.#requireAccess();
     return this.#locked("refresh", async () => {
-      await this.#select();
-      await this.#importTryout();
+      await this.#own();
       await this.#taintUnfinished();
-      await this.#cli.run(["refresh", "--yes", "--skip-preview", "--config-file", this.#config]);
+      await this.#run("refresh");
     });
   }
 
   async record(): Promise<StackRecord> {
     if (existsSync(this.#paths.tryoutState)) return "resources";
-    if (!(await this.#isThere())) return "none";
-    const { resources, pending_operations } = await this.#deployment();
-    return resources.length + pending_operations.length === 0 ? "empty" : "resources";
+    await this.#requireAccess();
+    const state = await this.#state();
+    if (state === undefined) return "none";
+    return state.resources.length + state.pending_operations.length === 0 ? "empty" : "resources";
   }
 
   async down(): Promise<void> {
-    await (await operationsOf(this.#stack)).requireAccess();
     return this.#locked("down", async () => {
-      await this.#select();
-      await this.#importTryout();
-      this.#refuseProtected(await this.#deployment());
+      if ((await this.record()) === "none") {
+        await this.#removeLeftovers();
+        await sweepStack(this.#paths.relativeDirectory, []);
+        return void process.stderr.write("  nothing to do\n");
+      }
+      await this.#own();
+      this.#refuseProtected((await this.#state()) ?? EMPTY);
       await this.#removeLeftovers();
-      await this.#cli.run(["destroy", "--yes", "--skip-preview", "--config-file", this.#config]);
-      await this.#forget();
+      await this.#run("destroy");
+      // The CLI deletes the stack's file of the project as well, if it may.
+      await this.#cli("stack", "rm", "--yes", "--preserve-config", "--stack", this.#stack.name);
+      await sweepStack(this.#paths.relativeDirectory, []);
     });
   }
 
   async outputs(): Promise<StackOutputs | undefined> {
     // Until it is imported, the runner's state is the truth.
-    const tryout = stackOutputs(this.#paths.tryoutState);
-    if (tryout !== undefined || !(await this.#isThere())) return tryout;
-    const { stdout } = await this.#cli.run(["stack", "output", "--json"], { output: undefined });
-    const outputs = JSON.parse(stdout) as Partial<StackOutputs>;
-    return outputs.endpoints === undefined ? undefined : (outputs as StackOutputs);
+    return stackOutputs(this.#paths.tryoutState) ?? outputsOf((await this.#state())?.resources ?? []);
+  }
+
+  /** Asked once. @throws UserError where the credentials are none, or another account's. */
+  #requireAccess(): Promise<void> {
+    this.#access ??= operationsOf(this.#stack).then((operations) => operations.requireAccess());
+    return this.#access;
   }
 
   async #locked<T>(operation: string, work: () => Promise<T>): Promise<T> {
@@ -151,52 +160,130 @@ export class PulumiBackend implements StackBackend {
     }
   }
 
-  /** Makes the stack known to the CLI. */
-  async #select(): Promise<void> {
-    readStackFile(this.#stack);
-    mkdirSync(this.#paths.pulumi, { recursive: true });
-    if (!(await this.#isThere())) await this.#initialise();
-    this.#refreshConfig();
-    // Whoever else uses a shared state may be on another machine.
-    if (this.#sharedUrl !== undefined) return;
-    const locks = join(this.#paths.pulumi, ".pulumi", "locks", "organization", projectName());
-    takeOverLocks(this.#stack.name, join(locks, this.#stack.name));
+  /** Where the stack is until the next `up`, `refresh` or `down` moves it: an earlier version kept it in .stacks/. */
+  get #sourceUrl(): string {
+    return earlierBackend(this.#stack.name, this.#paths) ?? this.#url;
   }
 
-  /** Whether the CLI knows the stack. */
-  async #isThere(): Promise<boolean> {
-    if (this.#sharedUrl === undefined) {
-      const stacks = join(this.#paths.pulumi, ".pulumi", "stacks", projectName());
-      return existsSync(join(stacks, `${this.#stack.name}.json`));
+  #cli(...command: readonly string[]): Promise<string> {
+    return runPulumi(this.#executable, command, this.#url);
+  }
+
+  /**
+   * The state as the last operation left it, however that ended; undefined where the backend has no such stack.
+   *
+   * @throws UserError where another backend has it.
+   */
+  async #state(url: string = this.#sourceUrl): Promise<Deployment | undefined> {
+    if (url === this.#url) refuseOtherBackend(this.#stack.name, this.#paths, url);
+    try {
+      const { name } = this.#stack;
+      return parsedDeployment(await runPulumi(this.#executable, ["stack", "export", "--stack", name], url));
+    } catch (error) {
+      if (error instanceof PulumiError && error.message.includes("no stack named")) return undefined;
+      throw error;
     }
-    const { stdout } = await this.#cli.run(["stack", "ls", "--json"], { output: undefined, select: false });
-    return isListed(stdout, this.#stack.name);
   }
 
-  /** Leaves nothing of a stack that has no resources. */
-  async #forget(): Promise<void> {
-    // The CLI deletes the stack's file of the project as well, if it may.
-    if (this.#sharedUrl !== undefined && (await this.#isThere()))
-      await this.#cli.run(["stack", "rm", "--yes", "--preserve-config"], { output: undefined });
-    await sweepStack(this.#paths.relativeDirectory, []);
+  /** Makes the stack known to the backend, with what an earlier owner has. From then on it has the stack. */
+  async #own(): Promise<void> {
+    readStackFile(this.#stack);
+    const { name } = this.#stack;
+    const { tryoutState, earlierState } = this.#paths;
+    const earlier = earlierBackend(name, this.#paths);
+    const isTryout = existsSync(tryoutState);
+    const state = await this.#state(this.#url);
+    if (state === undefined) await this.#initialise();
+    if (isTryout || earlier !== undefined) {
+      const source = isTryout ? tryoutState : earlierState;
+      if ((state?.resources.length ?? 0) > 0)
+        throw new UserError(
+          `Two states have resources of the stack ${name}: ${source} and the backend ${this.#url}. Keep one: take another name for the stack, or, where what ${source} has is gone, delete that.`,
+        );
+      process.stderr.write(`Moving the state of the stack ${name} from ${source} to ${this.#url}.\n`);
+      if (isTryout) await this.#import(tryoutState);
+      else await this.#importFrom(earlier ?? "");
+      rmSync(source, { recursive: true });
+    }
+    writeOwner(this.#paths, this.#url);
   }
 
-  /** The state as the last operation left it, however that ended. */
-  async #deployment(): Promise<Deployment> {
-    const { stdout } = await this.#cli.run(["stack", "export"], { output: undefined });
-    return parsedDeployment(stdout);
+  async #importFrom(url: string): Promise<void> {
+    await this.#inTemporaryFolder(async (folder) => {
+      const file = join(folder, "state.json");
+      const command = ["stack", "export", "--stack", this.#stack.name, "--file", file];
+      await runPulumi(this.#executable, command, url);
+      await this.#import(file);
+    });
+  }
+
+  async #import(file: string): Promise<void> {
+    await this.#cli("stack", "import", "--stack", this.#stack.name, "--file", file);
+  }
+
+  /**
+   * Creates the stack and selects it, as `pulumi stack init` does, but in a folder of its own: that would write an
+   * `encryptionsalt` into the stack's file of the project.
+   */
+  async #initialise(): Promise<void> {
+    if (loginUrl() === null) {
+      await this.#cli("login", "--local");
+      process.stderr.write(
+        "Pulumi was not logged in anywhere: logged in to its local backend (~/.pulumi); `pulumi login` changes that.\n",
+      );
+    }
+    await this.#init(this.#url);
+    await this.#cli("stack", "select", this.#stack.name);
+  }
+
+  async #init(url: string): Promise<void> {
+    await this.#inTemporaryFolder(async (folder) => {
+      const { name } = this.#stack;
+      writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
+      // It may name a secrets provider.
+      this.#copyConfig(join(folder, `Pulumi.${name}.yaml`));
+      await runPulumi(this.#executable, ["stack", "init", name, "--no-select"], url, folder);
+    });
+  }
+
+  /** A preview of a stack that is not there leaves nothing in the backend. */
+  async #inScratchBackend(work: (url: string) => Promise<void>): Promise<void> {
+    await this.#inTemporaryFolder(async (folder) => {
+      await this.#init(`file://${folder}`);
+      await work(`file://${folder}`);
+    });
+  }
+
+  async #inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+    const folder = mkdtempSync(join(tmpdir(), "engine-room-"));
+    try {
+      return await work(folder);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /**
+   * The stack's file for the CLI, which writes into the file that it is given. A salt that encrypts nothing in it may be of
+   * another backend's stack, so that the CLI takes what this stack was made with.
+   */
+  #copyConfig(file: string): void {
+    const { configFile } = this.#stack;
+    const document = parseDocument(readFileSync(configFile, "utf8"));
+    if (readStackFile(this.#stack).secretKeys.length === 0) document.delete("encryptionsalt");
+    writeFileSync(file, document.toString(), { mode: 0o600 });
   }
 
   /** URNs of what the next `up` makes anew. @throws UserError where EKS has to be asked, and does not say. */
-  async #unfinished(): Promise<readonly string[]> {
-    const { resources } = await this.#deployment();
+  async #unfinished({ resources }: Deployment): Promise<readonly string[]> {
     return unfinishedResources(resources, await (await operationsOf(this.#stack)).failedGroups(resources));
   }
 
   /** By a mark in the state, which outlives a refresh; an option of `up` would fail where that finds one of them gone. */
   async #taintUnfinished(): Promise<void> {
-    const unfinished = await this.#unfinished();
-    if (unfinished.length > 0) await this.#cli.run(["state", "taint", ...unfinished, "--yes"]);
+    const unfinished = await this.#unfinished((await this.#state()) ?? EMPTY);
+    if (unfinished.length > 0)
+      await this.#cli("state", "taint", ...unfinished, "--yes", "--stack", this.#stack.name);
   }
 
   /**
@@ -218,7 +305,7 @@ export class PulumiBackend implements StackBackend {
   /** What a command that was killed made on a Docker host, and did not live to write into the state. */
   async #removeLeftovers(): Promise<void> {
     const operations = await operationsOf(this.#stack);
-    const removed = await operations.removeLeftovers(() => this.#deployment());
+    const removed = await operations.removeLeftovers(async () => (await this.#state()) ?? EMPTY);
     if (removed.length > 0)
       process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
   }
@@ -230,44 +317,87 @@ export class PulumiBackend implements StackBackend {
     return lines;
   }
 
-  /** Takes over what the try-out runner has. From the moment its state is gone, the CLI is the owner. */
-  async #importTryout(): Promise<void> {
-    if (!existsSync(this.#paths.tryoutState)) return;
-    process.stderr.write("Importing the state of the try-out runner into the Pulumi CLI's.\n");
-    await this.#cli.run(["stack", "import", "--file", this.#paths.tryoutState], { output: undefined });
-    rmSync(this.#paths.tryoutState);
-  }
-
-  /**
-   * `stack init` writes an `encryptionsalt` into Pulumi.<stack>.yaml of its project and takes no other file, so it runs
-   * in a folder that has only the project's name: the committed file stays as it is.
-   */
-  async #initialise(): Promise<void> {
-    const directory = mkdtempSync(join(tmpdir(), "engine-room-init-"));
+  /** One operation of Pulumi's Automation API, with its steps shown as they happen. */
+  async #run(
+    operation: StackOperation,
+    options: RunOptions = {},
+    { url = this.#url, reporter = new StepReporter() }: { url?: string; reporter?: StepReporter } = {},
+  ): Promise<void> {
+    const report = new EngineReport(reporter);
+    const abort = new AbortController();
+    // Ctrl-C reaches the CLI too, which ends what it is doing and writes its state; until then the stack is locked.
+    const interrupted = () => {};
+    const terminated = () => abort.abort();
+    process.on("SIGINT", interrupted).on("SIGTERM", terminated);
     try {
-      writeFileSync(join(directory, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
-      await this.#cli.run(["stack", "init", this.#stack.name], {
-        output: undefined,
-        select: false,
-        cwd: directory,
+      await this.#inTemporaryFolder(async (folder) => {
+        const configFile = join(folder, `Pulumi.${this.#stack.name}.yaml`);
+        this.#copyConfig(configFile);
+        const shared = { configFile, onEvent: report.take, signal: abort.signal, showSecrets: false };
+        const stack = await this.#automation(url);
+        const start = () => stack[operation]({ ...shared, ...options });
+        await start().catch((error: unknown) => this.#afterLock(error, stack, start));
       });
-      copyFileSync(join(directory, `Pulumi.${this.#stack.name}.yaml`), this.#config);
+      if (operation !== "preview") process.stderr.write(`  ${reporter.summary()}\n`);
+    } catch (error) {
+      throw await this.#failure(operation, error, report);
     } finally {
-      rmSync(directory, { recursive: true, force: true });
+      process.off("SIGINT", interrupted).off("SIGTERM", terminated);
+      reporter.close();
     }
   }
 
-  /** Brings the copy up to date with the stack's file. */
-  #refreshConfig(): void {
-    const document = parseDocument(readFileSync(this.#stack.configFile, "utf8"));
-    if (!document.has("encryptionsalt") && existsSync(this.#config)) {
-      const salt = parseDocument(readFileSync(this.#config, "utf8")).get("encryptionsalt");
-      if (salt !== undefined) document.set("encryptionsalt", salt);
-    }
-    writeFileSync(this.#config, document.toString(), { mode: 0o600 });
+  async #automation(url: string): Promise<Stack> {
+    const automation = await import("@pulumi/pulumi/automation/index.js");
+    // It starts `pulumi`, and that its language host, from PATH.
+    process.env.PATH = `${dirname(this.#executable)}${delimiter}${process.env.PATH}`;
+    const pulumiCommand = await automation.PulumiCommand.get({ skipVersionCheck: true });
+    const envVars = pulumiEnvironment(url);
+    const workspace = await automation.LocalWorkspace.create({
+      workDir: projectRoot,
+      pulumiCommand,
+      envVars,
+    });
+    // As with `pulumi up --stack`, the stack that is selected stays selected.
+    workspace.selectStack = async () => {};
+    return automation.Stack.select(this.#stack.name, workspace);
   }
 
-  get #config(): string {
-    return join(this.#paths.pulumi, `Pulumi.${this.#stack.name}.yaml`);
+  /** A CLI that was killed leaves the lock of its backend behind: that of a process of this machine that is gone is removed. */
+  async #afterLock(error: unknown, stack: Stack, again: () => Promise<unknown>): Promise<void> {
+    const { ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
+    if (!(error instanceof ConcurrentUpdateError)) throw error;
+    const holders = [...error.message.matchAll(/created by \S+@(\S+) \(pid (\d+)\)/g)];
+    const isLeft = holders.every(([, host, pid]) => host === hostname() && !isPulumi(Number(pid)));
+    if (holders.length === 0 || !isLeft) throw error;
+    await stack.cancel();
+    await again();
+  }
+
+  async #failure(operation: StackOperation, error: unknown, report: EngineReport): Promise<unknown> {
+    const { CommandError, ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
+    if (!(error instanceof CommandError)) return error;
+    if (error instanceof ConcurrentUpdateError) {
+      const [, who] = /created by (.*?\) at \S+)/.exec(error.message) ?? [];
+      return new StackLockedError(
+        this.#stack.name,
+        `the Pulumi CLI${who === undefined ? "" : ` (${who})`}; \`pulumi cancel\` removes the lock of one that is gone`,
+      );
+    }
+    const [, exitCode = "unknown"] = /exit code (\d+)/.exec(error.message) ?? [];
+    const sentence = `\`pulumi ${operation}\` ended with exit code ${exitCode}`;
+    if (report.errors.size > 0) return new UserError(`${sentence}; its errors stand above.`);
+    const words = error.message.split("\n").filter((line) => /^\s*(stderr: )?error: /.test(line));
+    return new UserError([`${sentence}.`, ...new Set(words.map(passphraseAdvice))].join("\n"));
+  }
+}
+
+/** Whether a process runs the CLI; one of that number may be another program by now, which only Linux tells. */
+function isPulumi(pid: number): boolean {
+  try {
+    if (process.platform === "linux") return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }

@@ -1,80 +1,142 @@
-/** Starts the Pulumi CLI for one stack. */
-import { spawn } from "node:child_process";
-import { createInterface } from "node:readline";
-import { UserError } from "../errors.ts";
+/** The Pulumi CLI of this machine: where it is, which backend it is logged in to, and calls of it that only print. */
+import { execFile } from "node:child_process";
+import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { parse } from "yaml";
+import { errorWords, UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import { pulumiEnvironment } from "./pulumi-environment.ts";
-import { PulumiLockedError, saysLocked } from "./pulumi-lock.ts";
 
-export interface CommandResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
+/** The backend of `pulumi login --local`: files in `~/.pulumi`. */
+export const LOCAL_BACKEND = "file://~";
+
+/** A bucket far away answers in seconds. */
+const TIMEOUT_MILLISECONDS = 120_000;
+const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
+
+type Environment = NodeJS.ProcessEnv;
+
+/** Absolute path of `pulumi`: on PATH, or where the npm package `pulumi` caches it; undefined where there is none. */
+export function findPulumi(environment: Environment = process.env): string | undefined {
+  const onPath = (environment.PATH ?? "")
+    .split(delimiter)
+    // `npm run` and `npx` put node_modules/.bin first; the npm package there is a downloader, not the CLI.
+    .filter((directory) => directory !== "" && !directory.endsWith(join("node_modules", ".bin")))
+    .map((directory) => join(directory, "pulumi"));
+  return [...onPath, ...cachedByNpmPackage(environment)].find(isExecutable);
 }
 
-export interface RunOptions {
-  /** @default false: an exit code that is not 0 is an error */
-  readonly allowFailure?: boolean;
-  /** Whether the command is one about the stack. @default true */
-  readonly select?: boolean;
-  /** @default the project's root */
-  readonly cwd?: string;
-  /** Where the CLI's own words go; undefined shows them only when it fails. @default process.stderr */
-  readonly output?: NodeJS.WritableStream | undefined;
-  /** Lines of the CLI's errors with these words are not shown. */
-  readonly hiding?: string;
-}
-
-export class PulumiCli {
-  readonly #executable: string;
-  readonly #stack: string;
-  readonly #stateUrl: string;
-
-  /**
-   * @param executable - Path of the CLI.
-   * @param stack - Its name.
-   */
-  constructor(executable: string, stack: string, stateUrl: string) {
-    this.#executable = executable;
-    this.#stack = stack;
-    this.#stateUrl = stateUrl;
+function cachedByNpmPackage(environment: Environment): string[] {
+  const versions = join(pulumiHome(environment), "versions");
+  try {
+    return readdirSync(versions)
+      .toSorted((a, b) => b.localeCompare(a, "en", { numeric: true }))
+      .map((version) => join(versions, version, "bin", "pulumi"));
+  } catch {
+    return [];
   }
+}
 
-  /** @throws UserError with how it ended, where that is not allowed; PulumiLockedError where another one has the stack. */
-  run(command: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-    const { allowFailure = false, select = true, cwd = projectRoot, hiding } = options;
-    const output = "output" in options ? options.output : process.stderr;
-    const args = [...command, "--non-interactive", ...(select ? ["--stack", this.#stack] : [])];
-    return new Promise((resolve, reject) => {
-      const child = spawn(this.#executable, args, {
-        cwd,
-        env: pulumiEnvironment(this.#stateUrl),
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      // Ctrl-C reaches both: the CLI ends what it is doing and writes its state, and until then the stack is locked.
-      const interrupted = () => {};
-      const terminated = () => child.kill("SIGTERM");
-      process.on("SIGINT", interrupted).on("SIGTERM", terminated);
-      // A letter of several bytes may come in two parts.
-      const parts: Buffer[] = [];
-      let stderr = "";
-      child.stdout.on("data", (data: Buffer) => {
-        parts.push(data);
-        output?.write(data);
-      });
-      createInterface({ input: child.stderr }).on("line", (line) => {
-        stderr += `${line}\n`;
-        if (hiding === undefined || !line.includes(hiding)) output?.write(`${line}\n`);
-      });
-      child.on("error", reject);
-      child.on("close", (code) => {
-        process.off("SIGINT", interrupted).off("SIGTERM", terminated);
-        const stdout = Buffer.concat(parts).toString();
-        if (code === 0 || allowFailure) return resolve({ code: code ?? 1, stdout, stderr });
-        const words = output === undefined ? `\n${stdout}${stderr}` : "";
-        const sentence = `\`pulumi ${command.join(" ")}\` ended with exit code ${code}.${words}`;
-        reject(saysLocked(stdout + stderr) ? new PulumiLockedError(sentence) : new UserError(sentence));
-      });
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function pulumiHome(environment: Environment): string {
+  return environment.PULUMI_HOME ?? join(environment.HOME ?? homedir(), ".pulumi");
+}
+
+/**
+ * Address of the backend that the CLI uses, in its own order: `s3://bucket/folder`, `file:///folder`, `https://api.pulumi.com`.
+ * Read here, because `pulumi whoami` asks Pulumi Cloud, and asks for a login where there is none.
+ *
+ * @param root - Folder of Pulumi.yaml.
+ * @returns null: nobody has logged in.
+ */
+export function loginUrl(environment: Environment = process.env, root: string = projectRoot): string | null {
+  const project = parse(readFileSync(join(root, "Pulumi.yaml"), "utf8")) as { backend?: { url?: string } };
+  const known = [environment.PULUMI_BACKEND_URL, project.backend?.url, storedLogin(environment)].find(
+    Boolean,
+  );
+  if (known !== undefined) return known;
+  return environment.PULUMI_ACCESS_TOKEN ? (environment.PULUMI_API ?? "https://api.pulumi.com") : null;
+}
+
+function storedLogin(environment: Environment): string | undefined {
+  const folder = environment.PULUMI_CREDENTIALS_PATH ?? pulumiHome(environment);
+  try {
+    return (JSON.parse(readFileSync(join(folder, "credentials.json"), "utf8")) as { current?: string })
+      .current;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The backend whose stacks the commands work on. */
+export function backendUrl(): string {
+  return loginUrl() ?? LOCAL_BACKEND;
+}
+
+/** Beginning of a sentence; what runs may be in another backend. */
+export function noSuchStack(name: string): string {
+  return `The backend ${backendUrl()} has no stack ${name}`;
+}
+
+/** Environment of a CLI that works on a backend. */
+export function pulumiEnvironment(url: string): Record<string, string> {
+  const { PULUMI_CONFIG_PASSPHRASE, PULUMI_CONFIG_PASSPHRASE_FILE } = process.env;
+  const hasPassphrase = PULUMI_CONFIG_PASSPHRASE !== undefined || PULUMI_CONFIG_PASSPHRASE_FILE !== undefined;
+  return {
+    PULUMI_BACKEND_URL: url,
+    PULUMI_SKIP_UPDATE_CHECK: "true",
+    // A stack file without `encryptionsalt` or `secretsprovider` takes what the stack was made with.
+    PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER: "true",
+    // Who has secrets in a stack file has set a passphrase, or has a backend that needs none.
+    ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),
+  };
+}
+
+/** The CLI refused or failed; the message has its words. */
+export class PulumiError extends UserError {
+  override readonly name = "PulumiError";
+}
+
+/**
+ * Runs the CLI without a question, and without showing what it prints.
+ *
+ * @param executable - As {@link findPulumi} has it. @param url - Of the backend. @param cwd - Folder of Pulumi.yaml.
+ * @returns Its standard output.
+ * @throws PulumiError with its words where it fails.
+ */
+export async function runPulumi(
+  executable: string,
+  command: readonly string[],
+  url: string,
+  cwd: string = projectRoot,
+): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(executable, [...command, "--non-interactive"], {
+      cwd,
+      env: { ...process.env, ...pulumiEnvironment(url) },
+      timeout: TIMEOUT_MILLISECONDS,
+      maxBuffer: MAX_OUTPUT_BYTES,
     });
+    return stdout;
+  } catch (error) {
+    // Its own words, where it had any; none came where it could not be started, or did not end.
+    const { stderr = "" } = error as { readonly stderr?: string };
+    const words = stderr.trim() === "" ? errorWords(error) : stderr.trim();
+    throw new PulumiError(`\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words)}`);
   }
+}
+
+/** The CLI's words, with what to do about a passphrase that is not the stack's. */
+export function passphraseAdvice(words: string): string {
+  if (!/incorrect passphrase|passphrase must be set/.test(words)) return words;
+  return `${words}\nThe secrets of the stack are encrypted with another passphrase: set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to it.`;
 }

@@ -1,7 +1,22 @@
-/** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what goes on now. */
-import type { Step } from "../tryout/steps.ts";
+/** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what is under way. */
+import type { EngineEvent, OpType, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
+import { type PropertyChange, propertyChanges } from "../program/changes.ts";
 
-const SIGNS: Readonly<Record<Step["operation"], string>> = {
+/** As the engine names them; `delete-replaced` is the second half of a replacement. */
+export type Operation = "same" | "create" | "update" | "replace" | "delete" | "delete-replaced";
+
+/** One thing done, or, in a preview, to be done. */
+export interface Step {
+  readonly operation: Operation;
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly changes: readonly PropertyChange[];
+  /** Properties that force a replacement. */
+  readonly replaceReasons: readonly string[];
+}
+
+const SIGNS: Readonly<Record<Operation, string>> = {
   create: "+",
   delete: "-",
   "delete-replaced": "-",
@@ -15,20 +30,29 @@ const COUNTED = {
   update: { done: "updated", "to come": "to update" },
   replace: { done: "replaced", "to come": "to replace" },
   delete: { done: "deleted", "to come": "to delete" },
-  same: { done: "same", "to come": "same" },
+  same: { done: "unchanged", "to come": "unchanged" },
 };
 
 const REFRESH_MILLISECONDS = 200;
 
+interface ReporterOptions {
+  /** @default process.stderr */
+  readonly out?: NodeJS.WriteStream;
+  /** Whether properties are shown below each step. @default "none" */
+  readonly properties?: "none" | "short" | "full";
+}
+
 export class StepReporter {
   readonly #out: NodeJS.WriteStream;
+  readonly #properties: NonNullable<ReporterOptions["properties"]>;
   readonly #running = new Map<string, { step: Step; since: number; doing: string }>();
-  readonly #counts = new Map<Step["operation"], number>();
+  readonly #counts = new Map<Operation, number>();
   readonly #timer: NodeJS.Timeout | undefined;
   #statusShown = false;
 
-  constructor(out: NodeJS.WriteStream = process.stderr) {
+  constructor({ out = process.stderr, properties = "none" }: ReporterOptions = {}) {
     this.#out = out;
+    this.#properties = properties;
     if (out.isTTY) {
       this.#timer = setInterval(() => this.#showStatus(), REFRESH_MILLISECONDS);
       this.#timer.unref();
@@ -39,13 +63,22 @@ export class StepReporter {
     if (step.operation !== "same") this.#running.set(step.urn, { step, since: performance.now(), doing: "" });
   }
 
-  end(step: Step, seconds: number): void {
+  /** @param seconds - @default since it started */
+  end(step: Step, seconds?: number): void {
+    const { since = performance.now() } = this.#running.get(step.urn) ?? {};
+    const took = seconds ?? (performance.now() - since) / 1000;
     this.#running.delete(step.urn);
     this.#counts.set(step.operation, (this.#counts.get(step.operation) ?? 0) + 1);
     if (step.operation === "same") return;
     this.#print(
-      `  ${SIGNS[step.operation]} ${step.operation.padEnd(7)} ${label(step).padEnd(48)} ${seconds >= 0.05 ? `${seconds.toFixed(1)} s` : ""}`,
+      `  ${SIGNS[step.operation]} ${step.operation.padEnd(7)} ${label(step).padEnd(48)} ${took >= 0.05 ? `${took.toFixed(1)} s` : ""}`,
     );
+    if (this.#properties !== "none") this.#changes(step);
+  }
+
+  /** It failed, and whoever runs it says why. */
+  fail({ urn }: Pick<Step, "urn">): void {
+    this.#running.delete(urn);
   }
 
   /** One line of progress of a step that is under way. */
@@ -60,23 +93,10 @@ export class StepReporter {
     this.#print(`  ${line}`);
   }
 
-  /** Property by property, for a preview. */
-  changes(step: Step): void {
-    for (const { path, kind, before, after, lines } of step.changes) {
-      const forced = step.replaceReasons.includes(path.split(/[.[]/)[0] ?? "")
-        ? "  (forces replacement)"
-        : "";
-      const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
-      const sign = { add: "+", delete: "-", update: "~" }[kind];
-      this.#print(`      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`);
-      for (const line of lines ?? []) this.#print(`          ${line}`);
-    }
-  }
-
-  /** `2 created, 1 updated, 5 same`. */
+  /** `2 created, 1 updated, 5 unchanged`. */
   summary(tense: "done" | "to come" = "done"): string {
     const parts = Object.entries(COUNTED).flatMap(([operation, words]) => {
-      const count = this.#counts.get(operation as Step["operation"]);
+      const count = this.#counts.get(operation as Operation);
       return count === undefined ? [] : [`${count} ${words[tense]}`];
     });
     return parts.length > 0 ? parts.join(", ") : "nothing to do";
@@ -89,6 +109,20 @@ export class StepReporter {
   close(): void {
     clearInterval(this.#timer);
     this.#clearStatus();
+  }
+
+  #changes(step: Step): void {
+    const isFull = this.#properties === "full";
+    for (const { path, kind, before, after, lines } of step.changes) {
+      if (!isFull && isDerived(path, before ?? after)) continue;
+      const forced = step.replaceReasons.includes(path.split(/[.[]/)[0] ?? "")
+        ? "  (forces replacement)"
+        : "";
+      const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
+      const sign = { add: "+", delete: "-", update: "~" }[kind];
+      this.#print(`      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`);
+      for (const line of lines ?? []) this.#print(`          ${line}`);
+    }
   }
 
   #print(line: string): void {
@@ -113,7 +147,93 @@ export class StepReporter {
   }
 }
 
+/** Whether a value follows from others: triggers, and hashes. */
+function isDerived(path: string, shown = ""): boolean {
+  return /^(triggers|replacementTrigger)\b/.test(path) || /^"[0-9a-f]{32,}"$/.test(shown);
+}
+
 /** `encoders (Process)`. */
 function label(step: Step): string {
   return `${step.name} (${step.type.split(":").at(-1)})`;
+}
+
+/** What an operation of the engine is called here; others say nothing of their own: the engine tells a replacement thrice. */
+const OPERATIONS: Partial<Record<OpType, Operation>> = {
+  same: "same",
+  read: "same",
+  create: "create",
+  import: "create",
+  update: "update",
+  "create-replacement": "replace",
+  "import-replacement": "replace",
+  delete: "delete",
+  "delete-replaced": "delete-replaced",
+};
+
+/** Shows the events of Pulumi's engine, and keeps what it says went wrong. */
+export class EngineReport {
+  /** Each once, in the engine's words. */
+  readonly errors = new Set<string>();
+  readonly #reporter: StepReporter;
+
+  constructor(reporter: StepReporter) {
+    this.#reporter = reporter;
+  }
+
+  readonly take = (event: EngineEvent): void => {
+    const { resourcePreEvent, resOutputsEvent, resOpFailedEvent, diagnosticEvent, policyEvent } = event;
+    if (resourcePreEvent !== undefined) this.#begin(resourcePreEvent.metadata);
+    if (resOutputsEvent !== undefined) this.#end(resOutputsEvent.metadata);
+    if (resOpFailedEvent !== undefined) this.#reporter.fail(resOpFailedEvent.metadata);
+    if (diagnosticEvent !== undefined) this.#say(diagnosticEvent.severity, plain(diagnosticEvent.message));
+    if (policyEvent !== undefined)
+      this.#say(
+        policyEvent.enforcementLevel === "mandatory" ? "error" : "warning",
+        `${policyEvent.policyName}: ${plain(policyEvent.message)}`,
+      );
+  };
+
+  #begin(metadata: StepEventMetadata): void {
+    const step = stepOf(metadata);
+    if (step === undefined) return;
+    this.#reporter.start(step);
+    // A component's end is told only where it has outputs.
+    if (step.operation === "same" || (metadata.new ?? metadata.old)?.custom !== true)
+      this.#reporter.end(step, 0);
+  }
+
+  #end(metadata: StepEventMetadata): void {
+    const step = stepOf(metadata);
+    if (step === undefined || step.operation === "same") return;
+    if ((metadata.new ?? metadata.old)?.custom === true) this.#reporter.end(step);
+  }
+
+  #say(severity: string, message: string): void {
+    // A provider's line begins with the resource that it is about.
+    const progress = /^(\S+): (.*)$/.exec(message);
+    if (severity === "error") {
+      // Of the stack, after the reasons.
+      if (/^(update|preview|destroy|refresh) failed$/.test(message)) return;
+      if (!this.errors.has(message)) this.#reporter.note(message);
+      this.errors.add(message);
+    } else if (severity.startsWith("info") && progress !== null)
+      this.#reporter.progress(progress[1] ?? "", progress[2] ?? "");
+    else if (message !== "") this.#reporter.note(message);
+  }
+}
+
+function stepOf({ op, urn, type, old, new: now, keys = [] }: StepEventMetadata): Step | undefined {
+  const operation = OPERATIONS[op];
+  const name = urn.split("::").slice(3).join("::");
+  // Default providers are the engine's own.
+  if (operation === undefined || (type.startsWith("pulumi:providers:") && name.startsWith("default")))
+    return undefined;
+  const isDeletion = operation === "delete" || operation === "delete-replaced";
+  const changes = isDeletion ? [] : propertyChanges(old?.inputs ?? {}, now?.inputs ?? {});
+  return { operation, urn, type, name, changes, replaceReasons: keys ?? [] };
+}
+
+/** Without the engine's own marks of colour. */
+function plain(message: string): string {
+  return message.replaceAll(/<\{%.*?%\}>/g, "").trim();
 }

@@ -1,11 +1,10 @@
-/** Where the files of a stack are on this machine, and which stacks it knows. */
-import { existsSync } from "node:fs";
+/** Where the files of a stack are on this machine, and which backend owns it. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
-import { projectRoot, requireStackFile, type StackReference } from "../program/stack-file.ts";
-import { STATE_URL_VARIABLE, sharedStateUrl } from "./shared-state.ts";
+import { projectName, projectRoot, requireStackFile, type StackReference } from "../program/stack-file.ts";
 
-/** Where everything of a stack lies that is not a download: its state, files, logs. */
+/** Where everything of a stack lies that is not a download: its files, logs, and its state without a Pulumi CLI. */
 export interface StackPaths {
   /** `.stacks/<stack>`, as the resources name it. */
   readonly relativeDirectory: string;
@@ -13,10 +12,12 @@ export interface StackPaths {
   readonly directory: string;
   /** Documents of the stack's own databases, absolute; `down` leaves them. */
   readonly data: string;
-  /** State of the try-out runner. */
+  /** State of the try-out runner, which owns the stack while it is there. */
   readonly tryoutState: string;
-  /** File backend and configuration of the Pulumi CLI. */
-  readonly pulumi: string;
+  /** Says which backend of Pulumi owns the stack. */
+  readonly owner: string;
+  /** Where earlier versions kept the state of each stack for the CLI. */
+  readonly earlierState: string;
 }
 
 export function stackPaths(stack: string, root: string = projectRoot): StackPaths {
@@ -27,8 +28,15 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
     directory,
     data: join(root, ".data", stack),
     tryoutState: join(directory, "state.json"),
-    pulumi: join(directory, "pulumi"),
+    owner: join(directory, "owner.json"),
+    earlierState: join(directory, "pulumi"),
   };
+}
+
+/** Backend in which an earlier version has the stack; undefined: it has none. */
+export function earlierBackend(stack: string, { earlierState }: StackPaths): string | undefined {
+  const state = join(earlierState, ".pulumi", "stacks", projectName(), `${stack}.json`);
+  return existsSync(state) ? `file://${earlierState}` : undefined;
 }
 
 /**
@@ -41,26 +49,45 @@ export function requireKnownStack(stack: StackReference): void {
   if (!existsSync(directory) && !existsSync(data)) requireStackFile(stack);
 }
 
-/** Where the Pulumi CLI keeps the state of one stack, as it takes it, where none is shared. */
-export function ownStateUrl({ pulumi }: StackPaths): string {
-  return `file://${pulumi}`;
+interface Owner {
+  readonly owner: "Pulumi";
+  /** Address of the backend; absent where plain `pulumi up` made the stack. */
+  readonly backend?: string;
 }
 
-/** Beginning of a sentence; what runs may be in another machine's state. */
-export function noSuchStack(name: string): string {
-  return sharedStateUrl() === undefined
-    ? `This machine's state (${stackPaths(name).relativeDirectory}) has no such stack`
-    : `The state that ${STATE_URL_VARIABLE} names has no stack ${name}`;
+function readOwner({ owner }: StackPaths): Owner | undefined {
+  return existsSync(owner) ? (JSON.parse(readFileSync(owner, "utf8")) as Owner) : undefined;
+}
+
+export function writeOwner({ directory, owner }: StackPaths, backend: string): void {
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(owner, `${JSON.stringify({ owner: "Pulumi", backend } satisfies Owner, null, 2)}\n`);
+}
+
+/** @throws UserError when another backend than the one at `url` has the stack. */
+export function refuseOtherBackend(stack: string, paths: StackPaths, url: string): void {
+  const { backend = url } = readOwner(paths) ?? {};
+  if (backend === url) return;
+  throw new UserError(
+    [
+      `The stack ${stack} belongs to the backend ${backend}, and Pulumi uses ${url}.`,
+      `To go on there: \`pulumi login ${backend}\`. To move it here:`,
+      `  PULUMI_BACKEND_URL=${backend} pulumi stack export --stack ${stack} --file ${stack}.json`,
+      `  pulumi stack init ${stack} && pulumi stack import --stack ${stack} --file ${stack}.json && rm ${paths.owner}`,
+    ].join("\n"),
+  );
 }
 
 /** @throws UserError when the stack belongs to the Pulumi CLI. */
 export function assertTryoutOwns(stack: string, paths: StackPaths): void {
-  if (!existsSync(paths.pulumi) || existsSync(paths.tryoutState)) return;
+  if (existsSync(paths.tryoutState)) return;
+  const backend = readOwner(paths)?.backend ?? earlierBackend(stack, paths);
+  if (backend === undefined && !existsSync(paths.owner)) return;
   const why =
     process.env.ENGINE_ROOM_RUNNER === "tryout"
       ? "Unset ENGINE_ROOM_RUNNER, which asks for the try-out runner"
       : "There is none on PATH; put `pulumi` there";
   throw new UserError(
-    `The stack ${stack} belongs to the Pulumi CLI (its state is in ${paths.pulumi}). ${why}, and try again.`,
+    `The stack ${stack} belongs to the Pulumi CLI${backend === undefined ? "" : ` (its state is in ${backend})`}. ${why}, and try again. Where the stack is gone, delete ${paths.owner}.`,
   );
 }

@@ -12,12 +12,10 @@ import { TryoutEngine } from "../tryout/engine.ts";
 import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
-import type { Step } from "../tryout/steps.ts";
-import type { StackRecord } from "./deployment.ts";
 import { lockStack } from "./lock.ts";
-import { StepReporter } from "./reporter.ts";
-import type { StackBackend, UpOptions } from "./stack-backend.ts";
+import { type Step, StepReporter } from "./reporter.ts";
 import { assertTryoutOwns, type StackPaths } from "./stack-paths.ts";
+import type { PreviewOptions, StackBackend, StackRecord, UpOptions } from "./state.ts";
 
 /** As shells report a process that Ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;
@@ -32,9 +30,9 @@ export class TryoutBackend implements StackBackend {
     this.#paths = paths;
   }
 
-  async preview(): Promise<boolean> {
+  async preview({ isFull = false }: PreviewOptions = {}): Promise<boolean> {
     await this.#refuseOtherPlatforms();
-    const reporter = new StepReporter(process.stdout);
+    const reporter = new StepReporter({ out: process.stdout, properties: isFull ? "full" : "short" });
     try {
       await this.#apply(reporter, true);
       process.stdout.write(`${reporter.summary("to come")}\n`);
@@ -114,10 +112,6 @@ export class TryoutBackend implements StackBackend {
       project: projectName(),
       stack: this.#stack.name,
       preview,
-      onEnd: (step, seconds) => {
-        operation.onEnd(step, seconds);
-        if (preview) reporter.changes(step);
-      },
     });
     // Pulumi's SDK takes half a second to load: commands that read or delete a stack do without.
     const { runProgram } = await import("../program/run-program.ts");
@@ -163,7 +157,7 @@ export class TryoutBackend implements StackBackend {
 
   #goOn(operation: string): string {
     const options = this.#stack.name === "local" ? "" : ` --stack ${this.#stack.name}`;
-    return `\`npx engine-room status${options}\` shows what runs; \`npx engine-room ${operation}${options}\` goes on from here.`;
+    return `\`npx engine-room status${options}\` shows what runs; \`npx engine-room ${operation}${options}\` resumes.`;
   }
 }
 

@@ -11,6 +11,7 @@ import type {
   Registration,
   RegistrationOptions,
 } from "../program/monitor.ts";
+import type { Step } from "../stack/reporter.ts";
 import { defaultProvider, type PendingOperation, type ResourceState } from "./state.ts";
 import {
   containsSecret,
@@ -23,7 +24,6 @@ import {
   type ResourceProvider,
   type RunnerState,
   registered,
-  type Step,
   type StepObserver,
   stepOnState,
   toState,

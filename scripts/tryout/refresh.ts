@@ -1,13 +1,13 @@
 /** `refresh` and `down` of the try-out runner: both work from the state alone, without running the program. */
 import { isDeepStrictEqual } from "node:util";
 import { propertyChanges } from "../program/changes.ts";
+import type { Operation } from "../stack/reporter.ts";
 import type { PendingOperation, ResourceState } from "./state.ts";
 import {
   deleteAll,
   interruptedCreates,
   isProvider,
   nameOf,
-  type Operation,
   type ResourceProvider,
   type RunnerState,
   type StepObserver,
@@ -24,7 +24,11 @@ export interface StateOperation extends StepObserver {
 export async function refresh({ provider, state, save, onStart, onEnd }: StateOperation): Promise<void> {
   const read = await Promise.all(
     state.resources.map(async (resource): Promise<ResourceState | undefined> => {
-      if (!resource.custom || isProvider(resource)) return resource;
+      if (isProvider(resource)) return resource;
+      if (!resource.custom) {
+        onEnd(stepOnState(resource, "same"), 0);
+        return resource;
+      }
       const started = performance.now();
       const { type, urn, id = "", outputs = {} } = resource;
       const current = await provider.read({ type, name: nameOf(urn), id, outputs });

@@ -1,21 +1,8 @@
 /** What the try-out runner, its provider and its reports talk about. */
 import { isSecret, type PropertyChange } from "../program/changes.ts";
 import type { Properties, Registered, Registration } from "../program/monitor.ts";
+import type { Operation, Step } from "../stack/reporter.ts";
 import type { PendingOperation, ResourceState } from "./state.ts";
-
-/** As the engine names them; `delete-replaced` is the second half of a replacement. */
-export type Operation = "same" | "create" | "update" | "replace" | "delete" | "delete-replaced";
-
-/** One thing done, or, in a preview, to be done. */
-export interface Step {
-  readonly operation: Operation;
-  readonly urn: string;
-  readonly type: string;
-  readonly name: string;
-  readonly changes: readonly PropertyChange[];
-  /** Properties that force a replacement. */
-  readonly replaceReasons: readonly string[];
-}
 
 export interface StepObserver {
   readonly onStart: (step: Step) => void;

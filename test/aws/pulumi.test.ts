@@ -229,7 +229,7 @@ describe("AWS's own provider", needs(missingForAws), () => {
     const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "" };
     try {
       const { stdout } = await stack.succeedWith(environment, "preview");
-      expect(stdout).toMatch(new RegExp(`\\+ ${countOf(name)} to create`));
+      expect(stdout).toMatch(new RegExp(`^${countOf(name)} to create$`, "m"));
     } finally {
       await stack.dispose(environment);
     }

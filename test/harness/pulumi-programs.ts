@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
+import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 
 /** What is missing, with the command that brings it; undefined where nothing is. */
 export function missingPulumiPrograms(provider: "aws" | "docker" | "kubernetes"): string | undefined {

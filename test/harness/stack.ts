@@ -52,6 +52,11 @@ export class TestStack {
     this.configure(config);
   }
 
+  /** Where a Pulumi CLI has the stack. */
+  get backend(): string {
+    return `file://${this.#files}`;
+  }
+
   get configFile(): string {
     return join(this.#files, "stack.yaml");
   }
@@ -112,7 +117,13 @@ export class TestStack {
     const options = ["--stack", this.name, "--config-file", this.configFile];
     return spawn(process.execPath, ["scripts/cli.mjs", command, ...options, ...args], {
       cwd: projectRoot,
-      env: { ...process.env, ENGINE_ROOM_RUNNER: "tryout", ...this.#environment, ...environment },
+      env: {
+        ...process.env,
+        ENGINE_ROOM_RUNNER: "tryout",
+        PULUMI_BACKEND_URL: this.backend,
+        ...this.#environment,
+        ...environment,
+      },
       stdio: ["ignore", "pipe", "pipe"],
     });
   }

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/setup/pulumi-cli.ts";
+import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { needs } from "../harness/needs.ts";
 import { TestStack } from "../harness/stack.ts";
@@ -35,7 +35,7 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
 
   test("a preview of a stack that is not up leaves no file", async () => {
     const { stdout } = await stack.succeedWith(throughCli, "preview");
-    expect(stdout).toContain("local:index:Process");
+    expect(stdout).toContain("+ create  gateway (Process)");
     expect(existsSync(stack.directory)).toBe(false);
   });
 
@@ -43,8 +43,8 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
     await stack.succeed("up");
     const pids = await stack.pids();
     const { stderr } = await stack.succeedWith(throughCli, "up");
-    expect(stderr).toContain("Importing the state");
-    expect(stderr).toMatch(/Resources:\n\s+\d+ unchanged\n/);
+    expect(stderr).toContain("Moving the state of the stack");
+    expect(stderr).toMatch(/^ {2}\d+ unchanged$/m);
     expect(await stack.pids()).toEqual(pids);
     expect((await stack.runWith(throughCli, "smoke")).code).toBe(0);
     expect((await stack.runWith(throughCli, "preview", "--expect-no-changes")).code).toBe(0);
@@ -92,7 +92,6 @@ describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => 
     PULUMI_CONFIG_PASSPHRASE: "a passphrase",
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_BACKEND_URL: `file://${backend}`,
-    ENGINE_ROOM_STATE_URL: `file://${backend}`,
     ENGINE_ROOM_RUNNER: "",
     AWS_ENDPOINT_URL: "",
     AWS_ACCESS_KEY_ID: "key",

@@ -33,7 +33,7 @@ jobs:
       - uses: ${CHECKOUT} # v7.0.1
         with: { persist-credentials: false }
       - run: node scripts/cli.mjs install
-      - run: node scripts/cli.mjs images --stack "$STACK"
+      - run: npx engine-room images --stack "$STACK"
         env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
 `;
 
@@ -253,12 +253,12 @@ test("a pull request's stack runs the images that were built for it", () => {
   const { images, up } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
   const steps = (job: typeof up) => job?.steps.map(({ uses, run }) => `${uses ?? ""} ${run ?? ""}`) ?? [];
   const lock = { name: "images-lock", path: "images.lock.json" };
-  expect(steps(images).some((step) => step.includes("node scripts/cli.mjs images"))).toBe(true);
+  expect(steps(images).some((step) => step.includes("npx engine-room images"))).toBe(true);
   expect(images?.steps.at(-1)?.with).toMatchObject(lock);
   expect(up?.needs).toBe("images");
   const taken = up?.steps.findIndex(({ with: inputs }) => inputs?.name === lock.name) ?? -1;
   expect(taken).toBeGreaterThan(0);
-  expect(steps(up).findIndex((step) => step.includes("node scripts/cli.mjs up"))).toBeGreaterThan(taken);
+  expect(steps(up).findIndex((step) => step.includes("npx engine-room up"))).toBeGreaterThan(taken);
 });
 
 test("images are built for existing stacks, pull requests' among them", () => {
@@ -280,7 +280,7 @@ describe("policies", () => {
     for (const job of [diff, ofState]) {
       const steps = job?.steps ?? [];
       const uploaded = steps.findIndex(({ uses }) => uses?.startsWith("actions/upload-artifact@"));
-      const judged = steps.findIndex(({ run }) => run?.includes("ci diff-policies"));
+      const judged = steps.findIndex(({ run }) => run?.includes("ci -- diff-policies"));
       expect(uploaded).toBeGreaterThan(0);
       expect(judged).toBeGreaterThan(uploaded);
     }
@@ -288,9 +288,9 @@ describe("policies", () => {
 
   test("every workflow that changes a stack enforces the policies, and previews of a state ask them", () => {
     for (const name of ["deploy", "preview-stack"]) {
-      const ups = commandsOf(name).filter((run) => run.includes("node scripts/cli.mjs up"));
+      const ups = commandsOf(name).filter((run) => run.includes("npx engine-room up"));
       expect(ups.length).toBeGreaterThan(0);
-      for (const run of ups) expect(run).toMatch(/node scripts\/cli\.mjs up .*--policies/);
+      for (const run of ups) expect(run).toMatch(/npx engine-room up .*--policies/);
     }
     for (const name of ["preview", "drift"])
       expect(commandsOf(name).some((run) => run.includes("--policy-pack policy"))).toBe(true);

@@ -2,6 +2,7 @@
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
 import { InitializationError, unwrap, wrap } from "./contract.ts";
 import { handlerOf } from "./handlers.ts";
+import { ownerFailures, releaseOwnership, takeOwnership } from "./owner.ts";
 import manifest from "./package.json" with { type: "json" };
 
 const PARENT_CHECK_MILLISECONDS = 500;
@@ -10,12 +11,13 @@ const cancelled = new AbortController();
 
 /** @param urn - `urn:pulumi:<stack>::<project>::<parent type>$<type>::<name>`. */
 function resourceOf(urn: string) {
-  const [, , types = "", ...names] = urn.split("::");
+  const [stack = "", , types = "", ...names] = urn.split("::");
   const name = names.join("::");
   // The engine shows a plugin's standard error.
   const report = (line: string) => console.error(`${name}: ${line}`);
   return {
     name,
+    stack: stack.replace(/^urn:pulumi:/, ""),
     handler: handlerOf(types.split("$").at(-1) ?? ""),
     context: { report, signal: cancelled.signal },
   };
@@ -26,15 +28,19 @@ const provider: Provider = {
 
   async check(urn, olds, news) {
     const { properties, secretNames } = unwrap(news);
-    const { inputs, failures } = await resourceOf(urn).handler.check(properties, unwrap(olds).properties);
-    return { inputs: wrap(inputs, secretNames), failures };
+    const { handler, stack } = resourceOf(urn);
+    const known = unwrap(olds).properties;
+    const { inputs, failures } = await handler.check(properties, known);
+    const refused = Object.keys(known).length === 0 ? await ownerFailures(stack) : [];
+    return { inputs: wrap(inputs, secretNames), failures: [...refused, ...failures] };
   },
 
   diff: (id, urn, olds, news) =>
     resourceOf(urn).handler.diff(id, unwrap(olds).properties, unwrap(news).properties),
 
   async create(urn, inputs) {
-    const { name, handler, context } = resourceOf(urn);
+    const { name, stack, handler, context } = resourceOf(urn);
+    await takeOwnership(stack);
     const { properties, secretNames } = unwrap(inputs);
     const { id, outs } = await handler.create(name, properties, context).catch(keepingSecrets(secretNames));
     return { id, outs: wrap(outs, secretNames) };
@@ -59,8 +65,9 @@ const provider: Provider = {
   },
 
   async delete(id, urn, props) {
-    const { handler, context } = resourceOf(urn);
+    const { stack, handler, context } = resourceOf(urn);
     await handler.delete(id, unwrap(props).properties, context);
+    await releaseOwnership(stack);
   },
 
   async cancel() {

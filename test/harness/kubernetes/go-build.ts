@@ -65,7 +65,7 @@ async function lockWhenFree(root: string, report: (line: string) => void) {
       return await lockStack("kubernetes-programs", root, "build");
     } catch (error) {
       if (!(error instanceof StackLockedError)) throw error;
-      if (isFirst) report(`Process ${error.holder?.pid} builds the tests' programs; waiting for it …`);
+      if (isFirst) report(`The tests' programs are being built by ${error.holder}; waiting for it …`);
       await sleep(LOCK_POLL_MILLISECONDS);
     }
   }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -9,7 +9,6 @@ import { leftoversReport, refuseStrangers } from "../../../scripts/aws/leftovers
 import { withLogin } from "../../../scripts/aws/push-target.ts";
 import { leftovers } from "../../../scripts/aws/tagged.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
-import { projectName } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
@@ -54,7 +53,7 @@ describe("the account of a stack", () => {
       AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
       AWS_EC2_METADATA_DISABLED: "true",
       ENGINE_ROOM_RUNNER: "",
-      ENGINE_ROOM_STATE_URL: "",
+      PULUMI_BACKEND_URL: "s3://room-state",
     };
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   });
@@ -189,22 +188,20 @@ describe("the account of a stack", () => {
     const { exitCode, stdout, stderr } = await run("eks", listed(NAT_GATEWAY, VPC), ["down"]);
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr).toContain(
-      `This machine's state (.stacks/${STACK}) has no such stack, and the account has 2 things of it: run \`down\` where it was brought up, or with its ENGINE_ROOM_STATE_URL.\n`,
+      `The backend s3://room-state has no stack ${STACK}, and the account has 2 things of it: log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL), and run \`down\` again.\n`,
     );
     expect(stderr).toContain(NAT_GATEWAY);
-    expect(pulumi.calls()).toEqual([]);
+    expect(pulumi.calls().map(({ args }) => args.slice(0, 2).join(" "))).toEqual(["stack export"]);
   });
 
   test("`down` of a stack with an empty record fails, and deletes the record", async () => {
-    useFakePulumi(folder);
-    const { directory, pulumi } = stackPaths(STACK);
-    const records = join(pulumi, ".pulumi", "stacks", projectName());
-    mkdirSync(records, { recursive: true });
-    writeFileSync(join(records, `${STACK}.json`), "{}");
+    const pulumi = useFakePulumi(folder);
+    pulumi.keep([STACK]);
+    vi.stubEnv("FAKE_STATE", "{}");
     const { exitCode, stderr } = await run("eks", listed(NAT_GATEWAY), ["down"]);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("has no such stack, and the account has 1 thing of it: run `down` where");
-    expect(existsSync(directory)).toBe(false);
+    expect(stderr).toContain(`has no stack ${STACK}, and the account has 1 thing of it: log in to`);
+    expect(pulumi.stacks()).toEqual([]);
   });
 
   test("`down` of a stack unknown to the state fails where AWS may not be asked", async () => {
@@ -227,7 +224,7 @@ describe("the account of a stack", () => {
     const { exitCode, stderr } = await run("eks", {}, ["outputs"]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(
-      `\`npx engine-room up --stack ${STACK}\` brings it up, and where it is up already`,
+      `\`npx engine-room up --stack ${STACK}\` brings it up. Where it is up already, log in to`,
     );
   });
 });
@@ -413,7 +410,7 @@ const refuse = (answer: Parameters<typeof refuseStrangers>[2]) => () =>
 test("resources of a stack unknown to the state are an error, and none are not", () => {
   const value = [arn("ec2", "natgateway/nat-0123"), arn("ec2", "vpc/vpc-0123")];
   expect(refuse({ kind: "answer", value })).toThrow(
-    /^The state has no stack dev, and the account has 2 things of it: run `down` where it was brought up, or with its ENGINE_ROOM_STATE_URL\.\n.*by hand:\n {2}NAT gateway.*\n.*\n.*nat-0123\n {2}1 more cost nothing/,
+    /^The state has no stack dev, and the account has 2 things of it: log in to the backend that has it \(`pulumi login`, or PULUMI_BACKEND_URL\), and run `down` again\.\n.*by hand:\n {2}NAT gateway.*\n.*\n.*nat-0123\n {2}1 more cost nothing/,
   );
   expect(refuse({ kind: "answer", value: [] })).not.toThrow();
 });

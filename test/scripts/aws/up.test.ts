@@ -278,7 +278,7 @@ describe("through the Pulumi CLI", () => {
     stubCredentials();
     vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
     vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", lockFile);
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
     vi.stubEnv("ENGINE_ROOM_RUNNER", "");
     // The command sets it for the program; the stub puts back what was there.
     vi.stubEnv("ENGINE_ROOM_ONLY_REGISTRIES", undefined);
@@ -349,7 +349,7 @@ describe("through the Pulumi CLI", () => {
 
   describe("of a stack in a shared state", () => {
     beforeEach(() => {
-      vi.stubEnv("ENGINE_ROOM_STATE_URL", "s3://room-state/pulumi");
+      vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
       // There is no cluster yet.
       answers["eks:ListNodegroups"] = () => ({ error: "ResourceNotFoundException", status: 404 });
     });

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -94,7 +94,7 @@ describe("npx engine-room expire", () => {
       PATH: `${pulumi.folder}${delimiter}${process.env.PATH}`,
       TMPDIR: pulumi.folder,
       ENGINE_ROOM_RUNNER: "",
-      ENGINE_ROOM_STATE_URL: "s3://room-state/pulumi",
+      PULUMI_BACKEND_URL: "s3://room-state/pulumi",
       AWS_ENDPOINT_URL: aws.url,
       AWS_ACCESS_KEY_ID: "key",
       AWS_SECRET_ACCESS_KEY: "secret",
@@ -184,13 +184,15 @@ describe("npx engine-room expire", () => {
 
   test("`expire --down` ends the other stacks and fails where one can't be ended or read", async () => {
     const broken = trial({ isBroken: true });
-    const { exitCode, stdout, stderr } = await expireInProcess(
+    const { exitCode, stdout } = await expireInProcess(
       { fails: trial({ destroy: "fails" }), broken, over: trial() },
       "--down",
     );
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("DependencyViolation");
-    expect(stdout).toMatch(/^fails: not ended, and costs money still: `pulumi destroy /m);
+    expect(stdout).toContain("DependencyViolation");
+    expect(stdout).toMatch(
+      /^fails: not ended, and costs money still: `pulumi destroy` ended with exit code 1\.$/m,
+    );
     expect(stdout).toMatch(/^broken +unknown +`pulumi stack history` failed: error: history is gone;/m);
     expect(pulumi.destroyed).toEqual(["fails", "over"].map(prefixed));
     expect(pulumi.stacks).toEqual(["fails", "broken"].map(prefixed));
@@ -231,18 +233,22 @@ describe("npx engine-room expire", () => {
     expect(pulumi.destroyed).toEqual([]);
   });
 
-  test("without a shared state, the stacks of this machine's Pulumi states are read", () => {
+  test("the stacks of the backend are read, and those that an earlier version kept in .stacks/", () => {
     pulumi = new FakePulumi({});
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state");
     const root = mkdtempSync(join(tmpdir(), "engine-room-states-"));
     try {
-      expect(stateUrls(root)).toEqual([]);
-      mkdirSync(join(root, ".stacks/b/pulumi/.pulumi"), { recursive: true });
-      mkdirSync(join(root, ".stacks/a/pulumi/.pulumi"), { recursive: true });
+      expect(stateUrls(root)).toEqual(["s3://room-state"]);
+      for (const name of ["b", "a"]) {
+        const states = join(root, ".stacks", name, "pulumi/.pulumi/stacks/engine-room");
+        mkdirSync(states, { recursive: true });
+        writeFileSync(join(states, `${name}.json`), "{}");
+      }
       mkdirSync(join(root, ".stacks/tryout"), { recursive: true });
-      expect(stateUrls(root)).toEqual(
-        ["a", "b"].map((name) => `file://${join(root, ".stacks", name, "pulumi")}`),
-      );
+      expect(stateUrls(root)).toEqual([
+        "s3://room-state",
+        ...["a", "b"].map((name) => `file://${join(root, ".stacks", name, "pulumi")}`),
+      ]);
     } finally {
       rmSync(root, { recursive: true, maxRetries: 5 });
     }

@@ -14,19 +14,22 @@ import { useFakePulumi } from "./fake-pulumi.ts";
 describe("preview", () => {
   const NAME = "preview-test";
 
+  const event = (op: string, name: string) => {
+    const state = { custom: true, inputs: {} };
+    const urn = `urn:pulumi:${NAME}::engine-room::local:index:Process::${name}`;
+    const metadata = { op, urn, type: "local:index:Process", new: state };
+    return `${JSON.stringify({ resourcePreEvent: { metadata } })}\n${JSON.stringify({ resOutputsEvent: { metadata } })}`;
+  };
+
   const PREVIEW = `
 if [ "$1" = preview ]; then
-  echo "warning: the stack file is old" >&2
+  printf '%s\\n' '{"diagnosticEvent":{"severity":"warning","message":"<{%fg 1%}>warning: <{%reset%}>the stack file is old"}}' >> "$log"
   case "$FAKE_PREVIEW" in
-    same) printf 'Resources:\\n    5 unchanged\\n' ;;
-    changed)
-      printf 'Resources:\\n    + 2 to create\\n'
-      # The real one has its own error for it, and only where it was asked to.
-      case "$*" in *--expect-no-changes*)
-        printf 'error: no changes were ' >&2; sleep 0.05; echo "expected but changes were proposed" >&2
-        exit 255 ;;
-      esac ;;
-    broken) echo "error: no resource plugin" >&2; exit 255 ;;
+    same) printf '%s\\n' '${event("same", "gateway")}' >> "$log" ;;
+    changed) printf '%s\\n' '${event("create", "gateway")}' >> "$log" ;;
+    broken)
+      printf '%s\\n' '{"diagnosticEvent":{"severity":"error","message":"error: no resource plugin"}}' >> "$log"
+      exit 255 ;;
   esac
 fi
 `;
@@ -37,7 +40,7 @@ fi
     folder = mkdtempSync(join(tmpdir(), "engine-room-preview-"));
     useFakePulumi(folder, PREVIEW);
     vi.stubEnv("ENGINE_ROOM_RUNNER", "");
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state");
   });
 
   afterEach(() => {
@@ -54,7 +57,8 @@ fi
   test("`preview` shows changes and succeeds", async () => {
     const { exitCode, stdout, stderr } = await preview("changed");
     expect(exitCode).toBe(0);
-    expect(stdout).toContain("+ 2 to create");
+    expect(stdout).toContain("+ create  gateway (Process)");
+    expect(stdout).toContain("1 to create\n");
     expect(stdout).toContain("warning: the stack file is old\n");
     expect(stdout + stderr).not.toContain("error");
   });
@@ -62,17 +66,18 @@ fi
   test("`preview --expect-no-changes` fails with one sentence where something would change", async () => {
     const { exitCode, stdout, stderr } = await preview("changed", "--expect-no-changes");
     expect(exitCode).toBe(1);
-    expect(stdout).toContain("+ 2 to create");
-    expect(stdout).not.toContain("error");
+    expect(stdout).toContain("1 to create\n");
     expect(stderr).toBe("Something would change, and --expect-no-changes says that nothing should.\n");
-    expect(await preview("same", "--expect-no-changes")).toMatchObject({ exitCode: 0, stderr: "" });
+    const same = await preview("same", "--expect-no-changes");
+    expect(same).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(same.stdout).toContain("1 unchanged\n");
   });
 
   test("a failed `preview` is reported in the Pulumi CLI's words", async () => {
     const { exitCode, stdout, stderr } = await preview("broken");
     expect(exitCode).toBe(1);
     expect(stdout).toContain("error: no resource plugin\n");
-    expect(stderr).toContain("pulumi preview failed; its output above says why.");
+    expect(stderr).toContain("`pulumi preview` ended with exit code 255; its errors stand above.");
   });
 });
 
@@ -83,7 +88,7 @@ describe("a stack without a file", () => {
 
   beforeEach(() => {
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state");
   });
 
   afterEach(() => {
@@ -151,7 +156,7 @@ describe("`down` of a stack on a Docker host", () => {
       models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
     });
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", "");
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state");
     vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);
   });
 

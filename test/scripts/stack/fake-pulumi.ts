@@ -10,10 +10,13 @@ line="$PULUMI_BACKEND_URL\t$ENGINE_ROOM_ONLY_REGISTRIES"
 for word in "$@"; do
   line="$line\t$word"
   if [ "$previous" = --stack ]; then stack="$word"; fi
+  if [ "$previous" = --event-log ]; then log="$word"; fi
   previous="$word"
 done
 printf '%s\\n' "$line" >> "$here/calls"
 case "$1 $2" in
+  # Before Pulumi 3.206 events go to a file.
+  "version ") echo v3.100.0 ;;
   "stack init") echo "encryptionsalt: v1:salt" > "Pulumi.$3.yaml"; echo "$3" >> "$here/stacks" ;;
   "stack rm") grep -vx "$stack" "$here/stacks" > "$here/left"; mv "$here/left" "$here/stacks" ;;
   "stack ls")
@@ -22,9 +25,13 @@ case "$1 $2" in
       while read -r name; do list="$list\${list:+,}{\\"name\\":\\"organization/engine-room/$name\\"}"; done < "$here/stacks"
     fi
     echo "[$list]" ;;
-  "stack export") if [ -n "$FAKE_STATE" ]; then printf '%s\\n' "$FAKE_STATE"; else echo "{}"; fi ;;
+  "stack history") echo "[]" ;;
+  "stack export")
+    grep -qx "$stack" "$here/stacks" 2> /dev/null || { echo "error: no stack named '$stack' found" >&2; exit 255; }
+    if [ -n "$FAKE_STATE" ]; then printf '%s\\n' "$FAKE_STATE"; else echo '{"deployment":{"resources":[{"type":"pulumi:pulumi:Stack","urn":"s","outputs":{"endpoints":{"gateway":"http://gateway"}}}]}}'; fi ;;
   "stack output") echo '{"endpoints":{"gateway":"http://gateway"}}' ;;
 esac
+if [ "$1" = preview ]; then echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log"; fi
 if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi
 `;
 

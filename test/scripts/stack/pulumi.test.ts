@@ -1,88 +1,60 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { PassThrough } from "node:stream";
-import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { UserError } from "../../../scripts/errors.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../../scripts/setup/pulumi-cli.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
 import { lockName, lockStack, StackLockedError } from "../../../scripts/stack/lock.ts";
-import { PulumiCli } from "../../../scripts/stack/pulumi-cli.ts";
-import { PulumiLockedError, saysLocked, takeOverLocks } from "../../../scripts/stack/pulumi-lock.ts";
-import { isListed, sharedStateUrl } from "../../../scripts/stack/shared-state.ts";
+import { findPulumi, loginUrl, PulumiError, runPulumi } from "../../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
-import { suspectGroups, unfinishedResources } from "../../../scripts/stack/unfinished.ts";
+import { suspectGroups, unfinishedResources } from "../../../scripts/stack/state.ts";
 import { type FakePulumi, useFakePulumi } from "./fake-pulumi.ts";
 
 describe("calls of the Pulumi CLI", () => {
-  const FAKE = `#!/usr/bin/env node
-const [what] = process.argv.slice(2);
-if (what === "arguments") console.log(JSON.stringify(process.argv.slice(2)));
-if (what === "state") console.log(process.env.PULUMI_BACKEND_URL);
-if (what === "letters") {
-  const [first, ...rest] = Buffer.from("€");
-  process.stdout.write(Buffer.from([first]));
-  setTimeout(() => process.stdout.write(Buffer.from(rest)), 100);
-}
-if (what === "fail" || what === "locked") {
-  console.log("half of it");
-  console.error(what === "fail" ? "error: no such thing" : "error: the stack is currently locked by 1 lock(s)");
-  process.exitCode = 3;
-}
+  const FAKE = `#!/bin/sh
+case "$1" in
+  state) echo "$* $PULUMI_BACKEND_URL [$PULUMI_CONFIG_PASSPHRASE]" ;;
+  *) echo "half of it"; echo "error: $1" >&2; exit 3 ;;
+esac
 `;
 
   const folder = mkdtempSync(join(tmpdir(), "engine-room-cli-"));
 
-  writeFileSync(join(folder, "pulumi"), FAKE, { mode: 0o755 });
+  const cli = join(folder, "pulumi");
+
+  writeFileSync(cli, FAKE, { mode: 0o755 });
 
   afterAll(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
 
-  const cli = new PulumiCli(join(folder, "pulumi"), "dev", `file://${folder}`);
-
-  const quiet = { output: undefined };
-
-  test("the Pulumi CLI is called without questions and with the stack's name, unless a call selects none", async () => {
-    const { stdout } = await cli.run(["arguments"], quiet);
-    expect(JSON.parse(stdout)).toEqual(["arguments", "--non-interactive", "--stack", "dev"]);
-    const { stdout: without } = await cli.run(["arguments"], { ...quiet, select: false });
-    expect(JSON.parse(without)).toEqual(["arguments", "--non-interactive"]);
+  test("the Pulumi CLI is called without questions, with a backend and an empty passphrase", async () => {
+    vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", undefined);
+    expect(await runPulumi(cli, ["state"], "s3://room")).toBe("state --non-interactive s3://room []\n");
+    vi.stubEnv("PULUMI_CONFIG_PASSPHRASE", "own");
+    expect(await runPulumi(cli, ["state"], "s3://room")).toContain("[own]");
   });
 
-  test("the Pulumi CLI is given the address of the stack's state", async () => {
-    expect((await cli.run(["state"], quiet)).stdout).toBe(`file://${folder}\n`);
-  });
-
-  test("a character whose bytes arrive in two chunks is read whole", async () => {
-    expect((await cli.run(["letters"], quiet)).stdout).toBe("€");
-  });
-
-  test("the error of a failed call has the output that was not shown yet", async () => {
-    await expect(cli.run(["fail"], quiet)).rejects.toThrow(
-      new UserError("`pulumi fail` ended with exit code 3.\nhalf of it\nerror: no such thing\n"),
+  test("the error of a failed call has the words of the CLI", async () => {
+    await expect(runPulumi(cli, ["no such thing"], "s3://room")).rejects.toThrow(
+      new PulumiError("`pulumi no such thing` failed: error: no such thing"),
     );
-    const output = new PassThrough();
-    await expect(cli.run(["fail"], { output })).rejects.toThrow(
-      new UserError("`pulumi fail` ended with exit code 3."),
+    await expect(runPulumi(cli, ["incorrect passphrase"], "s3://room")).rejects.toThrow(
+      "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to it",
     );
-    output.end();
-    expect((await text(output)).split("\n").toSorted()).toEqual(["", "error: no such thing", "half of it"]);
-    const allowed = await cli.run(["fail"], { ...quiet, allowFailure: true });
-    expect(allowed).toEqual({ code: 3, stdout: "half of it\n", stderr: "error: no such thing\n" });
   });
 
-  test("hidden lines of a call are not shown", async () => {
-    const output = new PassThrough();
-    await cli.run(["fail"], { output, allowFailure: true, hiding: "no such thing" });
-    output.end();
-    expect(await text(output)).toBe("half of it\n");
-  });
-
-  test("a locked stack is a PulumiLockedError", async () => {
-    await expect(cli.run(["locked"], quiet)).rejects.toThrow(PulumiLockedError);
+  test("the backend is that of the variable, the project, the login or the access token, in this order", () => {
+    const login = (environment: NodeJS.ProcessEnv) =>
+      loginUrl({ PULUMI_HOME: folder, ...environment }, folder);
+    writeFileSync(join(folder, "Pulumi.yaml"), "name: room\n");
+    expect(login({})).toBeNull();
+    expect(login({ PULUMI_ACCESS_TOKEN: "token" })).toBe("https://api.pulumi.com");
+    writeFileSync(join(folder, "credentials.json"), JSON.stringify({ current: "file://~" }));
+    expect(login({ PULUMI_ACCESS_TOKEN: "token" })).toBe("file://~");
+    writeFileSync(join(folder, "Pulumi.yaml"), "name: room\nbackend:\n  url: s3://project\n");
+    expect(login({})).toBe("s3://project");
+    expect(login({ PULUMI_BACKEND_URL: "s3://variable" })).toBe("s3://variable");
   });
 });
 
@@ -130,62 +102,6 @@ describe("finding the Pulumi CLI", () => {
     place("project/node_modules/.bin/pulumi");
     place("bin/pulumi", 0o644);
     expect(find("project/node_modules/.bin", "bin")).toBeUndefined();
-  });
-});
-
-describe("locks of the Pulumi CLI", () => {
-  let directory: string;
-
-  beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), "engine-room-locks-"));
-  });
-
-  afterEach(() => rmSync(directory, { recursive: true, maxRetries: 5 }));
-
-  function lock(pid: number, machine = hostname()): string {
-    const file = join(directory, "0123.json");
-    writeFileSync(file, JSON.stringify({ pid, username: "root", hostname: machine, timestamp: "" }));
-    writeFileSync(`${file}.attrs`, "{}");
-    return file;
-  }
-
-  /** Above the largest number that Linux gives a process. */
-  const NOBODY = 2 ** 22 + 1;
-
-  test("the lock of an ended process is deleted with its attributes", () => {
-    lock(NOBODY);
-    takeOverLocks("room", directory);
-    expect(readdirSync(directory)).toEqual([]);
-  });
-
-  test("the lock of a process number that another program has now is deleted", () => {
-    lock(process.pid);
-    takeOverLocks("room", directory);
-    expect(readdirSync(directory)).toEqual([]);
-  });
-
-  test("the lock of another machine stays and is reported", () => {
-    const file = lock(NOBODY, "elsewhere");
-    const taken = () => takeOverLocks("room", directory);
-    expect(taken).toThrow(PulumiLockedError);
-    expect(taken).toThrow(`The stack room is locked by the Pulumi CLI (process ${NOBODY} of elsewhere).`);
-    expect(existsSync(file)).toBe(true);
-  });
-
-  test("a backend without locks is not locked", () => {
-    takeOverLocks("room", join(directory, "absent"));
-  });
-
-  // As `checkForLock` of backend/diy/lock.go and `ConflictingUpdateError` of backend/backenderr write them.
-  test.each([
-    ["error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end", true],
-    [
-      "error: [409] Conflict: Another update is currently in progress.\nTo learn more about possible reasons and resolution, visit https://www.pulumi.com/docs/support/troubleshooting/common-issues/update-conflicts/",
-      true,
-    ],
-    ["error: DependencyViolation: the vpc has dependencies and cannot be deleted", false],
-  ])("the output %j means a locked stack: %s", (words, isLocked) => {
-    expect(saysLocked(words)).toBe(isLocked);
   });
 });
 
@@ -237,10 +153,10 @@ test("a lock has a name of the operating system's form", () => {
   expect(lockName("/a", "darwin")).toMatch(/^\/.*\/engine-room-[0-9a-f]{32}\.sock$/);
 });
 
-describe("shared state", () => {
+describe("a stack in the backend of the CLI", () => {
   const URL_OF_STATE = "s3://room-state/pulumi";
 
-  const NAME = "shared-state-test";
+  const NAME = "backend-test";
 
   let folder: string;
 
@@ -254,7 +170,7 @@ describe("shared state", () => {
     folder = mkdtempSync(join(tmpdir(), "engine-room-shared-"));
     pulumi = useFakePulumi(folder);
     stack = { ...stackReference(NAME), configFile: join(projectRoot, "Pulumi.kind.yaml") };
-    vi.stubEnv("ENGINE_ROOM_STATE_URL", URL_OF_STATE);
+    vi.stubEnv("PULUMI_BACKEND_URL", URL_OF_STATE);
     vi.stubEnv("ENGINE_ROOM_RUNNER", "");
   });
 
@@ -263,13 +179,14 @@ describe("shared state", () => {
     rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
-  test("a stack is created once in the shared state, and a second machine finds it there", async () => {
+  test("a stack is created once in the backend, and a second machine finds it there", async () => {
     await (await openStack(stack)).up();
     expect(pulumi.stacks()).toEqual([NAME]);
     rmSync(stackPaths(NAME).directory, { recursive: true, maxRetries: 5 });
     await (await openStack(stack)).up();
     expect(operations().filter((operation) => operation === "stack init")).toHaveLength(1);
-    expect(new Set(pulumi.calls().map(({ backend }) => backend))).toEqual(new Set([URL_OF_STATE]));
+    const asked = pulumi.calls().filter(({ args: [command] }) => command !== "version");
+    expect(new Set(asked.map(({ backend }) => backend))).toEqual(new Set([URL_OF_STATE]));
   });
 
   test("`up` with policies enforces them in a preview before the update, and in the update", async () => {
@@ -284,18 +201,18 @@ describe("shared state", () => {
     expect(withPack()).toEqual(["preview", "up"]);
   });
 
-  test("outputs are read from the shared state, and are undefined for a stack that it lacks", async () => {
+  test("outputs are read from the backend, and are undefined for a stack that it lacks", async () => {
     const backend = await openStack(stack);
     expect(await backend.outputs()).toBeUndefined();
     pulumi.keep([NAME]);
     expect(await backend.outputs()).toEqual({ endpoints: { gateway: "http://gateway" } });
   });
 
-  test("`down` removes the stack from the shared state and its folder from this machine", async () => {
+  test("`down` removes the stack from the backend and its folder from this machine", async () => {
     await (await openStack(stack)).up();
     await (await openStack(stack)).down();
     expect(pulumi.stacks()).toEqual([]);
-    expect(operations().slice(-2)).toEqual(["stack ls", "stack rm"]);
+    expect(operations().at(-1)).toBe("stack rm");
     expect(pulumi.calls().at(-1)?.args).toContain("--preserve-config");
     expect(existsSync(stackPaths(NAME).directory)).toBe(false);
   });
@@ -312,39 +229,76 @@ describe("shared state", () => {
       JSON.stringify({ deployment: { resources: [{ urn, protect: true }, unprotected] } }),
     );
     await expect((await openStack(stack)).down()).rejects.toThrow(
-      /^1 of the resources of the stack shared-state-test are protected \(files\), so nothing is deleted\. To end/,
+      /^1 of the resources of the stack backend-test are protected \(files\), so nothing is deleted\. To end/,
     );
     expect(pulumi.stacks()).toEqual([NAME]);
     expect(operations()).not.toContain("destroy");
   });
 
-  test("a preview leaves no new stack in the shared state, and keeps an existing stack", async () => {
+  test("a preview of a new stack leaves nothing in the backend, and keeps an existing stack", async () => {
     await (await openStack(stack)).preview();
-    expect(pulumi.stacks()).toEqual([]);
+    const changed = pulumi.calls().filter(({ args }) => args[1] === "init" || args[0] === "preview");
+    expect(changed.map(({ backend }) => backend)).not.toContain(URL_OF_STATE);
     pulumi.keep([NAME]);
     await (await openStack(stack)).preview();
     expect(pulumi.stacks()).toEqual([NAME]);
   });
 
-  test("a shared state is refused without the Pulumi CLI", async () => {
+  test("a stack of another backend is refused with the ways to it", async () => {
+    await (await openStack(stack)).up();
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://other");
+    const up = (await openStack(stack)).up();
+    await expect(up).rejects.toThrow(
+      /^The stack backend-test belongs to the backend s3:\/\/room-state\/pulumi, and Pulumi uses s3:\/\/other\.\n.*`pulumi login s3:\/\/room-state\/pulumi`/,
+    );
+    await expect(up).rejects.toThrow("pulumi stack import --stack backend-test --file backend-test.json");
+    await expect((await openStack(stack)).outputs()).rejects.toThrow(
+      "belongs to the backend s3://room-state",
+    );
+  });
+
+  test("the try-out runner refuses a stack of a backend, and names it", async () => {
+    await (await openStack(stack)).up();
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
     await expect(openStack(stack)).rejects.toThrow(
-      "A shared state (ENGINE_ROOM_STATE_URL) takes the Pulumi CLI",
+      "The stack backend-test belongs to the Pulumi CLI (its state is in s3://room-state/pulumi). Unset ENGINE_ROOM_RUNNER",
     );
   });
 
-  test("ENGINE_ROOM_STATE_URL is read, and refused where it is not an address", () => {
-    expect(sharedStateUrl({})).toBeUndefined();
-    expect(sharedStateUrl({ ENGINE_ROOM_STATE_URL: "" })).toBeUndefined();
-    expect(sharedStateUrl({ ENGINE_ROOM_STATE_URL: "file:///state" })).toBe("file:///state");
-    expect(() => sharedStateUrl({ ENGINE_ROOM_STATE_URL: "bucket" })).toThrow(
-      'is "bucket", which is no address',
+  test("`up` moves the state of the try-out runner, unless the backend has resources too", async () => {
+    const { directory, tryoutState } = stackPaths(NAME);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(tryoutState, JSON.stringify({ version: 3, deployment: { resources: [] } }));
+    await (await openStack(stack)).up();
+    expect(operations()).toContain("stack import");
+    expect(existsSync(tryoutState)).toBe(false);
+    writeFileSync(tryoutState, JSON.stringify({ version: 3, deployment: { resources: [] } }));
+    await expect((await openStack(stack)).up()).rejects.toThrow(
+      `Two states have resources of the stack ${NAME}: ${tryoutState} and the backend ${URL_OF_STATE}.`,
     );
   });
 
-  test("a stack is found in the list only by its whole name", () => {
-    expect(isListed('[{"name":"a/b/room"}]', "room")).toBe(true);
-    expect(isListed('[{"name":"bathroom"}]', "room")).toBe(false);
+  test("a stack that an earlier version kept in .stacks/ is found there, and moved by `up`", async () => {
+    const { earlierState } = stackPaths(NAME);
+    const states = join(earlierState, ".pulumi", "stacks", "engine-room");
+    mkdirSync(states, { recursive: true });
+    writeFileSync(join(states, `${NAME}.json`), "{}");
+    await (await openStack(stack)).outputs();
+    expect(pulumi.calls().at(-1)?.backend).toBe(`file://${earlierState}`);
+    pulumi.keep([NAME]);
+    vi.stubEnv("FAKE_STATE", "{}");
+    await (await openStack(stack)).up();
+    const moves = pulumi.calls().filter(({ args }) => args.includes("--file"));
+    expect(moves.map(({ args, backend }) => [args[1], backend])).toEqual([
+      ["export", `file://${earlierState}`],
+      ["import", URL_OF_STATE],
+    ]);
+    expect(existsSync(earlierState)).toBe(false);
+  });
+
+  test("`down` of a stack that no state knows asks nothing of the CLI but its state", async () => {
+    await (await openStack(stack)).down();
+    expect(operations()).toEqual(["stack export"]);
   });
 });
 

@@ -1,10 +1,10 @@
 /** A stack of things that lives in memory, run by the try-out runner. */
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
+import type { Step } from "../../../scripts/stack/reporter.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { destroy, refresh } from "../../../scripts/tryout/refresh.ts";
 import type { PendingOperation, ResourceState } from "../../../scripts/tryout/state.ts";
-import type { Step } from "../../../scripts/tryout/steps.ts";
 import { program, type ThingConfig } from "./sequence/program.ts";
 import { ThingProvider } from "./sequence/things.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { findPulumi } from "../../../scripts/setup/pulumi-cli.ts";
+import { findPulumi } from "../../../scripts/stack/pulumi-cli.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { loadState, newDeployment, type ResourceState, saveState } from "../../../scripts/tryout/state.ts";
 import { needs } from "../../harness/needs.ts";

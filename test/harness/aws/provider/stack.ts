@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
@@ -97,7 +98,7 @@ export class StandInStack {
   /** What the CLI keeps of the stack: what `pulumi stack export` prints. */
   stateFile(): string {
     const path = join(".pulumi/stacks", projectName(), `${this.stack.name}.json`);
-    return readFileSync(join(this.stack.directory, "pulumi", path), "utf8");
+    return readFileSync(join(fileURLToPath(this.stack.backend), path), "utf8");
   }
 
   async dispose(): Promise<void> {
@@ -111,10 +112,10 @@ export class StandInStack {
   }
 }
 
-/** `    + 71 to create`, `    + 71 created`, `    71 unchanged` of the list at the end. */
+/** `71 to create, 2 unchanged` or `71 created, 2 unchanged` of the last line that has them. */
 function counts(output: string): Readonly<Record<string, number>> {
-  const list = output.split("Resources:\n").at(-1) ?? "";
-  const lines = [...list.matchAll(/^ +(?:[+~-]{1,2} ?)?(\d+) (?:to )?([a-z]+)/gm)];
+  const list = output.match(/^ *\d+ (?:to )?(?:creat|updat|replac|delet|unchang).*$/gm)?.at(-1) ?? "";
+  const lines = [...list.matchAll(/(\d+) (?:to )?([a-z]+)/g)];
   return Object.fromEntries(lines.map(([, number, word = ""]) => [DONE[word] ?? word, Number(number)]));
 }
 

@@ -1,0 +1,27 @@
+/** The owner of a stack beside its files, for the provider as Pulumi's engine runs it: the try-out runner may not have the stack. */
+import { readdir, rm } from "node:fs/promises";
+import { exists, fromRoot, orWhenMissing, writeWhole } from "./files.ts";
+
+const OWNER = "owner.json";
+
+/** Why Pulumi may not make a resource of a stack; empty where it may. */
+export async function ownerFailures(stack: string) {
+  const state = `.stacks/${stack}/state.json`;
+  if (!(await exists(fromRoot(state)))) return [];
+  const reason = `The try-out runner has the stack ${stack}. To move it to Pulumi, run \`npx engine-room up --stack ${stack}\`, or \`pulumi stack import --stack ${stack} --file ${state}\` and delete that file.`;
+  return [{ property: "", reason }];
+}
+
+/** Says that Pulumi has the stack, unless something more exact is said. */
+export async function takeOwnership(stack: string): Promise<void> {
+  const file = fromRoot(".stacks", stack, OWNER);
+  if (!(await exists(file)))
+    await writeWhole(file, `${JSON.stringify({ owner: "Pulumi" }, null, 2)}\n`, 0o644);
+}
+
+/** Takes it back where nothing else is left of the stack. */
+export async function releaseOwnership(stack: string): Promise<void> {
+  const folder = fromRoot(".stacks", stack);
+  const entries = await readdir(folder).catch(orWhenMissing([]));
+  if (entries.length === 1 && entries[0] === OWNER) await rm(folder, { recursive: true });
+}

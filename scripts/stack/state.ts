@@ -1,0 +1,127 @@
+/** What can be done with a stack, its state as `pulumi stack export` prints it, and what the last `up` left unfinished in it. Pure. */
+import type { StackOutputs } from "../../infra/outputs.ts";
+import type { KnownObjects } from "../docker-host/leftovers.ts";
+
+/** A resource as `pulumi stack export` has it. */
+export interface StateResource {
+  readonly urn: string;
+  readonly type: string;
+  /** As the provider has it; absent for a component. */
+  readonly id?: string;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly outputs?: Readonly<Record<string, unknown>>;
+  readonly initErrors?: readonly string[];
+  /** No operation deletes it. */
+  readonly protect?: boolean;
+  /** Its successor is there, and it is about to be deleted. */
+  readonly delete?: boolean;
+}
+
+/** The parts of `pulumi stack export` that are read. */
+export interface Deployment {
+  readonly resources: readonly StateResource[];
+  /** Begun when the state was written, and not known to be done. */
+  readonly pending_operations: readonly { readonly resource: StateResource; readonly type: string }[];
+}
+
+/** `empty`: an operation was ended before it made anything, or after it had deleted everything. */
+export type StackRecord = "none" | "empty" | "resources";
+
+export interface UpOptions {
+  /** Called when nothing refuses the stack any more, before anything is changed. */
+  readonly onBegin?: () => void;
+  /**
+   * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
+   * that goes before. @default false
+   */
+  readonly enforcesPolicies?: boolean;
+  /** URNs, with `**` for any text: these alone, where the Pulumi CLI has the stack. @default all */
+  readonly targets?: readonly string[];
+}
+
+export interface PreviewOptions {
+  /** Whether each property is shown, hashes too. @default false */
+  readonly isFull?: boolean;
+}
+
+/** What can be done with the resources of a stack, whoever applies it. */
+export interface StackBackend {
+  /** Shown to the user. */
+  readonly title: string;
+  /** Shows what `up` would do. @returns whether anything would change. */
+  preview(options?: PreviewOptions): Promise<boolean>;
+  /** Makes the stack what its file says, after reading what there really is. */
+  up(options?: UpOptions): Promise<void>;
+  /** Reads what there really is into the state. */
+  refresh(): Promise<void>;
+  /** What the state has of the stack; begun operations count as resources. */
+  record(): Promise<StackRecord>;
+  /** Deletes everything, and the state with it. */
+  down(): Promise<void>;
+  /** Outputs of the last `up`; undefined before the first one. */
+  outputs(): Promise<StackOutputs | undefined>;
+}
+
+/** @param text - As the CLI prints it; the state of a new stack has none of the parts. */
+export function parsedDeployment(text: string): Deployment {
+  const { deployment } = JSON.parse(text) as { deployment?: Partial<Deployment> | null };
+  return { resources: deployment?.resources ?? [], pending_operations: deployment?.pending_operations ?? [] };
+}
+
+/** Outputs of the stack; undefined before the first `up`. */
+export function outputsOf(resources: readonly StateResource[]): StackOutputs | undefined {
+  const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.outputs;
+  return outputs?.endpoints === undefined ? undefined : (outputs as unknown as StackOutputs);
+}
+
+/** What a state knows of a Docker host. */
+export function knownObjects({ resources, pending_operations }: Deployment): KnownObjects {
+  const begun = pending_operations
+    .filter(({ type }) => type === "creating")
+    .map(({ resource }) => resource.inputs?.name);
+  return {
+    ids: new Set(resources.flatMap(({ id }) => id ?? [])),
+    begunNames: new Set(begun.filter((name) => typeof name === "string")),
+  };
+}
+
+const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
+
+/** @param failedGroups - As {@link unfinishedResources} has them. */
+type IsUnfinished = (resource: StateResource, failedGroups: ReadonlySet<string>) => boolean;
+
+const hasFailed = ({ initErrors = [] }: StateResource) => initErrors.length > 0;
+
+/** By type. All else whose creation failed comes right by itself, or by the update that its next `up` sends. */
+const UNFINISHED: Readonly<Record<string, IsUnfinished>> = {
+  // Tasks that did not end with exit code 0, and services that were made and never became healthy.
+  "docker:index/container:Container": (resource) =>
+    hasFailed(resource) || (resource.inputs?.attach === true && resource.outputs?.exitCode !== 0),
+  // Its command failed on the machine, or did not end in the time it has; nothing of an association is updated but its tags.
+  "aws:ssm/association:Association": hasFailed,
+  // For good: EKS takes no update of it any more. One whose update failed has its old machines, which serve.
+  [NODE_GROUP]: ({ id = "" }, failedGroups) => failedGroups.has(id),
+};
+
+/**
+ * URNs that the next `up` has to replace, though nothing about them changed. A resource that was made, and whose wait then
+ * failed, is in the state with `initErrors`; `pulumi up --refresh` drops these and finds that nothing changed (issue 17949 of
+ * pulumi/pulumi). The graph can't tell either, because it does not depend on how an `up` went.
+ *
+ * @param failedGroups - Ids of node groups that EKS calls CREATE_FAILED; see {@link suspectGroups}.
+ */
+export function unfinishedResources(
+  resources: readonly StateResource[],
+  failedGroups: ReadonlySet<string>,
+): string[] {
+  return resources
+    .filter((one) => one.delete !== true && UNFINISHED[one.type]?.(one, failedGroups) === true)
+    .map(({ urn }) => urn);
+}
+
+/** Ids, `CLUSTER:GROUP`, of node groups about which only EKS can tell whether their creation failed. */
+export function suspectGroups(resources: readonly StateResource[]): string[] {
+  return resources.flatMap((one) =>
+    one.type === NODE_GROUP && (hasFailed(one) || one.outputs?.status !== "ACTIVE") ? (one.id ?? []) : [],
+  );
+}
