@@ -24,6 +24,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "set this machine up and bring the whole service up on it",
     load: () => import("./start.ts"),
   },
+  init: {
+    group: CHANGE,
+    summary: "write the stack file of a new stack, by a few questions",
+    load: () => import("./init.ts"),
+  },
   plan: {
     group: CHANGE,
     summary: "print what a stack builds, runs and costs; contacts nothing",

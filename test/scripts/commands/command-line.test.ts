@@ -99,7 +99,9 @@ test.each(NAMES)("the help of %s keeps to 80 columns", async (name) => {
   const { exitCode, stdout } = await runCommand(name, "--help");
   expect(exitCode).toBe(0);
   expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
-  expect(stdout.includes("--stack <name>")).toBe(!["key", "test", "expire", "completion"].includes(name));
+  expect(stdout.includes("--stack <name>")).toBe(
+    !["init", "key", "test", "expire", "completion"].includes(name),
+  );
   expect((await runCommand("help", name)).stdout).toBe((await runCommand(name, "--help")).stdout);
 });
 

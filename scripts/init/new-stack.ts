@@ -1,0 +1,233 @@
+/** What `init` asks and writes: which machines hold the models, what they cost, and the text of the stack file. Pure. */
+import { stringify } from "yaml";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
+import { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
+import { GPU_NAMES, gpus } from "../../infra/plan/catalogue/gpus.ts";
+import { LANGUAGE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import type { LanguageModel } from "../../infra/plan/catalogue/types.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { ConfigError } from "../../infra/problems.ts";
+import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
+import { figure } from "../plan/text-table.ts";
+
+/** Where a stack can run. */
+export const PLACES = {
+  local: "this machine, on its CPU",
+  docker: "a Docker host",
+  kubernetes: "a Kubernetes cluster",
+  aws: "AWS, one machine (EC2)",
+  eks: "AWS, a cluster (EKS)",
+} as const;
+export type Place = keyof typeof PLACES;
+
+/** Values that are not chosen from a list. They go into the stack file as they are, and the plan says what is wrong with them. */
+export interface Details {
+  /** AWS account, twelve digits. */
+  readonly account?: string | undefined;
+  readonly region?: string | undefined;
+  /** Network from which the API of a cluster on AWS is reached. */
+  readonly apiCidr?: string | undefined;
+  /** Registry from which a cluster pulls images. */
+  readonly registry?: string | undefined;
+  /** Where the token of the model hub is: a file of a Docker host, a Secret of a cluster, or an ARN. */
+  readonly hubToken?: string | undefined;
+  /** Address of a Docker engine. */
+  readonly host?: string | undefined;
+}
+
+export interface Choice {
+  readonly where: Place;
+  /** Rows of the catalogue. */
+  readonly models: readonly string[];
+  readonly details: Details;
+}
+
+/** A machine that holds the models. */
+export interface Offer {
+  /** Instance type on AWS, else number and name of the GPUs, as `2xL40S`. */
+  readonly machine: string;
+  /** `1 × A10G, 17.2 of 21.9 GiB of GPU memory, $1.212 an hour` */
+  readonly hint: string;
+  /** Keys of the stack file. */
+  readonly values: Values;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+export const isOnAws = (where: Place) => where === "aws" || where === "eks";
+
+/** Whether the models run on CPUs, so that no GPU is chosen. */
+export const isOnCpu = (models: readonly string[]) =>
+  models.every((model) => MODEL_NAMES.some((name) => name === model));
+
+/** Models that a place can serve. */
+export function modelsOf(where: Place): readonly string[] {
+  if (where === "local") return MODEL_NAMES;
+  return isOnAws(where) ? LANGUAGE_MODELS : [...LANGUAGE_MODELS, ...MODEL_NAMES];
+}
+
+/** Whether the model hub gives one of the models only with a token. */
+export function areGated(models: readonly string[]): boolean {
+  const rows: Readonly<Record<string, LanguageModel>> = languageModels;
+  return models.some((model) => rows[model]?.source.gated);
+}
+
+/** Of machines that may be chosen; where the models do not fit here, they fit nowhere. */
+export const largestMachine = (where: Place) => (isOnAws(where) ? "p5.48xlarge" : "8xH100");
+
+/** Every machine on which the plan has no problem, the cheapest first. */
+export function offers(choice: Choice): readonly Offer[] {
+  const all = isOnAws(choice.where)
+    ? Object.keys(machineTypes).filter((type) => (machineTypes[type]?.gpus ?? 0) > 0)
+    : [1, 2, 4, 8].flatMap((count) =>
+        GPU_NAMES.filter((name) => gpus[name].supported).map((name) => `${count}x${name}`),
+      );
+  return all
+    .flatMap((machine) => {
+      try {
+        return [planned(choice, machine)];
+      } catch (error) {
+        if (error instanceof ConfigError) return [];
+        throw error;
+      }
+    })
+    .toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
+}
+
+/**
+ * @param machine - As of an {@link Offer}; without effect where the models run on CPUs.
+ * @throws ConfigError with the plan's own problems.
+ */
+export function planned(choice: Choice, machine: string): Offer & { readonly hourlyUsd: number } {
+  const gpuCount = machineTypes[machine]?.gpus ?? (Number.parseInt(machine, 10) || 1);
+  const plan = (width: number): ReturnType<typeof planned> => {
+    const values = stackValues(choice, machine, width);
+    try {
+      const stack = checkedPlan(values).plan;
+      return { machine, values, hint: hintOf(machine, stack), hourlyUsd: stack.cost.hourlyUsd ?? 0 };
+    } catch (error) {
+      const isTooSmall =
+        error instanceof ConfigError && error.problems.some(({ path }) => path.endsWith(".memoryFit"));
+      if (isTooSmall && width * 2 <= gpuCount) return plan(width * 2);
+      throw error;
+    }
+  };
+  // The fewest GPUs for each model that hold it.
+  return plan(1);
+}
+
+function hintOf(machine: string, plan: StackPlan): string {
+  const { hourlyUsd, withoutPrice } = plan.cost;
+  const isYourOwn = hourlyUsd === 0 && withoutPrice.length === 0;
+  const price = isYourOwn
+    ? "your own machine"
+    : `${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour`;
+  if (plan.tier === "cpu") return price;
+  const [fullest] = plan.fit.toSorted((a, b) => b.needGiB / b.capacityGiB - a.needGiB / a.capacityGiB);
+  if (fullest === undefined) return price;
+  const type = machineTypes[machine];
+  return [
+    ...(type === undefined ? [] : [`${type.gpus} × ${type.gpu}`]),
+    `${figure(fullest.needGiB, 1)} of ${figure(fullest.capacityGiB, 1)} GiB of GPU memory`,
+    price,
+  ].join(", ");
+}
+
+function stackValues({ where, models, details }: Choice, machine: string, width: number): Values {
+  const onCpu = isOnCpu(models);
+  return {
+    ...PLATFORM_VALUES[where]({ details, machine, onCpu, servers: models.length }),
+    ...(details.hubToken === undefined ? {} : { hub: hubValues(where, details.hubToken) }),
+    models: models.map((model) => ({
+      name: model.replaceAll(".", "-"),
+      model,
+      ...(width === 1 ? {} : { tensorParallel: width }),
+    })),
+  };
+}
+
+function hubValues(where: Place, hubToken: string): Values {
+  if (isOnAws(where)) return { tokenSecretArn: hubToken };
+  return where === "docker" ? { tokenFile: hubToken } : { tokenSecret: { name: hubToken } };
+}
+
+interface MachineChoice {
+  readonly details: Details;
+  readonly machine: string;
+  readonly onCpu: boolean;
+  /** Number of language models, each of which takes GPUs of its own in a cluster. */
+  readonly servers: number;
+}
+
+/** While a GPU's only server is replaced, or its engine built, the model is away. */
+const ONE_GPU = { engines: { whenFull: "stopServer" } };
+
+const PLATFORM_VALUES: Readonly<Record<Place, (choice: MachineChoice) => Values>> = {
+  local: () => ({ platform: "local" }),
+  docker: ({ details: { host }, machine, onCpu }) => {
+    const uri = host === undefined ? {} : { uri: host };
+    return onCpu
+      ? { platform: "docker", tier: "cpu", ...(host === undefined ? {} : { host: uri }) }
+      : { platform: "docker", host: { ...uri, machine: ownMachine(machine) } };
+  },
+  kubernetes: ({ details: { registry }, machine, onCpu, servers }) => ({
+    platform: "kubernetes",
+    ...(onCpu ? { tier: "cpu" } : {}),
+    images: { registry },
+    ...(onCpu
+      ? {}
+      : { pools: [{ name: "gpu", machine: ownMachine(machine), ...nodes(servers) }], ...ONE_GPU }),
+  }),
+  aws: ({ details: { account, region }, machine }) => ({
+    ...{ platform: "aws", compute: "ec2", account, region },
+    pools: [{ name: "gpu", instanceType: machine }],
+  }),
+  eks: ({ details: { account, region, apiCidr }, machine, servers }) => ({
+    ...{ platform: "aws", account, region },
+    access: { apiCidrs: apiCidr === undefined ? [] : [apiCidr] },
+    pools: [
+      { name: "gpu", instanceType: machine, ...nodes(servers) },
+      { name: "cpu", instanceType: "m7i.xlarge", zones: ["a"] },
+    ],
+    ...ONE_GPU,
+  }),
+};
+
+const nodes = (servers: number) => (servers === 1 ? {} : { nodes: { min: servers, max: servers } });
+
+/** CPUs and memory of a common server for each GPU. */
+function ownMachine(machine: string): Values {
+  const [, count = "1", gpu = machine] = /^(\d+)x(.+)$/.exec(machine) ?? [];
+  const number = Number(count);
+  return { gpu, gpus: number, vcpus: 16 * number, memoryGiB: 64 * number };
+}
+
+/** A line above the key. */
+const COMMENTS: Readonly<Record<string, string>> = {
+  account: "No other account is touched.",
+  access: "From where the cluster's API is reached.",
+  host: "The machine of the Docker engine: correct CPUs and memory.",
+  pools: "Machines: `npx engine-room plan` says what they cost, and preflight whether they are available.",
+  images: "`npx engine-room images --push` pushes them there once; the cluster pulls them.",
+  engines: "A GPU's server stops while its next engine is built.",
+  hub: "Where the token of the model hub is.",
+};
+
+/** Text of a stack file. @param schema - Path of the JSON Schema from where the file lies. */
+export function stackFileText(values: Values, commands: readonly string[], schema: string): string {
+  const keys = Object.entries(values).flatMap(([key, value]) => [
+    ...(COMMENTS[key] === undefined ? [] : [`# ${COMMENTS[key]}`]),
+    ...stringify({ [`${CONFIG_NAMESPACE}:${key}`]: value }, { lineWidth: 0 })
+      .trimEnd()
+      .split("\n"),
+  ]);
+  return [
+    `# yaml-language-server: $schema=${schema}`,
+    ...commands.map((command) => `#   ${command}`),
+    "config:",
+    ...keys.map((line) => `  ${line}`),
+    "",
+  ].join("\n");
+}
