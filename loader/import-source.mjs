@@ -14,9 +14,9 @@ const ENTRY_POINTS = [
   "containers/services/mock-vector/src/main.ts",
   "infra/index.ts",
   "policy/pack.ts",
-  "scripts/bench/empty-program.ts",
-  "scripts/bench/preview-child.ts",
-  "scripts/bench/render-child.ts",
+  "test/bench/empty-program.ts",
+  "test/bench/preview-child.ts",
+  "test/bench/render-child.ts",
   "scripts/commands/main.ts",
   "scripts/diff/render-child.ts",
 ];

@@ -1,5 +1,12 @@
-/** A closed-loop load: so many requests at a time, each answered before the next is sent, for a bounded time. */
+/**
+ * A closed-loop load: so many requests at a time, each answered before the next is sent, for a bounded time. autocannon does the
+ * same with thirty packages, and the requests, most of this file, would remain.
+ */
+import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
+import { cpus, totalmem } from "node:os";
+import { resolve } from "node:path";
+import { callerDirectory } from "../program/stack-file.ts";
 
 export interface Cell {
   readonly concurrency: number;
@@ -100,25 +107,12 @@ export function textSender(
     });
 }
 
-/** Texts of twelve words, each different, as a client's would be. */
+const WORDS = "a small black cat sits on the old wooden table near window".split(" ");
+
+/** A text of twelve words that differs for each index. */
 export function sampleText(index: number): string {
-  const words = [
-    "a",
-    "small",
-    "black",
-    "cat",
-    "sits",
-    "on",
-    "the",
-    "old",
-    "wooden",
-    "table",
-    "near",
-    "window",
-  ];
-  return words
-    .map((word, position) => (position === index % words.length ? `${word}${index}` : word))
-    .join(" ");
+  const place = index % WORDS.length;
+  return WORDS.with(place, `${WORDS[place]}${index}`).join(" ");
 }
 
 /** One text a request, to Triton's text_encoder. @param outputs - Tensors to ask for. */
@@ -133,4 +127,25 @@ export function textEncoderSender(triton: string, outputs: readonly string[] = [
 export function embeddingsSender(gateway: string, headers: Record<string, string>): Send {
   const body = (index: number) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) });
   return jsonSender(`${gateway}/v1/embeddings`, body, headers);
+}
+
+/**
+ * Keeps figures by name in a JSON file, part by part, so that a later failure loses none, with the machine that they were measured
+ * on.
+ *
+ * @param out - Relative to where the user typed; nothing is written for anything but a text.
+ */
+export function figureKeeper(out: unknown): (name: string, value: unknown) => void {
+  const [processor] = cpus();
+  const machine = {
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    processor: processor?.model ?? "",
+  };
+  const figures: Record<string, unknown> = { machine };
+  return (name, value) => {
+    figures[name] = value;
+    if (typeof out === "string")
+      writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(figures, null, 2)}\n`);
+  };
 }

@@ -75,7 +75,10 @@ export async function measureLoad(
   print: (line: string) => void,
 ): Promise<readonly LoadRow[]> {
   const width = Math.max(...targets.map(({ name }) => name.length));
-  print(`Answers of at most ${ANSWER_TOKENS} tokens.`);
+  const cells = targets.filter(({ send }) => typeof send !== "string").length * CONCURRENCIES.length;
+  print(
+    `${cells} measurements of ${SECONDS_PER_CELL} s and the requests that are under way then; answers of at most ${ANSWER_TOKENS} tokens.`,
+  );
   print(`${"".padEnd(width)} concurrency   req/s  p50 ms  p99 ms  failed`);
   const rows: LoadRow[] = [];
   for (const { name, send } of targets) {
@@ -95,6 +98,5 @@ export async function measureLoad(
       );
     }
   }
-  print("");
   return rows;
 }

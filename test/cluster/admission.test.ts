@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf-job.ts";
+import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf.ts";
 import { readClusterTarget } from "../../scripts/program/cluster-target.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";

@@ -3,13 +3,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
-import { genaiPerfTable } from "../../../scripts/bench/genai-perf.ts";
-import {
-  DEFAULT_LOAD,
-  figuresOf,
-  genaiPerfJob,
-  measuredPlan,
-} from "../../../scripts/bench/genai-perf-job.ts";
+import { DEFAULT_LOAD, figuresOf, genaiPerfJob, genaiPerfTable } from "../../../scripts/bench/genai-perf.ts";
 import { type ServerReading, sleepChanges, wakeChanges } from "../../../scripts/cluster/sleep.ts";
 import { sleepReport } from "../../../scripts/cluster/sleep-report.ts";
 import {
@@ -242,7 +236,8 @@ interface PodSpec {
 
 describe("the Job", () => {
   const target = targetOf();
-  const plan = measuredPlan(target);
+  const { plan } = target;
+  if (plan.tier !== "gpu") throw new Error("no plan of a stack on GPUs");
   const job = genaiPerfJob(target, "llava", { suffix: "x", load: DEFAULT_LOAD });
   const { template } = job.spec as {
     readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec };

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parse, stringify } from "yaml";
 import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
-import { UserError } from "../errors.ts";
-import { projectRoot, stackReference } from "../program/stack-file.ts";
-import { median } from "./load.ts";
+import { median } from "../../scripts/bench/load.ts";
+import { UserError } from "../../scripts/errors.ts";
+import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
+import { tell } from "../harness/tell.ts";
 import { stackFiles } from "./plan.ts";
 
 /** Program that registers nothing, stack of one model, stack of all. */
@@ -65,7 +66,7 @@ const ROUNDS = 9;
 const STACK = "bench";
 /** Nobody listens on the discard port, and a refused connection is the quickest way to learn that there is no cluster. */
 const NO_CLUSTER = "http://127.0.0.1:9";
-const CHILD = ["loader/run.mjs", "scripts/bench/render-child.ts"];
+const CHILD = ["loader/run.mjs", "test/bench/render-child.ts"];
 
 /** Under the SDK's own monitor in one process, as `npx engine-room render` has it. Needs no CLI, plugin or cluster. */
 export function measureModelRender(): ModelPreviewFigures {
@@ -185,9 +186,10 @@ function measureRounds<Name extends string>(
   const rounds = Array.from({ length: ROUNDS + 1 }, (_, index) => {
     // Another one is first each time.
     const order = subjects.map((_subject, place) => subjects[(place + index) % subjects.length] as Name);
-    return Object.fromEntries(order.map((subject) => [subject, costOf(() => preview(subject))])) as Readonly<
-      Record<Name, PreviewCost>
-    >;
+    const round = order.map((subject) => [subject, costOf(() => preview(subject))] as const);
+    const shown = round.map(([subject, { wallSeconds }]) => `${subject} ${wallSeconds.toFixed(2)} s`);
+    tell(`${index === 0 ? "warm-up" : `round ${index} of ${ROUNDS}`}: ${shown.join(", ")}`);
+    return Object.fromEntries(round) as Readonly<Record<Name, PreviewCost>>;
   });
   return rounds.slice(1);
 }
@@ -253,7 +255,7 @@ function writeEmptyProject(folder: string): string {
   const loader = pathToFileURL(join(projectRoot, "loader/import-source.mjs"));
   writeFileSync(
     join(project, "main.mjs"),
-    `import { importSource } from ${JSON.stringify(loader)};\nawait importSource("scripts/bench/empty-program.ts");\n`,
+    `import { importSource } from ${JSON.stringify(loader)};\nawait importSource("test/bench/empty-program.ts");\n`,
   );
   return project;
 }

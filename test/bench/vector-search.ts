@@ -2,8 +2,9 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { projectRoot } from "../program/stack-file.ts";
-import { jsonSender, median } from "./load.ts";
+import { jsonSender, median } from "../../scripts/bench/load.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { tell } from "../harness/tell.ts";
 import { type BenchServer, freePort, startServer } from "./server-process.ts";
 
 export interface VectorSearchResult {
@@ -73,6 +74,16 @@ export async function measureVectorSearch(vectors: number = VECTORS): Promise<Ve
   }
 }
 
+/** One line for people. */
+export function vectorSearchText(figures: VectorSearchResult): string {
+  const gib = (bytes: number) => (bytes / 2 ** 30).toFixed(2);
+  return (
+    `${figures.vectors} vectors of ${figures.dimension}: loaded in ${figures.loadSeconds.toFixed(0)} s, exact search p50 ` +
+    `${figures.searchP50Milliseconds.toFixed(0)} ms over ${figures.searches}, resident ${gib(figures.rssBytes)} GiB ` +
+    `(the vectors alone ${gib(figures.vectorBytes)} GiB)`
+  );
+}
+
 /** @param end - Of `performance.now()`. @returns How many vectors were loaded. */
 async function load(url: string, vectors: number, end: number): Promise<number> {
   let next = 0;
@@ -88,6 +99,7 @@ async function load(url: string, vectors: number, end: number): Promise<number> 
       }));
       await send(url, "PUT", "/collections/bench/points?wait=true", { points });
       loaded += count;
+      if (loaded % (50 * BATCH) === 0) tell(`${loaded} of ${vectors} vectors loaded`);
     }
   };
   await Promise.all(Array.from({ length: SENDERS }, sender));

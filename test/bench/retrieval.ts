@@ -8,7 +8,8 @@ import {
   type Send,
   sampleText,
   textEncoderSender,
-} from "./load.ts";
+} from "../../scripts/bench/load.ts";
+import { tell } from "../harness/tell.ts";
 
 export interface IngestResult {
   readonly documents: number;
@@ -69,6 +70,17 @@ export async function measureRetrieval(
   }
 }
 
+/** Two lines for people. */
+export function retrievalText({ ingest, match }: RetrievalResult): string {
+  return [
+    `${ingest.documents} documents in: ${ingest.documentsPerSecond.toFixed(0)} documents/s against ` +
+      `${ingest.encoderTextsPerSecond.toFixed(0)} texts/s of the encoder alone, ratio ${ingest.ratio.toFixed(2)}`,
+    `match among ${match.documents}, ${match.rounds} rounds: p50 ${match.matchP50Milliseconds.toFixed(2)} ms against ` +
+      `${match.embeddingP50Milliseconds.toFixed(2)} of the embedding alone, ratio ${match.ratio.toFixed(2)}; and against ` +
+      `${match.encoderP50Milliseconds.toFixed(2)} of Triton asked directly, ratio ${match.encoderRatio.toFixed(2)}`,
+  ].join("\n");
+}
+
 async function measureIngest(
   url: string,
   triton: string,
@@ -108,6 +120,7 @@ async function ingest(url: string, run: string, headers: Record<string, string>)
         metadata: { run },
       }));
       await write(url, documents, headers);
+      if (Math.floor(next / 1000) > Math.floor(first / 1000)) tell(`${next} of ${DOCUMENTS} documents sent`);
     }
   };
   await Promise.all(Array.from({ length: SENDERS }, sender));

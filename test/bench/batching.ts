@@ -3,8 +3,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cpuServerSpec } from "../../infra/plan/container-specs.ts";
-import { projectRoot } from "../program/stack-file.ts";
-import { measure, median, type Send, textEncoderSender } from "./load.ts";
+import { measure, median, type Send, textEncoderSender } from "../../scripts/bench/load.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { tell } from "../harness/tell.ts";
 import { type BenchServer, freePort, startServer } from "./server-process.ts";
 
 interface BatchingResult {
@@ -55,6 +56,7 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
       const onRequestsPerSecond = await requestsPerSecond(on, SECONDS_PER_RUN);
       const offRequestsPerSecond = await requestsPerSecond(off, SECONDS_PER_RUN);
       pairs.push({ onRequestsPerSecond, offRequestsPerSecond });
+      tell(`on ${onRequestsPerSecond.toFixed(0)}, off ${offRequestsPerSecond.toFixed(0)} requests/s`);
     }
     const ratios = pairs.map((pair) => pair.onRequestsPerSecond / pair.offRequestsPerSecond);
     return { concurrency: CONCURRENCY, pairs, medianRatio: median(ratios) };
@@ -62,6 +64,14 @@ export async function compareBatching(stackDirectory: string): Promise<BatchingR
     await Promise.all(servers.map((server) => server.stop()));
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** One line for people. */
+export function batchingText({ concurrency, pairs, medianRatio }: BatchingResult): string {
+  const shown = pairs.map(
+    (pair) => `${pair.onRequestsPerSecond.toFixed(0)}/${pair.offRequestsPerSecond.toFixed(0)}`,
+  );
+  return `dynamic batching on/off at concurrency ${concurrency}, requests per second: ${shown.join(" ")}, median ratio ${medianRatio.toFixed(2)}`;
 }
 
 async function startTriton(

@@ -1,7 +1,8 @@
 /** A running gateway beside clients that hold connections: how long others wait, and what memory it takes. */
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { embeddingsSender, measure } from "./load.ts";
+import { embeddingsSender, measure } from "../../scripts/bench/load.ts";
+import { tell } from "../harness/tell.ts";
 
 const READERS = 1000;
 const WRITERS = 1000;
@@ -62,6 +63,7 @@ export async function measureSlowClients(
         const { requests, failed, p99Milliseconds } = await measure(others, SENDERS, SECONDS);
         const open = sockets.filter(({ destroyed }) => !destroyed).length;
         const ratio = p99Milliseconds / (cells[0]?.p99Milliseconds ?? p99Milliseconds);
+        tell(`beside ${clients}: p99 ${p99Milliseconds.toFixed(1)} ms`);
         cells.push({ clients, requests, failed, p99Milliseconds, ratio, open, residentBytes: memory.most() });
       } finally {
         memory.stop();

@@ -1,10 +1,10 @@
 /**
  * One resource graph in a process of its own, thrown away, as the commands load it:
  *
- *     node loader/run.mjs scripts/bench/render-child.ts empty|program CONFIG-FILE
+ *     node loader/run.mjs test/bench/render-child.ts empty|program CONFIG-FILE
  */
-import { readStackFile, stackReference } from "../program/stack-file.ts";
-import { renderStack } from "../render.ts";
+import { readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { renderStack } from "../../scripts/render.ts";
 
 const [program, configFile] = process.argv.slice(2);
 const stack = stackReference("bench", configFile);

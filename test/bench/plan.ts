@@ -7,7 +7,7 @@ import {
 } from "../../infra/plan/catalogue/language-models.ts";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { planStack } from "../../infra/plan/plan-stack.ts";
-import { median } from "./load.ts";
+import { median } from "../../scripts/bench/load.ts";
 
 interface PlanFigures {
   readonly models: number;

@@ -1,11 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, onTestFinished, test } from "vitest";
-import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts";
-import { loadPlan } from "../../../infra/load-plan.ts";
-import { planStack } from "../../../infra/plan/plan-stack.ts";
-import { engineCopyFigures, engineCopyText } from "../../../scripts/bench/engine-copy.ts";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
+import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
+import { loadPlan } from "../../infra/load-plan.ts";
+import { planStack } from "../../infra/plan/plan-stack.ts";
+import { readStackFile } from "../../scripts/program/stack-file.ts";
+import { engineCopyFigures, engineCopyText } from "./engine-copy.ts";
 import {
   modelPreviewFigures,
   modelPreviewText,
@@ -13,11 +14,10 @@ import {
   stackPreviewFigures,
   stackPreviewText,
   writeStackFiles,
-} from "../../../scripts/bench/model-preview.ts";
-import { stackFiles } from "../../../scripts/bench/plan.ts";
-import { freePort, startServer } from "../../../scripts/bench/server-process.ts";
-import { readStackFile } from "../../../scripts/program/stack-file.ts";
-import { runCommand } from "../plan/run-plan.ts";
+} from "./model-preview.ts";
+import { stackFiles } from "./plan.ts";
+import { main } from "./run.ts";
+import { freePort, startServer } from "./server-process.ts";
 
 function round(empty: number, one: number, all: number, hasCpu = true): PreviewRound {
   const cost = (wallSeconds: number) => ({ wallSeconds, cpuSeconds: hasCpu ? 2 * wallSeconds : null });
@@ -156,10 +156,9 @@ test("the ratio of a copy is that of throughputs, pair by pair", () => {
 });
 
 test("a copy is not measured in memory", async () => {
-  await expect(runCommand("bench", "engine-copy", "--directory", "/dev/shm")).resolves.toMatchObject({
-    exitCode: 1,
-    stderr: expect.stringContaining("/dev/shm is in memory"),
-  });
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  await expect(main(["engine-copy", "--directory", "/dev/shm"])).resolves.toBe(1);
+  expect(write.mock.calls.flat().join("")).toContain("/dev/shm is in memory");
 });
 
 test("the benchmark's stacks plan exactly the requested models, at most 64 each", () => {
@@ -173,8 +172,10 @@ test("the benchmark's stacks plan exactly the requested models, at most 64 each"
   expect(new Set(keys).size).toBeGreaterThan(80);
 });
 
-test("an unknown benchmark is refused with exit code 2", async () => {
-  const { exitCode, stderr } = await runCommand("bench", "plans");
-  expect(exitCode).toBe(2);
-  expect(stderr).toContain('Unknown benchmark "plans". Did you mean plan?');
+test("an unknown benchmark is refused with the names of all", async () => {
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  await expect(main(["plans"])).resolves.toBe(1);
+  expect(write.mock.calls.flat().join("")).toBe(
+    'Unknown benchmark "plans": batching, engine-copy, gateway, plan, preview, retrieval, slow-clients, unchanged, vectors.\n',
+  );
 });

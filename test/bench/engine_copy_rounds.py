@@ -64,7 +64,9 @@ class _Sides:
     def pair(self, copy_first: bool) -> dict[str, float]:
         sides = {"copySeconds": self._copy, "ddSeconds": self._dd}
         order = sides if copy_first else reversed(sides)
-        return {name: self._timed(sides[name]) for name in order}
+        seconds = {name: self._timed(sides[name]) for name in order}
+        sys.stderr.write(f"copy {seconds['copySeconds']:.2f} s, dd {seconds['ddSeconds']:.2f} s\n")
+        return seconds
 
     def _timed(self, side: Callable[[], Path]) -> float:
         self._settle()

@@ -1,8 +1,9 @@
 /** Preview of an unchanged stack against the same preview of a program that registers nothing. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { projectRoot, type StackReference } from "../program/stack-file.ts";
-import { median } from "./load.ts";
+import { median } from "../../scripts/bench/load.ts";
+import { projectRoot, type StackReference } from "../../scripts/program/stack-file.ts";
+import { tell } from "../harness/tell.ts";
 
 interface PreviewResult {
   readonly pairs: number;
@@ -13,7 +14,7 @@ interface PreviewResult {
 }
 
 const PAIRS = 7;
-const CHILD = [join(projectRoot, "loader/run.mjs"), "scripts/bench/preview-child.ts"];
+const CHILD = [join(projectRoot, "loader/run.mjs"), "test/bench/preview-child.ts"];
 
 /** @param stack - One that is up and unchanged, and whose state the try-out runner keeps. */
 export function measurePreview(stack: StackReference): PreviewResult {
@@ -22,6 +23,7 @@ export function measurePreview(stack: StackReference): PreviewResult {
   for (let pair = 0; pair < PAIRS; pair++) {
     emptySeconds.push(seconds("empty", stack));
     stackSeconds.push(seconds("program", stack));
+    tell(`stack ${stackSeconds.at(-1)?.toFixed(2)} s, empty program ${emptySeconds.at(-1)?.toFixed(2)} s`);
   }
   const ratios = stackSeconds.map((value, pair) => value / (emptySeconds[pair] ?? 1));
   return {
@@ -30,6 +32,11 @@ export function measurePreview(stack: StackReference): PreviewResult {
     stackSeconds: median(stackSeconds),
     medianRatio: median(ratios),
   };
+}
+
+/** One line for people. */
+export function previewText({ pairs, stackSeconds, emptySeconds, medianRatio }: PreviewResult): string {
+  return `preview of the unchanged stack against an empty program, ${pairs} pairs: ${stackSeconds.toFixed(2)} against ${emptySeconds.toFixed(2)} s, median ratio ${medianRatio.toFixed(2)}`;
 }
 
 function seconds(program: "empty" | "program", stack: StackReference): number {

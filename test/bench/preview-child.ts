@@ -1,14 +1,14 @@
 /**
  * One whole preview in a process of its own, as the commands load it:
  *
- *     node loader/run.mjs scripts/bench/preview-child.ts empty|program STACK CONFIG-FILE
+ *     node loader/run.mjs test/bench/preview-child.ts empty|program STACK CONFIG-FILE
  */
-import { runProgram } from "../program/run-program.ts";
-import { projectName, readStackFile, stackReference } from "../program/stack-file.ts";
-import { stackPaths } from "../stack/stack-paths.ts";
-import { TryoutEngine } from "../tryout/engine.ts";
-import { localProvider } from "../tryout/local-provider.ts";
-import { loadState } from "../tryout/state.ts";
+import { runProgram } from "../../scripts/program/run-program.ts";
+import { projectName, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { stackPaths } from "../../scripts/stack/stack-paths.ts";
+import { TryoutEngine } from "../../scripts/tryout/engine.ts";
+import { localProvider } from "../../scripts/tryout/local-provider.ts";
+import { loadState } from "../../scripts/tryout/state.ts";
 
 const [program, name = "local", configFile] = process.argv.slice(2);
 const stack = stackReference(name, configFile);

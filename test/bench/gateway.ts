@@ -1,5 +1,5 @@
 /** What the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
-import { embeddingsSender, median, textEncoderSender } from "./load.ts";
+import { embeddingsSender, median, textEncoderSender } from "../../scripts/bench/load.ts";
 
 interface OverheadResult {
   readonly pairs: number;
@@ -42,4 +42,10 @@ export async function measureOverhead(
     gatewayP50Milliseconds: median(throughMilliseconds),
     medianOverheadMilliseconds: median(differences),
   };
+}
+
+/** One line for people. */
+export function overheadText(figures: OverheadResult): string {
+  const { pairs, gatewayP50Milliseconds, directP50Milliseconds, medianOverheadMilliseconds } = figures;
+  return `gateway against direct Triton, ${pairs} pairs: p50 ${gatewayP50Milliseconds.toFixed(2)} against ${directP50Milliseconds.toFixed(2)} ms, median difference ${medianOverheadMilliseconds.toFixed(2)} ms`;
 }

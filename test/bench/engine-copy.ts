@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 import { findPython } from "../../components/local/provider/python.ts";
-import { UserError } from "../errors.ts";
-import { projectRoot } from "../program/stack-file.ts";
-import { median } from "./load.ts";
+import { median } from "../../scripts/bench/load.ts";
+import { UserError } from "../../scripts/errors.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 const rounds = z.object({
   readers: z.number(),
@@ -17,7 +17,7 @@ const rounds = z.object({
   pairs: z.array(z.object({ copySeconds: z.number(), ddSeconds: z.number() })).min(1),
 });
 
-/** What `scripts/bench/engine_copy_rounds.py` prints. */
+/** What `test/bench/engine_copy_rounds.py` prints. */
 export type EngineCopyRounds = z.infer<typeof rounds>;
 
 export interface EngineCopyFigures extends EngineCopyRounds {
@@ -44,7 +44,7 @@ const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
 export async function measureEngineCopy(directory: string): Promise<EngineCopyFigures> {
   checkDisk(directory);
   const { executable } = await findPython(undefined);
-  const script = join(projectRoot, "scripts/bench/engine_copy_rounds.py");
+  const script = join(projectRoot, "test/bench/engine_copy_rounds.py");
   const child = spawn(executable, [script, "--directory", directory], {
     env: { ...process.env, PYTHONPATH: join(projectRoot, "containers/python") },
     stdio: ["ignore", "pipe", "inherit"],
