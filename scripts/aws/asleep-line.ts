@@ -1,7 +1,6 @@
 /** What `sleep` says last: what a stack costs that sleeps. Pure. */
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import { NO_PRICE } from "../plan/amounts.ts";
-import { asleepHour } from "../plan/summary.ts";
+import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 
 /** @param stack - Its name. */
 export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {

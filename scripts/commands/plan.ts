@@ -7,8 +7,8 @@ import { ConfigError, nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { devicePluginValues } from "../plan/device-plugin-values.ts";
 import { explain, explainableNames } from "../plan/explain.ts";
+import { mermaidChart } from "../plan/mermaid.ts";
 import { planReport } from "../plan/report.ts";
-import { checkSupportMatrix, committedProofs, supportMatrix } from "../plan/support-matrix.ts";
 import { prettyJson } from "../pretty-json.ts";
 import { readStackFile, stackOptions } from "../program/stack-file.ts";
 import { defineCommand, EXIT } from "./command.ts";
@@ -18,20 +18,23 @@ const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
 
 export const command = defineCommand({
   options: {
+    "--full":
+      "every part of the plan: memory term by term, cost part by part, each vulnerability of the release",
+    "--format <format>": {
+      text: "a picture of the stack as a Mermaid flowchart, which GitHub and GitLab draw in Markdown",
+      choices: ["mermaid"],
+    },
     "--json": "print JSON: {plan, warnings}; {problems} where the plan fails",
     "--explain <model>":
       "the commands behind one model, as a person would type them; `encoders` for the encoders",
     "--device-plugin-config":
       "the settings of NVIDIA's device plugin for the pools' machines, as values of its Helm chart",
-    "--support-matrix": "docs/support-matrix.md, made from the catalogue and the records of proof/",
-    "--check": "with --support-matrix: fail where the file differs",
   },
   notes: [
     "Read from the stack file alone: nothing is contacted or changed. All problems of a stack file are printed at once, and end with exit code 1.",
   ],
   async run({ values, stack }) {
     refuseCombinations(values);
-    if (values.supportMatrix === true) return printSupportMatrix(values.check === true);
     const read = () => {
       const { values: written, leftOut } = readStackFile(stack);
       if (leftOut !== undefined) process.stderr.write(`${leftOut}\n`);
@@ -43,11 +46,20 @@ export const command = defineCommand({
       process.stdout.write(devicePluginValues(clusterGpuPlan(plan)));
       return EXIT.ok;
     }
+    if (values.format === "mermaid") {
+      process.stdout.write(mermaidChart(plan));
+      return EXIT.ok;
+    }
     const { explain: name } = values;
     process.stdout.write(
       name !== undefined
         ? explained(gpuPlan(plan), storeSource(stack.name, config), name)
-        : planReport({ name: stack.name, options: stackOptions(stack) }, plan, warnings),
+        : planReport(
+            { name: stack.name, options: stackOptions(stack) },
+            plan,
+            warnings,
+            values.full === true,
+          ),
     );
     return EXIT.ok;
   },
@@ -58,19 +70,16 @@ type StackValues = Readonly<Record<string, unknown>>;
 
 /** What is printed, by option. */
 const FORMS = {
+  full: "--full",
+  format: "--format",
   json: "--json",
   explain: "--explain",
   devicePluginConfig: "--device-plugin-config",
-  supportMatrix: "--support-matrix",
 } as const;
 
-function refuseCombinations(
-  values: Readonly<Record<keyof typeof FORMS | "check", string | boolean | undefined>>,
-): void {
+function refuseCombinations(values: Readonly<Record<keyof typeof FORMS, string | boolean | undefined>>): void {
   const given = Object.entries(FORMS).filter(([name]) => values[name as keyof typeof FORMS] !== undefined);
   if (given.length > 1) throw new UsageError(`Choose one of ${given.map(([, flag]) => flag).join(" and ")}.`);
-  if (values.check === true && values.supportMatrix !== true)
-    throw new UsageError("--check belongs to --support-matrix.");
 }
 
 /** A script reads standard output alone, so problems are part of what it gets. */
@@ -116,10 +125,4 @@ function explained(plan: GpuPlan, store: string, name: string): string {
   const nearest = nearestName(name, names);
   const hint = nearest === undefined ? `Here are ${names.join(", ")}.` : `Did you mean ${nearest}?`;
   throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
-}
-
-function printSupportMatrix(check: boolean): number {
-  if (check) checkSupportMatrix();
-  else process.stdout.write(supportMatrix(committedProofs()));
-  return EXIT.ok;
 }

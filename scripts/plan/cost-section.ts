@@ -1,8 +1,17 @@
 /** What the stack costs, line by line. */
-import { HOURS_PER_MONTH, knownSum } from "../../infra/plan/cost/cost.ts";
+import { HOURS_PER_MONTH } from "../../infra/plan/cost/cost.ts";
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "./amounts.ts";
+import {
+  buildSum,
+  HOURLY_DIGITS,
+  isNotPriced,
+  isWhollyUnpriced,
+  NOT_PRICED,
+  SUM_DIGITS,
+  sumUsd,
+  usd,
+} from "./amounts.ts";
 import { duration, paragraph, type Section, textTable } from "./text-table.ts";
 
 /** Machines by the hour, awake and asleep; engines, built once; and what no sum holds. */
@@ -10,9 +19,9 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
   return {
     title: `Cost (US dollars, ${sourceWords(cost, spec)})`,
     lines: [
-      ...hourlyLines(cost),
+      ...hourlyLines(cost, spec),
       ...foreignLines(cost, spec.region),
-      ...buildLines(cost),
+      ...buildLines(cost, spec),
       ...besidesLines(cost),
     ],
   };
@@ -21,14 +30,14 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
 /** Where the prices are from. */
 function sourceWords({ pricesAsOf }: GpuCost, { pools }: GpuPlan["spec"]): string {
   if (pricesAsOf !== null) return `prices of ${pricesAsOf}`;
-  const isOwned = pools.some(({ capacity, hourlyUsd }) => capacity === "owned" && hourlyUsd === undefined);
-  return isOwned ? "machines taken as owned" : "no price of the table used";
+  return pools.some(isNotPriced) ? "your own machines, not priced" : "no price of the table used";
 }
 
 /** Where the region's prices are not known, {@link foreignLines} names what has none, once. */
-function hourlyLines({ elsewhere, ...cost }: GpuCost): string[] {
+function hourlyLines({ elsewhere, ...cost }: GpuCost, spec: GpuPlan["spec"]): string[] {
   const { hourlyUsd, monthlyUsd, asleepHourlyUsd, asleepMonthlyUsd } = cost;
   const lines = elsewhere === null ? cost.lines : cost.lines.filter((line) => line.hourlyUsd !== null);
+  const own = spec.pools.filter(isNotPriced).map(({ name }) => `pool ${name}`);
   const awake = (amount: number | null, digits: number) =>
     sumUsd(amount, digits, cost.withoutPrice.length > 0);
   const asleep = (amount: number | null, digits: number) =>
@@ -43,21 +52,18 @@ function hourlyLines({ elsewhere, ...cost }: GpuCost): string[] {
     { title: "ASLEEP", align: "right" },
     { title: "HOW" },
   ] as const;
-  const rows = [
-    ...lines.map((line) => [
-      line.what,
-      usd(line.hourlyUsd, HOURLY_DIGITS),
-      usd(line.asleepHourlyUsd, HOURLY_DIGITS),
-      line.arithmetic,
-    ]),
-    [
-      "sum",
-      awake(hourlyUsd, HOURLY_DIGITS),
-      asleep(asleepHourlyUsd, HOURLY_DIGITS),
-      `a month of ${HOURS_PER_MONTH} hours: ${awake(monthlyUsd, SUM_DIGITS)}, asleep ${asleep(asleepMonthlyUsd, SUM_DIGITS)}`,
-    ],
+  const rows = lines.map(({ what, arithmetic, ...line }) =>
+    own.includes(what)
+      ? [what, NOT_PRICED, "", arithmetic.replace(/\bowned$/, "your own")]
+      : [what, usd(line.hourlyUsd, HOURLY_DIGITS), usd(line.asleepHourlyUsd, HOURLY_DIGITS), arithmetic],
+  );
+  const sum = [
+    "sum",
+    awake(hourlyUsd, HOURLY_DIGITS),
+    asleep(asleepHourlyUsd, HOURLY_DIGITS),
+    `a month of ${HOURS_PER_MONTH} hours: ${awake(monthlyUsd, SUM_DIGITS)}, asleep ${asleep(asleepMonthlyUsd, SUM_DIGITS)}`,
   ];
-  return textTable(columns, rows);
+  return textTable(columns, isWhollyUnpriced(spec) ? rows : [...rows, sum]);
 }
 
 function foreignLines({ elsewhere, withoutPrice }: GpuCost, region: string | null): string[] {
@@ -67,24 +73,20 @@ function foreignLines({ elsewhere, withoutPrice }: GpuCost, region: string | nul
   return ["", ...paragraph(`No price is known in ${region} of ${withoutPrice.join(", ")}. ${there} ${fix}`)];
 }
 
-function buildLines({ builds }: GpuCost): string[] {
+function buildLines({ builds }: GpuCost, spec: GpuPlan["spec"]): string[] {
   if (builds.length === 0) return [];
   const columns = [
     { title: "ENGINE, BUILT ONCE (ESTIMATE)" },
     { title: "TIME", align: "right" },
     { title: "COST" },
   ] as const;
-  const rows = [
-    ...builds.map(({ engine, seconds, usd: cost }) => [engine, duration(seconds), usd(cost, SUM_DIGITS)]),
-    ["all", "", buildSum(builds)],
-  ];
-  return ["", ...textTable(columns, rows)];
-}
-
-/** All builds together: a lower bound where one of them has no price. */
-export function buildSum(builds: readonly { readonly usd: number | null }[]): string {
-  const prices = builds.map((build) => build.usd);
-  return sumUsd(knownSum(prices), SUM_DIGITS, prices.includes(null));
+  const isFree = isWhollyUnpriced(spec);
+  const rows = builds.map(({ engine, seconds, usd: cost }) => [
+    engine,
+    duration(seconds),
+    isFree ? NOT_PRICED : usd(cost, SUM_DIGITS),
+  ]);
+  return ["", ...textTable(columns, isFree ? rows : [...rows, ["all", "", buildSum(builds)]])];
 }
 
 function besidesLines({ besides }: GpuCost): string[] {

@@ -18,7 +18,7 @@ import { projectRoot, readStackFile, stackReference } from "../../scripts/progra
 import { npmCommands, parseNpmCommand } from "../harness/npm-commands.ts";
 import { expectPart } from "../harness/recorded-part.ts";
 import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
-import { type CommandRun, planExample } from "../scripts/plan/run-plan.ts";
+import { type CommandRun, planExample, runCommand } from "../scripts/plan/run-plan.ts";
 import { stackFileSchema } from "./stack-file/json-schema.ts";
 import { describedKinds, stackFileReference } from "./stack-file/reference.ts";
 
@@ -178,27 +178,42 @@ test("docs/walkthroughs.md and docs/aws.md name every example", () => {
   expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);
 });
 
+test("README.md has the picture of prod", async () => {
+  const { stdout } = await runCommand("plan", "--stack", "prod", "--format", "mermaid");
+  const lines = ["```mermaid", ...stdout.trimEnd().split("\n"), "```"];
+  expectPart("README.md", "picture of prod", lines, "test/docs/documents.test.ts");
+});
+
 describe.each(examples)("%s", (example) => {
   let report: CommandRun;
+  let full: CommandRun;
   beforeAll(async () => {
     if (isUpdating) mkdirSync(recorded, { recursive: true });
     report = await planExample(example);
+    full = await planExample(example, "--full");
   });
 
   test(`the example ${example} plans without a problem`, () => {
     expect(report).toMatchObject({ exitCode: 0, stderr: "" });
   });
 
-  test(`the report of ${example} keeps to 100 columns, without escape codes`, () => {
-    // A command is on one line, to be copied.
-    const text = report.stdout.replace(/^Next: .*/m, "");
-    const wide = text.split("\n").filter((line) => line.length > 100);
-    expect(wide).toEqual([]);
-    expect(report.stdout).not.toContain("\u001b");
+  test(`the reports of ${example} keep to 100 columns, without escape codes`, () => {
+    for (const { stdout } of [report, full]) {
+      // A command is on one line, to be copied.
+      const text = stdout.replaceAll(/^(Next|All details): .*/gm, "");
+      expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
+      expect(stdout).not.toContain("\u001b");
+    }
   });
 
-  test(`the report of ${example} is the recorded one`, () => {
+  test(`the short and the full report of ${example} are the recorded ones`, () => {
     expectRecorded(`${example}.txt`, report.stdout);
+    expectRecorded(`${example}.full.txt`, full.stdout);
+  });
+
+  test(`the picture of ${example} is the recorded one`, async () => {
+    const { stdout } = await planExample(example, "--format", "mermaid");
+    expectRecorded(`${example}.mmd`, stdout);
   });
 
   test(`the JSON of ${example} is the recorded one`, async () => {

@@ -20,8 +20,8 @@ export interface CheckedStack<Config = GpuStackConfig> extends CheckedFile<Confi
 
 /** A problem whose value may still be looked up in the stack file. */
 export interface Finding {
-  /** Absent: a problem, which forbids to create anything. */
-  readonly severity?: "warning" | undefined;
+  /** Absent: a problem, which forbids to create anything. `note`: a warning that may need no action, shown after the others. */
+  readonly severity?: "warning" | "note" | undefined;
   /** `models[0].tensorParallel` */
   readonly path: string;
   /** Absent: the value that the configuration has at the path. */
@@ -77,7 +77,7 @@ export function asProblems(
     distinct(findings.filter((finding) => finding.severity === severity)).map(
       ({ path, value = shownAt(config, path), reason, fix }) => ({ path, value, reason, fix }),
     );
-  return { problems: of(undefined), warnings: of("warning") };
+  return { problems: of(undefined), warnings: [...of("warning"), ...of("note")] };
 }
 
 /** Keys below `hub` hold credentials, which the Pulumi runtime passes in plain text. */

@@ -51,12 +51,12 @@ export const poolChecks = {
     if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
     const usd = onDemandHourlyUsd(REFERENCE_REGION, instanceType);
     return {
-      severity: "warning",
+      severity: "note",
       path: `${path}.hourlyUsd`,
       reason:
         spec.runsOn === "host"
-          ? `The host (${instanceType}) counts as owned, at no cost.`
-          : `Machines of type ${instanceType} count as owned, at no cost.`,
+          ? `The host (${instanceType}) is your own machine, not priced.`
+          : `Machines of type ${instanceType} are your own, not priced.`,
       fix: `If it is rented, write its price in USD an hour${usd === null ? "" : ` (${usd} on demand in ${REFERENCE_REGION})`}; else 0.`,
     };
   }),

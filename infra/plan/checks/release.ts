@@ -25,25 +25,6 @@ export const releaseChecks = {
     };
   }),
 
-  endOfLife: ({ spec: { release, models } }) =>
-    release.endOfLife.map(({ runtime, statement, source }) => {
-      const isUsed = models.some(({ serving }) =>
-        runtime === "multimodal"
-          ? serving.flavour === "multimodal"
-          : serving.runtime === runtime && release.runtimes.includes(runtime),
-      );
-      if (!isUsed) return [];
-      return {
-        severity: "warning",
-        path: "release",
-        reason: `${statement} ${source}`,
-        fix:
-          runtime === "engine"
-            ? "No action is needed now; text models can move to `runtime: llmapi` on a newer release."
-            : "No action is needed now; stay on 26.02 or an earlier release.",
-      };
-    }),
-
   advisories: ({ spec: { release } }) => {
     const open = openAdvisories(release);
     const counts = SEVERITIES.flatMap((severity) => {
@@ -56,10 +37,29 @@ export const releaseChecks = {
     return {
       severity: "warning",
       path: "release",
-      reason: `${open.length} known vulnerabilities: ${counts.join(", ")}. docs/support-matrix.md lists each with its source.`,
+      reason: `${open.length} known vulnerabilities: ${counts.join(", ")}. \`npx engine-room plan --full\` lists each.`,
       fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then allow only the gateway to reach Triton's ports.`,
     };
   },
+
+  endOfLife: ({ spec: { release, models } }) =>
+    release.endOfLife.map(({ runtime, statement, source }) => {
+      const isUsed = models.some(({ serving }) =>
+        runtime === "multimodal"
+          ? serving.flavour === "multimodal"
+          : serving.runtime === runtime && release.runtimes.includes(runtime),
+      );
+      if (!isUsed) return [];
+      return {
+        severity: "note",
+        path: "release",
+        reason: `${statement} ${source}`,
+        fix:
+          runtime === "engine"
+            ? "No action is needed now; text models can move to `runtime: llmapi` on a newer release."
+            : "No action is needed now; stay on 26.02 or an earlier release.",
+      };
+    }),
 
   imageOfRelease: ({ config: { image }, spec: { release } }) => {
     const { base } = image;
@@ -104,7 +104,7 @@ export const releaseChecks = {
 export const driverChecks = {
   minimumDriver: ({ spec: { release } }) =>
     release.minimumDriver !== null && {
-      severity: "warning",
+      severity: "note",
       path: "release",
       reason: `${release.tag} needs NVIDIA driver ${release.minimumDriver} or newer on the machines, or forward compatibility of a data-centre GPU (CUDA ${release.cuda ?? "unknown"}).`,
       fix: "Compare it with the driver version that nvidia-smi prints on a machine.",

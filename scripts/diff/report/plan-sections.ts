@@ -1,7 +1,7 @@
 /** What changes in engines, memory, time and money. */
 import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
-import { VERDICTS } from "../../plan/fit-section.ts";
+import { VERDICTS } from "../../plan/gpu-sections.ts";
 import { duration, figure } from "../../plan/text-table.ts";
 import type { Amount, FitState, PlanDifferences } from "../plan-differences.ts";
 import type { ComparedTree } from "../types.ts";

@@ -118,10 +118,10 @@ describe("npx engine-room plan", () => {
       schedule: { start: "0 8 * * 1-5", end: "0 20 * * 1-5", timeZone: "Europe/Berlin" },
     };
     const section = async (values: Readonly<Record<string, unknown>>) => {
-      const { exitCode, stdout } = await planValues(values);
+      const { exitCode, stdout } = await planValues(values, "--full");
       expect(exitCode).toBe(0);
       const lines = stdout.split("\n");
-      const from = lines.indexOf("Numbers of servers, and who watches");
+      const from = lines.indexOf("Autoscaling and monitoring");
       return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
     };
 
@@ -136,13 +136,13 @@ describe("npx engine-room plan", () => {
 
     test("the plan of a cluster says what is monitored, or that nothing is", async () => {
       expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
-        /^ {2}Prometheus' operator gets 5 monitors and \d\d alerts, Grafana 3 dashboards\.$/,
+        /^ {2}Prometheus operator: 5 monitors and \d\d alerts; Grafana: 3 dashboards\.$/,
       );
       const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
       const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
       expect(await section({ ...rest, models })).toEqual([
-        "  Every server always has its replicas: none has minReplicas.",
-        "  Nobody watches: monitoring is none.",
+        "  No autoscaler: no server has minReplicas.",
+        "  No monitoring: `monitoring` is none.",
       ]);
     });
 
@@ -161,7 +161,8 @@ describe("npx engine-room plan", () => {
 
   test.each([
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],
-    [["--check"], "--check belongs to --support-matrix"],
+    [["--full", "--json"], "Choose one of --full and --json"],
+    [["--format", "dot"], "Unknown --format dot: it takes mermaid"],
     [["--jsno"], "Unknown option '--jsno'"],
     [["llava"], "Unexpected argument: llava"],
   ])("`plan %j` is refused with exit code 2", async (options, sentence) => {
@@ -186,7 +187,7 @@ describe("npx engine-room plan", () => {
     const { exitCode, stdout } = await runCommand("plan", "--stack", "local");
     expect(exitCode).toBe(0);
     expect(stdout).toContain("smollm2-135m-instruct");
-    expect(stdout).toContain("$0.00 an hour");
+    expect(stdout).toContain("Your own machine, not priced.");
   });
 
   test("the JSON of a plan is the same in every run", async () => {

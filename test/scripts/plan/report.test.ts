@@ -1,22 +1,11 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import { LANGUAGE_MODELS } from "../../../infra/plan/catalogue/language-models.ts";
-import { RELEASE_TAGS } from "../../../infra/plan/catalogue/releases.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { asleepLine } from "../../../scripts/aws/asleep-line.ts";
-import { awsSection } from "../../../scripts/plan/aws-section.ts";
 import { costSection } from "../../../scripts/plan/cost-section.ts";
-import { planReport } from "../../../scripts/plan/report.ts";
-import { coldStartSection } from "../../../scripts/plan/start-section.ts";
-import { summaryLines } from "../../../scripts/plan/summary.ts";
-import {
-  committedProofs,
-  SUPPORT_MATRIX_COMMAND,
-  SUPPORT_MATRIX_FILE,
-  supportMatrix,
-} from "../../../scripts/plan/support-matrix.ts";
+import { coldStartSection } from "../../../scripts/plan/gpu-sections.ts";
+import { awsSection } from "../../../scripts/plan/platform-sections.ts";
+import { planReport, summaryLines } from "../../../scripts/plan/report.ts";
 import {
   duration,
   figure,
@@ -26,10 +15,8 @@ import {
   textTable,
   wrapText,
 } from "../../../scripts/plan/text-table.ts";
-import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
 import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
-import { runCommand } from "./run-plan.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -112,20 +99,51 @@ test("the summary says which parts have no price in a region with a price table"
   expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* 1 of its 12 parts has no price\. First/);
 });
 
-test("the summary of machines without cost has the time alone", () => {
+test("the summary calls machines without a price the user's own, and has no amount", () => {
   const { seconds } = planOf(dockerValues).firstUp;
-  expect(summaryOf(dockerValues)).toBe(
+  expect(summaryOf(dockerValues)).toMatch(
+    /^Machines: 1 × \S+ \(your own\)\. Cost: your own machines, not priced; `hourlyUsd` of a host or pool sets a price\. First/,
+  );
+  expect(summaryOf(dockerValues)).toContain(
     `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min).`,
   );
-  expect(summaryOf(clusterValues)).toMatch(/^First `up`: .* once images are in their registry\.$/);
+  expect(summaryOf(clusterValues)).toMatch(/First `up`: .* once images are in their registry\.$/);
   expect(summaryOf(localValues)).toBe("");
+});
+
+test("the short report has a row for each model, and the full one every section besides", () => {
+  const reportOf = (isFull: boolean) =>
+    planReport({ name: "dev", options: "--stack dev" }, planOf(eksValues), [], isFull);
+  const titles = (text: string) => text.split("\n").filter((line) => /^[A-Z]/.test(line));
+  expect(titles(reportOf(false)).map((line) => line.split(/[ :]/)[0])).toEqual([
+    "Stack",
+    "Models",
+    "All",
+    "Next",
+  ]);
+  expect(reportOf(false)).toMatch(
+    /^ {2}gpt +1 +gpu +[0-9a-f]{12} +85 s +8 min +[\d.]+ of [\d.]+ GiB, fits$/m,
+  );
+  expect(titles(reportOf(true)).map((line) => line.split(/[ :]/)[0])).toEqual([
+    ...["Stack", "Engines", "Serving", "Encoders", "Memory", "Cost", "Cold", "Autoscaling", "Account"],
+    ...["Vulnerabilities", "Next"],
+  ]);
+});
+
+test("warnings about vulnerabilities come before notes", () => {
+  const { warnings } = checkedPlan(eksValues);
+  expect(warnings[0]?.reason).toMatch(/^51 known vulnerabilities: 3 critical \(/);
+  expect(warnings.findIndex(({ reason }) => reason.includes("no further fixes"))).toBe(warnings.length - 1);
 });
 
 test("the summary comes first, and next steps last where there are any", () => {
   const lastOf = (values: Values) =>
-    planReport({ name: "dev", options: "--stack dev" }, planOf(values), []).trimEnd().split("\n").slice(-2);
+    planReport({ name: "dev", options: "--stack dev" }, planOf(values), [], false)
+      .trimEnd()
+      .split("\n")
+      .slice(-1);
   for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
-    expect(lastOf(values)).toEqual(["", "Next: npx engine-room preflight --stack dev"]);
+    expect(lastOf(values)).toEqual(["Next: npx engine-room preflight --stack dev"]);
   expect(lastOf(localValues).join()).not.toContain("Next:");
 });
 
@@ -133,7 +151,7 @@ test("the table of costs says in its heading where prices are from, or that mach
   const host = { instanceType: "g5.4xlarge" };
   const titleOf = (values: Values) => costSection(planOf(values)).title;
   expect(titleOf(eksValues)).toBe("Cost (US dollars, prices of 2026-07-06)");
-  expect(titleOf({ ...dockerValues, host })).toBe("Cost (US dollars, machines taken as owned)");
+  expect(titleOf({ ...dockerValues, host })).toBe("Cost (US dollars, your own machines, not priced)");
   expect(titleOf({ ...dockerValues, host: { ...host, hourlyUsd: 2 } })).toBe(
     "Cost (US dollars, no price of the table used)",
   );
@@ -220,7 +238,7 @@ function textOf(values: Readonly<Record<string, unknown>>): string {
 
 test("the plan of a cluster on AWS says its network, gateway, and until when its version has standard support", () => {
   expect(textOf({ ...eksValues, cluster: { version: "1.34" } })).toBe(
-    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, one NAT gateway, in zone a. Gateway: an internal load balancer, for 10.64.0.0/16 alone. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
+    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, one NAT gateway, in zone a. Gateway: an internal load balancer, reached from 10.64.0.0/16 only. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
   );
 });
 
@@ -242,14 +260,14 @@ test.each([
 test("the plan says what is missing for each chart set to `none`", () => {
   const charts = { "dcgm-exporter": "none", keda: "none", "cluster-autoscaler": "existing" };
   expect(textOf({ ...eksValues, cluster: { charts } })).toMatch(
-    / Not installed: dcgm-exporter \(no metrics of GPUs, .*\); keda \(no server's number follows its load\)\.$/,
+    / Not installed: dcgm-exporter \(no metrics of GPUs, .*\); keda \(no server scales with its load\)\.$/,
   );
   expect(textOf(eksValues)).not.toContain("Not installed");
 });
 
 test("the plan says who reaches a public gateway", () => {
   expect(textOf({ ...eksValues, gateway: publicGateway })).toContain(
-    "Gateway: https://models.example.org, for everybody on the internet who has a key (1 of them).",
+    "Gateway: https://models.example.org, public, for clients with an API key (1 key).",
   );
 });
 
@@ -263,13 +281,13 @@ test("the plan of one machine on AWS has no version of Kubernetes, and keeps an 
     ],
   };
   expect(textOf({ ...ec2Values, network: { existing, peeredCidrs: ["10.1.0.0/16"] } })).toBe(
-    "Account 111122223333 Network: vpc-01234567 (10.80.0.0/16) as it is, machines in zones b, c. Gateway: an internal load balancer, for 10.80.0.0/16, 10.1.0.0/16 alone.",
+    "Account 111122223333 Network: vpc-01234567 (10.80.0.0/16) as it is, machines in zones b, c. Gateway: an internal load balancer, reached from 10.80.0.0/16, 10.1.0.0/16 only.",
   );
 });
 
 test("the plan says when a stack with a ttl ends, and by which command", () => {
   expect(textOf({ ...ec2Values, guard: { ttlHours: 8 } })).toMatch(
-    /Time: `npx engine-room expire --down` ends the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
+    /Expiry: `npx engine-room expire --down` destroys the stack 8 h after its last `up` \(guard\.ttlHours\)\.$/,
   );
 });
 
@@ -344,42 +362,4 @@ test("durations are rounded more as they grow", () => {
     "2 h",
     "2 h 5 min",
   ]);
-});
-
-const matrix = supportMatrix(committedProofs());
-
-/** Cells of the first row of a section whose first cell is this. */
-function row(section: string, first: string): string[] {
-  const [, text = ""] = matrix.split(`## ${section}\n`);
-  const line = text.split("\n").find((each) => each.startsWith(`| ${first} |`)) ?? "";
-  return line.split("|").map((cell) => cell.trim());
-}
-
-test(`${SUPPORT_MATRIX_FILE} is the support matrix of the catalogue`, () => {
-  const written = readFileSync(join(projectRoot, SUPPORT_MATRIX_FILE), "utf8");
-  expect(written, `write it anew: ${SUPPORT_MATRIX_COMMAND}`).toBe(matrix);
-});
-
-test("`plan --support-matrix` prints the support matrix, and checks its file", async () => {
-  expect(await runCommand("plan", "--support-matrix")).toEqual({ exitCode: 0, stdout: matrix, stderr: "" });
-  expect(await runCommand("plan", "--support-matrix", "--check")).toEqual({
-    exitCode: 0,
-    stdout: "",
-    stderr: "",
-  });
-});
-
-test("every model and every release has a row in the support matrix", () => {
-  for (const model of LANGUAGE_MODELS) expect(row("Models and GPUs", model).length).toBeGreaterThan(3);
-  for (const tag of RELEASE_TAGS) expect(row("Releases", tag).length).toBeGreaterThan(3);
-});
-
-test("a small model fits every GPU, and a large model needs several small GPUs", () => {
-  const [, , ...small] = row("Models and GPUs", "gpt2-medium");
-  expect(new Set(small.slice(0, -1))).toEqual(new Set(["fits"]));
-  const headings = row("Models and GPUs", "Model");
-  const large = row("Models and GPUs", "llama-3.2-11b-vision");
-  const on = (gpu: string) => large[headings.findIndex((title) => title.startsWith(`${gpu} `))];
-  expect(on("A10G")).toMatch(/^no; TP 2$/);
-  expect(on("H100")).toBe("fits");
 });

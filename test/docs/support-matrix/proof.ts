@@ -1,9 +1,9 @@
 /** What records of proof/ say in docs/support-matrix.md: which model was run on which GPU and release, and when. */
-import type { GpuName } from "../../infra/plan/catalogue/gpus.ts";
-import { type LanguageModelName, languageModels } from "../../infra/plan/catalogue/language-models.ts";
-import { RELEASE_TAGS, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
-import type { Flavour } from "../../infra/plan/catalogue/types.ts";
-import { type EncodersProof, type ModelProof, type Proof, provesGpu } from "../verify/proof-file.ts";
+import type { GpuName } from "../../../infra/plan/catalogue/gpus.ts";
+import { type LanguageModelName, languageModels } from "../../../infra/plan/catalogue/language-models.ts";
+import { RELEASE_TAGS, type ReleaseTag } from "../../../infra/plan/catalogue/releases.ts";
+import type { Flavour } from "../../../infra/plan/catalogue/types.ts";
+import { type EncodersProof, type ModelProof, type Proof, provesGpu } from "../../../scripts/verify/proof.ts";
 
 /** A level of docs/proof.md, in words. */
 const RUN_ON_A_GPU = "**run on a GPU**";

@@ -2,28 +2,26 @@
  * docs/support-matrix.md, made from the catalogue and the records of proof/. Every cell is an answer of the plan: a stack with
  * that one model, on that release and GPU, is planned, and the cell says what came of it, and whether it was run.
  */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Advisory, advisories, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
-import { gpus } from "../../infra/plan/catalogue/gpus.ts";
+import { type Advisory, advisories, openAdvisories } from "../../../infra/plan/catalogue/advisories.ts";
+import { gpus } from "../../../infra/plan/catalogue/gpus.ts";
 import {
   LANGUAGE_MODELS,
   type LanguageModelName,
   languageModels,
-} from "../../infra/plan/catalogue/language-models.ts";
-import { PRICES_AS_OF } from "../../infra/plan/catalogue/prices.ts";
-import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../infra/plan/catalogue/releases.ts";
-import type { Gpu, Release } from "../../infra/plan/catalogue/types.ts";
-import { UserError } from "../errors.ts";
-import { projectRoot } from "../program/stack-file.ts";
-import { PROOF_FOLDER, type Proof, readProofs } from "../verify/proof-file.ts";
-import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./support-cells.ts";
-import { PROVEN_TITLES, provenCell, provenReleases, provenRows } from "./support-proof.ts";
-import { figure } from "./text-table.ts";
+} from "../../../infra/plan/catalogue/language-models.ts";
+import { PRICES_AS_OF } from "../../../infra/plan/catalogue/prices.ts";
+import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../../infra/plan/catalogue/releases.ts";
+import type { Gpu, Release } from "../../../infra/plan/catalogue/types.ts";
+import { figure } from "../../../scripts/plan/text-table.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { PROOF_FOLDER, type Proof, readProofs } from "../../../scripts/verify/proof.ts";
+import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./cells.ts";
+import { PROVEN_TITLES, provenCell, provenReleases, provenRows } from "./proof.ts";
 
 export const SUPPORT_MATRIX_FILE = "docs/support-matrix.md";
-/** Without npm, which would write a heading of its own into the file. */
-export const SUPPORT_MATRIX_COMMAND = `node scripts/cli.mjs plan --support-matrix > ${SUPPORT_MATRIX_FILE}`;
+const COMMAND =
+  "UPDATE_RECORDED=1 npx vitest run --project unit test/docs/support-matrix/support-matrix.test.ts";
 
 const SEVERITIES: readonly Advisory["severity"][] = ["critical", "high", "medium", "low"];
 
@@ -37,22 +35,13 @@ export function committedProofs(root: string = projectRoot): readonly Proof[] {
   return readProofs(join(root, PROOF_FOLDER));
 }
 
-/**
- * @throws UserError where the file is not what catalogue and records say; its sentence names the command that writes it.
- */
-export function checkSupportMatrix(root: string = projectRoot): void {
-  if (readFileSync(join(root, SUPPORT_MATRIX_FILE), "utf8") === supportMatrix(committedProofs(root))) return;
-  throw new UserError(
-    `${SUPPORT_MATRIX_FILE} is not what catalogue and records say now. Write it anew: ${SUPPORT_MATRIX_COMMAND}`,
-  );
-}
-
 /** Markdown with a final newline; the same catalogue and records, the same bytes. */
 export function supportMatrix(proofs: readonly Proof[]): string {
   const lines = [
     "# What is supported",
     "",
-    `Made from the catalogue and the records of [proof/](../proof/README.md) by \`${SUPPORT_MATRIX_COMMAND}\`;`,
+    "Made from the catalogue and the records of [proof/](../proof/README.md) by",
+    `\`${COMMAND}\`;`,
     "a test keeps it current. It says what the plan accepts, and what of it was run on a GPU. How far everything else is",
     "proven is in [proof.md](proof.md).",
     "",

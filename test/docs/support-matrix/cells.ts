@@ -1,11 +1,11 @@
 /** Answers of the plan for one model on one GPU or release: what the cells of docs/support-matrix.md say. */
-import { parseConfig } from "../../infra/config/config.ts";
-import type { LanguageModelName } from "../../infra/plan/catalogue/language-models.ts";
-import { DEFAULT_RELEASE, RELEASE_TAGS, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
-import type { Flavour } from "../../infra/plan/catalogue/types.ts";
-import type { Verdict } from "../../infra/plan/fit/verdicts.ts";
-import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
-import { planStack } from "../../infra/plan/plan-stack.ts";
+import { parseConfig } from "../../../infra/config/config.ts";
+import type { LanguageModelName } from "../../../infra/plan/catalogue/language-models.ts";
+import { DEFAULT_RELEASE, RELEASE_TAGS, type ReleaseTag } from "../../../infra/plan/catalogue/releases.ts";
+import type { Flavour } from "../../../infra/plan/catalogue/types.ts";
+import type { Verdict } from "../../../infra/plan/fit/verdicts.ts";
+import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { planStack } from "../../../infra/plan/plan-stack.ts";
 
 /** GPUs of the machine that each cell is planned for: as many as the largest instance types have. */
 export const GPUS_OF_MACHINE = 8;
