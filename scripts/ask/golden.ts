@@ -8,15 +8,13 @@ import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import { chats } from "./endpoint.ts";
 import {
   gatewayCompletion,
   gatewayRequest,
   type PreparedRequest,
   tritonRequest,
 } from "./prepared-request.ts";
-import { profileOf } from "./profile.ts";
-import type { AskedImage, Question } from "./question.ts";
+import { type AskedImage, chats, profileOf, type Question } from "./question.ts";
 import { type AnswerFigures, send } from "./send.ts";
 
 /** Why a golden question can't be put. */

@@ -1,7 +1,10 @@
-/** What a person asks, as the command line has it. */
+/** A question to a model of a stack: what a user typed, and how the model and its endpoint take it. */
+
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { isHttpUrl } from "@engine-room/triton-requests";
+import { isHttpUrl, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 
 export interface Question {
@@ -68,4 +71,42 @@ function mediaTypeOf(bytes: Uint8Array): string | undefined {
   if (head.startsWith("\xff\xd8\xff")) return "image/jpeg";
   if (head.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
   return head.startsWith("RIFF") && head.endsWith("WEBP") ? "image/webp" : undefined;
+}
+
+export const ENDPOINTS = ["triton", "gateway"] as const;
+export type AskedEndpoint = (typeof ENDPOINTS)[number];
+
+/**
+ * The gateway for a question in words to a model with a chat template: such a model ends a bare text at once. Triton for all else:
+ * a question about pictures has the model's prompt around it there too, and takes pictures by their address.
+ *
+ * @param isOverGrpc - Which the gateway does not speak.
+ */
+export function usualEndpoint(
+  plan: StackPlan,
+  { model, images }: Pick<Question, "model" | "images">,
+  isOverGrpc: boolean,
+): AskedEndpoint {
+  return !isOverGrpc && images.length === 0 && chats(plan, model) ? "gateway" : "triton";
+}
+
+/** Whether the gateway has a chat template for a model; false for one that the plan lacks. */
+export function chats(plan: StackPlan, name: string): boolean {
+  if (plan.tier === "cpu") return plan.models.some((model) => model.name === name);
+  const model = plan.models.find((one) => one.name === name);
+  return model?.spec.engine.row.chat !== undefined;
+}
+
+/** @throws UserError with the nearest name, or all of them, for a model that the stack does not have. */
+export function profileOf({ models }: StackPlan, name: string): RequestProfile {
+  const model = models.find((one) => one.name === name);
+  if (model === undefined) {
+    const names = models.map((one) => one.name);
+    const nearest = nearestName(name, names);
+    const hint = nearest === undefined ? `It has ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+    throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
+  }
+  if ("request" in model) return model.request;
+  const { endId, padId } = model.catalogue;
+  return requestProfile("inflight_batcher_llm", { endId, padId });
 }

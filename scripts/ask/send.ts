@@ -1,8 +1,8 @@
-/** Sends a prepared request and measures the answer. */
+/** Sends a prepared request, shows the answer as it comes, and measures it. */
+
 import { AnswerError } from "@engine-room/triton-requests";
 import { createParser } from "eventsource-parser";
 import { UserError } from "../errors.ts";
-import { AnswerText } from "./answer-text.ts";
 import type { AnswerPart, PreparedRequest } from "./prepared-request.ts";
 
 export interface AnswerFigures {
@@ -191,5 +191,42 @@ function wordsOf(text: string): string {
     return (typeof error === "object" ? error.message : error) ?? text;
   } catch {
     return text;
+  }
+}
+
+/** Turns the events' texts into new text, without the prompt where the model repeats it. */
+export class AnswerText {
+  readonly #streamedText: PreparedRequest["streamedText"];
+  readonly #echo: string;
+  #all = "";
+  #shown = "";
+
+  constructor({ streamedText, echo }: Pick<PreparedRequest, "streamedText" | "echo">) {
+    this.#streamedText = streamedText;
+    this.#echo = echo;
+  }
+
+  /** @returns What is new to show; empty while it may still be the prompt, or half a character. */
+  push(text: string): string {
+    this.#all = this.#streamedText === "cumulative" ? text : this.#all + text;
+    const isPartOfEcho = this.#all.length < this.#echo.length && this.#echo.startsWith(this.#all);
+    // A character whose bytes are not all there yet comes as U+FFFD, and right with a later event.
+    return isPartOfEcho ? "" : this.#advance(this.#withoutEcho().replace(/\uFFFD+$/, ""));
+  }
+
+  /** @returns What was held back. */
+  end(): string {
+    return this.#advance(this.#withoutEcho());
+  }
+
+  #withoutEcho(): string {
+    return this.#all.startsWith(this.#echo) ? this.#all.slice(this.#echo.length) : this.#all;
+  }
+
+  #advance(text: string): string {
+    if (!text.startsWith(this.#shown)) return "";
+    const fresh = text.slice(this.#shown.length);
+    this.#shown = text;
+    return fresh;
   }
 }

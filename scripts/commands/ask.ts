@@ -2,13 +2,18 @@ import { RequestError } from "@engine-room/triton-requests";
 
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { asCurl } from "../ask/as-curl.ts";
-import { asGrpc } from "../ask/as-grpc.ts";
-import { asPython } from "../ask/as-python.ts";
-import { type AskedEndpoint, chats, ENDPOINTS, usualEndpoint } from "../ask/endpoint.ts";
 import { gatewayRequest, type PreparedRequest, tritonRequest } from "../ask/prepared-request.ts";
-import { profileOf } from "../ask/profile.ts";
-import { askedImage, askedTokens, type Question } from "../ask/question.ts";
+import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
+import {
+  type AskedEndpoint,
+  askedImage,
+  askedTokens,
+  chats,
+  ENDPOINTS,
+  profileOf,
+  type Question,
+  usualEndpoint,
+} from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";

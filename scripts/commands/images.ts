@@ -4,11 +4,15 @@ import { ecrHost } from "../aws/ecr.ts";
 import { requireAccount } from "../aws/own-account.ts";
 import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { type ImageState, imageStates } from "../images/image-states.ts";
-import type { ImageTarget } from "../images/image-target.ts";
+import {
+  downloadGB,
+  downloadSeconds,
+  type ImageState,
+  type ImageTarget,
+  imageStates,
+} from "../images/image-states.ts";
 import { makeImage, requireBuildKit } from "../images/make-images.ts";
 import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images/mirror.ts";
-import { downloadGB, downloadSeconds } from "../images/missing-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackImages } from "../platforms/operations.ts";

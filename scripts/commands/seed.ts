@@ -1,9 +1,8 @@
 import { resolve } from "node:path";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { callerDirectory } from "../program/stack-file.ts";
-import type { LoadSummary } from "../seed/load.ts";
-import { SampleMark } from "../seed/sample-mark.ts";
-import { seedFolder, seedSamples } from "../seed/seed.ts";
+import { SampleMark } from "../seed/samples.ts";
+import { type LoadSummary, seedFolder, seedSamples } from "../seed/seed.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 

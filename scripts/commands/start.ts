@@ -3,7 +3,7 @@ import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
-import { SampleMark } from "../seed/sample-mark.ts";
+import { SampleMark } from "../seed/samples.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
 import { openStack } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";

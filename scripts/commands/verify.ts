@@ -10,16 +10,19 @@ import { callerDirectory, projectRoot } from "../program/stack-file.ts";
 import { styled } from "../terminal-text.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
+  counts,
   type ModelProof,
   mergedProof,
   PROOF_FOLDER,
   type Proof,
   proofFileName,
+  proofOf,
   provesGpu,
   readProofFor,
+  type Seen,
+  seenGpu,
   writeProof,
-} from "../verify/proof-file.ts";
-import { counts, proofOf, type Seen, seenGpu } from "../verify/run-record.ts";
+} from "../verify/proof.ts";
 import { type Progress, verifyStack } from "../verify/verify-stack.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 

@@ -1,7 +1,7 @@
 /** Violations of rules by the head, and which of them the base has, too: by the head's rules and its stack file's levels. */
-import type { StackPolicy } from "../../policy/stack-policy.ts";
 import {
   type CheckedSide,
+  type StackPolicy,
   uncheckedPolicies,
   type Violation,
   violations,

@@ -1,9 +1,30 @@
-/** What there is of each image, and what is left to do. */
-
-import type { DockerImage } from "../../infra/plan/docker/images.ts";
-import { imageSources, imageTag, lockKey } from "../../infra/plan/docker/images.ts";
+/** What exists of each image of a stack, what is left to do, and the lock file that keeps digests. */
+import { renameSync, writeFileSync } from "node:fs";
+import { imageLockFile, readImageLock } from "../../infra/image-inputs.ts";
+import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/times.ts";
+import {
+  type BaseChoice,
+  type DockerImage,
+  type ImageName,
+  type ImageOptions,
+  imageSources,
+  imageTag,
+  type LockEntry,
+  lockKey,
+} from "../../infra/plan/docker/images.ts";
 import { shortReference } from "../preflight/docker-reading.ts";
-import type { ImageTarget } from "./image-target.ts";
+
+/** Images of a stack, and the Docker engine that makes them. */
+export interface ImageTarget {
+  readonly needed: readonly ImageName[];
+  readonly options: ImageOptions;
+  /** In the order of `needed`. */
+  readonly images: readonly DockerImage[];
+  /** Where they are pushed to; null: nowhere. */
+  readonly registry: string | null;
+  /** Address of the engine, as in DOCKER_HOST. */
+  readonly uri: string;
+}
 
 export interface ImageState {
   readonly image: DockerImage;
@@ -51,4 +72,39 @@ export function imageStates(
       steps: isLocked ? (push && toCopy.has(name) ? ["copy"] : []) : [...made, ...kept],
     };
   });
+}
+
+/** @param onHost - `repository:tag` and `repository@sha256:…`, as `docker image ls` has them. */
+export function missingImages(
+  images: readonly DockerImage[],
+  onHost: ReadonlySet<string>,
+): readonly DockerImage[] {
+  return images.filter(({ reference }) => !onHost.has(shortReference(reference)));
+}
+
+/** What an image takes of the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
+export function downloadGB(
+  name: ImageName,
+  { triton, bases }: BaseChoice,
+  onHost: ReadonlySet<string>,
+): number {
+  const source = imageSources[name];
+  if (source.kind === "official") return source.sizeGB;
+  const base = triton ?? { release: "" };
+  if (onHost.has(shortReference(bases[name] ?? source.base(base)))) return source.ownGB;
+  return (source.baseGB(base) ?? UNKNOWN_IMAGE_GB) + source.ownGB;
+}
+
+/** Seconds of download and unpacking: an estimate. */
+export function downloadSeconds(gb: number): number {
+  return (gb * 1000) / UNPACK_MB_PER_SECOND;
+}
+
+/** Puts one entry into the lock file, sorted; whoever reads meanwhile sees the old file or the new one. */
+export function lockImage(key: string, entry: LockEntry, file: string = imageLockFile()): void {
+  const { images } = readImageLock(file);
+  const sorted = Object.entries({ ...images, [key]: entry }).sort(([a], [b]) => (a < b ? -1 : 1));
+  const next = `${file}.${process.pid}.tmp`;
+  writeFileSync(next, `${JSON.stringify({ version: 1, images: Object.fromEntries(sorted) }, null, 2)}\n`);
+  renameSync(next, file);
 }

@@ -5,8 +5,7 @@ import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import type { ImageState } from "./image-states.ts";
-import { lockImage } from "./lock-file.ts";
+import { type ImageState, lockImage } from "./image-states.ts";
 
 interface MakeOptions {
   /** The host's engine, as DOCKER_HOST names it. */

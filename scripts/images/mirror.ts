@@ -1,7 +1,6 @@
 /** NVIDIA's images of a stack's release, copied into the account's own registry as they are: by digest, and all platforms. */
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
-import type { BaseChoice, ImageName } from "../../infra/plan/docker/images.ts";
-import { imageSources } from "../../infra/plan/docker/images.ts";
+import { type BaseChoice, type ImageName, imageSources } from "../../infra/plan/docker/images.ts";
 import { ecrHost, ecrImage } from "../aws/ecr.ts";
 import { required } from "../aws/session.ts";
 import { UserError } from "../errors.ts";

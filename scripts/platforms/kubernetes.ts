@@ -13,8 +13,7 @@ import {
   serviceFailure,
 } from "../connect/cluster-forwards.ts";
 import { clusterForwards, serviceEndpoints } from "../connect/service-endpoints.ts";
-import { dockerCredentials } from "../images/docker-credentials.ts";
-import { askRegistry } from "../images/registry.ts";
+import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { duration } from "../plan/text-table.ts";
 import { ownEngineFinding } from "../preflight/docker-checks.ts";
 import { clusterPreflight } from "../preflight/preflight.ts";

@@ -3,7 +3,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { ConnectedPart } from "../connect/cluster-forwards.ts";
 import type { ForwardCommand, ForwardFailure } from "../connect/port-forwarder.ts";
-import type { ImageTarget } from "../images/image-target.ts";
+import type { ImageTarget } from "../images/image-states.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import type { AwsTarget } from "../program/aws-target.ts";

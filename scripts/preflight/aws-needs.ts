@@ -1,7 +1,6 @@
 /** What AWS is asked about besides what the stack file says itself: machines, and add-ons. Pure. */
 
-import type { NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
-import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
+import { eksClusterPlan, type NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";

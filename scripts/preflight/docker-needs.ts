@@ -2,7 +2,7 @@
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
 import { GB_PER_GIB } from "../../infra/plan/units.ts";
-import { downloadGB, missingImages } from "../images/missing-images.ts";
+import { downloadGB, missingImages } from "../images/image-states.ts";
 import type { DockerTarget } from "../program/docker-target.ts";
 
 export interface DockerNeeds {

@@ -1,7 +1,6 @@
 /** A stack in a cluster, as its file plans it. */
 import { pulledImages } from "../../infra/image-inputs.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { type KubernetesStack, kubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { readPlan } from "./docker-target.ts";

@@ -5,8 +5,7 @@ import { basename, extname, join, relative, resolve, sep } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 import { UserError } from "../errors.ts";
-import { type Entry, PICTURE_TYPES } from "./entry.ts";
-import type { Failure } from "./load.ts";
+import { type Entry, type Failure, PICTURE_TYPES } from "./documents.ts";
 
 const CAPTIONS = [".jsonl", ".ndjson"];
 

@@ -1,11 +1,16 @@
-/** Fills a stack with documents: a folder, or the sample collection. */
-import { DocumentsClient, type DocumentsClientOptions } from "./documents-client.ts";
-import type { Entry } from "./entry.ts";
+/** Fills a stack with documents of a folder or of the sample collection, a few batches at a time, and shows how far it is. */
+import {
+  DocumentsClient,
+  type DocumentsClientOptions,
+  type Entry,
+  EntryError,
+  type Failure,
+  GatewayRefusal,
+  type PreparedDocument,
+  prepare,
+} from "./documents.ts";
 import { readFolder } from "./folder.ts";
-import { type Failure, type LoadSummary, load } from "./load.ts";
-import { Progress } from "./progress.ts";
-import { sampleEntries } from "./sample-collection.ts";
-import type { SampleMark } from "./sample-mark.ts";
+import { type SampleMark, sampleEntries } from "./samples.ts";
 
 export interface SeedOptions extends Pick<DocumentsClientOptions, "gateway" | "apiKey"> {
   /** Ends the load; a later one goes on from there. */
@@ -90,4 +95,174 @@ async function seed(
 
 function waitLine(reason: string, seconds: number): string {
   return `${reason}; trying again in ${seconds.toFixed(1)} s`;
+}
+
+/** Documents of one request; the gateway takes 256. */
+const BATCH_DOCUMENTS = 64;
+/** Pictures and texts of one request, before base64. */
+const BATCH_BYTES = 2 * 1024 * 1024;
+/** Batches under way. They bound the memory, too. */
+const SENDERS = 4;
+
+export interface LoadSummary {
+  readonly total: number;
+  readonly created: number;
+  readonly updated: number;
+  /** Were there already, the same. */
+  readonly unchanged: number;
+  readonly failures: readonly Failure[];
+  /** Why the rest was not tried: Ctrl-C, or a gateway that is gone. */
+  readonly stopped?: string;
+}
+
+export interface LoadOptions {
+  /** Ends the load; what was begun is given up. */
+  readonly signal?: AbortSignal;
+  /** Documents that are loaded or have failed, of all. */
+  readonly onProgress?: (done: number) => void;
+}
+
+/**
+ * Loads entries. Never throws for what the gateway or the files do: the summary tells. A later call with the same
+ * entries goes on where this one ended, since the gateway leaves alone what it has.
+ */
+export async function load(
+  entries: readonly Entry[],
+  client: DocumentsClient,
+  { signal, onProgress }: LoadOptions = {},
+): Promise<LoadSummary> {
+  const counts = { created: 0, updated: 0, unchanged: 0 };
+  const failures: Failure[] = [];
+  const end = new AbortController();
+  const stop = AbortSignal.any([end.signal, ...(signal === undefined ? [] : [signal])]);
+  let stopped: string | undefined;
+  const progress = () => onProgress?.(counts.created + counts.updated + counts.unchanged + failures.length);
+  const fail = (failure: Failure) => {
+    failures.push(failure);
+    progress();
+  };
+
+  const waiting = batches(entries, fail);
+  const sender = async () => {
+    try {
+      for await (const batch of { [Symbol.asyncIterator]: () => ({ next: () => waiting.next() }) }) {
+        stop.throwIfAborted();
+        const outcomes = await client.load(batch, stop);
+        outcomes.forEach(({ status, reason }, index) => {
+          if (status === "failed") failures.push({ label: batch[index]?.label ?? "", reason: reason ?? "" });
+          else counts[status] += 1;
+        });
+        progress();
+      }
+    } catch (error) {
+      if (error instanceof GatewayRefusal) stopped ??= error.message;
+      else if (!stop.aborted) throw error;
+      end.abort();
+    }
+  };
+  const senders = await Promise.allSettled(Array.from({ length: SENDERS }, sender));
+  for (const result of senders) if (result.status === "rejected") throw result.reason;
+  if (signal?.aborted) stopped ??= "interrupted";
+  return { total: entries.length, ...counts, failures, ...(stopped === undefined ? {} : { stopped }) };
+}
+
+/** Entries that can't be read, or repeat an id of this load, go to `fail`. */
+async function* batches(
+  entries: readonly Entry[],
+  fail: (failure: Failure) => void,
+): AsyncGenerator<PreparedDocument[]> {
+  const seen = new Map<string, string>();
+  let batch: PreparedDocument[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const document = await prepare(entry).catch((error: unknown) => {
+      if (!(error instanceof EntryError)) throw error;
+      fail({ label: entry.label, reason: error.message });
+    });
+    if (document === undefined) continue;
+    const first = seen.get(document.id);
+    if (first !== undefined) {
+      fail({
+        label: entry.label,
+        reason: `it has the id ${document.id} of ${first}; give one of them another`,
+      });
+      continue;
+    }
+    seen.set(document.id, entry.label);
+    const size = (document.picture?.bytes.length ?? 0) + Buffer.byteLength(document.text ?? "");
+    if (batch.length === BATCH_DOCUMENTS || (batch.length > 0 && bytes + size > BATCH_BYTES)) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(document);
+    bytes += size;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+const BAR_CELLS = 30;
+const REDRAW_MILLISECONDS = 100;
+
+export class Progress {
+  readonly #out: NodeJS.WriteStream;
+  readonly #total: number;
+  readonly #started = performance.now();
+  #tenths = 0;
+  #drawn = -Infinity;
+  #done = 0;
+
+  /** @param total - Documents. */
+  constructor(total: number, out: NodeJS.WriteStream) {
+    this.#total = total;
+    this.#out = out;
+  }
+
+  /** @param done - Documents so far. */
+  update(done: number): void {
+    this.#done = done;
+    if (this.#out.isTTY) {
+      const now = performance.now();
+      if (done < this.#total && now - this.#drawn < REDRAW_MILLISECONDS) return;
+      this.#drawn = now;
+      this.#draw();
+      return;
+    }
+    const tenths = Math.floor((10 * done) / this.#total);
+    if (tenths === this.#tenths) return;
+    this.#tenths = tenths;
+    this.#out.write(`  ${this.#counts()}\n`);
+  }
+
+  /** A line that stays. */
+  note(line: string): void {
+    if (!this.#out.isTTY) {
+      this.#out.write(`  ${line}\n`);
+      return;
+    }
+    this.#out.write(`\r\x1b[K  ${line}\n`);
+    this.#draw();
+  }
+
+  /** Takes the bar away. */
+  close(): void {
+    if (this.#out.isTTY) this.#out.write("\r\x1b[K");
+  }
+
+  #draw(): void {
+    const cells = Math.round((BAR_CELLS * this.#done) / this.#total);
+    const bar = "█".repeat(cells) + "░".repeat(BAR_CELLS - cells);
+    this.#out.write(`\r\x1b[K  ${bar} ${this.#counts()}${this.#rest()}`);
+  }
+
+  #counts(): string {
+    const percent = Math.floor((100 * this.#done) / this.#total);
+    return `${this.#done} of ${this.#total} documents (${percent} %)`;
+  }
+
+  #rest(): string {
+    const perSecond = this.#done / ((performance.now() - this.#started) / 1000);
+    if (this.#done === 0 || this.#done === this.#total) return "";
+    return `, ${Math.ceil((this.#total - this.#done) / perSecond)} s left`;
+  }
 }

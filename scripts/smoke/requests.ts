@@ -1,4 +1,4 @@
-/** What the checks send, and how they look at what comes back. */
+/** Requests of the checks of `smoke` and `verify`, and what is expected of the answers. */
 
 export interface Check {
   /** Endpoint as the outputs name it, and what was asked of it. */
@@ -85,4 +85,33 @@ export function quote(text: string | undefined): string {
 export function expect(holds: boolean, otherwise: string, description: string): string {
   if (!holds) throw new Error(otherwise);
   return description;
+}
+
+/** A colour gradient of 32 by 32 pixels, as PNG: enough to see that an image encoder answers. */
+export const SAMPLE_IMAGE_DATA_URL =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAe0lEQVR42rXNERfCUBgA0O/ZwzAcDsMwHIbDcDgcPgyHw3AYhmE4HIbDMNyvuOdcvymi5AgnRdbBQQdHHVQ6qHVw0sFZBxcdNDq46qDVwU0HnQ56HQw6KDq462DUwaSDhw5mHTx18NLBWwcfHSw6WHXw1cGmg58O/jbYARzfPqF3HHsQAAAAAElFTkSuQmCC";
+
+/** One output of an answer of KServe v2 in JSON. */
+interface Output {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly data: readonly number[];
+}
+
+/** Asks a model of the encoders' Triton for texts or pictures. @param inputs - Values by name of the input, as many of each. */
+export async function encode(
+  triton: string,
+  model: string,
+  inputs: Readonly<Record<string, readonly string[]>>,
+): Promise<readonly Output[]> {
+  const body = {
+    inputs: Object.entries(inputs).map(([name, data]) => ({
+      name,
+      datatype: "BYTES",
+      shape: [data.length, 1],
+      data,
+    })),
+  };
+  const text = await postJson(`${triton}/v2/models/${model}/infer`, body);
+  return (JSON.parse(text) as { readonly outputs: readonly Output[] }).outputs;
 }

@@ -13,7 +13,7 @@ import {
   ensureSystemPackages,
 } from "../setup/system-packages.ts";
 import { type FileResult, LineReader, PytestLog, type TestEvent } from "./events.ts";
-import { testPython } from "./test-python.ts";
+import { testPython } from "./python.ts";
 
 export interface SuiteResult {
   readonly name: SuiteName;

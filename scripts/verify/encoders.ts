@@ -1,11 +1,9 @@
 /** Checks of the encoders' vectors: against what is published, and against each other. */
 import type { EncodersSpec } from "../../infra/plan/spec.ts";
 import { goldenPicture } from "../ask/golden.ts";
-import type { SamplePicture } from "../seed/sample-manifest.ts";
-import { fetchWithin, gatewayHeaders, postJson } from "../smoke/requests.ts";
-import { SAMPLE_IMAGE_DATA_URL } from "../smoke/sample-image.ts";
+import type { SamplePicture } from "../seed/samples.ts";
+import { encode, fetchWithin, gatewayHeaders, SAMPLE_IMAGE_DATA_URL } from "../smoke/requests.ts";
 import { type Check, type EncoderCheckName, type Level, Skipped } from "./check.ts";
-import { dot, maxDifference, nearestTexts, type Vector } from "./vectors.ts";
 
 type Precision = EncodersSpec["precision"];
 
@@ -96,7 +94,7 @@ async function compareBatches(encoders: AskedEncoders) {
 
 async function compareEnsemble(encoders: AskedEncoders) {
   const [text, image] = [PUBLISHED_TEXTS[0], dataUrl(goldenPicture(BUNDLED.picture))];
-  const both = await infer(encoders, "llava_ensemble", { text: [text], image: [image] });
+  const both = await encode(encoders.http, "llava_ensemble", { text: [text], image: [image] });
   const largest = Math.max(
     maxDifference(rows(both, "text_embedding"), await encodeTexts(encoders, [text])),
     maxDifference(rows(both, "image_embedding"), await encodeImages(encoders, [image])),
@@ -114,7 +112,7 @@ async function findPictures(encoders: AskedEncoders) {
   const samples = encoders.samples.filter(({ id }) => DISTINCT_PICTURES.includes(id));
   const pictures = await availablePictures(encoders, samples);
   const captions = await oneByOne(samples, async ({ text }) =>
-    rows(await infer(encoders, "clip_text", { text: [text] }), "text_embedding"),
+    rows(await encode(encoders.http, "clip_text", { text: [text] }), "text_embedding"),
   );
   const vectors = await oneByOne(pictures, ({ image }) => encodeImages(encoders, [image]));
   const wrong = nearestTexts(vectors, captions).flatMap((found, index) => {
@@ -163,39 +161,15 @@ async function oneByOne<T>(
 }
 
 async function encodeTexts(encoders: AskedEncoders, texts: readonly string[]): Promise<Vector[]> {
-  return rows(await infer(encoders, "text_encoder", { text: texts }), "text_embedding");
+  return rows(await encode(encoders.http, "text_encoder", { text: texts }), "text_embedding");
 }
 
 async function encodeImages(encoders: AskedEncoders, images: readonly string[]): Promise<Vector[]> {
-  return rows(await infer(encoders, "vision_encoder", { image: images }), "image_embedding");
-}
-
-interface InferAnswer {
-  readonly outputs: readonly {
-    readonly name: string;
-    readonly shape: readonly number[];
-    readonly data: readonly number[];
-  }[];
-}
-
-async function infer(
-  { http }: AskedEncoders,
-  model: string,
-  inputs: Readonly<Record<string, readonly string[]>>,
-): Promise<InferAnswer> {
-  const body = {
-    inputs: Object.entries(inputs).map(([name, data]) => ({
-      name,
-      datatype: "BYTES",
-      shape: [data.length, 1],
-      data,
-    })),
-  };
-  return JSON.parse(await postJson(`${http}/v2/models/${model}/infer`, body)) as InferAnswer;
+  return rows(await encode(encoders.http, "vision_encoder", { image: images }), "image_embedding");
 }
 
 /** Rows of an output. @throws Error where the answer lacks it. */
-function rows({ outputs }: InferAnswer, name: string): Vector[] {
+function rows(outputs: Awaited<ReturnType<typeof encode>>, name: string): Vector[] {
   const output = outputs.find((one) => one.name === name);
   if (output === undefined) throw new Error(`the answer has no ${name}`);
   const [count = 0, dimension = 0] = output.shape;
@@ -204,4 +178,42 @@ function rows({ outputs }: InferAnswer, name: string): Vector[] {
 
 function dataUrl({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): string {
   return `data:${mediaType};base64,${base64}`;
+}
+
+export type Vector = readonly number[];
+
+/** Cosine of vectors of unit length. @throws RangeError for other lengths of the lists. */
+export function dot(left: Vector, right: Vector): number {
+  if (left.length !== right.length) {
+    throw new RangeError(`vectors of ${left.length} and ${right.length} numbers can't be compared`);
+  }
+  return left.reduce((sum, value, index) => sum + value * (right[index] as number), 0);
+}
+
+/** Largest difference of any two numbers at the same place; infinite where one is no number. @throws RangeError as {@link dot}. */
+export function maxDifference(left: readonly Vector[], right: readonly Vector[]): number {
+  if (left.length !== right.length) {
+    throw new RangeError(`${left.length} and ${right.length} vectors can't be compared`);
+  }
+  return Math.max(
+    0,
+    ...left.flatMap((vector, row) => {
+      const other = right[row] as Vector;
+      if (vector.length !== other.length) {
+        throw new RangeError(`vectors of ${vector.length} and ${other.length} numbers can't be compared`);
+      }
+      return vector.map((value, index) => {
+        const difference = Math.abs(value - (other[index] as number));
+        return Number.isNaN(difference) ? Infinity : difference;
+      });
+    }),
+  );
+}
+
+/** Index of the text that is nearest to each picture. */
+export function nearestTexts(pictures: readonly Vector[], texts: readonly Vector[]): number[] {
+  return pictures.map((picture) => {
+    const similarities = texts.map((text) => dot(picture, text));
+    return similarities.indexOf(Math.max(...similarities));
+  });
 }

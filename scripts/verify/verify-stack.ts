@@ -7,11 +7,13 @@ import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { askedModel } from "../ask/golden.ts";
 import { UserError } from "../errors.ts";
-import { sampleManifest } from "../seed/sample-manifest.ts";
+import { sampleManifest } from "../seed/samples.ts";
 import {
+  answerChecks,
   type Check,
   type CheckName,
   type CheckResult,
+  checkMetricNames,
   ENCODER_CHECKS,
   type EncoderCheckName,
   type Level,
@@ -20,8 +22,6 @@ import {
   runCheck,
 } from "./check.ts";
 import { encoderChecks } from "./encoders.ts";
-import { answerChecks } from "./language-model.ts";
-import { checkMetricNames } from "./metric-names.ts";
 import { type ContainerHost, measureBuild, measureEncoderBuild, measureStart } from "./times.ts";
 
 export interface RunningStack {

@@ -15,8 +15,7 @@ import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { sampleEntries } from "../../scripts/seed/sample-collection.ts";
-import { isAnswered, sampleManifest } from "../../scripts/seed/sample-manifest.ts";
+import { isAnswered, sampleEntries, sampleManifest } from "../../scripts/seed/samples.ts";
 import { eventually, stackConfig, TestStack } from "../harness/stack.ts";
 
 const WRITES = 80;

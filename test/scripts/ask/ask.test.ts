@@ -6,20 +6,23 @@ import { promisify } from "node:util";
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AnswerText } from "../../../scripts/ask/answer-text.ts";
-import { asCurl } from "../../../scripts/ask/as-curl.ts";
-import { asPython } from "../../../scripts/ask/as-python.ts";
-import { chats, usualEndpoint } from "../../../scripts/ask/endpoint.ts";
 import {
   gatewayRequest,
   type PreparedRequest,
   tritonRequest,
 } from "../../../scripts/ask/prepared-request.ts";
-import { type AskedImage, askedImage, type Question } from "../../../scripts/ask/question.ts";
-import { send } from "../../../scripts/ask/send.ts";
+import { asCurl, asPython } from "../../../scripts/ask/printed.ts";
+import {
+  type AskedImage,
+  askedImage,
+  chats,
+  type Question,
+  usualEndpoint,
+} from "../../../scripts/ask/question.ts";
+import { AnswerText, send } from "../../../scripts/ask/send.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
-import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/smoke/sample-image.ts";
+import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/smoke/requests.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 
 describe("requests of `ask`", () => {

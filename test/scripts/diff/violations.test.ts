@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { POLICY_NAMES } from "../../../infra/plan/catalogue/types.ts";
-import type { Violation } from "../../../policy/stack-policy.ts";
-import { stackPolicy } from "../../../policy/stack-policy.ts";
+import { stackPolicy, type Violation } from "../../../policy/stack-policy.ts";
 import { type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
 import { knownViolations, stackViolations } from "../../../scripts/diff/violations.ts";
 import { resource } from "./fixtures.ts";

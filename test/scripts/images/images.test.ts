@@ -9,16 +9,19 @@ import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { dyingWithUs } from "../../../components/local/provider/commands.ts";
 import {
+  downloadGB,
+  type ImageTarget,
+  imageStates,
+  lockImage,
+  missingImages,
+} from "../../../scripts/images/image-states.ts";
+import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
+import {
+  askRegistry,
   type Credential,
   type CredentialSource,
   dockerCredentials,
-} from "../../../scripts/images/docker-credentials.ts";
-import { imageStates } from "../../../scripts/images/image-states.ts";
-import type { ImageTarget } from "../../../scripts/images/image-target.ts";
-import { lockImage } from "../../../scripts/images/lock-file.ts";
-import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
-import { downloadGB, missingImages } from "../../../scripts/images/missing-images.ts";
-import { askRegistry } from "../../../scripts/images/registry.ts";
+} from "../../../scripts/images/registry.ts";
 import { operations as dockerOperations } from "../../../scripts/platforms/docker.ts";
 import { operations as kubernetesOperations } from "../../../scripts/platforms/kubernetes.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";

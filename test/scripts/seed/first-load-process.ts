@@ -1,5 +1,5 @@
 /** The first load of the samples in a process of its own, for tests that kill it: `first-load-process.ts URL DATA`. */
-import { SampleMark } from "../../../scripts/seed/sample-mark.ts";
+import { SampleMark } from "../../../scripts/seed/samples.ts";
 import { seedSamplesOnce } from "../../../scripts/seed/seed.ts";
 
 const [gateway = "", data = ""] = process.argv.slice(2);

@@ -7,15 +7,21 @@ import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { cacheDirectory, fileSha256 } from "../../../components/local/provider/files.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { DocumentsClient, retryAfterSeconds } from "../../../scripts/seed/documents-client.ts";
-import { derivedId, type Entry } from "../../../scripts/seed/entry.ts";
+import {
+  DocumentsClient,
+  derivedId,
+  type Entry,
+  retryAfterSeconds,
+} from "../../../scripts/seed/documents.ts";
 import { readFolder, textOfName } from "../../../scripts/seed/folder.ts";
-import { load } from "../../../scripts/seed/load.ts";
-import { Progress } from "../../../scripts/seed/progress.ts";
-import { sampleEntries } from "../../../scripts/seed/sample-collection.ts";
-import { ALLOWED_LICENSES, isAnswered, sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
-import { SampleMark } from "../../../scripts/seed/sample-mark.ts";
-import { seedSamples, seedSamplesOnce } from "../../../scripts/seed/seed.ts";
+import {
+  ALLOWED_LICENSES,
+  isAnswered,
+  SampleMark,
+  sampleEntries,
+  sampleManifest,
+} from "../../../scripts/seed/samples.ts";
+import { load, Progress, seedSamples, seedSamplesOnce } from "../../../scripts/seed/seed.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";

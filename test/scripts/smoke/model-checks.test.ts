@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { askedModel } from "../../../scripts/ask/golden.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { stackReference } from "../../../scripts/program/stack-file.ts";
-import { gatewayModelChecks, generateChecks } from "../../../scripts/smoke/model-checks.ts";
+import { gatewayModelChecks, generateChecks } from "../../../scripts/smoke/checks.ts";
 import { CheckSkipped } from "../../../scripts/smoke/requests.ts";
 import { type FakeStack, startFakeStack } from "../verify/fake-stack.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "../../../infra/plan/catalogue/metrics.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { goldenPicture } from "../../../scripts/ask/golden.ts";
-import { sampleManifest } from "../../../scripts/seed/sample-manifest.ts";
+import { sampleManifest } from "../../../scripts/seed/samples.ts";
 
 /** What a stack can do wrong. */
 export type Fault =

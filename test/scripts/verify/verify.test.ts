@@ -4,14 +4,12 @@ import { isAbsolute, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
-import { committedProofs, supportMatrix } from "../../../scripts/plan/support-matrix.ts";
 import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
-import { runCheck, SKIP_REASONS, Skipped } from "../../../scripts/verify/check.ts";
-import { holdsOne } from "../../../scripts/verify/language-model.ts";
-import { parsePage } from "../../../scripts/verify/metric-names.ts";
+import { holdsOne, parsePage, runCheck, SKIP_REASONS, Skipped } from "../../../scripts/verify/check.ts";
+import { dot, maxDifference, nearestTexts } from "../../../scripts/verify/encoders.ts";
 import {
   type ModelProof,
   mergedProof,
@@ -23,9 +21,9 @@ import {
   readProofFor,
   readProofs,
   writeProof,
-} from "../../../scripts/verify/proof-file.ts";
+} from "../../../scripts/verify/proof.ts";
 import { comparison, startSeconds } from "../../../scripts/verify/times.ts";
-import { dot, maxDifference, nearestTexts } from "../../../scripts/verify/vectors.ts";
+import { committedProofs, supportMatrix } from "../../docs/support-matrix/matrix.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { times } from "../../harness/thorough.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCommand } from "../../../components/local/provider/commands.ts";
-import { lockedPython } from "../../../scripts/testing/locked-python.ts";
+import { lockedPython } from "../../../scripts/testing/python.ts";
 import { needs } from "../../harness/needs.ts";
 import { tell } from "../../harness/tell.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";

@@ -5,8 +5,7 @@ import type { DockerImage, ImageName } from "../../../../infra/plan/docker/image
 import { clusterImages } from "../../../../infra/plan/images.ts";
 import type { BuildPlan } from "../../../../infra/plan/kubernetes/builds.ts";
 import { gpuResource } from "../../../../infra/plan/kubernetes/capacity.ts";
-import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { type KubernetesStack, kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
 import type { Labels } from "../../../../infra/plan/kubernetes/objects.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";

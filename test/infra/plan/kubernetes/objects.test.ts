@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { KubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { type KubernetesStack, kubernetesStack } from "../../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type NetworkEdge, networkEdges, type Peer } from "../../../../infra/plan/kubernetes/network.ts";
 import { objectLabels, POD_ROLES, podSelector } from "../../../../infra/plan/kubernetes/objects.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";

@@ -1,9 +1,11 @@
-/** Python with the packages of locks, for tests: made once for each set of locks and each interpreter. */
+/** Python environments for tests: made once for each set of locked packages and each interpreter. */
+
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory } from "../../components/local/provider/files.ts";
 import { findPython, installEnvironment } from "../../components/local/provider/python.ts";
+import { projectRoot } from "../program/stack-file.ts";
 
 /**
  * @param locks - Absolute paths of files of pinned and hashed packages.
@@ -27,4 +29,13 @@ export async function lockedPython(
   writeFileSync(complete, "");
   report(`Python packages are ready in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   return python;
+}
+
+const LOCKS = ["requirements.lock", "requirements-test.lock"].map((name) =>
+  join(projectRoot, "containers/cpu-models", name),
+);
+
+/** Absolute path of the interpreter; makes the environment in the download cache where the locks have changed. */
+export function testPython(): Promise<string> {
+  return lockedPython(LOCKS, (line) => void process.stderr.write(`  ${line}\n`));
 }

