@@ -77,7 +77,9 @@ const FORMS = {
   devicePluginConfig: "--device-plugin-config",
 } as const;
 
-function refuseCombinations(values: Readonly<Record<keyof typeof FORMS, string | boolean | undefined>>): void {
+function refuseCombinations(
+  values: Readonly<Record<keyof typeof FORMS, string | boolean | undefined>>,
+): void {
   const given = Object.entries(FORMS).filter(([name]) => values[name as keyof typeof FORMS] !== undefined);
   if (given.length > 1) throw new UsageError(`Choose one of ${given.map(([, flag]) => flag).join(" and ")}.`);
 }

@@ -162,7 +162,7 @@ describe("npx engine-room plan", () => {
   test.each([
     [["--json", "--explain", "llava"], "Choose one of --json and --explain"],
     [["--full", "--json"], "Choose one of --full and --json"],
-    [["--format", "dot"], "Unknown --format dot: it takes mermaid"],
+    [["--format", "dot"], 'Unknown --format "dot". Choose from mermaid'],
     [["--jsno"], "Unknown option '--jsno'"],
     [["llava"], "Unexpected argument: llava"],
   ])("`plan %j` is refused with exit code 2", async (options, sentence) => {

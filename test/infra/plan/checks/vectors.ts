@@ -19,7 +19,7 @@ interface Vector {
   readonly passes: Values;
   /** What the reason must name, besides. */
   readonly says?: RegExp;
-  readonly severity?: "warning";
+  readonly severity?: "warning" | "note";
   /** Whether the check says other things about the accepted one. */
   readonly hasOthers?: boolean;
 }
@@ -119,7 +119,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     says: /26\.03 \(TensorRT-LLM 1\.2\.0\)/,
   },
   endOfLife: {
-    severity: "warning",
+    severity: "note",
     path: "release",
     fails: dockerValues,
     passes: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }, { release: "25.12" }),
@@ -134,7 +134,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     hasOthers: true,
   },
   minimumDriver: {
-    severity: "warning",
+    severity: "note",
     path: "release",
     fails: dockerValues,
     passes: awsValues,
@@ -549,11 +549,11 @@ export const vectors: Readonly<Record<string, Vector>> = {
     says: /A10G.*L4/,
   },
   ownedIsPriced: {
-    severity: "warning",
+    severity: "note",
     path: "host.hourlyUsd",
     fails: { ...dockerValues, host: { instanceType: "g5.4xlarge" } },
     passes: { ...dockerValues, host: { instanceType: "g5.4xlarge", hourlyUsd: 0 } },
-    says: /The host \(g5\.4xlarge\).*no cost/,
+    says: /The host \(g5\.4xlarge\).*not priced/,
   },
   machineHoldsServer: {
     path: "host.machine",
