@@ -62,7 +62,7 @@ function gatewayChecks(gateway: string, apiKey: string | undefined): Check[] {
       "/metrics",
       (text) => `${text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length} series`,
     ),
-    get("/docs/", (text) => expect(/<html/i.test(text), "no page", "a page")),
+    get("/docs", (text) => expect(/<html/i.test(text), "no page", "a page")),
   ];
 }
 

@@ -80,7 +80,7 @@ test.each([
 test("a data URL that is too large is refused before its text is read", () => {
   const error = refusal(`data:;base64,${"-".repeat(1336)}`);
   expect(error).toMatchObject({ status: 413, code: "image_too_large" });
-  expect(error.message).toContain("1002 bytes, and at most 1000");
+  expect(error.message).toContain("1002 bytes, and the limit is 1000");
   expect(parse(`data:;base64,${Buffer.alloc(1000).toString("base64")}`)).toHaveLength(1000);
   expect(refusal(`data:;base64,${Buffer.alloc(1001).toString("base64")}`).status).toBe(413);
 });

@@ -109,7 +109,7 @@ describe("fetched answers", () => {
     });
     const error = await refusal(`http://pictures.test:${port}/`, { network: networkOf(), limits });
     expect(error).toMatchObject({ status: 413, code: "image_too_large" });
-    expect(error.message).toContain("1001 bytes, and at most 1000");
+    expect(error.message).toContain("1001 bytes, and the limit is 1000");
     await until(() => connections() === 0);
   });
 

@@ -1,5 +1,6 @@
 /** A real browser for the page's tests, which notices every error that the page makes. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { CHROMIUM } from "../../../scripts/setup/system-packages.ts";
@@ -49,6 +50,23 @@ export async function openPage(
     reportViolation([violatedDirective, blockedURI, sample].join(" ")))`);
   await page.goto(url);
   return { page, context, faults };
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe finds wrong on the page, with every part of it that can be unfolded open: rule, and where and why. */
+export async function axeViolations(page: Page): Promise<unknown[]> {
+  await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true');
+  await page.evaluate(AXE);
+  return page.evaluate(`axe
+    .run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] })
+    .then(({ violations }) => violations.map(({ id, nodes }) =>
+      [id, nodes.map(({ target, failureSummary }) => [target, failureSummary])]))`);
+}
+
+/** Width of the page's content beyond the screen, in CSS pixels. */
+export function sidewaysScroll(page: Page): Promise<number> {
+  return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
 }
 
 /** Keeps what the page looks like in the folder that SCREENSHOTS names; does nothing where it names none. */

@@ -23,9 +23,11 @@ export interface FakeService {
 /** An error of the API. */
 export class Refusal extends Error {
   readonly status: number;
-  constructor(status: number, message: string) {
+  readonly param: string | null;
+  constructor(status: number, message: string, param: string | null = null) {
     super(message);
     this.status = status;
+    this.param = param;
   }
 }
 
@@ -57,6 +59,7 @@ export interface Scenario {
   key: string | undefined;
   match: (asked: Asked) => MatchResponse;
   answer: (asked: Asked) => AnswerEvents;
+  write: (asked: Asked) => Promise<{ readonly id: string; readonly status: string }>;
 }
 
 export interface FakeGateway {
@@ -71,6 +74,8 @@ export interface FakeGateway {
   sampleLists: number;
   /** Streamed answers whose client left before their end. */
   leftAnswers: number;
+  /** Ids of documents that were to be deleted. */
+  deleted: string[];
   reset(): void;
   close(): Promise<void>;
 }
@@ -91,17 +96,16 @@ export async function startFakeGateway(): Promise<FakeGateway> {
     statusRequests: 0,
     sampleLists: 0,
     leftAnswers: 0,
+    deleted: [],
     reset() {
       const counts = { statusRequests: 0, sampleLists: 0, leftAnswers: 0 };
-      Object.assign(fake, { scenario: usualScenario(), asked: [], ...counts });
+      Object.assign(fake, { scenario: usualScenario(), asked: [], deleted: [], ...counts });
     },
     close: () => app.close(),
   };
   app.setErrorHandler((error, _request, reply) => {
-    const { status = 500, message } = error as Partial<Refusal>;
-    return reply
-      .code(status)
-      .send({ error: { message, type: "invalid_request_error", param: null, code: null } });
+    const { status = 500, message, param = null } = error as Partial<Refusal>;
+    return reply.code(status).send({ error: { message, type: "invalid_request_error", param, code: null } });
   });
   pageRoutes(app);
   parseMultipart(app);
@@ -122,8 +126,8 @@ function v1Routes(app: GatewayApp, fake: FakeGateway): void {
     throw new Refusal(
       401,
       authorization === undefined
-        ? "No API key was given; send it as Authorization: Bearer KEY."
-        : "The API key is not known here; check it for typing errors.",
+        ? "Missing API key; send it as Authorization: Bearer KEY."
+        : "Unknown API key; check it for typing errors.",
     );
   });
   const record = (path: string, authorization: string | undefined, body: unknown): Asked => {
@@ -140,8 +144,15 @@ function v1Routes(app: GatewayApp, fake: FakeGateway): void {
     return { documents: fake.scenario.samples, next: null };
   });
   app.get<{ Params: { id: string } }>("/documents/:id/image", async ({ params }, reply) => {
-    if (params.id === "lost") throw new Refusal(404, "There is no document lost.");
+    if (params.id === "lost") throw new Refusal(404, "Document not found: lost.");
     return reply.type("image/jpeg").send(await pictureOf(params.id));
+  });
+  app.post("/documents", async ({ url, headers, body }) => ({
+    documents: [await fake.scenario.write(record(url, headers.authorization, body))],
+  }));
+  app.delete<{ Params: { id: string } }>("/documents/:id", async ({ params }, reply) => {
+    fake.deleted.push(params.id);
+    return reply.code(204).send();
   });
   app.post("/match", async ({ url, headers, body }) =>
     fake.scenario.match(record(url, headers.authorization, body)),
@@ -186,7 +197,7 @@ function paint(id: string): Promise<Buffer> {
 export const READY: readonly FakeService[] = [
   service("text_encoder", "text-encoder", 2.4, "all-MiniLM-L6-v2: text to 384 numbers"),
   service("vision_encoder", "image-encoder", 3.1, "image to 512 numbers"),
-  service("smollm2", "language-model", 4.7, "chats, 2048 tokens with its answer"),
+  service("smollm2", "language-model", 4.7, "chat, 2,048-token context"),
   service("mongo", "document-database", 1.2, "documents and pictures"),
   service("vector", "vector-database", 0.9, "vectors of texts and pictures"),
 ];
@@ -255,5 +266,6 @@ function usualScenario(): Scenario {
       ["delta", { text: "which sits on a windowsill." }],
       ["done", END],
     ],
+    write: async ({ fields }) => ({ id: String(fields.id ?? "made-up"), status: "created" }),
   };
 }

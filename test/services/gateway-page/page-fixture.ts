@@ -76,7 +76,7 @@ export function pageFixture(): PageFixture {
       await fixture.page.getByRole("button", { name: "Use this key" }).click();
     },
     chooseImage: async (name) =>
-      fixture.page.locator("#file").setInputFiles({ name, mimeType: "image/png", buffer: await png() }),
+      fixture.page.locator("#image-file").setInputFiles({ name, mimeType: "image/png", buffer: await png() }),
     answer: () => fixture.page.locator("#answer"),
     matches: () => fixture.page.locator("#matches .match"),
   };

@@ -53,7 +53,7 @@ describe("page", needs(NO_BROWSER), () => {
       "Score 0.301",
     ]);
     expect(await the.page.locator(".parts").count()).toBe(0);
-    await the.page.getByText("ordered by cosine similarity of the words and the documents' texts").waitFor();
+    await the.page.getByText("ordered by cosine similarity of the texts").waitFor();
     expect(the.gateway.asked.map(({ path, fields }) => ({ path, fields }))).toEqual([
       { path: "/v1/match", fields: { text: "Which animal is it?", topK: 5 } },
       { path: "/v1/answer", fields: { question: "Which animal is it?", topK: 5, stream: true } },
@@ -116,7 +116,7 @@ describe("page", needs(NO_BROWSER), () => {
   test("Ask without a question asks for one", async () => {
     await the.open();
     await the.page.getByRole("button", { name: "Ask" }).click();
-    await the.page.locator("#notices").getByText("Write a question or add an image first.").waitFor();
+    await the.page.locator("#ask").getByText("Write a question or add an image first.").waitFor();
     expect(await the.focusedId()).toBe("question");
     expect(the.gateway.asked).toEqual([]);
   });
@@ -132,14 +132,21 @@ describe("page", needs(NO_BROWSER), () => {
       await the.page.keyboard.press("Tab");
       const [name, outline] = await the.page.evaluate<[string, string]>(`(() => {
           const focused = document.activeElement;
-          const shown = focused.id === "file" ? focused.closest("label") : focused;
+          const shown = focused.id === "image-file" ? focused.closest("label") : focused;
           const name = focused.id || focused.firstChild?.textContent || focused.tagName;
           return [name, getComputedStyle(shown).outlineStyle];
         })()`);
       visited.push(name);
       expect(outline, `focus on ${name}`).toBe("solid");
     }
-    expect(visited).toEqual(["file", "submit", "find-only", "Options", ...visited.slice(4)]);
+    expect(visited).toEqual([
+      "image-file",
+      "submit",
+      "find-only",
+      "Options",
+      "Add a document",
+      ...visited.slice(5),
+    ]);
     expect(visited).toContain("Metadata");
     expect(visited).toContain("Copy");
     await the.page.getByRole("link", { name: "Skip to the question" }).focus();
@@ -183,9 +190,9 @@ describe("page", needs(NO_BROWSER), () => {
       const dataTransfer = await the.page.evaluateHandle(await transferOf(name, type));
       await the.page.dispatchEvent(target, "dragenter", { dataTransfer });
       await the.page.dispatchEvent(target, "dragover", { dataTransfer });
-      expect(await the.page.locator("#drop[data-over]").count()).toBe(1);
+      expect(await the.page.locator(".drop[data-over]").count()).toBe(1);
       await the.page.dispatchEvent(target, "drop", { dataTransfer });
-      expect(await the.page.locator("#drop[data-over]").count()).toBe(0);
+      expect(await the.page.locator(".drop[data-over]").count()).toBe(0);
     }
 
     async function paste(name: string): Promise<void> {
@@ -197,9 +204,9 @@ describe("page", needs(NO_BROWSER), () => {
 
     test("a dropped image is searched with the text, and both searches and their fusion are explained", async () => {
       await the.open();
-      await drop("#drop", "my cat.png");
-      await the.page.locator("#preview").waitFor();
-      await the.page.locator("#drop").getByText("my cat.png").waitFor();
+      await drop("#image .drop", "my cat.png");
+      await the.page.locator("#image img").waitFor();
+      await the.page.locator("#image .drop").getByText("my cat.png").waitFor();
       await the.ask("Which animal is it?");
       await the.answer().getByText("done after").waitFor();
       const bytes = (await png()).length;
@@ -211,20 +218,20 @@ describe("page", needs(NO_BROWSER), () => {
           imageBytes: bytes,
         },
       ]);
-      await the.page.getByText("a place counts 1 ÷ (1 + place), and the sum is the score").waitFor();
+      await the.page.getByText("the score is the sum of 1 ÷ (1 + rank)").waitFor();
       const second = the.matches().nth(1);
-      await second.getByText("Words: place 3, similarity 0.301, counts 0.250").waitFor();
-      await second.getByText("Picture: place 2, similarity 0.402, counts 0.333").waitFor();
-      await the.matches().nth(2).getByText("Picture: not in this list").waitFor();
+      await second.getByText("Text: rank 3, similarity 0.301, adds 0.250").waitFor();
+      await second.getByText("Image: rank 2, similarity 0.402, adds 0.333").waitFor();
+      await the.matches().nth(2).getByText("Image: not in this list").waitFor();
       await keepScreenshot(the.page, "answer-light");
     });
 
     test("an image can be dropped anywhere or pasted", async () => {
       await the.open();
       await drop("h1", "beside.png");
-      await the.page.locator("#drop").getByText("beside.png").waitFor();
+      await the.page.locator("#image .drop").getByText("beside.png").waitFor();
       await paste("pasted.png");
-      await the.page.locator("#drop").getByText("pasted.png").waitFor();
+      await the.page.locator("#image .drop").getByText("pasted.png").waitFor();
       await the.page.getByRole("button", { name: "Find only" }).click();
       await the.matches().first().waitFor();
       expect(the.gateway.asked).toMatchObject([{ path: "/v1/match", fields: { topK: 5 } }]);
@@ -237,15 +244,15 @@ describe("page", needs(NO_BROWSER), () => {
       await the.page.getByRole("button", { name: "Ask" }).click();
       await the.matches().first().waitFor();
       expect(the.gateway.asked.map(({ path }) => path)).toEqual(["/v1/match"]);
-      await the.page.locator("#notices").getByText("Add a question to get an answer as well.").waitFor();
+      await the.page.locator("#ask").getByText("Add a question to get an answer as well.").waitFor();
     });
 
     test("an image can be removed", async () => {
       await the.open();
       await the.chooseImage("a.png");
       await the.page.getByRole("button", { name: "Remove image" }).click();
-      expect(await the.page.locator("#preview").isVisible()).toBe(false);
-      expect(await the.focusedId()).toBe("file");
+      expect(await the.page.locator("#image img").isVisible()).toBe(false);
+      expect(await the.focusedId()).toBe("image-file");
       await the.ask("cat");
       await the.matches().first().waitFor();
       expect(the.gateway.asked[0]?.imageBytes).toBeUndefined();
@@ -253,11 +260,97 @@ describe("page", needs(NO_BROWSER), () => {
 
     test("a file that is no image is refused in a sentence", async () => {
       await the.open();
-      await drop("#drop", "notes.pdf", "application/pdf");
+      await drop("#image .drop", "notes.pdf", "application/pdf");
       await the.page
-        .locator("#notices")
-        .getByText("notes.pdf is not an image; choose a JPEG, PNG or WebP file.")
+        .locator("#ask")
+        .getByText("Unsupported image format: notes.pdf. Choose a JPEG, PNG or WebP file.")
         .waitFor();
+    });
+  });
+
+  describe("adding a document", () => {
+    const add = async (text: string) => {
+      await the.page.getByText("Add a document").click();
+      await the.page.getByLabel("Text").fill(text);
+      await the.page.getByRole("button", { name: "Add document" }).click();
+    };
+    const problem = () => the.page.locator("#add-problem");
+
+    test("a text and a picture are added with an id, found, and deleted", async () => {
+      await the.open();
+      await the.page.getByText("Add a document").click();
+      await the.page
+        .locator("#add-image-file")
+        .setInputFiles({ name: "boat.png", mimeType: "image/png", buffer: await png() });
+      await the.page.getByLabel("Id (optional)").fill("boat");
+      await the.page.getByLabel("Text").fill("A red boat");
+      await the.page.getByRole("button", { name: "Add document" }).press("Enter");
+      await the.page.locator("#added").getByText("boat was added. Searches find it now.").waitFor();
+      const imageBytes = (await png()).length;
+      expect(await the.page.getByLabel("Text").inputValue()).toBe("");
+      await the.page.getByRole("button", { name: "Find boat" }).click();
+      await the.matches().first().waitFor();
+      expect(the.gateway.asked).toMatchObject([
+        { path: "/v1/documents", fields: { id: "boat", text: "A red boat" }, imageBytes },
+        { path: "/v1/match", fields: { text: "A red boat", topK: 5 }, imageBytes },
+      ]);
+      await the.page.getByRole("button", { name: "Delete boat" }).click();
+      await the.page.locator("#announcer").getByText("boat was deleted.").waitFor();
+      expect(the.gateway.deleted).toEqual(["boat"]);
+      expect(await the.page.locator("#added li").count()).toBe(0);
+    });
+
+    test("a document that is stored already can't be deleted as if it were new", async () => {
+      the.gateway.scenario.write = async () => ({ id: "old", status: "unchanged" });
+      await the.open();
+      await add("A red boat");
+      await the.page.locator("#added").getByText("old is stored already, with the same content.").waitFor();
+      expect(await the.page.getByRole("button", { name: "Delete old" }).count()).toBe(0);
+    });
+
+    test("a refused document stays in the form, which shows the reason once and leads to the field", async () => {
+      const sentence = "Unsupported image format; send a JPEG, PNG or WebP image.";
+      the.gateway.scenario.write = async () => {
+        throw new Refusal(415, sentence, "image");
+      };
+      await the.open();
+      await add("A red boat");
+      await problem().getByText(sentence).waitFor();
+      expect(await the.page.locator("main").getByText(sentence).count()).toBe(1);
+      expect(await the.focusedId()).toBe("add-image-file");
+      expect(await the.page.locator("#add-image-file").getAttribute("aria-invalid")).toBe("true");
+      expect(await the.page.getByLabel("Text").inputValue()).toBe("A red boat");
+      await keepScreenshot(the.page, "add-refused");
+    });
+
+    test("an empty form asks for a text or a picture", async () => {
+      await the.open();
+      await add("");
+      await problem().getByText("Write a text or add an image first.").waitFor();
+      expect(await the.focusedId()).toBe("add-text");
+      expect(the.gateway.asked).toEqual([]);
+    });
+
+    test("a document shows its progress and can be cancelled", async () => {
+      the.gateway.scenario.write = () => never() as Promise<never>;
+      await the.open();
+      await add("A red boat");
+      await the.page.getByRole("progressbar", { name: "Indexing…" }).waitFor();
+      await the.page.getByRole("button", { name: "Cancel" }).click();
+      await the.page.getByRole("progressbar").waitFor({ state: "hidden" });
+      expect(await the.focusedId()).toBe("add-submit");
+      expect(await the.page.getByLabel("Text").inputValue()).toBe("A red boat");
+    });
+
+    test("a document for which a key is asked is added once the key is given", async () => {
+      await the.open();
+      await the.question().waitFor();
+      the.gateway.scenario.key = "sk-new";
+      await add("A red boat");
+      await the.page.locator("#key-form").waitFor();
+      await the.giveKey("sk-new");
+      await the.page.locator("#added").getByText("made-up was added.").waitFor();
+      expect(the.gateway.asked.map(({ authorization }) => authorization)).toEqual(["Bearer sk-new"]);
     });
   });
 
@@ -316,7 +409,7 @@ describe("page", needs(NO_BROWSER), () => {
         { path: "/v1/answer", fields: { question: question.text }, imageBytes },
       ]);
       expect(await the.question().inputValue()).toBe(question.text);
-      await the.page.locator("#drop").getByText(`${question.picture}.jpg`).waitFor();
+      await the.page.locator("#image .drop").getByText(`${question.picture}.jpg`).waitFor();
     });
 
     test("the curl lines of the sample question fetch its picture, and those of a reader's own image do not", async () => {
@@ -373,13 +466,10 @@ describe("page", needs(NO_BROWSER), () => {
   test("an API key is asked for, kept by the tab alone, sent with everything, and forgotten", async () => {
     the.gateway.scenario.key = "sk-right";
     await the.open();
-    await the.page.getByText("No API key was given; send it as Authorization: Bearer KEY.").first().waitFor();
+    await the.page.getByText("Missing API key; send it as Authorization: Bearer KEY.").first().waitFor();
     await keepScreenshot(the.page, "key");
     await the.giveKey("sk-wrong");
-    await the.page
-      .locator("#key-reason")
-      .getByText("The API key is not known here; check it for typing errors.")
-      .waitFor();
+    await the.page.locator("#key-reason").getByText("Unknown API key; check it for typing errors.").waitFor();
     await the.giveKey("sk-right");
     await the.page.locator("#key-form").waitFor({ state: "hidden" });
     await the.ask("cat");
@@ -423,7 +513,7 @@ describe("page", needs(NO_BROWSER), () => {
     the.gateway.scenario.answer = () => [
       ["sources", SOURCES],
       ["delta", { text: "A half " }],
-      ["error", { error: { message: "The Triton server of smollm2 broke off its answer; try again." } }],
+      ["error", { error: { message: "The Triton server of smollm2 failed during its answer; try again." } }],
     ];
     await the.open();
     await the.ask("cat");
@@ -431,10 +521,28 @@ describe("page", needs(NO_BROWSER), () => {
       .locator("#matches")
       .getByText("The vector database (vector) can't be reached; it may be starting.")
       .waitFor();
-    await the.answer().getByText("The Triton server of smollm2 broke off its answer; try again.").waitFor();
+    await the
+      .answer()
+      .getByText("The Triton server of smollm2 failed during its answer; try again.")
+      .waitFor();
     await the.answer().getByText("A half").waitFor();
     await the.answer().getByText("Not complete.").waitFor();
     await keepScreenshot(the.page, "errors");
+  });
+
+  test.each([
+    [415, "Unsupported image format; send a JPEG, PNG or WebP image.", "#ask"],
+    [503, "The vector database (vector) can't be reached; it may be starting.", "#matches"],
+  ])("a failure with status %i of match and answer is shown once", async (status, sentence, place) => {
+    const fail = () => {
+      throw new Refusal(status, sentence);
+    };
+    Object.assign(the.gateway.scenario, { match: fail, answer: fail });
+    await the.open();
+    await the.ask("cat");
+    await the.page.getByRole("button", { name: "Stop" }).waitFor({ state: "hidden" });
+    await the.page.locator(place).or(the.answer()).getByText(sentence).waitFor();
+    expect(await the.page.locator("main").getByText(sentence).filter({ visible: true }).count()).toBe(1);
   });
 
   test("an answer that breaks off is reported", async () => {
@@ -446,7 +554,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.ask("cat");
     await the
       .answer()
-      .getByText("The answer broke off: the connection to the gateway was lost. Try again.")
+      .getByText("The answer is incomplete: the connection to the gateway was lost. Try again.")
       .waitFor();
   });
 
@@ -468,7 +576,7 @@ describe("page", needs(NO_BROWSER), () => {
     });
     await the.open();
     await the.ask("cat");
-    await the.matches().first().getByText("No picture: There is no document lost.").waitFor();
+    await the.matches().first().getByText("No picture: Document not found: lost.").waitFor();
     await the.matches().first().getByText("It was here.").waitFor();
   });
 
@@ -478,7 +586,10 @@ describe("page", needs(NO_BROWSER), () => {
     await the.page.route("**/*", (route) => route.abort());
     await the.page.locator("#overall").getByText("gateway is away").waitFor();
     await the.ask("cat");
-    await the.answer().getByText("The gateway does not answer; it may have been stopped.").waitFor();
+    await the.page
+      .locator("#results")
+      .getByText("The gateway does not answer; it may have been stopped.")
+      .waitFor();
     await the.page.unroute("**/*");
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
   });
@@ -538,6 +649,7 @@ describe("page", needs(NO_BROWSER), () => {
       await the.open();
       await the.page.locator("#notices").getByText("There are no documents yet.").waitFor();
       await the.page.getByText("npx engine-room seed", { exact: true }).waitFor();
+      await the.page.getByLabel("Text").waitFor();
       await keepScreenshot(the.page, "no-documents");
       the.gateway.scenario.documents = 3;
       await the.page.getByText("There are no documents yet.").waitFor({ state: "hidden" });
@@ -585,7 +697,7 @@ describe("page", needs(NO_BROWSER), () => {
       the.gateway.scenario.services = without("image-encoder");
       await the.open();
       await the.page.getByText("Search by image is unavailable").waitFor();
-      expect(await the.page.locator("#drop").isVisible()).toBe(false);
+      expect(await the.page.locator("#image .drop").isVisible()).toBe(false);
     });
   });
 });

@@ -30,7 +30,15 @@ import {
   retrievalConfig,
   startDatabases,
 } from "../gateway-retrieval/support.ts";
-import { launchBrowser, NO_BROWSER, openPage, type WatchedPage } from "./browser.ts";
+import {
+  axeViolations,
+  keepScreenshot,
+  launchBrowser,
+  NO_BROWSER,
+  openPage,
+  sidewaysScroll,
+  type WatchedPage,
+} from "./browser.ts";
 
 const NO_CURL = spawnSync("curl", ["--version"]).error === undefined ? undefined : "no curl on PATH";
 
@@ -101,38 +109,60 @@ describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
       const page = await open();
       await page.locator("#question").fill("Where is the cat?");
       await page
-        .locator("#file")
+        .locator("#image-file")
         .setInputFiles({ name: "query.jpg", mimeType: "image/jpeg", buffer: await query() });
       await page.getByRole("button", { name: "Ask" }).click();
       await page.locator("#answer-text").getByText("It is a cat.").waitFor();
       await page.locator("#answer-facts").getByText("done after").waitFor();
       await page
         .locator("#answer")
-        .getByText("small takes no images: the image was used to find documents")
+        .getByText("small cannot see the image; it was used to find documents only")
         .waitFor();
       await page.locator("#answer").getByRole("link", { name: /^cat/ }).waitFor();
       const first = page.locator("#matches .match").first();
       await first.getByText("cat", { exact: true }).waitFor();
       await first.getByRole("img", { name: "Picture of cat" }).waitFor();
       const shares = await first.locator(".parts li").allTextContents();
-      const sum = shares.reduce((total, share) => total + Number(share.split("counts ")[1]), 0);
+      const sum = shares.reduce((total, share) => total + Number(share.split("adds ")[1]), 0);
       const score = (await first.locator(".score").textContent())?.replace("Score ", "");
       expect(Number(score)).toBeCloseTo(sum, 2);
+    });
+
+    test("a document that is added on the page is found, and deleted there", async () => {
+      const page = await open();
+      await page.getByText("Add a document").click();
+      const files = page.locator("#add-image-file");
+      await files.setInputFiles({ name: "boat.gif", mimeType: "image/gif", buffer: Buffer.from("GIF89a") });
+      await page.getByLabel("Text").fill("a lighthouse on a cliff");
+      await page.getByRole("button", { name: "Add document" }).click();
+      await page.locator("#add-problem").getByText("Unsupported image format; send a JPEG").waitFor();
+      await files.setInputFiles({
+        name: "light.jpg",
+        mimeType: "image/jpeg",
+        buffer: await picture("red", "gold"),
+      });
+      await page.getByLabel("Id (optional)").fill("lighthouse");
+      await page.getByRole("button", { name: "Add document" }).click();
+      await page.getByRole("button", { name: "Find lighthouse" }).click();
+      const first = page.locator("#matches .match").first();
+      await first.getByText("lighthouse", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Delete lighthouse" }).click();
+      await expect.poll(async () => (await fetch(`${gateway.url}/v1/documents/lighthouse`)).status).toBe(404);
     });
 
     test("the page asks the question of a sample with the sample's picture", async () => {
       const page = await open();
       await page.getByRole("button", { name: "Try it: Which animal is on the lawn?" }).click();
       await page.locator("#answer-facts").getByText("done after").waitFor();
-      await page.locator("#drop").getByText("sample-dog.jpg").waitFor();
-      await page.locator("#match-sample-dog").getByText("Picture: place 1, similarity 1.000").waitFor();
+      await page.locator("#image .drop").getByText("sample-dog.jpg").waitFor();
+      await page.locator("#match-sample-dog").getByText("Image: rank 1, similarity 1.000").waitFor();
     });
 
     test("the curl lines of the page have the same results", needs(NO_CURL), async () => {
       const page = await open();
       await page.locator("#question").fill("it's a `cat`, isn't it?");
       await page
-        .locator("#file")
+        .locator("#image-file")
         .setInputFiles({ name: "my cat.jpg", mimeType: "image/jpeg", buffer: await query() });
       await page.getByRole("button", { name: "Ask" }).click();
       await page.locator("#answer-facts").getByText("done after").waitFor();
@@ -167,6 +197,73 @@ describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
       await page.getByRole("button", { name: "Find only" }).click();
       await page.locator("#matches .match").first().getByText("cat", { exact: true }).waitFor();
     });
+  });
+});
+
+describe("the API's page", needs(NO_BROWSER), () => {
+  let browser: Browser;
+  let triton: FakeTriton;
+  let gateway: RunningGateway;
+  let watched: WatchedPage;
+
+  beforeAll(async () => {
+    [browser, triton] = await Promise.all([launchBrowser(), startFakeTriton()]);
+    const apiKeys = [{ name: "alice", sha256: sha256("sk-alice") }];
+    gateway = await startGateway({ ...retrievalConfig(triton, placesOf(databases)), apiKeys });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await gateway?.app.close();
+    await triton?.close();
+  });
+  afterEach(async () => {
+    await watched.context.close();
+    expect(watched.faults).toEqual([]);
+  });
+
+  const open = async (options?: Parameters<typeof openPage>[2]) => {
+    watched = await openPage(browser, `${gateway.url}/docs`, options);
+    await watched.page.locator(".operation").first().waitFor();
+    return watched.page;
+  };
+
+  test.each([
+    ["light", 1180],
+    ["dark", 320],
+  ] as const)(
+    "the API's page has no axe violation and no sideways scroll, %s, %i px wide",
+    async (colorScheme, width) => {
+      const page = await open({ colorScheme, viewport: { width, height: 900 } });
+      expect(await axeViolations(page)).toEqual([]);
+      expect(await sidewaysScroll(page)).toBe(0);
+      await keepScreenshot(page, `docs-${colorScheme}`);
+    },
+  );
+
+  test("the API's page has every operation, and sends it with the key", async () => {
+    const page = await open();
+    const { paths } = (await (await fetch(`${gateway.url}/openapi.json`)).json()) as { paths: object };
+    const operations = Object.values(paths).flatMap((methods) => Object.keys(methods));
+    expect(await page.locator(".operation").count()).toBe(operations.length);
+    const unfold = async (name: string) => {
+      await page.getByRole("heading", { name, exact: true }).click();
+      return page.getByRole("form", { name: `Try ${name}` });
+    };
+    const write = await unfold("POST /v1/documents");
+    await write.getByLabel("Body, as JSON").fill('{ "id": "a/b", "text": "a cat" }');
+    await write.getByRole("button", { name: "Send" }).click();
+    await write.getByText("401: Missing API key").waitFor();
+    await page.getByLabel("API key, kept in this tab").fill("sk-alice");
+    await write.getByRole("button", { name: "Send" }).click();
+    await write.getByText('"status": "created"').waitFor();
+    const remove = await unfold("DELETE /v1/documents/{id}");
+    await remove.getByLabel("id").fill("a/b");
+    await remove.getByRole("button", { name: "Send" }).click();
+    await remove.getByText(/^204 after /).waitFor();
+    const list = await unfold("GET /v1/documents");
+    await list.getByLabel("limit").fill("0");
+    await list.getByRole("button", { name: "Send" }).click();
+    await list.getByText("400: limit: Too small: expected number to be >=1").waitFor();
   });
 });
 
@@ -271,17 +368,17 @@ describe("status", () => {
         ...ready,
       },
       { name: "vision_encoder", kind: "image-encoder", detail: "image to 512 numbers", ...ready },
-      { name: "smollm2", kind: "language-model", detail: "chats, 2048 tokens with its answer", ...ready },
+      { name: "smollm2", kind: "language-model", detail: "chat, 2,048-token context", ...ready },
       {
         name: "base",
         kind: "completion-model",
-        detail: "completes text, 2048 tokens with its answer",
+        detail: "text completion, 2,048-token context",
         ...ready,
       },
       {
         name: "llava",
         kind: "vision-language-model",
-        detail: "chats about text and images, 2048 tokens with its answer",
+        detail: "chat with images, 2,048-token context",
         ...ready,
       },
       { name: "mongo", kind: "document-database", detail: "documents and pictures", ...ready },
@@ -309,7 +406,7 @@ describe("status", () => {
         name: "vision_encoder",
         state: "starting",
         latencyMilliseconds: null,
-        detail: "its server answers, and /v2/models/vision_encoder/ready says that it is not ready",
+        detail: "its server is running, but /v2/models/vision_encoder/ready is not ready",
       },
       { name: "silent", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
       { name: "gone", state: "away", latencyMilliseconds: null, detail: "can't be reached (ECONNREFUSED)" },

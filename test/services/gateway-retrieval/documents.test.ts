@@ -188,12 +188,12 @@ describe("refused documents", () => {
       "metadata",
       "$set",
     ],
-    ["deep metadata", { text: "t", metadata: nested(7) }, "metadata", "6 deep"],
+    ["deep metadata", { text: "t", metadata: nested(7) }, "metadata", "6 levels deep"],
     ["large metadata", { text: "t", metadata: { a: "x".repeat(20_000) } }, "metadata", "16384"],
     ["half of a surrogate pair", { text: "\ud83d" }, "text", "Unicode"],
     ["257 documents", { documents: Array(257).fill({ text: "t" }) }, "documents", "256"],
     ["no documents", { documents: [] }, "documents", ""],
-    ["documents beside a text", { documents: [{ text: "t" }], text: "t" }, "text", "no such parameter"],
+    ["documents beside a text", { documents: [{ text: "t" }], text: "t" }, "text", "unknown parameter"],
   ])("a write with %s is refused", async (_what, body, param, message) => {
     const error = await errorOf(await gateway().post("/v1/documents", body));
     expect(error).toMatchObject({ status: 400, message: expect.stringContaining(message) });
@@ -323,7 +323,7 @@ describe("match", () => {
       ],
       ["an empty range", { text: "a", filter: { "metadata.a": {} } }, "filter.metadata.a", "in, gt"],
       ["a topK of 10^9", { text: "a", topK: 1e9 }, "topK", "100 or less"],
-      ["an unknown parameter", { text: "a", colour: "red" }, "colour", "no such parameter"],
+      ["an unknown parameter", { text: "a", colour: "red" }, "colour", "unknown parameter"],
       ["nothing", {}, "", "needs text, or image"],
       ["a text without words", { text: "  " }, "text", "must not be empty"],
       ["a long text", { text: "x".repeat(70_000) }, "text", "65536"],
@@ -428,7 +428,7 @@ describe("answers", () => {
     );
     expect(body.sources.map(({ id }) => id)).toContain("cat");
     expect(body.imageUsed).toBe(false);
-    expect(body.note).toContain("small takes no images");
+    expect(body.note).toContain("small cannot see the image");
   });
 
   test("a vision-language model gets the question's image", async () => {

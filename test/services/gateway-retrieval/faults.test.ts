@@ -505,7 +505,7 @@ describe("reindexing", () => {
     expect(await found("lost picture")).not.toContain("lost-picture");
     expect(await errorOf(await read("lost-picture/image"))).toMatchObject({
       status: 404,
-      message: expect.stringContaining("lost its image"),
+      message: expect.stringContaining("The image of the document lost-picture is missing"),
     });
     const again = { id: "lost-picture", text: "old lost-picture", image: dataUrl(jpeg, "image/jpeg") };
     expect(await (await write(again)).json()).toMatchObject({ documents: [{ status: "updated" }] });

@@ -428,7 +428,7 @@ describe("refused requests", () => {
     for (const path of ["/v1/nothing", "/nothing"]) {
       const error = await errorOf(await fetch(`${gateway.url}${path}?key=secret`));
       expect(error).toMatchObject({ status: 404, code: "not_found" });
-      expect(error.message).toContain(`no GET ${path};`);
+      expect(error.message).toContain(`Route not found: GET ${path}.`);
     }
   });
 });
@@ -671,7 +671,7 @@ describe("images and repositories", () => {
       "mllama",
       [text("a"), image("HTTPS://example.org/a.png")],
       { param: "messages[0].content[1]", code: "unsupported_content" },
-      "only data URLs are accepted",
+      "Image URLs are not fetched",
     ],
     [
       "a file of the machine",

@@ -96,7 +96,7 @@ test("the configuration reports all problems of its keys at once, each with its 
   });
   expect(problems[0]).toBe("gateway.json: 10 problems");
   expect(problems).toContain("port: Too big: expected number to be <=65535");
-  expect(problems).toContain("hots: there is no such parameter here");
+  expect(problems).toContain("hots: unknown parameter");
   expect(problems).toContain("encoders.dimension: it is required, as number");
   expect(problems).toContain("encoders.maxBatchSize: Too small: expected number to be >=1");
   expect(problems).toContain(
@@ -104,7 +104,7 @@ test("the configuration reports all problems of its keys at once, each with its 
   );
   expect(problems).toContain("models[0].maxTokens: Invalid input: expected number, received string");
   expect(problems.find((line) => line.startsWith("models[0].chatTemplate"))).toContain(
-    "is no valid Jinja template",
+    "is not a valid Jinja template",
   );
   expect(problems.find((line) => line.startsWith("models[0].http"))).toContain("without path");
   expect(problems.find((line) => line.startsWith("encoders.http"))).toContain("must be http://HOST:PORT");
@@ -120,9 +120,9 @@ test("the configuration reports duplicate ids and keys, and answers that fill th
   expect(
     problemsOf({ encoders: good.encoders, models: [model, model], apiKeys: [key, key] }).slice(1),
   ).toEqual([
-    "models[1].name: is taken by another model: give each model an id of its own",
-    "apiKeys[1].name: is that of another key: remove one of them, or give it its own",
-    "apiKeys[1].sha256: is that of another key: remove one of them, or give it its own",
+    "models[1].name: is used by another model: give each model its own id",
+    "apiKeys[1].name: is used by another key: remove one of them, or give it its own",
+    "apiKeys[1].sha256: is used by another key: remove one of them, or give it its own",
   ]);
 });
 
@@ -199,7 +199,7 @@ describe("configuration file", () => {
     expect(() => loadConfig(gone)).toThrow(/nowhere\.json can't be read/);
     const apiKeysFile = written("text.json", "sk-my-secret-key");
     const other = written("other.json", JSON.stringify({ ...good, apiKeysFile }));
-    expect(() => loadConfig(other)).toThrow(/text\.json is not JSON/);
+    expect(() => loadConfig(other)).toThrow(/text\.json is not valid JSON/);
     expect(() => loadConfig(other)).not.toThrow(/my-secret/);
   });
 });
@@ -228,7 +228,7 @@ describe("databases in the configuration", () => {
     [
       "an image host that is an address",
       { ...configOf({ encoders: 1, model: 2 }), imageHosts: ["10.0.0.1"] },
-      "only names",
+      "is not the name of a public host",
     ],
   ])("a configuration with %s is refused", (_what, values, message) => {
     expect(() => parseConfig(values)).toThrow(message);
@@ -261,7 +261,7 @@ describe("databases in the configuration", () => {
     const values = retrievalConfig({ url: "http://127.0.0.1:1" }, { mongo: 1, vector: 1, area: "documents" });
     try {
       const started = startGateway({ ...values, databases: { mongo: { uriFile }, vector: vectorConfig } });
-      await expect(started).rejects.toThrow("no MongoDB connection string");
+      await expect(started).rejects.toThrow("not a MongoDB connection string");
       await expect(started).rejects.not.toThrow("hunter2");
     } finally {
       rmSync(folder, { recursive: true });
@@ -342,7 +342,7 @@ describe("the memory of requests", () => {
     for (const answer of [first, second, third]) memory.isAnswered(answer);
     expect(() => memory.checkAnswering()).not.toThrow();
     memory.isAnswered(fourth);
-    expect(() => memory.checkAnswering()).toThrow(/take the 65536 bytes of memory that there are for all/);
+    expect(() => memory.checkAnswering()).toThrow(/use the 65536 bytes of memory for requests/);
     expect(() => memory.add(first, 1)).toThrow(/try again in a second/);
     expect(ended).toEqual([]);
     memory.delete(fourth);

@@ -103,7 +103,7 @@ test("the answer length is max_tokens or max_completion_tokens", () => {
 
 test("an answer length above the model's limit is refused with both numbers", () => {
   expect(() => chat({ max_completion_tokens: 1025 })).toThrow(
-    "max_completion_tokens is 1025, and smollm2 generates 1024 tokens at most; ask for 1024 or fewer.",
+    "max_completion_tokens is 1025, and the maximum output tokens of smollm2 are 1024; ask for 1024 or fewer.",
   );
 });
 

@@ -62,7 +62,7 @@ test("the gateway ends with 1 and every problem of its configuration", async () 
 });
 
 test.each([
-  ["a configuration that is not JSON", "{", [], "is not JSON"],
+  ["a configuration that is not JSON", "{", [], "is not valid JSON"],
   ["an unknown argument", "{}", ["--prot", "1"], "--prot"],
   ["a wrong port", "{}", ["--port", "80a"], "--port is 80a"],
 ])("the gateway ends with 1 and one sentence about %s", async (_what, config, args, message) => {
@@ -188,7 +188,7 @@ test("a gateway for 3 connections closes the one that is idle the longest for a 
     await until(() => warnings().length > 0);
     expect(warnings()).toMatchObject([
       {
-        msg: "idle connections are closed: 3 are open, the most that limits.connections allows; raise it, or let clients share connections",
+        msg: "connection limit reached: idle connections are closed because 3 are open; raise limits.connections, or let clients reuse connections",
       },
     ]);
   } finally {

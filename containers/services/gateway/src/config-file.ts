@@ -32,8 +32,8 @@ function readJson(file: string, fix: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     const position = /at position \d+/.exec((error as Error).message)?.[0];
-    const place = position === undefined ? "" : `: it can't be read on ${position}`;
-    throw new StartError(`${file} is not JSON${place}; correct it`);
+    const place = position === undefined ? "" : ` ${position}`;
+    throw new StartError(`${file} is not valid JSON${place}; correct it`);
   }
 }
 
@@ -65,7 +65,7 @@ function readSecret(file: string, key: string): string {
     secret = readFileSync(file, "utf8").trim();
   } catch (error) {
     throw new StartError(
-      `${key} = ${file} can't be read (${(error as NodeJS.ErrnoException).code}); correct the path or its rights`,
+      `${key} = ${file} can't be read (${(error as NodeJS.ErrnoException).code}); correct the path or its permissions`,
     );
   }
   if (secret === "") throw new StartError(`${key} = ${file} is empty; write the secret into it`);

@@ -29,7 +29,10 @@ const chatTemplate = z.string().superRefine((source, context) => {
   try {
     new Template(source);
   } catch (error) {
-    context.addIssue({ code: "custom", message: `is no valid Jinja template: ${(error as Error).message}` });
+    context.addIssue({
+      code: "custom",
+      message: `is not a valid Jinja template: ${(error as Error).message}`,
+    });
   }
 });
 
@@ -216,10 +219,10 @@ export const gatewayConfigSchema = file.superRefine(({ encoders, models, apiKeys
   if (encoders === undefined && models.length === 0)
     refuse(["models"], "is empty and there are no encoders: add a language model or `encoders`");
   for (const index of repeated([encoders?.modelName, ...models.map(({ name }) => name)]))
-    refuse(["models", index - 1, "name"], "is taken by another model: give each model an id of its own");
+    refuse(["models", index - 1, "name"], "is used by another model: give each model its own id");
   for (const key of ["name", "sha256"] as const)
     for (const index of repeated(apiKeys.map((apiKey) => apiKey[key])))
-      refuse(["apiKeys", index, key], "is that of another key: remove one of them, or give it its own");
+      refuse(["apiKeys", index, key], "is used by another key: remove one of them, or give it its own");
   if (databases !== undefined && encoders === undefined)
     refuse(
       ["encoders"],

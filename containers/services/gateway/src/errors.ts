@@ -108,7 +108,7 @@ export function installErrorHandlers(app: FastifyInstance): void {
 function noSuchRoute(request: FastifyRequest): ApiError {
   // Without the query, which may hold secrets.
   const path = request.url.split("?", 1)[0];
-  const message = `There is no ${request.method} ${path}; GET /docs lists what there is.`;
+  const message = `Route not found: ${request.method} ${path}. GET /docs lists all routes.`;
   return new ApiError(message, { status: 404, code: "not_found" });
 }
 
@@ -125,11 +125,7 @@ const PARSER_REFUSALS: Readonly<Record<string, readonly [status: string, code: s
     "The headers are too large; send fewer or shorter ones.",
   ],
 };
-const NO_HTTP = [
-  "400 Bad Request",
-  "invalid_http",
-  "This is no HTTP request that can be read; send HTTP/1.1.",
-] as const;
+const NO_HTTP = ["400 Bad Request", "invalid_http", "Invalid HTTP request; send HTTP/1.1."] as const;
 
 /** Answers what Node's HTTP parser refuses in the shape of all errors, and closes the connection. */
 export function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
@@ -182,8 +178,8 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
     new ApiError(message, { status, code: name, cause: error });
   switch (code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE": {
-      const most = `${bodyLimitBytes} bytes that this gateway takes`;
-      return known(413, "body_too_large", `The body is larger than the ${most}; send less at once.`);
+      const message = `The body is larger than the limit of ${bodyLimitBytes} bytes; send less at once.`;
+      return known(413, "body_too_large", message);
     }
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE": {
       const fix =
@@ -193,7 +189,7 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
     case "FST_ERR_BAD_URL":
       return known(400, "invalid_path", "The path can't be decoded; write % as %25.");
     case "FST_ERR_MAX_PARAM_LENGTH":
-      return known(414, "path_too_long", "An id in the path is longer than any can be; shorten it.");
+      return known(414, "path_too_long", "An id in the path is too long; shorten it.");
     case "FST_ERR_CTP_EMPTY_JSON_BODY":
       return known(400, "empty_body", "The body is empty; send a JSON object.");
     case "FST_ERR_CTP_INVALID_JSON_BODY":
@@ -212,8 +208,7 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
 
 /** What a client reads of an answer that fails in the middle of its stream; the log has the cause. */
 export function streamFailure(error: unknown, log: FastifyBaseLogger): ApiError {
-  if (!(error instanceof ClientGone))
-    log.error({ err: error }, "the answer broke off in the middle of its stream");
+  if (!(error instanceof ClientGone)) log.error({ err: error }, "the stream of the answer failed");
   return toApiError(error as Error);
 }
 
@@ -250,7 +245,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
     if (code === "unrecognized_keys") {
       return issue.keys.map((key) => ({
         at: dotPath([...path, key]),
-        message: "there is no such parameter here",
+        message: "unknown parameter",
       }));
     }
     const at = dotPath(path);

@@ -31,7 +31,7 @@ export function limitConnections({ server, log }: FastifyInstance, most: number,
     if (performance.now() - loggedAt < LOG_SECONDS * 1000) return;
     loggedAt = performance.now();
     log.warn(
-      `idle connections are closed: ${most} are open, the most that limits.connections allows; raise it, or let clients share connections`,
+      `connection limit reached: idle connections are closed because ${most} are open; raise limits.connections, or let clients reuse connections`,
     );
   };
   server.on("connection", (socket: Socket) => {
@@ -89,7 +89,7 @@ export class ConcurrencyLimiter {
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#taken < this.#places) return Promise.resolve(this.#take());
     if (this.#waiting.size >= this.#queueLength) {
-      const message = `All ${this.#places} places are taken and ${this.#waiting.size} requests wait; try again in a second.`;
+      const message = `Overloaded: ${this.#places} requests are running and ${this.#waiting.size} are queued; try again in a second.`;
       return Promise.reject(unavailable(message, "overloaded", 1));
     }
     return new Promise((resolve, reject) => {
@@ -137,7 +137,7 @@ export class Deadline {
   /** @param cutOff - Called when there still is no answer a second after the time is over, or when it is read too slowly. */
   constructor(seconds: number, cutOff: () => void = () => undefined) {
     this.#cutOff = cutOff;
-    const message = `The request took longer than the ${seconds} s that this gateway allows; ask for fewer tokens or send less at once.`;
+    const message = `The request exceeded its time limit of ${seconds} s; ask for fewer tokens or send less at once.`;
     this.#timer = setTimeout(() => {
       this.#timer = setTimeout(cutOff, ANSWER_MARGIN_SECONDS * 1000);
       this.#controller.abort(new ApiError(message, { status: 504, code: "timeout" }));
@@ -258,7 +258,7 @@ export class RequestMemory {
 
   /** What a client is told whose request ends for want of room. */
   refusal(): ApiError {
-    const message = `Requests of other clients take the ${this.#mostBytes} bytes of memory that there are for all; try again in a second.`;
+    const message = `Overloaded: other requests use the ${this.#mostBytes} bytes of memory for requests; try again in a second.`;
     return unavailable(message, "overloaded", 1);
   }
 

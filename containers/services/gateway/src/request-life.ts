@@ -83,7 +83,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
   app.addHook("preValidation", async (_request, reply) => gateway.memory.isAnswered(reply.raw));
 
   app.addHook("onSend", async (request, reply, payload) => {
-    // A stream says by itself when it is made: see `sendEvents`. The others are files of the API's description.
+    // A stream says by itself when it is made: see `sendEvents`.
     if (payload instanceof Readable) return payload;
     answerMade(request, reply, gateway, Buffer.byteLength((payload ?? "") as string | Buffer));
     return payload;
@@ -171,14 +171,14 @@ export class KeyRing {
    */
   ownerOf(authorization: string | undefined): string {
     if (authorization === undefined) {
-      throw unauthorized("No API key was given; send it as Authorization: Bearer KEY.", "missing_api_key");
+      throw unauthorized("Missing API key; send it as Authorization: Bearer KEY.", "missing_api_key");
     }
     const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
     // Without a token nobody is known: the hash of nothing may stand in the configuration by mistake.
     const owner = token && this.#names.get(createHash("sha256").update(token).digest("hex"));
     if (owner === undefined) {
       throw unauthorized(
-        "The API key is not known here; send it as Authorization: Bearer KEY, and check it for typing errors.",
+        "Unknown API key; send it as Authorization: Bearer KEY, and check it for typing errors.",
         "invalid_api_key",
       );
     }

@@ -2,7 +2,6 @@
 import { readFileSync } from "node:fs";
 import helmet from "@fastify/helmet";
 import swagger from "@fastify/swagger";
-import swaggerUi from "@fastify/swagger-ui";
 import Fastify, { LogController } from "fastify";
 import { jsonSchemaTransform, type ZodTypeProvider } from "fastify-type-provider-zod";
 import { Catalogue } from "./catalogue.ts";
@@ -112,10 +111,7 @@ async function openAiApi(v1: GatewayApp, gateway: Gateway): Promise<void> {
   retrievalRoutes(v1, gateway);
 }
 
-/**
- * GET /openapi.json and GET /docs: the API's description, and a page that shows it without any file from elsewhere. Must
- * come before the first route that is described.
- */
+/** GET /openapi.json: the API's description, which /docs shows. Must come before the first route that is described. */
 async function describeApi(app: GatewayApp): Promise<void> {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   await app.register(swagger, {
@@ -125,7 +121,7 @@ async function describeApi(app: GatewayApp): Promise<void> {
         title: "engine-room gateway",
         version,
         description:
-          "The OpenAI API and retrieval in front of NVIDIA Triton Inference Servers. Errors have OpenAI's shape.",
+          "The OpenAI API and retrieval in front of NVIDIA Triton Inference Servers. Errors have the format of OpenAI's API.",
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],
@@ -139,21 +135,4 @@ async function describeApi(app: GatewayApp): Promise<void> {
     transform: jsonSchemaTransform,
   });
   app.get("/openapi.json", { schema: { hide: true } }, () => app.swagger());
-  await app.register(swaggerUi, {
-    routePrefix: "/docs",
-    theme: { title: "engine-room gateway" },
-    uiConfig: { url: "/openapi.json", validatorUrl: null },
-    // Swagger UI sets inline styles; scripts come from this server alone.
-    staticCSP: {
-      "default-src": "'none'",
-      "script-src": "'self'",
-      "style-src": ["'self'", "'unsafe-inline'"],
-      "img-src": ["'self'", "data:"],
-      "font-src": "'self'",
-      "connect-src": "'self'",
-      "base-uri": "'none'",
-      "form-action": "'self'",
-      "frame-ancestors": "'none'",
-    },
-  });
 }

@@ -4,6 +4,7 @@
  * A GET; where there are fields, a POST of JSON, or of a form where there is an image too.
  * @typedef {object} Call
  * @property {string} path Relative to the page: `v1/match`.
+ * @property {string} [method] In place of those.
  * @property {Readonly<Record<string, unknown>>} [fields] Texts, numbers and booleans where there is an image.
  * @property {File | undefined} [image]
  * @property {string} [saveAs] Name of the file that a command keeps the answer in.
@@ -16,6 +17,8 @@ export const KEY_ENTRY = "engine-room.api-key";
 export class ApiFailure extends Error {
   /** HTTP status; 0 where nothing answered, or where an answer that had begun failed. */
   status = 0;
+  /** Name of the field that is wrong: `image`. @type {string | null} */
+  param = null;
 }
 
 /** @returns {string | null} The API key of this tab. */
@@ -26,10 +29,12 @@ export function apiKey() {
 /**
  * @param {Call} call
  * @param {AbortSignal} [signal]
+ * @param {(share: number) => void} [onSent] Told how much of the request is sent, from 0 to 1.
  * @returns {Promise<Response>} With a status of success.
  * @throws {ApiFailure}
  */
-export async function request({ path, fields, image }, signal = AbortSignal.timeout(5000)) {
+export async function request(call, signal = AbortSignal.timeout(5000), onSent) {
+  const { path, fields, image } = call;
   const headers = new Headers();
   const key = apiKey();
   if (key !== null) headers.set("authorization", `Bearer ${key}`);
@@ -43,8 +48,10 @@ export async function request({ path, fields, image }, signal = AbortSignal.time
     body = JSON.stringify(fields);
     headers.set("content-type", "application/json");
   }
-  const response = await fetch(new URL(path, document.baseURI), {
-    method: body === null ? "GET" : "POST",
+  const method = call.method ?? (body === null ? "GET" : "POST");
+  const send = onSent === undefined ? fetch : sendWithProgress(onSent);
+  const response = await send(new URL(path, document.baseURI), {
+    method,
     body,
     headers,
     signal,
@@ -55,8 +62,29 @@ export async function request({ path, fields, image }, signal = AbortSignal.time
   });
   if (response.ok) return response;
   const refusal = await response.json().catch(() => undefined);
-  const reason = refusal?.error?.message ?? `The gateway answered ${response.status} without a reason.`;
-  throw Object.assign(new ApiFailure(reason), { status: response.status });
+  const { message, param = null } = refusal?.error ?? {};
+  const reason = message ?? `The gateway answered ${response.status} without a reason.`;
+  throw Object.assign(new ApiFailure(reason), { status: response.status, param });
+}
+
+/**
+ * A fetch that tells how much is sent, as far as a request of this page needs it.
+ * @param {(share: number) => void} onSent
+ * @returns {(url: URL, options: { method: string, body: string | FormData | null, headers: Headers, signal: AbortSignal }) => Promise<Response>}
+ */
+function sendWithProgress(onSent) {
+  return (url, { method, body, headers, signal }) =>
+    new Promise((resolve, reject) => {
+      const sender = new XMLHttpRequest();
+      sender.open(method, url);
+      for (const [name, value] of headers) sender.setRequestHeader(name, value);
+      sender.upload.onprogress = ({ loaded, total }) => onSent(loaded / total);
+      sender.onload = () => resolve(new Response(sender.responseText, { status: sender.status }));
+      sender.onerror = reject;
+      sender.onabort = () => reject(signal.reason);
+      signal.addEventListener("abort", () => sender.abort());
+      sender.send(body);
+    });
 }
 
 /**
@@ -77,7 +105,7 @@ export async function* stream(call, signal) {
   } catch (error) {
     if (signal.aborted || error instanceof ApiFailure) throw error;
   }
-  throw new ApiFailure("The answer broke off: the connection to the gateway was lost. Try again.");
+  throw new ApiFailure("The answer is incomplete: the connection to the gateway was lost. Try again.");
 }
 
 /**
@@ -118,8 +146,9 @@ export async function* readEvents(body) {
  * @param {Call} call
  * @returns {string} A line for each option.
  */
-export function curlCommand({ path, fields, image, saveAs }) {
+export function curlCommand({ path, method, fields, image, saveAs }) {
   const options = [quoted(new URL(path, document.baseURI).href)];
+  if (method !== undefined) options.push(`--request ${method}`);
   if (fields?.stream === true) options.push("--no-buffer");
   if (apiKey() !== null) options.push('--header "authorization: Bearer $ENGINE_ROOM_API_KEY"');
   if (saveAs !== undefined) options.push(`--output ${quoted(saveAs)}`);

@@ -47,6 +47,21 @@ export function announce(sentence) {
 }
 
 /**
+ * Puts a sentence into a notice of the page, and tells it.
+ * @param {string} id
+ * @param {string} sentence Empty takes the last one away.
+ * @param {"warning" | "error"} [tone]
+ */
+export function say(id, sentence, tone = "warning") {
+  const box = byId(id);
+  box.textContent = sentence;
+  box.dataset.tone = tone;
+  box.hidden = sentence === "";
+  box.scrollIntoView({ block: "nearest" });
+  announce(sentence);
+}
+
+/**
  * @param {number} milliseconds
  * @returns {string} `3.2 ms`, `120 ms`, `1.4 s`.
  */

@@ -1,6 +1,8 @@
 /** The page's form: a question, an image, an API key, and what is asked of the gateway with them. */
+import { setUpAdding } from "./add.js";
 import { ApiFailure, apiKey, KEY_ENTRY, request } from "./api.js";
-import { announce, byId, notice } from "./dom.js";
+import { announce, byId, notice, say } from "./dom.js";
+import { pictureField } from "./pictures.js";
 import { addCommand, clearResults, showAnswer, showMatches } from "./results.js";
 import { capabilitiesOf, watchServices } from "./services.js";
 
@@ -11,21 +13,17 @@ const stop = byId("stop");
 const model = byId("model", HTMLSelectElement);
 const keyForm = byId("key-form");
 const keyInput = byId("key", HTMLInputElement);
-const drop = byId("drop");
-const fileInput = byId("file", HTMLInputElement);
-const preview = byId("preview", HTMLImageElement);
+const image = pictureField(byId("image"), (problem) => say("remark", problem));
 
 let abilities = capabilitiesOf([]);
 /** Undefined before the collection was looked at. @type {boolean | undefined} */
 let hasDocuments;
-/** @type {File | undefined} */
-let chosenImage;
 /** The question that comes with the sample collection. @type {{ words: string, image: File, path: string } | undefined} */
 let example;
 /** The question that is being answered. @type {AbortController | undefined} */
 let running;
-/** Asks again what was refused for want of a key. @type {(() => void) | undefined} */
-let askAgain;
+/** Sends again what was refused for want of a key. @type {(() => void) | undefined} */
+let sendAgain;
 
 watchServices((services) => {
   abilities = capabilitiesOf(services);
@@ -37,10 +35,10 @@ watchServices((services) => {
 function showAbilities() {
   const { canFind, canFindImages, canDescribe, chatModels, notices } = abilities;
   const isNew = form.hidden && canFind;
-  form.hidden = !canFind;
+  for (const part of [form, byId("add")]) part.hidden = !canFind;
   byId("title").textContent = canFind ? "Ask your documents" : "This gateway serves models";
   if (isNew && document.activeElement === document.body) question.focus();
-  byId("image-part").hidden = !canFindImages;
+  for (const id of ["image", "add-image"]) byId(id).hidden = !canFindImages;
   byId("example").hidden = !canFindImages || example === undefined;
   submit.textContent = chatModels.length > 0 ? "Ask" : "Find";
   byId("find-only").hidden = chatModels.length === 0;
@@ -68,7 +66,9 @@ function showAbilities() {
 async function lookForDocuments() {
   try {
     const response = await request({ path: "v1/documents?limit=1" });
+    const had = hasDocuments;
     hasDocuments = (await response.json()).documents.length > 0;
+    if (had === undefined && !hasDocuments) byId("add", HTMLDetailsElement).open = true;
     if (!keyForm.hidden) {
       keyForm.hidden = true;
       keyInput.value = "";
@@ -102,7 +102,7 @@ async function findExample() {
 
 byId("example").addEventListener("click", () => {
   question.value = example?.words ?? "";
-  setImage(example?.image);
+  image.set(example?.image);
   form.requestSubmit();
 });
 
@@ -114,8 +114,12 @@ function setKey(key) {
 }
 setKey(apiKey());
 
-/** @param {string} reason The gateway's own sentence. */
-function askForKey(reason) {
+/**
+ * @param {string} reason The gateway's own sentence.
+ * @param {() => void} [again] What to do with the key.
+ */
+function askForKey(reason, again) {
+  sendAgain = again ?? sendAgain;
   setKey(null);
   byId("key-reason").textContent = reason;
   announce(reason);
@@ -129,8 +133,8 @@ keyForm.addEventListener("submit", async (event) => {
   setKey(keyInput.value.trim());
   await lookForDocuments();
   if (!keyForm.hidden) return;
-  askAgain?.();
-  askAgain = undefined;
+  sendAgain?.();
+  sendAgain = undefined;
 });
 byId("forget-key").addEventListener("click", () => {
   setKey(null);
@@ -138,49 +142,15 @@ byId("forget-key").addEventListener("click", () => {
   lookForDocuments();
 });
 
-/** @param {File | undefined} file Undefined removes the image. */
-function setImage(file) {
-  if (!abilities.canFindImages) return;
-  if (file && !file.type.startsWith("image/")) {
-    remark(`${file.name} is not an image; choose a JPEG, PNG or WebP file.`);
-    return;
-  }
-  chosenImage = file;
-  URL.revokeObjectURL(preview.src);
-  preview.src = file === undefined ? "" : URL.createObjectURL(file);
-  for (const part of [preview, byId("remove-image")]) part.hidden = file === undefined;
-  byId("drop-hint").hidden = file !== undefined;
-  byId("drop-title").textContent = file?.name ?? "Add an image";
-  drop.toggleAttribute("data-filled", file !== undefined);
-  remark("");
-  announce(file === undefined ? "Image removed." : `Image ${file.name} added.`);
-}
-
-fileInput.addEventListener("change", () => setImage(fileInput.files?.[0]));
-byId("remove-image").addEventListener("click", () => {
-  fileInput.value = "";
-  setImage(undefined);
-  fileInput.focus();
+setUpAdding({
+  onChanged: lookForDocuments,
+  onKeyNeeded: askForKey,
+  find: (words, picture) => {
+    question.value = words;
+    image.set(picture);
+    ask(false);
+  },
 });
-document.addEventListener("paste", ({ clipboardData }) => {
-  const file = clipboardData?.files[0];
-  // Office programs put a picture of copied text beside it; then the text is meant.
-  if (file && !clipboardData.types.includes("text/plain")) setImage(file);
-});
-
-/** The innermost element under a dragged file. @type {EventTarget | null} */
-let entered = null;
-// Anywhere on the page: a file that misses the zone would otherwise replace the page.
-for (const type of /** @type {const} */ (["dragenter", "dragleave", "dragover", "drop"])) {
-  document.addEventListener(type, (event) => {
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    event.preventDefault();
-    if (type === "dragenter") entered = event.target;
-    if (type === "drop" || (type === "dragleave" && event.target === entered)) entered = null;
-    drop.toggleAttribute("data-over", entered !== null);
-    if (type === "drop") setImage(event.dataTransfer.files[0]);
-  });
-}
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -197,28 +167,20 @@ question.addEventListener("keydown", (event) => {
   form.requestSubmit();
 });
 
-/** @param {string} sentence About what was entered; empty takes the last one away. */
-function remark(sentence) {
-  const box = byId("remark");
-  box.textContent = sentence;
-  box.hidden = sentence === "";
-  announce(sentence);
-}
-
 /**
  * Finds matches and, where it is wanted, an answer at the same time. Takes the place of a question that is running.
  * @param {boolean} wantsAnswer
  */
 async function ask(wantsAnswer) {
   const words = question.value.trim();
-  const image = abilities.canFindImages ? chosenImage : undefined;
-  if (words === "" && !image) {
-    remark("Write a question or add an image first.");
+  const { file } = image;
+  if (words === "" && !file) {
+    say("remark", "Write a question or add an image first.");
     question.focus();
     return;
   }
   const hasAnswer = wantsAnswer && words !== "";
-  remark(wantsAnswer && !hasAnswer ? "Add a question to get an answer as well." : "");
+  say("remark", wantsAnswer && !hasAnswer ? "Add a question to get an answer as well." : "");
   running?.abort();
   const current = new AbortController();
   const { signal } = current;
@@ -226,17 +188,22 @@ async function ask(wantsAnswer) {
   stop.hidden = false;
 
   const topK = Number(byId("top-k", HTMLSelectElement).value);
-  const isDescribed = image !== undefined && byId("via", HTMLSelectElement).value === "describe";
+  const isDescribed = file !== undefined && byId("via", HTMLSelectElement).value === "describe";
   // The description takes the place of the words.
   const compared = isDescribed ? { via: "describe" } : words !== "" && { text: words };
   const chosen = model.value !== "" && { model: model.value };
-  const match = { path: "v1/match", fields: { ...compared, topK }, image };
-  const answer = { path: "v1/answer", fields: { question: words, topK, ...chosen, stream: true }, image };
+  const match = { path: "v1/match", fields: { ...compared, topK }, image: file };
+  const answer = {
+    path: "v1/answer",
+    fields: { question: words, topK, ...chosen, stream: true },
+    image: file,
+  };
   clearResults();
-  if (image && image === example?.image)
-    addCommand("Download the example's picture", { path: example.path, saveAs: image.name });
-  const shown = [showMatches(match, signal).catch(tellFailure("matches-body", signal))];
-  if (hasAnswer) shown.push(showAnswer(answer, signal).catch(tellFailure("answer-problem", signal)));
+  if (file && file === example?.image)
+    addCommand("Download the example's picture", { path: example.path, saveAs: file.name });
+  const told = new Set();
+  const shown = [showMatches(match, signal).catch(tellFailure("matches-body", told, signal))];
+  if (hasAnswer) shown.push(showAnswer(answer, signal).catch(tellFailure("answer-problem", told, signal)));
   // Where the form fills the screen, as on a phone, nobody would see that anything has begun.
   byId(hasAnswer ? "answer" : "matches").scrollIntoView({ block: "nearest" });
 
@@ -248,21 +215,29 @@ async function ask(wantsAnswer) {
   stop.hidden = true;
   const refused = failures.find((failure) => failure?.status === 401);
   if (refused === undefined) return;
-  askAgain = () => ask(wantsAnswer);
   clearResults();
-  askForKey(refused.message);
+  askForKey(refused.message, () => ask(wantsAnswer));
 }
 
+/** Failures that are the question's or the image's own: of their form, and no other place. */
+const REFUSALS = [400, 413, 415, 422];
+
 /**
- * @param {string} place Id of where a failure of this question is shown.
+ * @param {string} place Id of where in the results a failure is shown.
+ * @param {Set<string>} told Failures of this question that are shown; none is shown twice.
  * @param {AbortSignal} signal
  */
-function tellFailure(place, signal) {
+function tellFailure(place, told, signal) {
   const shown = byId(place);
   return (/** @type {ApiFailure} */ error) => {
-    const sentence = signal.aborted ? "Stopped." : error.message;
-    shown.replaceChildren(notice(signal.aborted ? "info" : "error", sentence));
-    announce(sentence);
+    const isStopped = signal.aborted;
+    const sentence = isStopped ? "Stopped." : error.message;
+    const isOfForm = !isStopped && REFUSALS.includes(error.status);
+    if (isOfForm || (!isStopped && told.has(sentence))) shown.closest("section")?.setAttribute("hidden", "");
+    else shown.replaceChildren(notice(isStopped ? "info" : "error", sentence));
+    if (isOfForm) say("remark", sentence, "error");
+    else announce(sentence);
+    told.add(sentence);
     return error;
   };
 }

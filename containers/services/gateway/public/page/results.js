@@ -54,19 +54,17 @@ export async function showMatches(call, signal) {
 /** @param {MatchResponse} answer */
 function orderOf({ matches, fusion }) {
   if (fusion !== null)
-    return `once by the words among texts and once by the image among pictures. Reciprocal rank fusion joins the two lists: a place counts 1 ÷ (${fusion.k} + place), and the sum is the score.`;
-  const compared = matches[0]?.scores.image
-    ? "the image and the documents' pictures"
-    : "the words and the documents' texts";
-  return `ordered by cosine similarity of ${compared}; 1 means identical.`;
+    return `by text and by image. Reciprocal rank fusion combines the two lists: the score is the sum of 1 ÷ (${fusion.k} + rank).`;
+  const compared = matches[0]?.scores.image ? "images" : "texts";
+  return `ordered by cosine similarity of the ${compared}; 1 means identical.`;
 }
 
 /**
  * @param {Match} match
- * @param {number} place
+ * @param {number} rank
  * @param {MatchResponse} answer
  */
-function card({ id, score, scores, text, image, metadata }, place, { matches, fusion }) {
+function card({ id, score, scores, text, image, metadata }, rank, { matches, fusion }) {
   const best = Math.max(...matches.map((match) => match.score));
   const bar = element("span", { class: "bar", "aria-hidden": "true" });
   bar.style.setProperty("--share", String(best > 0 ? Math.max(0, score / best) : 0));
@@ -77,7 +75,7 @@ function card({ id, score, scores, text, image, metadata }, place, { matches, fu
     element(
       "h3",
       {},
-      element("span", { class: "place" }, unseen("Place "), String(place)),
+      element("span", { class: "place" }, unseen("Rank "), String(rank)),
       element("span", { class: "match-id" }, id),
       element("span", { class: "score" }, unseen("Score "), score.toFixed(3)),
     ),
@@ -88,8 +86,8 @@ function card({ id, score, scores, text, image, metadata }, place, { matches, fu
       element(
         "ul",
         { class: "parts" },
-        part("Words", scores.text, fusion.k),
-        part("Picture", scores.image, fusion.k),
+        part("Text", scores.text, fusion.k),
+        part("Image", scores.image, fusion.k),
       ),
     Object.keys(metadata).length > 0 &&
       folded("Metadata", element("pre", {}, JSON.stringify(metadata, undefined, 2))),
@@ -99,14 +97,14 @@ function card({ id, score, scores, text, image, metadata }, place, { matches, fu
 }
 
 /**
- * Where one of the two lists had the document, and what that counts.
+ * The rank of a document in one of the two lists, and what that adds to its score.
  * @param {string} list
  * @param {Match["scores"]["text"]} found
  * @param {number} k
  */
 function part(list, found, k) {
   const words = found
-    ? `place ${found.rank}, similarity ${found.score.toFixed(3)}, counts ${(1 / (k + found.rank)).toFixed(3)}`
+    ? `rank ${found.rank}, similarity ${found.score.toFixed(3)}, adds ${(1 / (k + found.rank)).toFixed(3)}`
     : "not in this list";
   return element("li", {}, `${list}: ${words}`);
 }

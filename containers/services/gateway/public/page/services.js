@@ -37,7 +37,7 @@ async function fetchServices() {
       request({ path: "healthz" }).then(() => performance.now() - started),
       request({ path: "status" }),
     ]);
-    const detail = "to this browser and back";
+    const detail = "round trip from this browser";
     return [{ name, state: "ready", latencyMilliseconds, detail }, ...(await status.json())];
   } catch {
     const detail = "does not answer this browser; retried every 3 s";

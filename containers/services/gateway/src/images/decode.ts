@@ -92,7 +92,7 @@ function checkHeader(metadata: Metadata, limits: ImageLimits): void {
     throw new ImageError(
       413,
       "image_too_many_pixels",
-      `The image is ${width} × ${height} pixels, and at most ${limits.pixels} pixels with no side above ${limits.sidePixels} are taken; scale it down.`,
+      `The image is too large: ${width} × ${height} pixels, and the limits are ${limits.pixels} pixels and ${limits.sidePixels} per side. Scale it down.`,
     );
   }
   const bytes = wholeBytes(metadata);
@@ -100,7 +100,7 @@ function checkHeader(metadata: Metadata, limits: ImageLimits): void {
     throw new ImageError(
       413,
       "image_too_many_pixels",
-      `The image is ${width} × ${height} pixels in a form that needs ${bytes} bytes of memory, and at most ${limits.wholeBytes} are taken; scale it down, or save it as JPEG that is not progressive.`,
+      `The image is too large: decoding its ${width} × ${height} pixels in this format takes ${bytes} bytes of memory, and the limit is ${limits.wholeBytes}. Scale it down, or save it as baseline JPEG.`,
     );
   }
   // No model here looks at a second frame, and an animation is the cheapest way to make a decoder work.
@@ -108,7 +108,7 @@ function checkHeader(metadata: Metadata, limits: ImageLimits): void {
     throw new ImageError(
       422,
       "image_animated",
-      `The image is an animation of ${pages} frames, and only single pictures are taken; send one frame as JPEG, PNG or WebP.`,
+      `The image is an animation of ${pages} frames, and only still images are supported; send one frame as JPEG, PNG or WebP.`,
     );
   }
 }
@@ -119,7 +119,7 @@ function refusal(error: Error, { decodeSeconds }: ImageLimits): ImageError {
     return new ImageError(
       422,
       "image_decode_timeout",
-      `The image took longer than the ${decodeSeconds} s that decoding may take; scale it down, or save it as JPEG.`,
+      `Decoding the image took longer than the limit of ${decodeSeconds} s; scale it down, or save it as JPEG.`,
       error,
     );
   }
@@ -127,13 +127,13 @@ function refusal(error: Error, { decodeSeconds }: ImageLimits): ImageError {
     return new ImageError(
       422,
       "image_unreadable",
-      "The image can't be decoded: it is cut off or damaged; save it anew and send all of its bytes.",
+      "The image can't be decoded: it is truncated or damaged; save it again and send all of its bytes.",
       error,
     );
   }
   return new ImageError(
     415,
     "unsupported_image_type",
-    "The content is no JPEG, PNG or WebP; send one of image/jpeg, image/png, image/webp.",
+    "Unsupported image format; send a JPEG, PNG or WebP image.",
   );
 }

@@ -16,7 +16,7 @@ const HOST_NAME =
 
 /** What is wrong with an entry that parseImageHost does not take. */
 export const IMAGE_HOST_PROBLEM =
-  "is no name of a public host, and only names are taken; write it like images.example.org, *.example.org or images.example.org:8443";
+  "is not the name of a public host; write it like images.example.org, *.example.org or images.example.org:8443";
 
 /**
  * @param entry - Of `gateway.imageHosts`: `name`, or `*.name` for any name below it, each with or without `:port`.
@@ -48,7 +48,7 @@ export function checkImageUrl(text = "", hosts: readonly string[], from?: URL): 
   const isReadable = text !== "" && text.length <= LONGEST_URL_CHARACTERS && URL.canParse(text, from?.href);
   const url = isReadable ? new URL(text, from) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
-    const problem = `(${text.length} characters) is no http or https URL of at most ${LONGEST_URL_CHARACTERS} characters without user name and password`;
+    const problem = `(${text.length} characters) is not an http or https URL of at most ${LONGEST_URL_CHARACTERS} characters without user name and password`;
     throw refused(400, "invalid_image_url", `${problem}; correct it, or`);
   }
   // Without a port an entry means 80 and 443, which `host` leaves out.
@@ -57,11 +57,11 @@ export function checkImageUrl(text = "", hosts: readonly string[], from?: URL): 
     names.some((name) => (entry.startsWith("*.") ? name.endsWith(entry.slice(1)) : name === entry)),
   );
   if (!isAllowed) {
-    const problem = `leads to ${url.host}, which is not in gateway.imageHosts`;
+    const problem = `points to ${url.host}, which is not in gateway.imageHosts`;
     throw refused(400, "image_host_not_allowed", `${problem}; have the host added, or`);
   }
   if (from?.protocol === "https:" && url.protocol === "http:") {
-    const problem = "leads from https to http, where anybody could change the image";
+    const problem = "points from https to http, which does not protect the image from changes";
     throw refused(502, "image_redirect_refused", `${problem}; give another https URL, or`);
   }
   return url;
@@ -105,7 +105,7 @@ function checkedLookup({ resolve, mayConnect }: Network): LookupFunction {
       (addresses) => {
         const isAllowed = addresses.length > 0 && addresses.every(({ address }) => mayConnect(address));
         // Without the address, which would tell a stranger about the network here.
-        const message = `${hostname} has no address, or has addresses that are not on the public internet, and images are fetched from nowhere else; send the image itself as a base64 data URL.`;
+        const message = `${hostname} has no address, or one that is not public, and images are fetched from public addresses only; send the image itself as a base64 data URL.`;
         callback(isAllowed ? null : new ImageError(400, "image_address_not_public", message), [...addresses]);
       },
       (error) => callback(error, []),
@@ -176,7 +176,7 @@ export async function fetchImage(
       }
       url = checkImageUrl([headers.location].flat()[0], hosts, url);
     }
-    throw failed(502, "image_redirect_refused", `is the end of more than ${limits.redirects} redirects`);
+    throw failed(502, "image_redirect_refused", `is reached after more than ${limits.redirects} redirects`);
   } catch (error) {
     if (error instanceof ImageError) throw error;
     if (signal.aborted) throw signal.reason;

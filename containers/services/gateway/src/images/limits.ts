@@ -61,6 +61,6 @@ export function checkBytes(bytes: number, limits: ImageLimits): void {
   throw new ImageError(
     413,
     "image_too_large",
-    `The image has ${bytes} bytes, and at most ${limits.bytes} (${mebibytes} MiB) are taken; scale it down, or save it as JPEG.`,
+    `The image is too large: ${bytes} bytes, and the limit is ${limits.bytes} (${mebibytes} MiB). Scale it down, or save it as JPEG.`,
   );
 }

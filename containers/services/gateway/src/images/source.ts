@@ -85,7 +85,7 @@ export function parseDataUrl(url: string, limits: ImageLimits): Buffer {
   const text = url.slice(head.length);
   checkBytes(Buffer.byteLength(text, "base64"), limits);
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
-    throw invalid(`The ${text.length} characters of the data URL are no base64 with padding`);
+    throw invalid(`The ${text.length} characters of the data URL are not base64 with padding`);
   }
   return Buffer.from(text, "base64");
 }

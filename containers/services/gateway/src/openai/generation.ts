@@ -44,7 +44,7 @@ export class ChatTemplate {
       return this.#template.render({ ...SPECIAL_TOKENS, messages, add_generation_prompt: true });
     } catch (error) {
       throw invalidRequest(
-        `The model's chat template refuses these messages: ${(error as Error).message}`,
+        `The model's chat template rejects these messages: ${(error as Error).message}`,
         "messages",
         "invalid_messages",
       );
@@ -91,7 +91,7 @@ export function defaultMaxTokens(
 export function checkedMaxTokens(asked: number, param: string, { name, maxTokens }: ModelConfig): number {
   if (asked <= maxTokens) return asked;
   throw invalidRequest(
-    `${param} is ${asked}, and ${name} generates ${maxTokens} tokens at most; ask for ${maxTokens} or fewer.`,
+    `${param} is ${asked}, and the maximum output tokens of ${name} are ${maxTokens}; ask for ${maxTokens} or fewer.`,
     param,
     "max_tokens_too_large",
   );
@@ -125,7 +125,7 @@ export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
       const { url } = part.image_url;
       if (isHttpUrl(url)) {
         throw invalidRequest(
-          "This image is an address, and only data URLs are accepted; send data:image/jpeg;base64,… (or png, webp).",
+          "Image URLs are not fetched; send the image as a data URL: data:image/jpeg;base64,… (or png, webp).",
           `${param}[${index}]`,
           "unsupported_content",
         );

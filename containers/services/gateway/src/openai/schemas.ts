@@ -84,7 +84,7 @@ const imagePart = z.strictObject({
       .describe(
         "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp). Addresses are not fetched.",
       ),
-    detail: z.enum(["auto", "low", "high"]).nullish().describe("Taken and ignored."),
+    detail: z.enum(["auto", "low", "high"]).nullish().describe("Accepted and ignored."),
   }),
 });
 const contentPart = z.discriminatedUnion("type", [textPart, imagePart], {
@@ -123,7 +123,7 @@ export const chatCompletionRequest = z.strictObject({
   logprobs: z.literal(false, UNSUPPORTED).nullish(),
   response_format: z
     .strictObject({
-      type: z.literal("text", "must be text: the models here are not held to a format"),
+      type: z.literal("text", "must be text: structured output is not supported"),
     })
     .nullish(),
   tools: z.array(z.unknown()).max(0, UNSUPPORTED).nullish(),

@@ -54,14 +54,14 @@ export async function groundQuestion(
   call.hold?.(2 * prompt.length);
   if (used.length === 0 && matches.some(hasText)) {
     throw invalidRequest(
-      `The question and an answer of ${answerTokens} tokens leave no room for a document in the ${config.contextTokens} tokens of ${config.name}'s context; ask for fewer tokens, or write a shorter question.`,
+      `The question and an answer of ${answerTokens} tokens leave no room for a document in the context of ${config.name}, which is ${config.contextTokens} tokens; ask for fewer tokens, or write a shorter question.`,
       maxTokens === undefined ? "question" : "maxTokens",
       "no_room",
     );
   }
   const notes = [
     image !== undefined && !imageUsed
-      ? `${config.name} takes no images: the image was used to find documents, and it has not seen it.`
+      ? `${config.name} cannot see the image; it was used to find documents only.`
       : "",
     used.length === 0 ? "No document with a text was found." : "",
   ].filter((note) => note !== "");
@@ -96,7 +96,7 @@ export async function describeImage(
   const { text } = await served.model.complete(request, call);
   const description = text.trim();
   if (description !== "") return description;
-  throw new ApiError(`${served.config.name} said nothing of the image; ask via: vectors.`, {
+  throw new ApiError(`${served.config.name} returned no description of the image; use via: vectors.`, {
     status: 502,
     code: "no_description",
   });
@@ -190,7 +190,7 @@ export function answerModel(
     const served = catalogue.textModel(id);
     if (canAsk(served)) return served;
     throw invalidRequest(
-      `${id} has no chat template and takes no images, and so it answers no questions; choose another model.`,
+      `${id} cannot answer questions: it has no chat template and takes no images; choose another model.`,
       "model",
       "unsupported_model",
     );
@@ -198,7 +198,7 @@ export function answerModel(
   const served = catalogue.textModels.find((one) => canAsk(one) && (hasImage || !needsImage(one)));
   if (served) return served;
   throw missing(
-    "An answer needs a language model that chats, and this stack has none; add one, such as `- { name: smollm2, model: smollm2-135m-instruct }` under engine-room:models.",
+    "An answer needs a chat model, and none is configured; add one, such as `- { name: smollm2, model: smollm2-135m-instruct }` under engine-room:models.",
     "no_language_model",
   );
 }
@@ -208,7 +208,7 @@ export function describingModel(catalogue: Catalogue): ServedTextModel {
   const served = catalogue.textModels.find(takesImages);
   if (served) return served;
   throw missing(
-    "via: describe needs a vision-language model, and this stack has none; add one, such as `- { name: llava, model: llava-1.5-7b }` under engine-room:models, or ask via: vectors.",
+    "via: describe needs a vision-language model, and none is configured; add one, such as `- { name: llava, model: llava-1.5-7b }` under engine-room:models, or use via: vectors.",
     "no_vision_language_model",
   );
 }

@@ -37,7 +37,7 @@ export function databaseCalls(
       metrics.databaseErrors.inc({ database, kind });
       const title = TITLES[database];
       if (kind === "failed") {
-        const message = `The ${title} failed on this request; the gateway's log has its words under the request id.`;
+        const message = `The ${title} failed on this request; the gateway's log has its error under the request id.`;
         throw upstreamFailed(message, `${database}_failed`, error);
       }
       const message = `The ${title} can't be reached; it may be starting. Try again in ${RETRY_AFTER_SECONDS} s.`;

@@ -94,7 +94,7 @@ async function prepare(
   const prefix = at === undefined ? "" : `${at}.`;
   try {
     if (seen.has(id)) {
-      const message = `${prefix}id: ${id} is twice in this request; send it once.`;
+      const message = `${prefix}id: ${id} is a duplicate in this request; send it once.`;
       throw invalidRequest(message, `${prefix}id`, "duplicate_id");
     }
     seen.add(id);
@@ -210,7 +210,7 @@ async function toTheEnd(
 
 function contendedError(id: string): ApiError {
   return unavailable(
-    `The document ${id} is being changed by others all the time; try again in a second.`,
+    `The document ${id} is being changed by other requests; try again in a second.`,
     "contended",
     1,
   );

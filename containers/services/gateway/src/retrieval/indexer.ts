@@ -78,7 +78,10 @@ export class Indexer {
     // Without its picture a document would be found by its text alone, and nobody would know.
     const isLost = ({ image }: DocumentContent) => image !== null && image.bytes === undefined;
     for (const { id } of documents.filter(isLost))
-      refused.set(id, invalidRequest("Its picture is lost; write the document again with it."));
+      refused.set(
+        id,
+        invalidRequest("The image of the document is missing; write the document again with it."),
+      );
     const whole = documents.filter((document) => !isLost(document));
     const vectors = await this.#vectorsOf(whole, call);
     const entries = whole.flatMap((document, index) => {
@@ -142,10 +145,7 @@ export class Indexer {
       this.reindex().catch((error: unknown) => {
         // Once for each outage.
         if (!this.#hasFailed && !this.#stopping.signal.aborted)
-          this.#settings.log.warn(
-            { err: error },
-            "reindexing is interrupted, and tries again until it can go on",
-          );
+          this.#settings.log.warn({ err: error }, "reindexing was interrupted and will be retried");
         this.#hasFailed = true;
         this.retry();
       });
@@ -161,7 +161,10 @@ export class Indexer {
       const different = [...page].filter(([id, hash]) => indexed.get(id) !== hash).map(([id]) => id);
       const { refused } = await this.index(different, call);
       for (const [documentId, error] of refused)
-        log.warn({ documentId, err: error.cause ?? error }, "a document can't be embedded, and is not found");
+        log.warn(
+          { documentId, err: error.cause ?? error },
+          "a document can't be embedded, so searches don't find it",
+        );
       result.documents += page.size;
       result.indexed += different.length - refused.size;
       result.refused += refused.size;

@@ -57,7 +57,7 @@ function openDocuments(uri: string, database: string, metrics: RetrievalMetrics)
   } catch {
     // The driver's words may repeat the address with its password.
     throw new StartError(
-      "The address of databases.mongo is no MongoDB connection string; write mongodb://HOST:PORT",
+      "The address of databases.mongo is not a MongoDB connection string; write mongodb://HOST:PORT",
     );
   }
 }

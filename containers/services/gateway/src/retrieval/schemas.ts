@@ -50,7 +50,7 @@ const UNSAFE_KEY = /^\$|[.[\]"\p{Cc}]|^__proto__$|^$/u;
 function metadataProblem(value: object): string | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(value));
   if (bytes > LONGEST_METADATA_BYTES) {
-    return `has ${bytes} bytes as JSON, and ${LONGEST_METADATA_BYTES} are the most; leave something out`;
+    return `has ${bytes} bytes as JSON, and the limit is ${LONGEST_METADATA_BYTES}; shorten it`;
   }
   return nestingProblem(value, 1);
 }
@@ -58,7 +58,7 @@ function metadataProblem(value: object): string | undefined {
 function nestingProblem(value: unknown, depth: number): string | undefined {
   if (typeof value === "string" && !value.isWellFormed()) return "must be well-formed Unicode";
   if (typeof value !== "object" || value === null) return undefined;
-  if (depth > DEEPEST_METADATA) return `nests more than ${DEEPEST_METADATA} deep; make it flatter`;
+  if (depth > DEEPEST_METADATA) return `is nested more than ${DEEPEST_METADATA} levels deep; flatten it`;
   const isList = Array.isArray(value);
   for (const [key, inner] of Object.entries(value)) {
     if (!isList && (UNSAFE_KEY.test(key) || !key.isWellFormed())) {
@@ -99,14 +99,13 @@ function jsonSchema(schema: z.ZodType) {
 /** One document. */
 export const documentRequest = z
   .strictObject({
-    id: documentId
-      .optional()
-      .describe("Default: a fresh one. The same id again puts the new content in its place."),
+    id: documentId.optional().describe("Default: a new UUID. A document that has this id is replaced."),
     text: text.optional(),
     image: image.optional(),
     metadata: metadata.optional(),
   })
-  .refine(hasContent, NO_CONTENT);
+  .refine(hasContent, NO_CONTENT)
+  .meta({ examples: [{ text: "A lighthouse on a cliff." }] });
 
 /** Several documents, each checked on its own, so that a wrong one does not keep the others out. */
 export const batchRequest = z.strictObject({
@@ -214,7 +213,7 @@ export type FilterInput = z.infer<typeof filterSchema>;
 const topK = z
   .int()
   .min(1)
-  .max(MOST_MATCHES, `must be ${MOST_MATCHES} or less, the most that this gateway gives`)
+  .max(MOST_MATCHES, `must be ${MOST_MATCHES} or less`)
   .default(DEFAULT_MATCHES)
   .describe("Matches at most.");
 
@@ -235,7 +234,7 @@ export const matchRequest = z
       .enum(["vectors", "describe"])
       .default("vectors")
       .describe(
-        "`describe`: a vision-language model describes the image, and the description is looked for.",
+        "`describe`: a vision-language model describes the image, and matches are found by the description.",
       ),
   })
   .refine(hasContent, NO_CONTENT)
@@ -250,7 +249,8 @@ export const matchRequest = z
   .refine((request) => request.topK * request.textCharacters <= MOST_MATCHED_CHARACTERS, {
     message: `times topK must be ${MOST_MATCHED_CHARACTERS} or less; ask for fewer matches, or less of their texts`,
     path: ["textCharacters"],
-  });
+  })
+  .meta({ examples: [{ text: "lighthouse", topK: 3 }] });
 
 const partScore = z.object({
   score: z.number().describe("Cosine similarity."),
@@ -289,7 +289,7 @@ export const answerRequest = z.strictObject({
   filter: filterSchema.optional(),
   model: z.string().min(1).max(256).optional(),
   stream: z.boolean().optional(),
-  maxTokens: z.int().min(1).optional(),
+  maxTokens: z.int().min(1).optional().describe("Maximum output tokens."),
 });
 
 /** A match that has a text. */
@@ -298,7 +298,7 @@ const source = match.pick({ id: true, score: true, image: true }).extend({ text:
 const answerHead = z.object({
   sources: z.array(source).describe("Documents that the model was given, in the order of their scores."),
   model: z.string(),
-  imageUsed: z.boolean().describe("Whether the model itself has seen the image of the question."),
+  imageUsed: z.boolean().describe("Whether the model was given the image of the question."),
   note: z.string().optional(),
 });
 export type AnswerHead = z.infer<typeof answerHead>;
@@ -311,13 +311,13 @@ export const answerResponse = answerHead.extend({
 
 /** Numbers of documents. */
 export const reindexResponse = z.object({
-  documents: z.int().describe("All that were compared."),
-  indexed: z.int().describe("Their vectors were missing, or made from another content."),
-  removed: z.int().describe("Their vectors were there without a document."),
+  documents: z.int().describe("Documents that were compared."),
+  indexed: z.int().describe("Documents whose vectors were missing or outdated, and were rebuilt."),
+  removed: z.int().describe("Vectors without a document, which were removed."),
   refused: z
     .int()
     .describe(
-      "The encoder does not take them, or their picture is lost; the log says why. They are not found.",
+      "Documents that the encoder rejects, or whose image is missing. They are not found; the log has the reason.",
     ),
 });
 export type ReindexResponse = z.infer<typeof reindexResponse>;

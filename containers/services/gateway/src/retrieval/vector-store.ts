@@ -233,7 +233,7 @@ export class VectorStore {
       const there = vectorParams.safeParse(existing.config.params.vectors[name]).data;
       if (there?.size === size && there?.distance === "Cosine") continue;
       throw new ApiError(
-        `The collection ${this.#collection} has ${there === undefined ? "no" : `${there.distance} ${there.size}-d`} vectors named ${name}, and the encoder makes Cosine ${size}-d ones; name another collection in databases.vector.collection, and the gateway fills it.`,
+        `The collection ${this.#collection} has ${there === undefined ? "no" : `${there.distance} ${there.size}-d`} vectors named ${name}, and those of the encoder are Cosine ${size}-d; set databases.vector.collection to another name, and the gateway fills that collection.`,
         { status: 500, code: "vector_misfit" },
       );
     }

@@ -32,9 +32,9 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
       ...uploadOptions(gateway),
       schema: {
         tags,
-        summary: "Write a document, or several at once",
+        summary: "Write documents",
         description:
-          "Answered when both databases have it. The same id with the same content is `unchanged`, so that a retry is safe. Of several documents each has a status of its own; a single one that fails is an error.",
+          "Takes one document, or several as `documents`. Answered when both databases have stored them. The same id with the same content is `unchanged`, so that a retry is safe. Each of several documents has its own status; a single document that fails is an error.",
         consumes: UPLOAD_TYPES,
         body: writeRequest,
         response: { 200: writeResponse, ...failures },
@@ -77,7 +77,7 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
       schema: {
         tags,
         summary: "Remove a document",
-        description: "204 also where there is none.",
+        description: "204 also if the document does not exist.",
         params,
         response: { 204: z.null(), ...failures },
       },
@@ -96,7 +96,7 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
         tags,
         summary: "Read a document's image",
         description:
-          "image/jpeg, with the SHA-256 of its content as ETag; with `sha256` in the address it may be kept for ever.",
+          "image/jpeg, with the SHA-256 of its content as ETag; with `sha256` in the address it may be cached for ever.",
         params,
         querystring: z.strictObject({
           sha256: z
@@ -130,7 +130,7 @@ function sendImage(
     .header("cache-control", asked === undefined ? "private, no-cache" : IMMUTABLE);
   if (request.headers["if-none-match"]?.includes(`"${image.sha256}"`)) return reply.code(304).send();
   if (image.bytes === undefined)
-    throw notFound(`The document ${id} has lost its image; delete it and write it again.`);
+    throw notFound(`The image of the document ${id} is missing; delete the document and write it again.`);
   return reply.type(image.contentType).send(image.bytes);
 }
 
@@ -142,7 +142,7 @@ async function readDocument(
 ): Promise<StoredDocument> {
   const [document] = await documents.read([id], call, withBytes);
   if (document !== undefined) return document;
-  throw notFound(`There is no document ${id}.`);
+  throw notFound(`Document not found: ${id}.`);
 }
 
 function describeDocument(document: StoredDocument) {

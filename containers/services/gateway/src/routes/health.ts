@@ -33,9 +33,9 @@ const service = z.object({
     .describe("`completion-model`: a language model that does not chat."),
   state: z
     .enum(["ready", "starting", "away"])
-    .describe("`starting`: its server answers, and it takes no requests yet, or no more vectors."),
+    .describe("`starting`: its server is running, but takes no requests yet, or no more vectors."),
   latencyMilliseconds: z.number().nullable().describe("Of the probe; null where the service is not ready."),
-  detail: z.string().describe("What it serves; what is the matter, where it is not ready."),
+  detail: z.string().describe("What it serves; the reason if it is not ready."),
 });
 type ServiceState = z.infer<typeof service>;
 
@@ -53,7 +53,7 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
     {
       schema: {
         tags,
-        summary: "Whether the process lives",
+        summary: "Liveness of the process",
         response: { 200: z.object({ status: z.literal("ok") }) },
       },
     },
@@ -64,8 +64,8 @@ export function healthRoutes(app: GatewayApp, gateway: Gateway): void {
     {
       schema: {
         tags,
-        summary: "Whether every Triton and database behind the gateway is ready",
-        description: "503 names those that are not. Also 503 while the gateway is being stopped.",
+        summary: "Readiness of every Triton and database behind the gateway",
+        description: "503 names those that are not ready. Also 503 while the gateway is being stopped.",
         response: { 200: z.object({ status: z.literal("ready") }) },
       },
     },
@@ -135,14 +135,14 @@ function encoderServices(encoders: EncodersConfig | undefined): Service[] {
 function modelService(served: ServedTextModel): Service {
   const { name, http, contextTokens, profile } = served.config;
   const [kind, does] = takesImages(served)
-    ? (["vision-language-model", "chats about text and images"] as const)
+    ? (["vision-language-model", "chat with images"] as const)
     : served.chatTemplate === undefined
-      ? (["completion-model", "completes text"] as const)
-      : (["language-model", "chats"] as const);
+      ? (["completion-model", "text completion"] as const)
+      : (["language-model", "chat"] as const);
   return {
     name,
     kind,
-    detail: `${does}, ${contextTokens} tokens with its answer`,
+    detail: `${does}, ${contextTokens.toLocaleString("en")}-token context`,
     probe: modelProbe(http, [...new Set([profile.tritonModel, profile.streamingModel])]),
   };
 }
@@ -200,7 +200,7 @@ async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceS
   try {
     const path = await probe(clock);
     if (path !== undefined) {
-      const waiting = `its server answers, and ${path} says that it is not ready`;
+      const waiting = `its server is running, but ${path} is not ready`;
       return { name, kind, state: "starting", latencyMilliseconds: null, detail: waiting };
     }
     const latencyMilliseconds = Math.round((performance.now() - started) * 10) / 10;

@@ -1,4 +1,4 @@
-/** GET /: the web UI, and its files under /page/. They are read once and served from memory. */
+/** GET /: the web UI. GET /docs: the API's page. Their files are under /page/. All are read once and served from memory. */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
@@ -34,6 +34,7 @@ const CONTENT_SECURITY_POLICY = [
 /** One route a file, so that no path of a client is ever looked up on disk. */
 export function pageRoutes(app: GatewayApp): void {
   addFile(app, "/", "index.html");
+  addFile(app, "/docs", "docs.html");
   for (const name of readdirSync(new URL("page/", FOLDER))) addFile(app, `/page/${name}`, `page/${name}`);
 }
 

@@ -87,9 +87,9 @@ function answerRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): v
       ...uploadOptions(gateway),
       schema: {
         tags: ["retrieval"],
-        summary: "Answer a question from the documents that fit best",
+        summary: "Answer a question from the best matches",
         description:
-          "Greedy decoding: the same question has the same answer. With `stream: true` a text/event-stream: `sources`, then `delta` { text } as often as needed, then `done` { usage, finishReason }, or `error`.",
+          "Greedy decoding: the same question has the same answer. With `stream: true` a text/event-stream: `sources`, then any number of `delta` { text }, then `done` { usage, finishReason }, or `error`.",
         consumes: UPLOAD_TYPES,
         body: answerRequest,
         response: { 200: answerResponse, ...failures },
@@ -151,9 +151,9 @@ function reindexRoute(app: GatewayApp, { indexer }: Retrieval): void {
     {
       schema: {
         tags: ["retrieval"],
-        summary: "Bring the vectors to what the documents are",
+        summary: "Rebuild missing and outdated vectors",
         description:
-          "Compares all documents with all vectors by hash, and makes those anew that differ. The gateway does so by itself when it starts and after a write that failed in part; ask for it when the vector database has lost data. It continues when the time of the request is over.",
+          "Compares all documents with all vectors by hash, and rebuilds those that differ. The gateway does so by itself at its start and after a write that failed in part; call it when the vector database has lost data. It continues after the time limit of the request.",
         response: { 200: reindexResponse, ...failures },
       },
     },
@@ -174,7 +174,7 @@ function withoutDatabases(app: GatewayApp): void {
       // Before the body, whatever its type.
       onRequest: async () => {
         throw new ApiError(
-          "This gateway has no databases, and so no documents; add `databases` to its configuration.",
+          "No databases are configured, so there are no documents; add `databases` to the configuration of the gateway.",
           { status: 404, code: "no_databases" },
         );
       },

@@ -37,7 +37,7 @@ export function parseMultipart(app: GatewayApp): void {
       const fields: Record<string, unknown> = {};
       for (const [name, value] of form) {
         if (Object.hasOwn(fields, name)) {
-          throw invalidRequest(`The form holds ${name} twice; send it once.`, name, "invalid_form");
+          throw invalidRequest(`The form has ${name} twice; send it once.`, name, "invalid_form");
         }
         fields[name] = fieldValue(name, value);
       }
@@ -65,7 +65,7 @@ function readForm(body: Buffer, contentType: string): Promise<readonly Field[]> 
     form.end(body);
   }).catch(() => {
     throw invalidRequest(
-      "The body is no multipart form that can be read; send it with a boundary, as curl -F and FormData do.",
+      "Invalid multipart form; send it with a boundary, as curl -F and FormData do.",
       undefined,
       "invalid_form",
     );
@@ -78,7 +78,7 @@ function fieldValue(name: string, value: string | Uint8Array): unknown {
     return JSON.parse(value) as unknown;
   } catch (error) {
     throw invalidRequest(
-      `${name} is not JSON: ${(error as Error).message}; correct it.`,
+      `${name} is not valid JSON: ${(error as Error).message}; correct it.`,
       name,
       "invalid_json",
     );

@@ -89,7 +89,7 @@ export class TritonClient {
     if (error instanceof AnswerError) return this.#answerError(500, tritonMessage(error.message));
     this.#options.onError(this.name, "broken");
     return upstreamFailed(
-      `The Triton server of ${this.name} broke off its answer; try again.`,
+      `The Triton server of ${this.name} failed during its answer; try again.`,
       "upstream_broken",
       error,
     );
@@ -135,17 +135,13 @@ export class TritonClient {
           RETRY_AFTER_SECONDS,
         );
       case "busy":
-        return unavailable(
-          `${server} takes no more for the moment: ${message}`,
-          "upstream_busy",
-          BUSY_RETRY_AFTER_SECONDS,
-        );
+        return unavailable(`${server} is busy: ${message}`, "upstream_busy", BUSY_RETRY_AFTER_SECONDS);
       case "refused":
-        return invalidRequest(`The model refused the input: ${message}`, undefined, "refused_by_model");
+        return invalidRequest(`The model rejected the input: ${message}`, undefined, "refused_by_model");
       case "failed":
         // Triton's text about its own failure may hold paths of its machine: it goes to the log, not to the client.
         return upstreamFailed(
-          `${server} failed on this request; the gateway's log has its words.`,
+          `${server} failed on this request; the gateway's log has its error.`,
           "upstream_failed",
           new Error(`Triton answered ${status}: ${message}`),
         );
