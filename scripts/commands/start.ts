@@ -6,13 +6,15 @@ import { type StackReference, stackReference } from "../program/stack-file.ts";
 import { SampleMark } from "../seed/samples.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
 import { openStack } from "../stack/backend.ts";
+import { isConfirmed } from "../stack/confirm.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
   options: {
-    "-y, --yes": "install missing Debian packages (as root); CI=true means the same",
+    "-y, --yes":
+      "install missing Debian packages (as root), and rent machines, without a question; CI=true means the same",
     "--no-samples": "leave a new stack without documents, instead of loading the sample pictures",
   },
   async run({ stack, values }) {
@@ -21,6 +23,7 @@ export const command = defineCommand({
     const operations = await operationsOf(stack);
     await operations.installPrograms(values.yes === true || process.env.CI === "true");
     const backend = await openStack(stack);
+    if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
     await backend.up({
       onBegin: () => process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`),
     });

@@ -1,10 +1,12 @@
 import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { openStack } from "../stack/backend.ts";
+import { isConfirmed } from "../stack/confirm.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
   options: {
+    "-y, --yes": "rent machines without a question; CI=true means the same",
     "--registries":
       "of a stack on AWS the image repositories alone, which take images before all else is made",
     "--policies":
@@ -17,7 +19,9 @@ export const command = defineCommand({
     const targets = isForRegistries ? operations.registries : [];
     if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
     if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
-    await (await openStack(stack)).up({ targets, enforcesPolicies: values.policies === true });
+    const backend = await openStack(stack);
+    if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
+    await backend.up({ targets, enforcesPolicies: values.policies === true });
     if (!isForRegistries) await operations.afterUp();
     return EXIT.ok;
   },

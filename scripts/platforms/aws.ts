@@ -52,6 +52,7 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
     },
     upCommand: "up",
     mayBeKnownElsewhere: true,
+    isRented: true,
     keepsDocuments: false,
     registries: REGISTRIES,
     requireAccess: () => requireAccount(place),

@@ -32,6 +32,7 @@ export function defaultOperations({ stack, values }: StackSource): Optional {
     isForTryout: false,
     upCommand: "start",
     mayBeKnownElsewhere: false,
+    isRented: false,
     keepsDocuments: true,
     registries: null,
     installPrograms: async () => {},

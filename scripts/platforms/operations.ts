@@ -127,6 +127,8 @@ export interface Operations {
   readonly upCommand: "start" | "up";
   /** Whether another machine's state may have the stack. */
   readonly mayBeKnownElsewhere: boolean;
+  /** Whether its machines are paid for by the hour, so that `up` and `down` ask first. */
+  readonly isRented: boolean;
   /** Whether `down` leaves documents without `retain`. */
   readonly keepsDocuments: boolean;
   /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */

@@ -1,6 +1,7 @@
-/** Outputs of a stack as a table for people. */
+/** Outputs of a stack as a table for people, and which endpoints do not answer. */
+import { connect } from "node:net";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { Reach, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 
 /** One line an endpoint, then what has to be known about them. */
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
@@ -27,6 +28,46 @@ export function endpointTable({ endpoints, models, notes }: StackOutputs): strin
     `  Reachable from: ${reach(endpoints)}`,
     "",
   ].join("\n");
+}
+
+interface Endpoint {
+  readonly name: string;
+  readonly address: string;
+}
+
+const CONNECT_TIMEOUT_MILLISECONDS = 500;
+
+/** Endpoints that this machine should reach, and whose port takes no connection. */
+export async function silentEndpoints({ endpoints }: StackOutputs): Promise<readonly Endpoint[]> {
+  const { gateway, gatewayReach, encoders, models, mongo, vector, reach: others } = endpoints;
+  const isHere = (reach: Reach) => reach === "host" || reach === "public";
+  const named: readonly (readonly [string, string | null | undefined])[] = [
+    ...(isHere(gatewayReach) ? ([["gateway", gateway]] as const) : []),
+    ...(isHere(others)
+      ? [
+          ["encoders", encoders?.http] as const,
+          ["mongo", mongo] as const,
+          ["vector", vector] as const,
+          ...Object.entries(models).map(([name, { http }]) => [name, http] as const),
+        ]
+      : []),
+  ];
+  const given = named.flatMap(([name, address]) => (address ? [{ name, address }] : []));
+  const answers = await Promise.all(given.map(({ address }) => takesConnections(address)));
+  return given.filter((_, index) => answers[index] === false);
+}
+
+function takesConnections(address: string): Promise<boolean> {
+  const { hostname, port, protocol } = new URL(address);
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) });
+    const end = (isOpen: boolean) => {
+      socket.destroy();
+      resolve(isOpen);
+    };
+    socket.setTimeout(CONNECT_TIMEOUT_MILLISECONDS, () => end(false));
+    socket.once("connect", () => end(true)).once("error", () => end(false));
+  });
 }
 
 function reach({ gatewayReach, reach: others }: StackOutputs["endpoints"]): string {

@@ -5,12 +5,15 @@ import { delimiter, dirname, join } from "node:path";
 import type { Stack } from "@pulumi/pulumi/automation/index.js";
 import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
+import { PulumiState } from "../expire/pulumi-states.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
-import { stackOutputs } from "../tryout/state.ts";
+import { loadState, stackOutputs } from "../tryout/state.ts";
 import { lockStack, StackLockedError } from "./lock.ts";
+import { changeLines, type StackValues } from "./preview-text.ts";
 import {
   backendUrl,
   loginUrl,
@@ -38,7 +41,7 @@ const POLICY_PACK = join(projectRoot, "policy");
 const EMPTY: Deployment = { resources: [], pending_operations: [] };
 
 /** Methods of the Automation API's Stack. */
-type StackOperation = "preview" | "up" | "refresh" | "destroy";
+type StackOperation = "preview" | "previewDestroy" | "up" | "refresh" | "destroy";
 
 interface RunOptions {
   readonly policyPacks?: string[];
@@ -63,23 +66,34 @@ export class PulumiBackend implements StackBackend {
     this.#executable = executable;
   }
 
-  async preview({ isFull = false }: PreviewOptions = {}): Promise<boolean> {
+  async preview(options: PreviewOptions = {}): Promise<boolean> {
     if (existsSync(this.#paths.tryoutState)) {
       // Only an `up` hands the stack over; a look at it changes no owner.
       const { TryoutBackend } = await import("./tryout-backend.ts");
-      return new TryoutBackend(this.#stack, this.#paths).preview({ isFull });
+      return new TryoutBackend(this.#stack, this.#paths).preview(options);
     }
+    const { isFull = false, operation = "up" } = options;
     return this.#locked("preview", async () => {
-      readStackFile(this.#stack);
+      const values = fromRuntimeConfig(readStackFile(this.#stack).values);
       const state = await this.#state();
-      const reporter = new StepReporter({ out: process.stdout, properties: isFull ? "full" : "short" });
+      const reporter = new StepReporter({ out: process.stdout, isPreview: true });
       const replace = [...(await this.#unfinished(state ?? EMPTY))];
-      const look = (url: string) => this.#run("preview", { replace }, { url, reporter });
+      const look = (url: string) =>
+        operation === "up"
+          ? this.#run("preview", { replace }, { url, reporter })
+          : this.#run("previewDestroy", {}, { url, reporter });
       if (state !== undefined) await look(this.#sourceUrl);
       else await this.#inScratchBackend(look);
-      process.stdout.write(`${reporter.summary("to come")}\n`);
+      reporter.preview(operation === "up" ? await this.lastApplied() : undefined, values, isFull);
       return reporter.hasChanges();
     });
+  }
+
+  async lastApplied(): Promise<StackValues | undefined> {
+    if (existsSync(this.#paths.tryoutState)) return loadState(this.#paths.tryoutState).config;
+    if ((await this.#state()) === undefined) return undefined;
+    const state = new PulumiState(this.#executable, this.#sourceUrl);
+    return (await state.lastUp(this.#stack.name))?.values;
   }
 
   async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<void> {
@@ -92,6 +106,7 @@ export class PulumiBackend implements StackBackend {
       const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#run("preview", options);
+      await this.#sayChanges();
       const changes = targets.length === 0 ? await this.#readyMachines() : [];
       try {
         await this.#run("up", { ...options, ...(targets.length === 0 ? {} : { target: [...targets] }) });
@@ -302,6 +317,14 @@ export class PulumiBackend implements StackBackend {
     );
   }
 
+  /** What differs from the stack file of the last `up`. */
+  async #sayChanges(): Promise<void> {
+    const before = await this.lastApplied();
+    if (before === undefined) return;
+    const after = fromRuntimeConfig(readStackFile(this.#stack).values);
+    for (const line of changeLines(before, after)) process.stderr.write(`  ${line}\n`);
+  }
+
   /** What a command that was killed made on a Docker host, and did not live to write into the state. */
   async #removeLeftovers(): Promise<void> {
     const operations = await operationsOf(this.#stack);
@@ -338,7 +361,7 @@ export class PulumiBackend implements StackBackend {
         const start = () => stack[operation]({ ...shared, ...options });
         await start().catch((error: unknown) => this.#afterLock(error, stack, start));
       });
-      if (operation !== "preview") process.stderr.write(`  ${reporter.summary()}\n`);
+      if (!operation.startsWith("preview")) process.stderr.write(`  ${reporter.summary()}\n`);
     } catch (error) {
       throw await this.#failure(operation, error, report);
     } finally {

@@ -1,20 +1,8 @@
 /** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what is under way. */
 import type { EngineEvent, OpType, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
-import { type PropertyChange, propertyChanges } from "../program/changes.ts";
-
-/** As the engine names them; `delete-replaced` is the second half of a replacement. */
-export type Operation = "same" | "create" | "update" | "replace" | "delete" | "delete-replaced";
-
-/** One thing done, or, in a preview, to be done. */
-export interface Step {
-  readonly operation: Operation;
-  readonly urn: string;
-  readonly type: string;
-  readonly name: string;
-  readonly changes: readonly PropertyChange[];
-  /** Properties that force a replacement. */
-  readonly replaceReasons: readonly string[];
-}
+import { propertyChanges } from "../program/changes.ts";
+import { styled } from "../terminal-text.ts";
+import { changeLines, type Operation, propertyLines, type StackValues, type Step } from "./preview-text.ts";
 
 const SIGNS: Readonly<Record<Operation, string>> = {
   create: "+",
@@ -24,6 +12,14 @@ const SIGNS: Readonly<Record<Operation, string>> = {
   same: " ",
   update: "~",
 };
+const COLOURS = {
+  create: "added",
+  update: "changed",
+  replace: "changed",
+  delete: "deleted",
+  "delete-replaced": "deleted",
+  same: "skipped",
+} as const;
 /** In the order of the summary. A replacement is counted once, not again for its deletion. */
 const COUNTED = {
   create: { done: "created", "to come": "to create" },
@@ -38,21 +34,22 @@ const REFRESH_MILLISECONDS = 200;
 interface ReporterOptions {
   /** @default process.stderr */
   readonly out?: NodeJS.WriteStream;
-  /** Whether properties are shown below each step. @default "none" */
-  readonly properties?: "none" | "short" | "full";
+  /** Whether steps are kept for {@link StepReporter.preview} instead of shown as they end. @default false */
+  readonly isPreview?: boolean;
 }
 
 export class StepReporter {
   readonly #out: NodeJS.WriteStream;
-  readonly #properties: NonNullable<ReporterOptions["properties"]>;
+  readonly #isPreview: boolean;
+  readonly #steps: Step[] = [];
   readonly #running = new Map<string, { step: Step; since: number; doing: string }>();
   readonly #counts = new Map<Operation, number>();
   readonly #timer: NodeJS.Timeout | undefined;
   #statusShown = false;
 
-  constructor({ out = process.stderr, properties = "none" }: ReporterOptions = {}) {
+  constructor({ out = process.stderr, isPreview = false }: ReporterOptions = {}) {
     this.#out = out;
-    this.#properties = properties;
+    this.#isPreview = isPreview;
     if (out.isTTY) {
       this.#timer = setInterval(() => this.#showStatus(), REFRESH_MILLISECONDS);
       this.#timer.unref();
@@ -70,10 +67,25 @@ export class StepReporter {
     this.#running.delete(step.urn);
     this.#counts.set(step.operation, (this.#counts.get(step.operation) ?? 0) + 1);
     if (step.operation === "same") return;
-    this.#print(
-      `  ${SIGNS[step.operation]} ${step.operation.padEnd(7)} ${label(step).padEnd(48)} ${took >= 0.05 ? `${took.toFixed(1)} s` : ""}`,
-    );
-    if (this.#properties !== "none") this.#changes(step);
+    if (this.#isPreview) this.#steps.push(step);
+    else this.#print(this.#line(step, took >= 0.05 ? `${took.toFixed(1)} s` : ""));
+  }
+
+  /**
+   * What a preview has found, in the words of the stack file and then resource by resource.
+   *
+   * @param before - Values of the stack file at the last `up`; undefined: there was none, or they are not known.
+   * @param isFull - Whether each property is shown, hashes and triggers too.
+   */
+  preview(before: StackValues | undefined, after: StackValues, isFull: boolean): void {
+    const steps = this.#steps;
+    const words = before === undefined ? [] : changeLines(before, after, steps);
+    if (words.length > 0) this.#print([...words, ""].join("\n"));
+    for (const step of steps) {
+      this.#print(this.#line(step, ""));
+      for (const line of propertyLines(step, isFull)) this.#print(line);
+    }
+    this.#print(this.summary("to come"));
   }
 
   /** It failed, and whoever runs it says why. */
@@ -111,18 +123,10 @@ export class StepReporter {
     this.#clearStatus();
   }
 
-  #changes(step: Step): void {
-    const isFull = this.#properties === "full";
-    for (const { path, kind, before, after, lines } of step.changes) {
-      if (!isFull && isDerived(path, before ?? after)) continue;
-      const forced = step.replaceReasons.includes(path.split(/[.[]/)[0] ?? "")
-        ? "  (forces replacement)"
-        : "";
-      const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
-      const sign = { add: "+", delete: "-", update: "~" }[kind];
-      this.#print(`      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`);
-      for (const line of lines ?? []) this.#print(`          ${line}`);
-    }
+  #line(step: Step, took: string): string {
+    const { operation } = step;
+    const text = `  ${SIGNS[operation]} ${operation.padEnd(7)} ${label(step).padEnd(48)} ${took}`.trimEnd();
+    return styled(COLOURS[operation], text, this.#out);
   }
 
   #print(line: string): void {
@@ -145,11 +149,6 @@ export class StepReporter {
     if (this.#statusShown) this.#out.write("\r\u001b[2K");
     this.#statusShown = false;
   }
-}
-
-/** Whether a value follows from others: triggers, and hashes. */
-function isDerived(path: string, shown = ""): boolean {
-  return /^(triggers|replacementTrigger)\b/.test(path) || /^"[0-9a-f]{32,}"$/.test(shown);
 }
 
 /** `encoders (Process)`. */

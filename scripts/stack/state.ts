@@ -1,6 +1,7 @@
 /** What can be done with a stack, its state as `pulumi stack export` prints it, and what the last `up` left unfinished in it. Pure. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { KnownObjects } from "../docker-host/leftovers.ts";
+import type { StackValues } from "./preview-text.ts";
 
 /** A resource as `pulumi stack export` has it. */
 export interface StateResource {
@@ -40,6 +41,8 @@ export interface UpOptions {
 }
 
 export interface PreviewOptions {
+  /** @default "up" */
+  readonly operation?: "up" | "down";
   /** Whether each property is shown, hashes too. @default false */
   readonly isFull?: boolean;
 }
@@ -48,7 +51,7 @@ export interface PreviewOptions {
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
-  /** Shows what `up` would do. @returns whether anything would change. */
+  /** Shows what `up` or `down` would do. @returns whether anything would change. */
   preview(options?: PreviewOptions): Promise<boolean>;
   /** Makes the stack what its file says, after reading what there really is. */
   up(options?: UpOptions): Promise<void>;
@@ -58,6 +61,8 @@ export interface StackBackend {
   record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
   down(): Promise<void>;
+  /** Values of the stack file at the last `up`; undefined before the first one, and where they are not known. */
+  lastApplied(): Promise<StackValues | undefined>;
   /** Outputs of the last `up`; undefined before the first one. */
   outputs(): Promise<StackOutputs | undefined>;
 }

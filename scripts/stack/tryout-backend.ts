@@ -13,7 +13,8 @@ import { localProvider } from "../tryout/local-provider.ts";
 import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import { lockStack } from "./lock.ts";
-import { type Step, StepReporter } from "./reporter.ts";
+import { changeLines, type StackValues, type Step, withoutSecrets } from "./preview-text.ts";
+import { StepReporter } from "./reporter.ts";
 import { assertTryoutOwns, type StackPaths } from "./stack-paths.ts";
 import type { PreviewOptions, StackBackend, StackRecord, UpOptions } from "./state.ts";
 
@@ -32,10 +33,10 @@ export class TryoutBackend implements StackBackend {
 
   async preview({ isFull = false }: PreviewOptions = {}): Promise<boolean> {
     await this.#refuseOtherPlatforms();
-    const reporter = new StepReporter({ out: process.stdout, properties: isFull ? "full" : "short" });
+    const reporter = new StepReporter({ out: process.stdout, isPreview: true });
     try {
       await this.#apply(reporter, true);
-      process.stdout.write(`${reporter.summary("to come")}\n`);
+      reporter.preview(await this.lastApplied(), this.#values(), isFull);
       return reporter.hasChanges();
     } finally {
       reporter.close();
@@ -53,6 +54,8 @@ export class TryoutBackend implements StackBackend {
     return this.#locked("up", async (reporter) => {
       if (existsSync(this.#paths.tryoutState))
         await refresh({ ...this.#stateOperation(reporter), onStart: () => {}, onEnd: reportGone(reporter) });
+      const before = await this.lastApplied();
+      for (const line of before === undefined ? [] : changeLines(before, this.#values())) reporter.note(line);
       await this.#apply(reporter, false);
     });
   }
@@ -80,12 +83,20 @@ export class TryoutBackend implements StackBackend {
     });
   }
 
+  async lastApplied(): Promise<StackValues | undefined> {
+    return loadState(this.#paths.tryoutState).config;
+  }
+
   async outputs(): Promise<StackOutputs | undefined> {
     return stackOutputs(this.#paths.tryoutState);
   }
 
+  #values(): StackValues {
+    return fromRuntimeConfig(readStackFile(this.#stack).values);
+  }
+
   async #refuseOtherPlatforms(): Promise<void> {
-    await loadPlan(fromRuntimeConfig(readStackFile(this.#stack).values));
+    await loadPlan(this.#values());
     const { isForTryout, platform } = await operationsOf(this.#stack);
     if (!isForTryout) throw this.#onlyPulumi(platform);
   }
@@ -109,6 +120,8 @@ export class TryoutBackend implements StackBackend {
     const operation = this.#stateOperation(reporter);
     const engine = new TryoutEngine({
       ...operation,
+      save: (resources, pending) =>
+        saveState(this.#paths.tryoutState, resources, pending, withoutSecrets(this.#values())),
       project: projectName(),
       stack: this.#stack.name,
       preview,
@@ -122,10 +135,11 @@ export class TryoutBackend implements StackBackend {
   }
 
   #stateOperation(reporter: StepReporter): StateOperation {
+    const { config, ...state } = loadState(this.#paths.tryoutState);
     return {
       provider: localProvider((name, line) => reporter.progress(name, line)),
-      state: loadState(this.#paths.tryoutState),
-      save: (resources, pending) => saveState(this.#paths.tryoutState, resources, pending),
+      state,
+      save: (resources, pending) => saveState(this.#paths.tryoutState, resources, pending, config),
       onStart: (step) => reporter.start(step),
       onEnd: (step, seconds) => reporter.end(step, seconds),
     };

@@ -11,7 +11,7 @@ import type {
   Registration,
   RegistrationOptions,
 } from "../program/monitor.ts";
-import type { Step } from "../stack/reporter.ts";
+import type { Step } from "../stack/preview-text.ts";
 import { defaultProvider, type PendingOperation, type ResourceState } from "./state.ts";
 import {
   containsSecret,

@@ -1,7 +1,7 @@
 /** `refresh` and `down` of the try-out runner: both work from the state alone, without running the program. */
 import { isDeepStrictEqual } from "node:util";
 import { propertyChanges } from "../program/changes.ts";
-import type { Operation } from "../stack/reporter.ts";
+import type { Operation } from "../stack/preview-text.ts";
 import type { PendingOperation, ResourceState } from "./state.ts";
 import {
   deleteAll,

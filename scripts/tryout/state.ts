@@ -49,6 +49,8 @@ interface Deployment {
     pending_operations?: PendingOperation[];
     metadata: Record<string, never>;
   };
+  /** Values of the stack file at the last `up`, as `pulumi stack history` has them; an importing CLI leaves them out. */
+  config?: Readonly<Record<string, unknown>>;
 }
 
 /** Version of the engine whose format this is; an importing CLI checks `magic` against it. */
@@ -71,7 +73,11 @@ export function newDeployment(resources: ResourceState[], pending: PendingOperat
 }
 
 /** Reads a state file; none is an empty state. @throws One sentence that names the file where it can't be read. */
-export function loadState(path: string): { resources: ResourceState[]; pending: PendingOperation[] } {
+export function loadState(path: string): {
+  resources: ResourceState[];
+  pending: PendingOperation[];
+  config?: Deployment["config"];
+} {
   if (!existsSync(path)) return { resources: [], pending: [] };
   let state: Deployment;
   try {
@@ -84,7 +90,8 @@ export function loadState(path: string): { resources: ResourceState[]; pending: 
   if (state.version !== 3) {
     throw new Error(`${path} has deployment version ${String(state.version)}; this program reads version 3.`);
   }
-  return { resources: state.deployment.resources, pending: state.deployment.pending_operations ?? [] };
+  const { resources, pending_operations: pending = [] } = state.deployment;
+  return { resources, pending, ...(state.config === undefined ? {} : { config: state.config }) };
 }
 
 /** Outputs of the stack as its state has them; undefined before the first `up`. */
@@ -98,13 +105,19 @@ export function stackOutputs(path: string): StackOutputs | undefined {
  *
  * @throws When it can't be written whole, as on a full disk; the old state is then untouched.
  */
-export function saveState(path: string, resources: ResourceState[], pending: PendingOperation[]): void {
+export function saveState(
+  path: string,
+  resources: ResourceState[],
+  pending: PendingOperation[],
+  config?: Deployment["config"],
+): void {
   mkdirSync(dirname(path), { recursive: true });
   const temporary = `${path}.new`;
   try {
     const file = openSync(temporary, "w", 0o600);
     try {
-      writeFileSync(file, `${JSON.stringify(newDeployment(resources, pending), null, 2)}\n`);
+      const state = { ...newDeployment(resources, pending), config };
+      writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);

@@ -226,7 +226,7 @@ describe("AWS's own provider", needs(missingForAws), () => {
       account: MOTO_ACCOUNT,
     });
     await resetMoto(motoUrl());
-    const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "" };
+    const environment = { ...motoEnvironment(motoUrl(), "us-east-1"), ENGINE_ROOM_RUNNER: "", CI: "true" };
     try {
       const { stdout } = await stack.succeedWith(environment, "preview");
       expect(stdout).toMatch(new RegExp(`^${countOf(name)} to create$`, "m"));

@@ -53,6 +53,7 @@ describe("the account of a stack", () => {
       AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
       AWS_EC2_METADATA_DISABLED: "true",
       ENGINE_ROOM_RUNNER: "",
+      CI: "",
       PULUMI_BACKEND_URL: "s3://room-state",
     };
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
@@ -191,7 +192,9 @@ describe("the account of a stack", () => {
       `The backend s3://room-state has no stack ${STACK}, and the account has 2 things of it: log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL), and run \`down\` again.\n`,
     );
     expect(stderr).toContain(NAT_GATEWAY);
-    expect(pulumi.calls().map(({ args }) => args.slice(0, 2).join(" "))).toEqual(["stack export"]);
+    expect(new Set(pulumi.calls().map(({ args }) => args.slice(0, 2).join(" ")))).toEqual(
+      new Set(["stack export"]),
+    );
   });
 
   test("`down` of a stack with an empty record fails, and deletes the record", async () => {

@@ -280,6 +280,7 @@ describe("through the Pulumi CLI", () => {
     vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", lockFile);
     vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
     vi.stubEnv("ENGINE_ROOM_RUNNER", "");
+    vi.stubEnv("CI", "true");
     // The command sets it for the program; the stub puts back what was there.
     vi.stubEnv("ENGINE_ROOM_ONLY_REGISTRIES", undefined);
   });

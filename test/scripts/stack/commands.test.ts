@@ -1,10 +1,12 @@
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { endpointTable } from "../../../scripts/stack/endpoint-table.ts";
+import { endpointTable, silentEndpoints } from "../../../scripts/stack/endpoint-table.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
@@ -211,4 +213,25 @@ test("the table of endpoints names who reaches the gateway where others reach th
       .at(-1);
   expect(last({})).toBe("  Reachable from: public (gateway), cluster (all others)");
   expect(last({ gatewayReach: "cluster" })).toBe("  Reachable from: cluster");
+});
+
+test("endpoints whose port takes no connection are named, but for those of a cluster", async () => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const open = `http://127.0.0.1:${port}`;
+  const outputs = (changes: Partial<Endpoints>) => ({
+    ...{ models: [], release: "25.07", engineStore: "", notes: [] },
+    endpoints: { ...endpoints, gateway: open, gatewayReach: "host" as const, ...changes },
+    cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null, withoutPrice: [] },
+  });
+  try {
+    expect(await silentEndpoints(outputs({ mongo: "mongodb://mongo:27017" }))).toEqual([]);
+    // Nothing listens on port 1.
+    expect(await silentEndpoints(outputs({ vector: "http://127.0.0.1:1", reach: "host" }))).toEqual([
+      { name: "vector", address: "http://127.0.0.1:1" },
+    ]);
+  } finally {
+    server.close();
+  }
 });

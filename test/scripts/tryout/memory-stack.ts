@@ -1,7 +1,7 @@
 /** A stack of things that lives in memory, run by the try-out runner. */
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
-import type { Step } from "../../../scripts/stack/reporter.ts";
+import type { Step } from "../../../scripts/stack/preview-text.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { destroy, refresh } from "../../../scripts/tryout/refresh.ts";
 import type { PendingOperation, ResourceState } from "../../../scripts/tryout/state.ts";

@@ -47,6 +47,7 @@ export class StandInStack {
       ...CREDENTIALS,
       ...this.account.environment,
       ENGINE_ROOM_RUNNER: "",
+      CI: "true",
       ENGINE_ROOM_IMAGE_LOCK: lockFile,
     };
     writeFileSync(lockFile, imageLock(this.plan()));

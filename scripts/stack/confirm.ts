@@ -1,0 +1,90 @@
+/** The question before money is spent, or what was paid for is deleted: `up` and `down` of stacks on rented machines. */
+import { createInterface } from "node:readline/promises";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { UserError } from "../errors.ts";
+import { HOURLY_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
+import { operationsOf } from "../platforms/index.ts";
+import { readPlan } from "../program/docker-target.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import type { StackValues } from "./preview-text.ts";
+import type { StackBackend } from "./state.ts";
+
+/**
+ * Shows what an operation would do and what it costs, and asks. Nothing is asked where no machine is rented, with `--yes`, and
+ * where CI=true.
+ *
+ * @param isYes - Whether `--yes` is given.
+ * @returns Whether to go on.
+ * @throws UserError where nobody can be asked.
+ */
+export async function isConfirmed(
+  stack: StackReference,
+  backend: StackBackend,
+  operation: "up" | "down",
+  isYes: boolean,
+): Promise<boolean> {
+  const { isRented, keepsDocuments } = await operationsOf(stack);
+  if (!isRented || isYes || process.env.CI === "true") return true;
+  // Refuses credentials of another account, too.
+  const record = await backend.record();
+  if (operation === "down" && record !== "resources") return true;
+  if (!process.stdin.isTTY || !process.stderr.isTTY)
+    throw new UserError(
+      `\`${operation}\` of the stack ${stack.name} is about rented machines, and nobody can be asked without a terminal. Add --yes to go on; CI=true means the same.`,
+    );
+  const isChanged = await backend.preview({ operation });
+  const lines =
+    operation === "up"
+      ? [upCost(stack, await backend.lastApplied())]
+      : [`It ends ${downCost(stack)}.`, ...(keepsDocuments ? [] : [LOST])];
+  process.stderr.write(`${lines.join("\n")}\n`);
+  if (operation === "up" && !isChanged) return true;
+  return ask(operation === "up" ? "Go on?" : `Delete the stack ${stack.name}?`);
+}
+
+const LOST =
+  "Documents of its databases, engines and weights are deleted, but for what `retain` of the stack file names.";
+
+/** @param before - Of the last `up`; undefined: there was none, or it is not known. */
+function upCost(stack: StackReference, before: StackValues | undefined): string {
+  const { cost } = readPlan(stack);
+  const { hourlyUsd, withoutPrice, pricesAsOf } = cost;
+  const now = before === undefined ? null : hourlyOf(before);
+  const isKnown = now !== null && hourlyUsd !== null;
+  const delta = isKnown ? hourlyUsd - now : 0;
+  const change = !isKnown
+    ? ""
+    : delta === 0
+      ? ", as now"
+      : `, ${usd(Math.abs(delta), HOURLY_DIGITS)} ${delta > 0 ? "more" : "less"} than now`;
+  const source = pricesAsOf === null ? "" : ` (on-demand prices of ${pricesAsOf})`;
+  return `It costs ${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour${change}${source}.`;
+}
+
+function downCost(stack: StackReference): string {
+  try {
+    const { hourlyUsd, withoutPrice } = readPlan(stack).cost;
+    return `${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour`;
+  } catch {
+    // A stack has to be deleted without a valid file, too.
+    return "its costs, which its stack file does not say";
+  }
+}
+
+/** null: this program takes these values no longer. */
+function hourlyOf(values: StackValues): number | null {
+  try {
+    return checkedPlan(values).plan.cost.hourlyUsd;
+  } catch {
+    return null;
+  }
+}
+
+async function ask(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,102 @@
+/** What an `up` would do, in the words of the stack file. Pure. */
+import { isSecure } from "../../infra/problems.ts";
+import { type PropertyChange, propertyChanges } from "../program/changes.ts";
+
+/** As the engine names them; `delete-replaced` is the second half of a replacement. */
+export type Operation = "same" | "create" | "update" | "replace" | "delete" | "delete-replaced";
+
+/** One thing done, or, in a preview, to be done. */
+export interface Step {
+  readonly operation: Operation;
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly changes: readonly PropertyChange[];
+  /** Properties that force a replacement. */
+  readonly replaceReasons: readonly string[];
+}
+
+/** Values of a stack file by key, as the program takes them. */
+export type StackValues = Readonly<Record<string, unknown>>;
+
+/** In place of a secret, as `pulumi stack history` leaves it out. */
+const SECRET = "(secret)";
+
+/** Types whose update or replacement ends the program that they run. */
+const PROGRAMS = /^(local:index:Process|docker:index\/container:Container|kubernetes:apps\/v1:\w+)$/;
+
+interface Change {
+  /** `models[0].parallelRequests`. */
+  readonly path: string;
+  /** `4 → 2`. */
+  readonly values: string;
+}
+
+/** Keys of the stack file that differ from those of the last `up`, secrets left out. */
+export function stackFileChanges(before: StackValues, after: StackValues): readonly Change[] {
+  return propertyChanges(withoutSecrets(before), withoutSecrets(after)).map(
+    ({ path, before: was = "(absent)", after: is = "(absent)" }) => ({ path, values: `${was} → ${is}` }),
+  );
+}
+
+/** One line a change, with the programs that restart for it; then those that restart for another reason. */
+export function changeLines(before: StackValues, after: StackValues, steps: readonly Step[] = []): string[] {
+  const restarted = steps
+    .filter(
+      ({ operation, type }) => (operation === "update" || operation === "replace") && PROGRAMS.test(type),
+    )
+    .map(({ name }) => name);
+  const told = new Set<string>();
+  const lines = stackFileChanges(before, after).map(({ path, values }) => {
+    const part = partOf(path, after);
+    const names = restarted.filter((name) => name === part || name.endsWith(`-${part}`));
+    for (const name of names) told.add(name);
+    return `${path} ${values}${names.length === 0 ? "" : `: ${restarts(names)}`}`;
+  });
+  const others = restarted.filter((name) => !told.has(name));
+  return others.length === 0 ? lines : [...lines, `${lines.length === 0 ? "" : "also "}${restarts(others)}`];
+}
+
+function restarts(names: readonly string[]): string {
+  return `${names.join(", ")} ${names.length === 1 ? "restarts" : "restart"}`;
+}
+
+/** Name of the program that a key is about: `smollm2` of `models[0].parallelRequests`, `gateway` of `gateway.port`. */
+function partOf(path: string, { models }: StackValues): string {
+  const [, index] = /^models\[(\d+)\]/.exec(path) ?? [];
+  if (index === undefined) return path.split(/[.[]/)[0] ?? path;
+  const model = (models as readonly { readonly name?: unknown }[] | undefined)?.[Number(index)];
+  return String(model?.name ?? "");
+}
+
+/** Properties of a step below it. @param isFull - Whether hashes and triggers, which follow from other properties, are shown. */
+export function propertyLines({ changes, replaceReasons }: Step, isFull: boolean): string[] {
+  return changes.flatMap(({ path, kind, before, after, lines }) => {
+    if (!isFull && isDerived(path, before ?? after)) return [];
+    const forced = replaceReasons.includes(path.split(/[.[]/)[0] ?? "") ? "  (forces replacement)" : "";
+    const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
+    const sign = { add: "+", delete: "-", update: "~" }[kind];
+    return [
+      `      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`,
+      ...(lines ?? []).map((line) => `          ${line}`),
+    ];
+  });
+}
+
+/** Whether a value follows from others: triggers, and hashes. */
+function isDerived(path: string, shown = ""): boolean {
+  return /^(triggers|replacementTrigger)\b/.test(path) || /[0-9a-f]{32,}/.test(shown);
+}
+
+/** With a mark in place of each secret; numbers, which the program takes as text, are numbers. */
+export function withoutSecrets(values: StackValues): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, withoutSecret(value)]));
+}
+
+function withoutSecret(value: unknown): unknown {
+  if (isSecure(value)) return SECRET;
+  if (typeof value === "string") return /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+  if (Array.isArray(value)) return value.map(withoutSecret);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutSecret(inner)]));
+}
