@@ -1,9 +1,7 @@
 import { UsageError, UserError } from "../errors.ts";
-import { endAll } from "../expire/end-all.ts";
-import { survey } from "../expire/expire.ts";
+import { endAll, lifetimeWords, survey, surveyReport } from "../expire/expire.ts";
 import { needsPerson } from "../expire/lifetime.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
-import { lifetimeWords, surveyReport } from "../expire/report.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 

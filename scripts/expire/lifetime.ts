@@ -1,4 +1,4 @@
-/** Whether a stack has had its time: `guard.ttlHours` of its last `up`, from the end of that `up`. */
+/** Whether a stack is expired: `guard.ttlHours` of its last `up`, from the end of that `up`; and what `npx engine-room expire` says of it. */
 import { z } from "zod";
 
 /** What a state knows of a stack. */
@@ -18,20 +18,20 @@ export interface StackRecord {
 }
 
 export type Lifetime =
-  /** It has no ttl: nothing ends it but a person. */
+  /** It has no ttl: it never expires. */
   | { readonly kind: "unlimited" }
   /** Its own `retain` names it. */
   | { readonly kind: "retained"; readonly ttlHours: number }
   | { readonly kind: "running"; readonly ttlHours: number; readonly leftHours: number }
   | { readonly kind: "over"; readonly ttlHours: number; readonly ageHours: number }
-  /** Its time is over, and another operation has it. */
+  /** Expired, and another operation runs on it. */
   | {
       readonly kind: "updating";
       readonly ttlHours: number;
       readonly ageHours: number;
       readonly isStuck: boolean;
     }
-  /** Nobody can say. `isStuck`: nor will anybody who waits. */
+  /** Not known. `isStuck`: waiting does not change that. */
   | { readonly kind: "unknown"; readonly reason: string; readonly isStuck: boolean };
 
 const MILLISECONDS_PER_HOUR = 3_600_000;
@@ -85,7 +85,7 @@ export function lifetimeOf({ name, isUpdating, lastOperation, lastUp }: StackRec
   };
 }
 
-/** Whether a person has to look: its time may be over, and waiting changes nothing. */
+/** Whether a person has to look: it may be expired, and waiting changes nothing. */
 export function needsPerson(lifetime: Lifetime): boolean {
   return (lifetime.kind === "updating" || lifetime.kind === "unknown") && lifetime.isStuck;
 }

@@ -6,8 +6,7 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { endAll } from "../../../scripts/expire/end-all.ts";
-import type { Ending, SurveyedStack } from "../../../scripts/expire/expire.ts";
+import { type Ending, endAll, lifetimeWords, type SurveyedStack } from "../../../scripts/expire/expire.ts";
 import {
   type Lifetime,
   LONGEST_OPERATION_HOURS,
@@ -16,7 +15,6 @@ import {
   type StackRecord,
 } from "../../../scripts/expire/lifetime.ts";
 import { PulumiState, stateUrls } from "../../../scripts/expire/pulumi-states.ts";
-import { lifetimeWords } from "../../../scripts/expire/report.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { times } from "../../harness/thorough.ts";
@@ -118,18 +116,18 @@ describe("npx engine-room expire", () => {
     empty: trial({ resourceCount: 0 }),
   };
 
-  test("`expire` lists stacks whose time is over with hours and cost, and ends nothing without --down", async () => {
+  test("`expire` lists expired stacks with hours and cost, and destroys nothing without --down", async () => {
     const { exitCode, stdout } = await expire({ over: trial(), ...SPARED });
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(
-      /^over +over +(?:at least )?\$[\d.]+ +its last `up` ended 9(\.0)? h ago, and its ttl is 8 h$/m,
+      /^over +expired +(?:at least )?\$[\d.]+ +its last `up` ended 9(\.0)? h ago, and its ttl is 8 h$/m,
     );
     expect(stdout).toMatch(/^young +running /m);
     expect(stdout).toMatch(/^retained +retained /m);
     expect(stdout).toMatch(/^unlimited +no ttl /m);
     expect(stdout).toMatch(/^updating +busy /m);
     expect(stdout).not.toContain("empty");
-    expect(stdout).toContain("1 stack has had its time; `npx engine-room expire --down` ends what is over.");
+    expect(stdout).toContain("1 stack is expired; `npx engine-room expire --down` destroys it.");
     expect(pulumi.destroyed).toEqual([]);
   });
 
@@ -146,23 +144,23 @@ describe("npx engine-room expire", () => {
         ],
       }),
     });
-    expect(stdout).toMatch(/^over +over /m);
+    expect(stdout).toMatch(/^over +expired /m);
     expect(stdout).toMatch(/^again +unknown +the state has no `up` of it that ended$/m);
   });
 
   test("a configuration that can't be planned has an unknown cost", async () => {
     const { exitCode, stdout } = await expire({ over: trial({ config: { guard: { ttlHours: 1 } } }) });
-    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^over +over +not known /m)]);
+    expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^over +expired +not known /m)]);
   });
 
-  test("`expire --down` ends stacks whose time is over, lists what still costs money, and leaves the others", async () => {
+  test("`expire --down` destroys expired stacks, lists what still costs money, and leaves the others", async () => {
     const { exitCode, stdout } = await expire({ over: trial(), ...SPARED }, "--down");
     expect(exitCode).toBe(0);
     expect(pulumi.destroyed).toEqual([prefixed("over")]);
     expect(pulumi.stacks).toEqual(Object.keys(SPARED).map(prefixed));
-    expect(stdout).toMatch(/^Ending over: .*\(cost of an hour: (?:at least )?\$[\d.]+\)\.$/m);
+    expect(stdout).toMatch(/^Destroying over: .*\(cost of an hour: (?:at least )?\$[\d.]+\)\.$/m);
     expect(stdout).toContain(NAT_GATEWAY);
-    expect(stdout).toMatch(/^over: ended\.$/m);
+    expect(stdout).toMatch(/^over: destroyed\.$/m);
     expect(readdirSync(pulumi.folder).toSorted()).toEqual(["calls", "names", "pulumi", "stacks"]);
   });
 
@@ -171,7 +169,7 @@ describe("npx engine-room expire", () => {
     const { exitCode, stdout } = await expire({ over: trial() }, "--down");
     expect(exitCode).toBe(1);
     expect(pulumi.destroyed).toEqual([prefixed("over")]);
-    expect(stdout).toMatch(/^over: ended, and nobody knows what of it still costs money\.$/m);
+    expect(stdout).toMatch(/^over: destroyed; it is not known whether anything of it still costs money\.$/m);
   });
 
   test("`expire --down` leaves a stack of another account", async () => {
@@ -191,7 +189,7 @@ describe("npx engine-room expire", () => {
     expect(exitCode).toBe(1);
     expect(stdout).toContain("DependencyViolation");
     expect(stdout).toMatch(
-      /^fails: not ended, and costs money still: `pulumi destroy` ended with exit code 1\.$/m,
+      /^fails: not destroyed, still costs money: `pulumi destroy` ended with exit code 1\.$/m,
     );
     expect(stdout).toMatch(/^broken +unknown +`pulumi stack history` failed: error: history is gone;/m);
     expect(pulumi.destroyed).toEqual(["fails", "over"].map(prefixed));
@@ -201,11 +199,11 @@ describe("npx engine-room expire", () => {
   test("`expire --down` leaves a locked stack alone, and fails where the lock is too old", async () => {
     const locked = await expire({ locked: trial({ destroy: "locked" }) }, "--down");
     expect(locked.exitCode).toBe(0);
-    expect(locked.stdout).toMatch(/^locked: left alone: .*another operation has it\)\.$/m);
+    expect(locked.stdout).toMatch(/^locked: not destroyed: .*another operation has it\)\.$/m);
     pulumi.dispose();
     const stuck = await expire({ stuck: trial({ destroy: "locked", ageHours: 40 }) }, "--down");
     expect(stuck.exitCode).toBe(1);
-    expect(stuck.stdout).toMatch(/^stuck: left alone: .*`pulumi cancel`/m);
+    expect(stuck.stdout).toMatch(/^stuck: not destroyed: .*`pulumi cancel`/m);
   });
 
   test("`expire --down` leaves a stack that had an `up` meanwhile", async () => {
@@ -215,7 +213,7 @@ describe("npx engine-room expire", () => {
     );
     expect(exitCode).toBe(0);
     expect(pulumi.destroyed).toEqual([prefixed("over")]);
-    expect(stdout).toMatch(/^later: left alone: it has changed meanwhile \(8(\.0)? h left of 8 h/m);
+    expect(stdout).toMatch(/^later: not destroyed: it changed in the meantime \(8(\.0)? h left of 8 h/m);
   });
 
   test.each(["0", "soon", "1.5"])("`expire --begin-within %s` is refused", async (minutes) => {
@@ -294,8 +292,8 @@ test("no stack is begun after the time limit, which is reported and fails", asyn
   const { isDone, begun, said } = await run([stack("one", 3), stack("two", 2), stack("three", 1)], 10, 15);
   expect(begun).toEqual(["one", "two"]);
   expect(isDone).toBe(false);
-  expect(said).toMatch(/^three: not begun, and costs money still: 15 minutes are over, /m);
-  expect(said).not.toContain("Ending three");
+  expect(said).toMatch(/^three: not destroyed, still costs money: the limit of 15 minutes has passed, /m);
+  expect(said).not.toContain("Destroying three");
 });
 
 test("a stack begun at the time limit is ended", async () => {
