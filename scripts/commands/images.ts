@@ -1,8 +1,7 @@
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/images.ts";
-import { ecrHost } from "../aws/ecr.ts";
-import { requireAccount } from "../aws/own-account.ts";
-import { imagesThatEcrLacks, prepareEcrPush } from "../aws/push-target.ts";
+import { requireAccount } from "../aws/account.ts";
+import { ecrHost, imagesThatEcrLacks, prepareEcrPush } from "../aws/ecr.ts";
 import { UsageError, UserError } from "../errors.ts";
 import {
   downloadGB,

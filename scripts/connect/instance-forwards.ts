@@ -1,6 +1,6 @@
 /** Which ports of a stack's machine on EC2 are brought to this one, and by which sessions. */
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
-import { portSession, requireInstance } from "../aws/instance.ts";
+import { portSession, requireMachine } from "../aws/machine.ts";
 import { lastLine } from "../preflight/host-probe.ts";
 import type { InstanceTarget } from "../program/instance-target.ts";
 import { type ConnectedPart, wantedEndpoints } from "./cluster-forwards.ts";
@@ -27,7 +27,7 @@ export async function instanceCommands(
   { context }: InstanceTarget,
   all: readonly Forward[],
 ): Promise<readonly ForwardCommand[]> {
-  const id = await requireInstance(context);
+  const id = await requireMachine(context);
   return all.map((forward) => ({
     service: forward.name,
     ports: 1,

@@ -1,8 +1,7 @@
 /** The containers of a stack, as its host's Docker engine has them. */
 import { labels } from "../../infra/plan/docker/host-objects.ts";
 import { UserError } from "../errors.ts";
-import { engineFinding } from "../preflight/docker-checks.ts";
-import { engineSilence } from "../preflight/docker-reading.ts";
+import { engineFinding, engineSilence } from "../preflight/docker-reading.ts";
 import { type HostProbe, lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 
 /** The part of `docker inspect` that is read. */

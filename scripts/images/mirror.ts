@@ -124,5 +124,6 @@ async function isInEcr(registry: string, digest: string): Promise<boolean> {
   if (own === null) throw new Error(`${host} is no registry of ECR.`);
   const answer = await ecrImage({ ...own, repository: [...path, MIRROR_REPOSITORY].join("/"), digest });
   if (answer.kind === "absent") return false;
-  return required(answer, "");
+  required(answer, "");
+  return true;
 }

@@ -1,17 +1,15 @@
 /** What stacks on AWS have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
 import type { AwsContext } from "../../infra/plan/aws/context.ts";
-import { failedGroups } from "../aws/failed-groups.ts";
-import { leftoversReport, refuseStrangers } from "../aws/leftovers-report.ts";
-import { requireAccount } from "../aws/own-account.ts";
-import { taggedArns } from "../aws/tagged.ts";
+import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import { requireAccount } from "../aws/account.ts";
+import { leftoversReport, refuseStrangers, taggedArns } from "../aws/leftovers.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
-import { awsPreflight } from "../preflight/aws-checks.ts";
-import { awsNeeds } from "../preflight/aws-needs.ts";
-import { programFindings } from "../preflight/aws-programs.ts";
-import { ownEngineFinding } from "../preflight/docker-checks.ts";
-import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
+import { awsPreflight, ownAddress } from "../preflight/aws.ts";
+import { ownEngineFinding } from "../preflight/docker-reading.ts";
+import { programFindings, pulumiCheck } from "../preflight/programs.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
-import { findPulumi, noSuchStack } from "../stack/pulumi-cli.ts";
+import { noSuchStack } from "../stack/pulumi-cli.ts";
 import { suspectGroups } from "../stack/state.ts";
 import { defaultOperations } from "./defaults.ts";
 import { type Operations, OWN_ENGINE, type StackSource } from "./operations.ts";
@@ -34,9 +32,9 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
       const aws = target();
       const { account, region } = aws.context;
       const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "AWS") },
+        pulumiCheck("AWS"),
         { looksAt: "programs of this machine", findings: await programFindings(aws.plan.compute) },
-        ...(await awsPreflight(aws, awsNeeds(aws), askRegistry(dockerCredentials()))),
+        ...(await awsPreflight(aws, { registry: askRegistry(dockerCredentials()), ownAddress })),
       ];
       const findings = checks.flatMap((check) => check.findings);
       return { host: `the account ${account} in ${region}`, findings, checks };
@@ -57,12 +55,14 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
     registries: REGISTRIES,
     requireAccess: () => requireAccount(place),
     async beforeUp() {
-      const { readyMachines } = await import("../aws/before-up.ts");
+      const { readyMachines } = await import("../aws/machine.ts");
       return readyMachines(target());
     },
     async failedGroups(resources) {
       const suspects = suspectGroups(resources);
-      return suspects.length === 0 ? new Set() : failedGroups(place.region, suspects);
+      if (suspects.length === 0) return new Set();
+      const { failedGroups } = await import("../aws/pools.ts");
+      return failedGroups(place.region, suspects);
     },
     async beforeDown(record, forget) {
       const known = await record();
@@ -80,4 +80,12 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
       return answer.kind === "answer";
     },
   };
+}
+
+/** What `sleep` says last: the cost of a stack that sleeps. @param stack - Its name. */
+export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
+  const hour = asleepHour(cost);
+  return hour === NO_PRICE
+    ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npx engine-room down --stack ${stack}\` ends that.\n`
+    : `Asleep the stack costs ${hour} an hour; \`npx engine-room down --stack ${stack}\` ends that.\n`;
 }

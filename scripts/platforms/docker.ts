@@ -6,12 +6,11 @@ import { forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/fo
 import { dockerLines, ofStack, stackContainers } from "../docker-host/containers.ts";
 import { removeLeftovers } from "../docker-host/leftovers.ts";
 import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
-import { engineFinding } from "../preflight/docker-checks.ts";
+import { dockerPreflight } from "../preflight/docker.ts";
+import { engineFinding } from "../preflight/docker-reading.ts";
 import { hostProbe, sshDestination } from "../preflight/host-probe.ts";
-import { dockerPreflight } from "../preflight/preflight.ts";
-import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { pulumiCheck } from "../preflight/programs.ts";
 import { type DockerTarget, readDockerTarget } from "../program/docker-target.ts";
-import { findPulumi } from "../stack/pulumi-cli.ts";
 import { knownObjects } from "../stack/state.ts";
 import { defaultOperations, deleteDocuments, formatSeconds, sayKept } from "./defaults.ts";
 import type { Operations, StackSource, StatusReport } from "./operations.ts";
@@ -26,7 +25,7 @@ export function operations(source: StackSource): Operations {
       const docker = target();
       const { uri } = docker.plan.host;
       const findings = await dockerPreflight(docker, hostProbe(uri));
-      return { host: uri, findings: [...pulumiFindings(findPulumi(), "a Docker host"), ...findings] };
+      return { host: uri, findings: [...pulumiCheck("a Docker host").findings, ...findings] };
     },
     status: () => status(target()),
     async logs() {

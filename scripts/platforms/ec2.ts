@@ -2,11 +2,8 @@
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { asleepLine } from "../aws/asleep-line.ts";
-import { requireInstance, stackInstance, terminalSession } from "../aws/instance.ts";
-import { awaitTarget } from "../aws/load-balancer.ts";
-import { awaitCommands } from "../aws/machine-commands.ts";
-import { changeMachine } from "../aws/sleep.ts";
+import { changeMachine, requireMachine, stackMachine, terminalSession } from "../aws/machine.ts";
+import { awaitCommands, awaitTarget } from "../aws/machine-waits.ts";
 import {
   instanceCommands,
   instanceFailure,
@@ -16,7 +13,7 @@ import {
 import { serviceName } from "../docker-host/service-states.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
 import { type InstanceTarget, readInstanceTarget } from "../program/instance-target.ts";
-import { awsOperations } from "./aws.ts";
+import { asleepLine, awsOperations } from "./aws.ts";
 import { HERE, type Operations, type StackSource, type StatusReport } from "./operations.ts";
 
 export function operations(source: StackSource): Operations {
@@ -32,7 +29,7 @@ export function operations(source: StackSource): Operations {
      */
     async logs() {
       const { stack, context } = target();
-      const id = await requireInstance(context);
+      const id = await requireMachine(context);
       return new Map(
         stack.containers.map(({ args: { name } }) => [
           serviceName(source.stack.name, name),
@@ -82,7 +79,7 @@ export function operations(source: StackSource): Operations {
 /** State of the machine; only a session on it shows what runs there. */
 async function status({ context }: InstanceTarget): Promise<StatusReport> {
   const { region, stack } = context;
-  const machine = await stackInstance(context);
+  const machine = await stackMachine(context);
   if (machine === null) {
     const text = `The stack ${stack} has no machine in ${region}; \`npx engine-room up --stack ${stack}\` makes it.\n`;
     return { services: [], isHealthy: false, text };

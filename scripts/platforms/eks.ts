@@ -1,9 +1,7 @@
 /** Stacks in a cluster of their own on AWS. */
-import { asleepLine } from "../aws/asleep-line.ts";
-import { useStackCluster } from "../aws/kubeconfig.ts";
-import { changePools } from "../aws/sleep.ts";
+import { changePools, useStackCluster } from "../aws/pools.ts";
 import { readAwsTarget } from "../program/aws-target.ts";
-import { awsOperations } from "./aws.ts";
+import { asleepLine, awsOperations } from "./aws.ts";
 import { operations as kubernetesOperations } from "./kubernetes.ts";
 import type { Operations, StackSource } from "./operations.ts";
 

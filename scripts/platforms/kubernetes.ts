@@ -15,11 +15,10 @@ import {
 import { clusterForwards, serviceEndpoints } from "../connect/service-endpoints.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { duration } from "../plan/text-table.ts";
-import { ownEngineFinding } from "../preflight/docker-checks.ts";
-import { clusterPreflight } from "../preflight/preflight.ts";
-import { pulumiFindings } from "../preflight/pulumi-check.ts";
+import { clusterPreflight } from "../preflight/cluster.ts";
+import { ownEngineFinding } from "../preflight/docker-reading.ts";
+import { pulumiCheck } from "../preflight/programs.ts";
 import { type ClusterTarget, readClusterTarget } from "../program/cluster-target.ts";
-import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defaultOperations } from "./defaults.ts";
 import {
   type Forwarding,
@@ -41,7 +40,7 @@ export function operations(source: StackSource): Operations {
       const { context } = cluster.stack;
       const ask = askRegistry(dockerCredentials());
       const checks = [
-        { looksAt: "Pulumi CLI of this machine", findings: pulumiFindings(findPulumi(), "a cluster") },
+        pulumiCheck("a cluster"),
         ...(await clusterPreflight(cluster, clusterProbe(context), ask)),
       ];
       return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };

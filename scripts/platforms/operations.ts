@@ -82,7 +82,7 @@ export interface StackImages {
   /** Account whose ECR takes the images; null: another registry, or none. */
   readonly aws: AwsTarget | null;
 }
-type EngineFinding = typeof import("../preflight/docker-checks.ts").engineFinding;
+type EngineFinding = typeof import("../preflight/docker-reading.ts").engineFinding;
 
 /** Reach of endpoints that are forwarded to this machine. */
 export const HERE = { gatewayReach: "host", reach: "host" } as const;

@@ -1,61 +1,90 @@
-/** What a stack on AWS names and does not make: certificate, file system, secret, versions of EKS. Pure. */
-import type { CertificateReading, FileSystemReading, SecretReading } from "../aws/account.ts";
-import type { KubernetesVersionReading } from "../aws/eks.ts";
-import type { HubAnswer } from "../aws/hub.ts";
-import type { Answer } from "../aws/session.ts";
+/** What a stack on AWS names and does not make: its file system, certificate, token of the model hub, and gated models. */
+import { unanswered } from "../aws/account.ts";
+import { ask } from "../aws/session.ts";
+import { errorWords } from "../errors.ts";
 import type { AwsTarget } from "../program/aws-target.ts";
-import { unanswered } from "./aws-words.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
-/** @param answer - null: the stack names none. */
-export function certificateFindings(
-  { plan: { config } }: AwsTarget,
-  answer: Answer<CertificateReading> | null,
-): readonly Finding[] {
-  const { hostname, tls } = config.gateway;
-  if (answer === null || tls === undefined) return [];
+/** null: the stack has nothing of the kind. */
+export type Found = readonly Finding[] | null;
+
+const TIMEOUT_MILLISECONDS = 15_000;
+
+/** Machines of a zone without a mount target wait for the engine store until they are ended. */
+export async function fileSystemFindings({ context: { region }, plan }: AwsTarget): Promise<Found> {
+  const { network, engineStore } = plan.config;
+  const id = engineStore.existing?.fileSystemId;
+  if (id === undefined) return null;
+  const answer = await ask("elasticfilesystem:DescribeMountTargets", region, { FileSystemId: id });
   if (answer.kind === "absent")
     return [
       problem(
-        "certificate",
-        "The certificate of the gateway is not there.",
-        `ACM has no ${tls.certificateArn} in ${config.region}; a load balancer takes only those of its own region.`,
-        "Request one in this region, and correct `gateway.tls.certificateArn`.",
+        "engineStore",
+        `There is no file system ${id}.`,
+        `EFS has none of that id in ${region} for this account.`,
+        "Correct `engineStore.existing.fileSystemId`, or leave `existing` out: the stack then makes one.",
       ),
     ];
+  if (answer.kind !== "answer")
+    return unanswered("engineStore", answer, "it is not known whether machines can mount the engine store");
+  const { MountTargets = [] } = answer.value;
+  const vpcId = network.existing?.vpcId;
+  const zones = network.existing?.privateSubnets.map(({ zone }) => zone) ?? network.zones;
+  const without = zones
+    .map((zone) => `${region}${zone}`)
+    .filter((zone) => !MountTargets.some(({ AvailabilityZoneName }) => AvailabilityZoneName === zone));
+  const isElsewhere = vpcId !== undefined && !MountTargets.some(({ VpcId }) => VpcId === vpcId);
+  if (without.length === 0 && !isElsewhere) return [];
+  const there = MountTargets.map(({ AvailabilityZoneName, VpcId }) => `${AvailabilityZoneName} of ${VpcId}`);
+  return [
+    (vpcId === undefined ? warning : problem)(
+      "engineStore",
+      `The file system ${id} has no mount target in ${isElsewhere ? vpcId : without.join(", ")}.`,
+      `It has mount targets in ${there.join(", ") || "no zone"}, and machines mount the one of their own zone and network.`,
+      "Make mount targets in these zones, or leave the zones out of `network`.",
+    ),
+  ];
+}
+
+/** ACM issues a certificate after hours, and a listener is made near the end of `up`. */
+export async function certificateFindings({ plan: { config } }: AwsTarget): Promise<Found> {
+  const { hostname, tls } = config.gateway;
+  if (tls === undefined) return null;
+  const found = (what: string, why: string, fix: string) => [
+    problem("certificate", `The certificate of the gateway is not ${what}.`, why, fix),
+  ];
+  const answer = await ask("acm:DescribeCertificate", config.region, { CertificateArn: tls.certificateArn });
+  if (answer.kind === "absent")
+    return found(
+      "there",
+      `ACM has no ${tls.certificateArn} in ${config.region}; a load balancer takes only those of its own region.`,
+      "Request one in this region, and correct `gateway.tls.certificateArn`.",
+    );
   if (answer.kind !== "answer")
     return unanswered(
       "certificate",
       answer,
-      "nobody knows whether the load balancer can use its certificate",
+      "it is not known whether the load balancer can use its certificate",
     );
-  const { status, names } = answer.value;
-  const unissued =
-    status === "ISSUED"
-      ? []
-      : [
-          problem(
-            "certificate",
-            "The certificate of the gateway is not issued.",
-            `Its status is ${status}, and a load balancer takes none but ISSUED.`,
-            status === "PENDING_VALIDATION"
-              ? "Make the records that ACM asks for in the zone of the host name."
-              : "Request another one.",
-          ),
-        ];
-  const isCovered = hostname === undefined || names.some((name) => covers(name, hostname));
+  const { Status, DomainName = "", SubjectAlternativeNames = [] } = answer.value.Certificate ?? {};
+  const names = [...new Set([DomainName, ...SubjectAlternativeNames])];
   return [
-    ...unissued,
-    ...(isCovered
+    ...(Status === "ISSUED"
       ? []
-      : [
-          problem(
-            "certificate",
-            `The certificate of the gateway is not for ${hostname}.`,
-            `It is for ${names.join(", ")}, and clients refuse it for another name.`,
-            "Request one for the host name, or correct `gateway.hostname`.",
-          ),
-        ]),
+      : found(
+          "issued",
+          `Its status is ${Status}, and a load balancer takes only a certificate that is ISSUED.`,
+          Status === "PENDING_VALIDATION"
+            ? "Make the records that ACM asks for in the zone of the host name."
+            : "Request another one.",
+        )),
+    ...(hostname === undefined || names.some((name) => covers(name, hostname))
+      ? []
+      : found(
+          `for ${hostname}`,
+          `It is for ${names.join(", ")}, and clients refuse it for another name.`,
+          "Request one for the host name, or correct `gateway.hostname`.",
+        )),
   ];
 }
 
@@ -66,183 +95,126 @@ function covers(name: string, hostname: string): boolean {
   return wanted.slice(wanted.indexOf(".")) === given.slice(1);
 }
 
-/** @param answer - null: the stack makes its own. */
-export function fileSystemFindings(
-  { context: { region }, plan: { config } }: AwsTarget,
-  answer: Answer<FileSystemReading> | null,
-): readonly Finding[] {
-  const { existing } = config.engineStore;
-  if (answer === null || existing === undefined) return [];
-  if (answer.kind === "absent")
-    return [
-      problem(
-        "engineStore",
-        `There is no file system ${existing.fileSystemId}.`,
-        `EFS has none of that id in ${region} for this account.`,
-        "Correct `engineStore.existing.fileSystemId`, or leave `existing` out: the stack then makes one.",
-      ),
-    ];
-  if (answer.kind !== "answer")
-    return unanswered("engineStore", answer, "nobody knows whether machines can mount the engine store");
-  const { state, mountTargets } = answer.value;
-  if (state !== "available")
-    return [
-      problem(
-        "engineStore",
-        `The file system ${existing.fileSystemId} is not available.`,
-        `EFS says that it is ${state}.`,
-        "Wait, or take another one.",
-      ),
-    ];
-  const { network } = config;
-  const zones = network.existing?.privateSubnets.map(({ zone }) => zone) ?? network.zones;
-  const without = zones.filter((zone) => !mountTargets.some((target) => target.zone === `${region}${zone}`));
-  const vpcs = [...new Set(mountTargets.map(({ vpcId }) => vpcId))];
-  const isElsewhere = network.existing !== undefined && !vpcs.includes(network.existing.vpcId);
-  if (without.length === 0 && !isElsewhere) return [];
-  const there = mountTargets.map(({ zone, vpcId }) => `${zone} of ${vpcId}`).join(", ") || "none";
-  return [
-    (network.existing === undefined ? warning : problem)(
-      "engineStore",
-      `The file system ${existing.fileSystemId} has no mount target ${isElsewhere ? `in ${network.existing?.vpcId}` : `in ${without.map((zone) => `${region}${zone}`).join(", ")}`}.`,
-      `It has mount targets in ${there}, and machines mount the one of their own zone and network.`,
-      "Make mount targets in these zones, or leave the zones out of `network`.",
-    ),
-  ];
+/** The secret's text. Findings never show it. @returns null: the stack names no secret. */
+async function secretText({ plan: { config } }: AwsTarget) {
+  const arn = config.hub.tokenSecretArn;
+  // One machine asks the secret's own region; on EKS it is the stack's.
+  const region = arn?.split(":")[3] ?? config.region;
+  if (arn === undefined) return null;
+  return ask("secretsmanager:GetSecretValue", region, { SecretId: arn });
 }
 
-/** @param answer - null: the stack names no secret. One that is not there is a finding of its text. */
-export function hubSecretFindings(
-  { plan: { config } }: AwsTarget,
-  answer: Answer<SecretReading> | null,
-): readonly Finding[] {
-  if (answer === null || answer.kind === "absent") return [];
-  if (answer.kind !== "answer")
-    return unanswered(
-      "hubToken",
-      answer,
-      "nobody knows from here whether roles may read the secret with the hub's token",
+/** Builds read the token when machines with GPUs already run. */
+export async function tokenFindings(target: AwsTarget): Promise<Found> {
+  const { region, hub } = target.plan.config;
+  const arn = hub.tokenSecretArn;
+  const text = await secretText(target);
+  if (arn === undefined || text === null) return null;
+  const found = (what: string, why: string, fix: string) => [problem("hubToken", what, why, fix)];
+  if (text.kind === "absent")
+    return found(
+      "The secret with the hub's token is not there.",
+      `Secrets Manager has no ${arn}, or it has no value yet.`,
+      `aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in \`hub.tokenSecretArn\`.`,
     );
-  const { arn, key } = answer.value;
+  const so = "it is not known from here whether machines get a token for the hub";
+  if (text.kind !== "answer") return unanswered("hubToken", text, so);
+  const value = (text.value.SecretString ?? "").trim();
+  const secret = await ask("secretsmanager:DescribeSecret", arn.split(":")[3] ?? region, { SecretId: arn });
+  if (secret.kind !== "answer") return unanswered("hubToken", secret, so);
+  const { ARN = "", KmsKeyId = "alias/aws/secretsmanager" } = secret.value;
   return [
-    ...(arn === config.hub.tokenSecretArn
+    ...(value !== "" && !value.startsWith("{")
       ? []
-      : [
-          problem(
-            "hubToken",
-            "`hub.tokenSecretArn` has a part of the secret's ARN.",
-            `The whole of it is ${arn}. Secrets Manager finds it by the part too, for you; the stack's roles may read what is in the stack file, letter by letter, and would be refused.`,
-            `Write \`tokenSecretArn: ${arn}\`.`,
-          ),
-        ]),
-    ...(key === null
+      : found(
+          "The secret with the hub's token holds no token.",
+          value === "" ? "It has no text." : "It holds JSON, and builds take its whole text for the token.",
+          "Store the token alone, as plain text.",
+        )),
+    ...(ARN === arn
       ? []
-      : [
-          problem(
-            "hubToken",
-            "The secret with the hub's token is encrypted by a key of your own.",
-            `It is ${key}, and roles of the stack may read the secret, and decrypt by no such key.`,
-            "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
-          ),
-        ]),
+      : found(
+          "`hub.tokenSecretArn` has a part of the secret's ARN.",
+          `The whole of it is ${ARN}. Secrets Manager finds it by the part too, for you; the stack's roles may read only the ARN of the stack file, letter by letter, and would be refused.`,
+          `Write \`tokenSecretArn: ${ARN}\`.`,
+        )),
+    ...(KmsKeyId.endsWith("alias/aws/secretsmanager")
+      ? []
+      : found(
+          "The secret with the hub's token is encrypted by a key of your own.",
+          `It is ${KmsKeyId}, by which roles of the stack may not decrypt.`,
+          "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
+        )),
   ];
 }
 
-/** @param answer - null: the stack names no secret. It holds the token, which no finding says. */
-export function hubSecretTextFindings(
-  { plan: { config } }: AwsTarget,
-  answer: Answer<string> | null,
-): readonly Finding[] {
-  const { tokenSecretArn } = config.hub;
-  if (answer === null || tokenSecretArn === undefined) return [];
-  if (answer.kind === "absent")
-    return [
-      problem(
-        "hubToken",
-        "The secret with the hub's token is not there.",
-        `Secrets Manager has no ${tokenSecretArn}, or it has no value yet.`,
-        `aws secretsmanager create-secret --region ${config.region} --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in \`hub.tokenSecretArn\`.`,
-      ),
-    ];
-  if (answer.kind !== "answer")
-    return unanswered("hubToken", answer, "nobody knows from here whether machines get a token for the hub");
-  if (answer.value.trim() !== "" && !answer.value.trim().startsWith("{")) return [];
-  return [
-    problem(
-      "hubToken",
-      "The secret with the hub's token holds no token.",
-      answer.value.trim() === ""
-        ? "It has no text."
-        : "It holds JSON, and builds take its whole text for the token.",
-      "Store the token alone, as plain text.",
-    ),
-  ];
+/**
+ * Whether the hub gives the files of gated models to the token's owner: HEAD of a small file of each. The token is that of the
+ * stack, or of the environment: a token under `secure:` only the Pulumi CLI can read.
+ */
+export async function hubFindings(target: AwsTarget): Promise<Found> {
+  const { plan } = target;
+  const gated = plan.models.flatMap(
+    ({
+      spec: {
+        engine: { row, weights },
+      },
+    }) =>
+      weights.kind === "hub" && row.source.gated && weights.repository === row.source.repository
+        ? [weights]
+        : [],
+  );
+  if (gated.length === 0) return null;
+  const text = await secretText(target);
+  const stored = text?.kind === "answer" ? text.value.SecretString?.trim() : undefined;
+  const inFile = typeof plan.config.hub.token === "string" ? plan.config.hub.token : undefined;
+  const token = [stored, inFile, process.env.HF_TOKEN].find((one) => one !== undefined && one !== "");
+  const answers = gated.map(({ repository, revision }) => hubFinding(repository, revision, token));
+  return (await Promise.all(answers)).flat();
 }
 
-/** One finding for each gated repository that a token's owner may not read. */
-export function hubFindings(answers: ReadonlyMap<string, HubAnswer>, hasToken: boolean): readonly Finding[] {
-  return [...answers].flatMap(([repository, answer]) => {
-    if (answer.kind === "open") return [];
-    if (answer.kind === "silent")
-      return [
-        warning(
-          "hub",
-          `The hub can't be asked for ${repository} from here.`,
-          `${answer.words}. The stack's machines may reach it on another way.`,
-          "Nothing, if they do; else open the way to the hub, or copy the weights into the engine store and take them from there (`weights: { from: folder }`).",
-        ),
-      ];
-    if (!hasToken)
-      return [
-        warning(
-          "hub",
-          `Whether the hub gives ${repository} to the stack is not known.`,
-          "Its files are for accounts that accepted its licence, and this machine has no token: one under `secure:` is the Pulumi CLI's alone.",
-          "Set HF_TOKEN to the same token, and run preflight again.",
-        ),
-      ];
-    return [
-      problem(
-        "hub",
-        `The hub does not give ${repository} to the token's owner.`,
-        answer.status === 401
-          ? "It does not know the token (status 401)."
-          : "It knows the token, and its owner has not accepted the licence, or waits for consent (status 403).",
-        `Accept the licence at https://huggingface.co/${repository}, with the account that the token is of.`,
-      ),
-    ];
-  });
-}
-
-/** @param answer - null: the stack has no cluster. */
-export function kubernetesVersionFindings(
-  { plan }: AwsTarget,
-  answer: Answer<KubernetesVersionReading> | null,
-): readonly Finding[] {
-  if (answer === null || plan.compute !== "eks") return [];
-  const { version } = plan.config.cluster;
-  if (answer.kind === "answer" && answer.value.status === "STANDARD_SUPPORT") return [];
-  if (answer.kind === "answer" && answer.value.status === "EXTENDED_SUPPORT")
+/** @param revision - A commit; null: the newest. */
+async function hubFinding(
+  repository: string,
+  revision: string | null,
+  token: string | undefined,
+): Promise<readonly Finding[]> {
+  // As huggingface_hub does: HF_ENDPOINT names another hub.
+  const hub = (process.env.HF_ENDPOINT ?? "https://huggingface.co").replace(/\/$/, "");
+  const status = await fetch(`${hub}/${repository}/resolve/${revision ?? "main"}/config.json`, {
+    method: "HEAD",
+    // A redirect leads to the file: the user has access then, and the storage needs no token.
+    redirect: "manual",
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(TIMEOUT_MILLISECONDS),
+  }).then((response) => response.status, errorWords);
+  if (typeof status === "number" && status < 400) return [];
+  if (status !== 401 && status !== 403)
     return [
       warning(
-        "kubernetesVersion",
-        `Kubernetes ${version} is in extended support.`,
-        `Standard support ended${answer.value.standardSupportUntil === null ? "" : ` on ${answer.value.standardSupportUntil.toISOString().slice(0, 10)}`}; AWS updates the cluster to the next version by itself.`,
-        "Set `cluster.version` to a newer one.",
+        "hub",
+        `The hub can't be asked for ${repository} from here.`,
+        `${typeof status === "number" ? `It answers with status ${status}` : status}. The stack's machines may reach it another way.`,
+        "Nothing, if they do; else open a connection to the hub, or copy the weights into the engine store and take them from there (`weights: { from: folder }`).",
       ),
     ];
-  if (answer.kind === "denied" || answer.kind === "silent")
-    return unanswered(
-      "kubernetesVersion",
-      answer,
-      `nobody knows whether EKS still makes clusters of ${version}`,
-    );
+  if (token === undefined)
+    return [
+      warning(
+        "hub",
+        `Whether the hub gives ${repository} to the stack is not known.`,
+        "Its files are for accounts that accepted its licence, and this machine has no token: only the Pulumi CLI reads a token under `secure:`.",
+        "Set HF_TOKEN to the same token, and run preflight again.",
+      ),
+    ];
   return [
     problem(
-      "kubernetesVersion",
-      `EKS makes no cluster of Kubernetes ${version}.`,
-      `${answer.kind === "absent" ? "It lists no such version" : `It calls the version ${answer.value.status}`} in ${plan.config.region}.`,
-      "Set `cluster.version` to one that it has: `aws eks describe-cluster-versions`.",
+      "hub",
+      `The hub does not give ${repository} to the token's owner.`,
+      status === 401
+        ? "It does not know the token (status 401)."
+        : "It knows the token, and its owner has not accepted the licence, or waits for consent (status 403).",
+      `Accept the licence at https://huggingface.co/${repository}, with the account that the token is of.`,
     ),
   ];
 }

@@ -1,117 +1,178 @@
-/** Whether the machines of a cluster are those that a stack's pools were planned for. */
+/** Whether machines of a cluster's pools have the GPUs, drivers and room that the plan counts on. Pure. */
 import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { gpusOf, placementOf } from "../../infra/plan/kubernetes/capacity.ts";
-import type { PoolSpec } from "../../infra/plan/spec.ts";
+import { slotsPerMachine } from "../../infra/plan/pool-space.ts";
+import type { GpuSharing, PoolSpec } from "../../infra/plan/spec.ts";
 import type { ClusterTarget } from "../program/cluster-target.ts";
-import type { NodeReading } from "./cluster-objects.ts";
-import type { ClusterReading } from "./cluster-reading.ts";
-import { sharingFindings } from "./cluster-sharing.ts";
-import { type FreeNode, freeNodes, homelessPods, isOfStack, keptPods, mayRunOn } from "./cluster-space.ts";
-import { freeText, names, wants } from "./cluster-words.ts";
+import {
+  allocatableOf,
+  type FreeNode,
+  freeNodes,
+  freeText,
+  hasLabels,
+  keptPods,
+  labelsOf,
+  mayRunOn,
+  type NodeObject,
+  names,
+  type PlannedPod,
+  quantity,
+  type RoomReading,
+  selectorText,
+  strangersOf,
+  taintsOf,
+  takesPods,
+  unplacedPods,
+  wants,
+} from "./cluster-room.ts";
 import { type Finding, problem, warning } from "./finding.ts";
-import { catalogueNameOfLabel, driverVerdict } from "./gpu-facts.ts";
-import { quantity } from "./quantity.ts";
+import { catalogueNameOfLabel, driverVerdict, MEMORY_TOLERANCE } from "./gpu.ts";
 
 /** A stack of `tier: gpu`: without GPUs nothing is planned for pools. */
 interface GpuTarget extends ClusterTarget {
   readonly plan: ClusterGpuPlan;
 }
 
-/** Memory by the driver and by the EC2 API differ by less; a smaller card of the same name by more. */
-const MEMORY_TOLERANCE = 0.05;
-
 /** Everything about one pool, the first reason alone where nothing else can be said. */
 export function poolFindings(
   target: GpuTarget,
   pool: PoolSpec,
-  { nodes, pods }: ClusterReading,
+  { nodes, pods }: RoomReading,
 ): readonly Finding[] {
   if (nodes === null) return [];
   const { nodeSelector, tolerations } = placementOf(target.plan, pool);
-  const labelled = nodes.filter((node) => mayRunOn({ ...node, taints: [] }, nodeSelector, []));
-  const usable = labelled.filter((node) => node.takesPods && mayRunOn(node, nodeSelector, tolerations));
-  if (usable.length === 0) return [noMachine(pool, nodeSelector, { nodes, labelled })];
+  const labelled = nodes.filter((node) => hasLabels(node, nodeSelector));
+  const usable = labelled.filter((node) => takesPods(node) && mayRunOn(node, nodeSelector, tolerations));
+  if (usable.length === 0) return [noMachine(pool, nodeSelector, nodes, labelled)];
   const gpu = pool.gpu === null ? [] : gpuFindings(target, pool, usable);
   if (gpu.some(({ check }) => check === "devicePlugin")) return gpu;
-  const free = freeNodes(usable, pods ?? [], isOfStack(target.stack));
-  return [...gpu, ...roomFindings(target, pool, free)];
-}
-
-/** Whether another machine may come when it is wanted. */
-function grows({ nodes: { min, max } }: PoolSpec): boolean {
-  return min < max;
+  return [...gpu, ...roomFindings(target, pool, freeNodes(usable, strangersOf(target.stack, pods)))];
 }
 
 function noMachine(
   pool: PoolSpec,
   selector: Readonly<Record<string, string>>,
-  { nodes, labelled }: { readonly nodes: readonly NodeReading[]; readonly labelled: readonly NodeReading[] },
+  nodes: readonly NodeObject[],
+  labelled: readonly NodeObject[],
 ): Finding {
-  const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
-  const names = labels.length === 0 ? "any label" : labels.join(", ");
+  const wanted = selectorText(selector, "") || "any label";
   const [key = ""] = Object.keys(selector);
-  const values = [...new Set(nodes.flatMap(({ labels: all }) => all[key] ?? []))];
-  const why =
-    labelled.length > 0
-      ? `${labelled.length} have ${names}, and each is not ready, cordoned, or has a taint that the pool does not tolerate: ${taintsOf(labelled)}.`
-      : `The pool asks for ${names}; of ${nodes.length} machines none has it${values.length === 0 ? "" : `, and ${key} is ${values.join(", ")} there`}.`;
-  const report = pool.nodes.min === 0 ? warning : problem;
-  return report(
+  const values = [...new Set(nodes.flatMap((node) => labelsOf(node)[key] ?? []))];
+  const taints = new Set(
+    labelled
+      .flatMap(taintsOf)
+      .map(({ key, value, effect }) => `${key}${value === undefined ? "" : `=${value}`}:${effect}`),
+  );
+  return (pool.nodes.min === 0 ? warning : problem)(
     "machines",
     `No machine of the cluster takes pods of the pool ${pool.name}.`,
-    why,
+    labelled.length > 0
+      ? `${labelled.length} have ${wanted}, and each is not ready, cordoned, or has a taint that the pool does not tolerate: ${[...taints].join(", ") || "no taint"}.`
+      : `The pool asks for ${wanted}; of ${nodes.length} machines none has it${values.length === 0 ? "" : `, and ${key} is ${values.join(", ")} there`}.`,
     pool.nodes.min === 0
       ? "Nothing, if the cluster's autoscaler makes machines of this kind; else correct pools[].nodeSelector and pools[].tolerations."
-      : "`kubectl get nodes --show-labels` has what there is: correct pools[].nodeSelector and pools[].tolerations.",
+      : "`kubectl get nodes --show-labels` lists all labels: correct pools[].nodeSelector and pools[].tolerations.",
   );
 }
 
-function taintsOf(nodes: readonly NodeReading[]): string {
-  const taints = new Set(
-    nodes.flatMap(({ taints: all }) =>
-      all.map(({ key, value, effect }) => `${key}${value === undefined ? "" : `=${value}`}:${effect}`),
+function gpuFindings(target: GpuTarget, pool: PoolSpec, usable: readonly NodeObject[]): readonly Finding[] {
+  const resource = gpusOf(target.plan, pool, 1)?.resource ?? "";
+  const counted = usable
+    .map((node) => ({ node, count: quantity(allocatableOf(node)[resource] ?? "0") }))
+    .filter(({ count }) => count > 0);
+  if (counted.length > 0)
+    return [
+      ...sharingFindings(target.name, pool, resource, counted),
+      ...counted.flatMap(({ node }) => cardFindings(target.plan, pool, node)),
+    ];
+  const offered = usable.flatMap((node) => Object.entries(allocatableOf(node)));
+  const others = new Set(
+    offered.flatMap(([name, amount]) =>
+      name.includes("/") && quantity(amount) > 0 ? [`${name} (${amount})`] : [],
     ),
   );
-  return taints.size === 0 ? "no taint" : [...taints].join(", ");
-}
-
-function gpuFindings(target: GpuTarget, pool: PoolSpec, usable: readonly NodeReading[]): readonly Finding[] {
-  const resource = gpusOf(target.plan, pool, 1)?.resource ?? "";
-  const offering = usable.filter(({ allocatable }) => quantity(allocatable[resource] ?? "0") > 0);
-  if (offering.length === 0) return [noResource(pool, resource, usable)];
   return [
-    ...sharingFindings({ stack: target.name, pool, resource, offering }),
-    ...offering.flatMap((node) => cardFindings(target.plan, pool, node)),
+    problem(
+      "devicePlugin",
+      `No machine of the pool ${pool.name} offers ${resource}.`,
+      `Pods ask for it, and its ${usable.length} machines offer ${[...others].join(", ") || "no device at all: the device plugin does not run there, or sees no GPU"}.`,
+      others.size === 0
+        ? "Install NVIDIA's GPU operator or its device plugin (https://github.com/NVIDIA/k8s-device-plugin)."
+        : "Name the plugin's resource in pools[].gpuResource, or correct pools[].sharing.",
+    ),
   ];
 }
 
-function noResource(pool: PoolSpec, resource: string, usable: readonly NodeReading[]): Finding {
-  const others = new Set(
-    usable.flatMap(({ allocatable }) =>
-      Object.entries(allocatable).flatMap(([name, amount]) =>
-        name.includes("/") && quantity(amount) > 0 ? [`${name} (${amount})`] : [],
+interface Counted {
+  readonly node: NodeObject;
+  /** GPUs, or shares of them, that pods can have. */
+  readonly count: number;
+}
+
+/** Shares have to be as many as planned on every machine: one more would be a pod for which no GPU has memory. */
+function sharingFindings(
+  stack: string,
+  pool: PoolSpec,
+  resource: string,
+  counted: readonly Counted[],
+): readonly Finding[] {
+  const { sharing } = pool;
+  const planned = slotsPerMachine(pool);
+  if (sharing.mode === "none") {
+    const most = Math.max(...counted.map(({ count }) => count));
+    if (most >= planned) return [];
+    return [
+      problem(
+        "sharing",
+        `A machine of the pool ${pool.name} gives out ${most} × ${resource}.`,
+        `The pool is planned with ${planned} a machine (sharing: none).`,
+        "Correct pools[].machine or pools[].instanceType of the stack file.",
       ),
+    ];
+  }
+  const wrong = counted.flatMap((one) => {
+    const reason = otherThanPlanned(one, planned, sharing);
+    return reason === null ? [] : [{ ...one, reason }];
+  });
+  const [first] = wrong;
+  if (first === undefined) return [];
+  const others = wrong.length === 1 ? "" : `, and ${wrong.length - 1} others are not as planned`;
+  const replicas = "replicas" in sharing ? `, ${sharing.replicas} replicas` : "";
+  return [
+    problem(
+      "sharing",
+      `The machine ${first.node.metadata.name} of the pool ${pool.name} gives out ${first.count} × ${resource}${others}.`,
+      `${first.reason}; the pool is planned with ${planned} a machine (sharing: ${sharing.mode}${replicas}).`,
+      `Give the device plugin the configuration that \`npx engine-room plan --stack ${stack} --device-plugin-config\` prints, or correct pools[].sharing.`,
     ),
-  );
-  return problem(
-    "devicePlugin",
-    `No machine of the pool ${pool.name} offers ${resource}.`,
-    others.size === 0
-      ? `Pods ask for it, and its ${usable.length} machines offer no device at all: the device plugin does not run there, or sees no GPU.`
-      : `Pods ask for it, and its ${usable.length} machines offer ${[...others].join(", ")}.`,
-    others.size === 0
-      ? "Install NVIDIA's GPU operator or its device plugin (https://github.com/NVIDIA/k8s-device-plugin)."
-      : "Name what the plugin offers in pools[].gpuResource, or correct pools[].sharing.",
-  );
+  ];
+}
+
+/** Of NVIDIA's GPU feature discovery (api/config/v1/sharing.go), by the mode of a pool. */
+const STRATEGIES = { timeSlicing: "time-slicing", mps: "mps" } as const;
+
+/** By the labels of GPU feature discovery, where it runs: with it a machine may have more GPUs than planned. */
+function otherThanPlanned({ node, count }: Counted, planned: number, sharing: GpuSharing): string | null {
+  if (sharing.mode === "timeSlicing" || sharing.mode === "mps") {
+    const strategy = labelsOf(node)["nvidia.com/gpu.sharing-strategy"];
+    if (strategy !== undefined && strategy !== STRATEGIES[sharing.mode])
+      return `Its label nvidia.com/gpu.sharing-strategy is ${strategy}`;
+    const replicas = labelsOf(node)["nvidia.com/gpu.replicas"];
+    if (replicas !== undefined && Number(replicas) !== sharing.replicas)
+      return `Its label nvidia.com/gpu.replicas is ${replicas}`;
+    if (replicas === undefined && count > planned) return "These are too many";
+  }
+  return count < planned ? "These are too few" : null;
 }
 
 /** By the labels of NVIDIA's GPU feature discovery, where it runs. */
 function cardFindings(
-  plan: ClusterGpuPlan,
-  pool: PoolSpec,
-  { name, labels }: NodeReading,
+  { release }: ClusterGpuPlan,
+  { gpu, name: pool, sharing }: PoolSpec,
+  node: NodeObject,
 ): readonly Finding[] {
-  const { gpu } = pool;
+  const labels = labelsOf(node);
+  const machine = node.metadata.name;
   const product = labels["nvidia.com/gpu.product"];
   if (gpu === null || product === undefined) return [];
   const known = catalogueNameOfLabel(product);
@@ -119,98 +180,83 @@ function cardFindings(
     return [
       problem(
         "gpus",
-        `The machine ${name} has ${product}.`,
-        `The pool ${pool.name} is planned for ${gpu.name}, and a TensorRT engine runs only on the kind of GPU that it was built for.`,
+        `The machine ${machine} has ${product}.`,
+        `The pool ${pool} is planned for ${gpu.name}, and a TensorRT engine runs only on the kind of GPU that it was built for.`,
         "Correct pools[].nodeSelector, or the pool's machine or instanceType.",
       ),
     ];
   const memoryMiB = Number(labels["nvidia.com/gpu.memory"] ?? Number.NaN);
   const plannedMiB = gpu.memoryGiB * 1024;
-  // Partitions and, at some versions, shares have a part of it.
-  const isSmaller = pool.sharing.mode === "none" && memoryMiB < plannedMiB * (1 - MEMORY_TOLERANCE);
+  const version = ["major", "minor", "rev"].flatMap((part) => labels[`nvidia.com/cuda.driver.${part}`] || []);
+  const driver = labels["nvidia.com/cuda.driver-version.full"] ?? version.join(".");
+  const { minimumDriver, tag } = release;
+  const verdict =
+    driver === "" || minimumDriver === null ? "new enough" : driverVerdict(driver, minimumDriver, known);
+  const isTooOld = verdict === "too old";
   return [
-    ...(isSmaller
+    // Partitions and, at some versions, shares have a part of it.
+    ...(sharing.mode === "none" && memoryMiB < plannedMiB * (1 - MEMORY_TOLERANCE)
       ? [
           problem(
             "gpus",
-            `A GPU of the machine ${name} has ${memoryMiB} MiB.`,
-            `The pool ${pool.name} is planned for ${gpu.name} with ${Math.round(plannedMiB)} MiB.`,
+            `A GPU of the machine ${machine} has ${memoryMiB} MiB.`,
+            `The pool ${pool} is planned for ${gpu.name} with ${Math.round(plannedMiB)} MiB.`,
             "Use machines with that GPU.",
           ),
         ]
       : []),
-    ...driverFindings(plan, known, { name, labels }),
+    ...(verdict === "new enough"
+      ? []
+      : [
+          (isTooOld ? problem : warning)(
+            "driver",
+            `The driver of the machine ${machine} is ${driver}.`,
+            `Release ${tag} needs ${minimumDriver}${isTooOld ? ", and its image's compatibility package does not cover this driver and GPU" : "; its image brings a compatibility package, which NVIDIA supports on data-centre GPUs"}.`,
+            isTooOld
+              ? `Install driver ${minimumDriver} or newer, or choose an older release (docs/support-matrix.md).`
+              : `Nothing, if the first build succeeds; else install driver ${minimumDriver} or newer.`,
+          ),
+        ]),
   ];
 }
 
-function driverOf(labels: NodeReading["labels"]): string | undefined {
-  const of = (part: string) => labels[`nvidia.com/cuda.driver.${part}`];
-  const parts = [of("major"), of("minor"), of("rev")].filter((part) => part !== undefined && part !== "");
-  return labels["nvidia.com/cuda.driver-version.full"] ?? (parts.length === 0 ? undefined : parts.join("."));
-}
-
-function driverFindings(
-  { release }: ClusterGpuPlan,
-  gpu: Parameters<typeof driverVerdict>[2],
-  { name, labels }: Pick<NodeReading, "name" | "labels">,
-): readonly Finding[] {
-  const driver = driverOf(labels);
-  if (driver === undefined || release.minimumDriver === null) return [];
-  const verdict = driverVerdict(driver, release.minimumDriver, gpu);
-  if (verdict === "new enough") return [];
-  const report = verdict === "too old" ? problem : warning;
-  return [
-    report(
-      "driver",
-      `The driver of the machine ${name} is ${driver}.`,
-      `Release ${release.tag} needs ${release.minimumDriver}${verdict === "too old" ? ", and its image's compatibility package does not cover this driver and GPU" : "; its image brings a compatibility package, which NVIDIA supports on data-centre GPUs"}.`,
-      verdict === "too old"
-        ? `Install driver ${release.minimumDriver} or newer, or choose an older release (docs/support-matrix.md).`
-        : `Nothing, if the first build succeeds; else install driver ${release.minimumDriver} or newer.`,
-    ),
-  ];
-}
-
-/** Whether all pods of a pool find a machine beside what runs there already, and a build and a roll-out too. */
+/** Whether all pods of a pool find a machine beside other pods, and a build and a roll-out too. */
 function roomFindings({ stack }: GpuTarget, pool: PoolSpec, free: readonly FreeNode[]): readonly Finding[] {
-  const isOfPool = ({ pod }: { readonly pod: { readonly pool: string | null } }) => pod.pool === pool.name;
-  const kept = keptPods(stack).filter(isOfPool);
-  const homeless = homelessPods(free, kept);
-  const report = grows(pool) ? warning : problem;
-  const elsewhere = grows(pool)
-    ? `Nothing, if the cluster's autoscaler adds machines (the pool has ${free.length} of ${pool.nodes.max})`
-    : "Add machines or end what runs there";
-  if (homeless.length > 0)
-    return [
-      report(
-        "room",
-        `${homeless.length} of ${kept.length} pods of the pool ${pool.name} find no machine now: ${names(homeless)}.`,
-        `They ask for ${wants(homeless[0]?.pod.resources)}; free are ${freeText(free)}.`,
-        `${elsewhere}; \`kubectl describe nodes\` says who takes what.`,
-      ),
-    ];
-  const builds = stack.builds.filter(isOfPool);
-  const stuck = builds.filter((build) => homelessPods(free, [build]).length > 0);
-  const rolled = stack.models.filter((one) => isOfPool(one) && one.rollout === "surge");
-  const waiting = rolled.filter((one) => homelessPods(free, [...kept, one]).length > 0);
-  return [
-    ...(stuck.length === 0
+  const isOfPool = ({ pod }: PlannedPod) => pod.pool === pool.name;
+  const { min, max } = pool.nodes;
+  const report = min < max ? warning : problem;
+  const elsewhere =
+    min < max
+      ? `Nothing, if the cluster's autoscaler adds machines (the pool has ${free.length} of ${max})`
+      : "Add machines or end what runs there";
+  const unplacedFinding = (what: string, all: readonly PlannedPod[], of: number, fix: string) =>
+    all.length === 0
       ? []
       : [
           report(
             "room",
-            `${stuck.length} of ${builds.length} builds in the pool ${pool.name} find no machine now: ${names(stuck)}.`,
-            `They ask for ${wants(stuck[0]?.pod.resources)}; free are ${freeText(free)}.`,
-            `${elsewhere}, or build in another pool (models[].buildPool).`,
+            `${all.length} of ${of} ${what} the pool ${pool.name} find no machine now: ${names(all)}.`,
+            `They ask for ${wants(all[0]?.pod.resources)}; free are ${freeText(free)}.`,
+            `${elsewhere}${fix}`,
           ),
-        ]),
+        ];
+  const kept = keptPods(stack).filter(isOfPool);
+  const unplaced = unplacedPods(free, kept);
+  if (unplaced.length > 0)
+    return unplacedFinding("pods of", unplaced, kept.length, "; `kubectl describe nodes` lists all pods.");
+  const builds = stack.builds.filter(isOfPool);
+  const stuck = builds.filter((build) => unplacedPods(free, [build]).length > 0);
+  const rolled = stack.models.filter((one) => isOfPool(one) && one.rollout === "surge");
+  const waiting = rolled.filter((one) => unplacedPods(free, [...kept, one]).length > 0);
+  return [
+    ...unplacedFinding("builds in", stuck, builds.length, ", or build in another pool (models[].buildPool)."),
     ...(waiting.length === 0
       ? []
       : [
           warning(
             "room",
             `No new pod of ${names(waiting)} finds a machine beside the old one.`,
-            `The plan counts on ${pool.nodes.max} machines in the pool ${pool.name}, and a roll-out that surges waits until there is one.`,
+            `The plan counts on ${max} machines in the pool ${pool.name}, and a roll-out that surges waits until there is one.`,
             `${elsewhere}, or set \`rollout: inPlace\` for the model.`,
           ),
         ]),

@@ -1,7 +1,13 @@
 /** Whether what a host has yet to get fits on its disks. */
-import type { DiskNeed } from "./docker-needs.ts";
 import type { Finding } from "./finding.ts";
 import type { MachineReading } from "./machine-reading.ts";
+
+export interface DiskNeed {
+  readonly what: string;
+  readonly gb: number;
+  /** Folder of the host; null for where Docker keeps images and volumes. */
+  readonly path: string | null;
+}
 
 type Space = NonNullable<ReturnType<MachineReading["space"]["get"]>>;
 

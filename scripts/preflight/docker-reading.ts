@@ -1,5 +1,7 @@
 /** What a Docker engine says of itself. */
-import { type HostProbe, lastLine, type ProbeAnswer } from "./host-probe.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { type Finding, problem } from "./finding.ts";
+import { type HostProbe, lastLine, type ProbeAnswer, sshDestination } from "./host-probe.ts";
 
 /** A container of the engine that runs. */
 interface RunningContainer {
@@ -126,4 +128,58 @@ export function shortReference(reference: string): string {
 
 function lines(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** Check of an engine that gave no answer: what went wrong before anything could be asked. The stack file names it. */
+export function engineFinding(uri: string, reading: EngineSilence): Finding {
+  const where = uri.startsWith("ssh:") ? `on the other side of ${uri}` : `at ${uri}`;
+  switch (reading.kind) {
+    case "noCli":
+      return problem(
+        "docker",
+        "This machine has no `docker` command.",
+        `It asks the engine ${where}, and none was found on the PATH.`,
+        "Install Docker's CLI (https://docs.docker.com/engine/install/).",
+      );
+    case "denied":
+      return problem(
+        "docker",
+        `You have no rights on the Docker engine ${where}.`,
+        reading.words,
+        "Add the user to the group docker (`sudo usermod -aG docker USER`, then log in again): that is as good as root.",
+      );
+    case "unreachable":
+      // What the CLI calls the engine behind ssh; without words of ssh itself the connection stands.
+      if (reading.words.includes("docker.example.com") && !reading.words.includes("command [ssh")) {
+        return problem(
+          "docker",
+          `No Docker engine answers ${where}.`,
+          "ssh connects, and nobody answers at the socket that Docker has there.",
+          "Start it there (`sudo systemctl start docker`).",
+        );
+      }
+      return problem(
+        "docker",
+        `No Docker engine answers ${where}.`,
+        // The CLI's own words before those of ssh are its guess, and long.
+        reading.words.replace(/^.* stderr=/s, ""),
+        uri.startsWith("ssh:")
+          ? `Try \`${shellLine(["ssh", "-o", "BatchMode=yes", ...(sshDestination(uri) ?? []), "docker", "info"])}\`, which must work without a password.`
+          : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",
+      );
+  }
+}
+
+/** As {@link engineFinding} of this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
+export function ownEngineFinding(uri: string, reading: EngineSilence): Finding {
+  const finding = engineFinding(uri, reading);
+  if (reading.kind !== "unreachable") return finding;
+  return {
+    ...finding,
+    // The CLI says no more than that in its own words.
+    why: /^Cannot connect to the Docker daemon/.test(reading.words)
+      ? "It builds and pushes the images of the stack."
+      : finding.why,
+    fix: "Start it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).",
+  };
 }

@@ -88,3 +88,13 @@ export function isOlder(a: string, b: string): boolean {
   const index = right.findIndex((part, position) => part !== (left[position] ?? 0));
   return index >= 0 && (left[index] ?? 0) < (right[index] ?? 0);
 }
+
+export function noShell(host: string, words: string): Finding {
+  return {
+    severity: "problem",
+    check: "shell",
+    what: `No command can be run on ${host}.`,
+    why: words === "" ? "The shell ended with an error." : words,
+    fix: "Try `ssh -o BatchMode=yes` to it, which must work without a password.",
+  };
+}

@@ -21,7 +21,7 @@ import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { formatPath } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
-import { catalogueName } from "../preflight/gpu-facts.ts";
+import { catalogueName } from "../preflight/gpu.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
 import {

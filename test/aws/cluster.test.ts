@@ -8,9 +8,8 @@ import { DescribeClusterCommand, DescribeNodegroupCommand } from "@aws-sdk/clien
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
-import { useStackCluster } from "../../scripts/aws/kubeconfig.ts";
+import { changePools, useStackCluster } from "../../scripts/aws/pools.ts";
 import { ask } from "../../scripts/aws/session.ts";
-import { changePools } from "../../scripts/aws/sleep.ts";
 import { awsTarget } from "../../scripts/program/aws-target.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
@@ -154,7 +153,7 @@ describe("the kubeconfig", () => {
 
   test("the kubeconfig is deleted when its command ends", async () => {
     await makeCluster(REGION, CLUSTER);
-    const module = pathToFileURL(join(projectRoot, "scripts/aws/kubeconfig.ts")).href;
+    const module = pathToFileURL(join(projectRoot, "scripts/aws/pools.ts")).href;
     const program = `
     import { useStackCluster } from ${JSON.stringify(module)};
     await useStackCluster(${JSON.stringify(context)});

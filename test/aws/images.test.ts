@@ -6,7 +6,7 @@ import { DescribeImagesCommand } from "@aws-sdk/client-ecr";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import { imagesThatEcrLacks, prepareEcrPush } from "../../scripts/aws/push-target.ts";
+import { imagesThatEcrLacks, prepareEcrPush } from "../../scripts/aws/ecr.ts";
 import { ask } from "../../scripts/aws/session.ts";
 import type { ImageState } from "../../scripts/images/image-states.ts";
 import { makeImage } from "../../scripts/images/make-images.ts";

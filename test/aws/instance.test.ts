@@ -18,8 +18,8 @@ import {
 } from "@aws-sdk/client-elastic-load-balancing-v2";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
-import { portSession, requireInstance } from "../../scripts/aws/instance.ts";
-import { awaitTarget } from "../../scripts/aws/load-balancer.ts";
+import { portSession, requireMachine } from "../../scripts/aws/machine.ts";
+import { awaitTarget } from "../../scripts/aws/machine-waits.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { instanceFailure, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
@@ -111,15 +111,15 @@ describe("the machine of a stack", () => {
     await makeMachine(REGION, { type: "g5.4xlarge", tags: { "engine-room:stack": "prod" } });
     await machine(true);
     const id = await machine();
-    expect(await requireInstance(context())).toBe(id);
+    expect(await requireMachine(context())).toBe(id);
   });
 
   test("a missing or stopped machine is reported with the command that brings it back", async () => {
-    await expect(requireInstance(context())).rejects.toThrow(
+    await expect(requireMachine(context())).rejects.toThrow(
       /has no machine in us-west-2 .*npx engine-room up --stack demo/,
     );
     const id = await machine(true);
-    await expect(requireInstance(context())).rejects.toThrow(
+    await expect(requireMachine(context())).rejects.toThrow(
       `The machine ${id} of demo is stopped; \`npx engine-room wake --stack demo\` starts it.`,
     );
   });
@@ -131,7 +131,7 @@ describe("the machine of a stack", () => {
     mkdirSync(withoutPlugin);
     symlinkSync(join(moto.folder(), "aws"), join(withoutPlugin, "aws"));
     vi.stubEnv("PATH", withoutPlugin);
-    await expect(requireInstance(context())).rejects.toThrow(
+    await expect(requireMachine(context())).rejects.toThrow(
       /has no `session-manager-plugin`\..*install-plugin\.html/,
     );
     expect(ask).toHaveBeenCalledTimes(asked);
@@ -272,7 +272,7 @@ describe("sleep and wake", () => {
     for (const name of ["sleep", "wake"] as const)
       expect(await command(name)).toMatchObject({
         exitCode: 0,
-        stdout: expect.stringMatching(/^No machine of it .*npx engine-room up --stack demo/),
+        stdout: expect.stringMatching(/^The stack has no machine; .*npx engine-room up --stack demo/),
       });
   });
 });

@@ -20,9 +20,8 @@ import {
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
 import { describe, expect, test, vi } from "vitest";
-import { leftoversReport } from "../../scripts/aws/leftovers-report.ts";
+import { leftovers, leftoversReport, taggedArns } from "../../scripts/aws/leftovers.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
-import { leftovers, taggedArns } from "../../scripts/aws/tagged.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { askPython } from "../harness/aws/python.ts";
 import {

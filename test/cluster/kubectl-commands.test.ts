@@ -24,7 +24,7 @@ import {
   serviceFailure,
 } from "../../scripts/connect/cluster-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
-import { clusterPreflight } from "../../scripts/preflight/preflight.ts";
+import { clusterPreflight } from "../../scripts/preflight/cluster.ts";
 import {
   type ClusterTarget,
   clusterTarget,
@@ -120,7 +120,7 @@ describeWithCluster(
           ...GPU_STACK,
           gateway: { hostname: "models.example.net", ingressClass: "nginx", tls: { issuer: "ours" } },
         }),
-      ).toEqual(["kinds: The cluster does not know Certificate of cert-manager.io/v1."]);
+      ).toEqual(["kinds: The cluster does not know cert-manager.io/v1."]);
     });
 
     test("preflight reports a metrics server that is missing or does not answer", async () => {
@@ -196,6 +196,40 @@ describeWithCluster(
       } finally {
         await removeAndWait(api, others);
         await removeNodes(api, own);
+      }
+    });
+
+    test("preflight reports the quota of a namespace that refuses the stack's pods, and the namespace that is missing", async () => {
+      const namespace = "preflight-quota";
+      const values = {
+        ...{ tier: "cpu", namespace, createNamespace: false },
+        models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
+      };
+      const judged = async () =>
+        (await whats("tests", stackOf(values))).filter((words) =>
+          /^(quota|namespace|objects|admission)/.test(words),
+        );
+      expect(await judged()).toEqual([`namespace: There is no namespace ${namespace}.`]);
+      const object = { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } };
+      const quota = {
+        apiVersion: "v1",
+        kind: "ResourceQuota",
+        metadata: { name: "team", namespace },
+        spec: { hard: { pods: "0" } },
+      };
+      await api.create(object);
+      try {
+        await namespaceReady(api, object);
+        expect(await judged()).toEqual([]);
+        await api.create(quota);
+        await eventually(
+          async () =>
+            isDeepStrictEqual(await judged(), ["quota: The quota team refuses pods of the stack."]) ||
+            undefined,
+          ANSWER_TIMEOUT_SECONDS,
+        );
+      } finally {
+        await removeNamespace(api, namespace);
       }
     });
 

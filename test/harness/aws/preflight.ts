@@ -1,8 +1,7 @@
 /** Preflight of a small stack, asked of whatever answers at AWS_ENDPOINT_URL. */
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
-import { awsPreflight } from "../../../scripts/preflight/aws-checks.ts";
-import { awsNeeds } from "../../../scripts/preflight/aws-needs.ts";
+import { awsPreflight } from "../../../scripts/preflight/aws.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
 import { type AwsTarget, awsTarget } from "../../../scripts/program/aws-target.ts";
 import { MOTO_ACCOUNT } from "./moto.ts";
@@ -27,7 +26,10 @@ export async function found(
 ): Promise<readonly Finding[]> {
   const target = targetOf(values);
   const own = images === undefined ? target : { ...target, images, imageProblems: [] };
-  const checks = await awsPreflight(own, awsNeeds(own), async () => ({ kind: "there" }));
+  const checks = await awsPreflight(own, {
+    registry: async () => ({ kind: "there" }),
+    ownAddress: async () => null,
+  });
   return checks.flatMap(({ findings }) => findings);
 }
 

@@ -23,8 +23,6 @@ const fakeOfPreflight = (name: string, lacks: string): Answerer => ({
 /** By the action, as IAM names it; of all files that import a client of the SDK. */
 export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("preflight"),
-  "ec2:DescribeAddresses": moto("preflight"),
-  "ec2:DescribeAvailabilityZones": moto("preflight"),
   "ec2:DescribeCapacityReservations": fakeOfPreflight("compute", "500: it has not this operation"),
   "ec2:DescribeInstanceTypeOfferings": moto("preflight"),
   "ec2:DescribeInstanceTypes": moto("preflight"),
@@ -35,23 +33,9 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ec2:StartInstances": moto("instance"),
   "ec2:StopInstances": moto("instance"),
   "ecr:DescribeImages": moto("preflight", "images"),
-  "ecr:DescribeRepositories": moto("preflight", "images"),
-  "ecr:GetAuthorizationToken": moto("preflight", "images"),
-  "ecr:ListTagsForResource": moto("preflight"),
-  "eks:DescribeAccessEntry": fakeOfPreflight(
-    "compute",
-    "404 without a body of EKS: it has no access entries",
-  ),
-  "eks:DescribeAddonConfiguration": fakeOfPreflight(
-    "compute",
-    "404 without a body of EKS: it has no add-ons",
-  ),
-  "eks:DescribeAddonVersions": fakeOfPreflight("account", "404 without a body of EKS: it has no add-ons"),
-  "eks:DescribeCluster": moto("preflight", "cluster"),
-  "eks:DescribeClusterVersions": fakeOfPreflight(
-    "account",
-    "404 without a body of EKS: it has no list of versions",
-  ),
+  "ecr:DescribeRepositories": moto("images"),
+  "ecr:GetAuthorizationToken": moto("images"),
+  "eks:DescribeCluster": moto("cluster"),
   "eks:DescribeNodegroup": moto("cluster"),
   "eks:DescribeUpdate": {
     by: "fake",
@@ -60,14 +44,13 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   },
   "eks:ListNodegroups": moto("cluster"),
   "eks:UpdateNodegroupConfig": moto("cluster"),
-  "elasticfilesystem:DescribeFileSystems": moto("preflight"),
   "elasticfilesystem:DescribeMountTargets": moto("preflight"),
   "elasticloadbalancing:DescribeTargetGroups": moto("instance"),
   "elasticloadbalancing:DescribeTargetHealth": moto("instance"),
   "secretsmanager:DescribeSecret": moto("preflight"),
   "secretsmanager:GetSecretValue": moto("preflight"),
   "servicequotas:GetAWSDefaultServiceQuota": fakeOfPreflight("compute", "500: it has not this operation"),
-  "servicequotas:GetServiceQuota": moto("preflight"),
+  "servicequotas:GetServiceQuota": fakeOfPreflight("compute", "500: of quotas it has those of VPCs alone"),
   "ssm:DescribeInstanceAssociationsStatus": {
     by: "fake",
     file: "test/scripts/aws/machines.test.ts",

@@ -63,7 +63,7 @@ export function checkOperations(spy: MockInstance<typeof ask>, name: string): vo
 }
 
 function wrongActions(spy: MockInstance<typeof ask>, name: string): readonly string[] {
-  const answered = new Set(
+  const answered = new Set<string>(
     spy.mock.calls.flatMap(([action], index) => {
       const result = spy.mock.settledResults[index];
       return result?.type === "fulfilled" && result.value.kind === "answer" ? [action] : [];

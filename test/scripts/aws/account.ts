@@ -21,19 +21,6 @@ export function offered(zones: readonly string[] = ["a", "b"]) {
   };
 }
 
-/** Zones of the region, by letter, with the number of their id and their state. */
-export function zonesOf(
-  zones: Readonly<Record<string, readonly [number: number, state: string]>>,
-): FakeAnswer {
-  return xmlAnswer("DescribeAvailabilityZones", {
-    availabilityZoneInfo: Object.entries(zones).map(([letter, [number, zoneState]]) => ({
-      zoneName: `${REGION}${letter}`,
-      zoneId: `use1-az${number}`,
-      zoneState,
-    })),
-  });
-}
-
 /** Machines by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
 export function running(
   machines: readonly {
@@ -102,8 +89,6 @@ const GOOD: Answers = {
       "member",
     ),
   "ec2:DescribeInstanceTypeOfferings": offered(),
-  "ec2:DescribeAvailabilityZones": () =>
-    zonesOf({ a: [6, "available"], b: [1, "available"], c: [2, "available"], e: [3, "available"] }),
   "ec2:DescribeInstances": () => running([]),
   "ec2:DescribeInstanceTypes": ({ parameters }) =>
     xmlAnswer("DescribeInstanceTypes", {
@@ -116,7 +101,6 @@ const GOOD: Answers = {
     }),
   "ec2:DescribeVolumes": () => disks({}),
   "ec2:DescribeVpcs": () => networks({}),
-  "ec2:DescribeAddresses": () => xmlAnswer("DescribeAddresses", { addressesSet: [] }),
   "servicequotas:GetServiceQuota": () => quota(1000),
   "acm:DescribeCertificate": () => certificateOf("ISSUED", ["*.example.org"]),
   "secretsmanager:GetSecretValue": () => ({ json: { SecretString: "hf_the-token" } }),
@@ -127,16 +111,6 @@ const GOOD: Answers = {
   }),
   "ecr:DescribeRepositories": () => ({ error: "RepositoryNotFoundException" }),
   "ecr:DescribeImages": () => ({ json: { imageDetails: [] } }),
-  "eks:DescribeClusterVersions": () => ({
-    json: { clusterVersions: [{ clusterVersion: "1.35", versionStatus: "STANDARD_SUPPORT" }] },
-  }),
-  "eks:DescribeAddonVersions": ({ parameters }) => ({
-    json: {
-      addons: [
-        { addonName: parameters.get("addonName"), addonVersions: [{ addonVersion: "v1.0.0-eksbuild.1" }] },
-      ],
-    },
-  }),
 };
 
 /** The quota of one code; all others allow much. */

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
-import { useStackCluster } from "../../../scripts/aws/kubeconfig.ts";
-import { leftoversReport, refuseStrangers } from "../../../scripts/aws/leftovers-report.ts";
-import { withLogin } from "../../../scripts/aws/push-target.ts";
-import { leftovers } from "../../../scripts/aws/tagged.ts";
+import { withLogin } from "../../../scripts/aws/ecr.ts";
+import { leftovers, leftoversReport, refuseStrangers } from "../../../scripts/aws/leftovers.ts";
+import { useStackCluster } from "../../../scripts/aws/pools.ts";
 import { awsTarget } from "../../../scripts/program/aws-target.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
@@ -157,7 +156,7 @@ describe("the account of a stack", () => {
     writeFileSync(file, stackFileText(STACKS.ec2));
     const { exitCode, stderr } = await runCommand("status", "--stack", STACK, "--config-file", file);
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/^AWS was not reached in us-east-1\.\n.*ECONNREFUSED.*\nFix: Look at `region`/);
+    expect(stderr).toMatch(/^AWS was not reached in us-east-1\.\n.*ECONNREFUSED.*\nFix: Correct `region`/);
   });
 
   test.each(["start", "up", "refresh", "down", "preview"])(

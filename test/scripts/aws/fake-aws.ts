@@ -40,11 +40,7 @@ const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 
 /** Operations of REST protocols, by method and path. */
 const REST: readonly (readonly [RegExp, string])[] = [
-  [/^GET \/addons\/supported-versions$/, "DescribeAddonVersions"],
-  [/^GET \/addons\/configuration-schemas$/, "DescribeAddonConfiguration"],
-  [/^GET \/cluster-versions$/, "DescribeClusterVersions"],
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
-  [/^GET \/clusters\/[^/]+\/access-entries\/[^/]+$/, "DescribeAccessEntry"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],

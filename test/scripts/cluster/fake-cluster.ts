@@ -7,7 +7,6 @@ type Json = Readonly<Record<string, unknown>>;
 export interface FakeCluster {
   /** Instead of all answers. */
   readonly fails?: Partial<ProbeAnswer>;
-  readonly minor?: string;
   /** By group and version; null: registered, and nothing answers. */
   readonly kinds?: Readonly<Record<string, readonly string[] | null>>;
   /** Labels of the stack's namespace; null: there is none. Absent: the stack itself has made it. */
@@ -20,6 +19,8 @@ export interface FakeCluster {
   readonly secrets?: Readonly<Record<string, readonly string[]>>;
   /** `verb resource`, as in `create deployments`. */
   readonly denied?: readonly string[];
+  /** Messages of kubectl about the dry run of all objects, by a part of an object's JSON. */
+  readonly refuses?: Readonly<Record<string, string>>;
 }
 
 const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
@@ -74,6 +75,13 @@ export function fakeClusterProbe(cluster: FakeCluster, context: string | null = 
     kubectl: async (args, input = "") => {
       const [verb, what = "", ...rest] = args;
       if (cluster.fails !== undefined) return { exitCode: 1, stdout: "", stderr: "", ...cluster.fails };
+      if (verb === "apply") {
+        if (!args.includes("--dry-run=server")) throw new Error("kubectl apply changes something");
+        const refused = Object.entries(cluster.refuses ?? {}).flatMap(([text, words]) =>
+          input.includes(text) ? [words] : [],
+        );
+        return { exitCode: refused.length === 0 ? 0 : 1, stdout: "", stderr: refused.join("\n") };
+      }
       if (verb === "create") {
         const { items } = JSON.parse(input) as { readonly items: readonly (Review & { kind: string })[] };
         if (items.some(({ kind }) => kind !== "SelfSubjectAccessReview"))
@@ -86,7 +94,7 @@ export function fakeClusterProbe(cluster: FakeCluster, context: string | null = 
       }
       if (verb !== "get") throw new Error(`kubectl ${verb} changes something, or nobody expects it`);
       if (what === "--raw") {
-        if (rest[0] === "/version") return ok(JSON.stringify({ major: "1", minor: cluster.minor ?? "33+" }));
+        if (rest[0] === "/version") return ok("{}");
         const kinds = cluster.kinds?.[(rest[0] ?? "").replace(/^\/apis\//, "")];
         if (kinds === undefined)
           return refusal("NotFound", "the server could not find the requested resource");

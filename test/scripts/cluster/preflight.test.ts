@@ -3,10 +3,10 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { ClusterImage } from "../../../infra/plan/images.ts";
 import type { KubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { ManifestAnswer } from "../../../scripts/images/registry.ts";
-import { imageFindings, readImages } from "../../../scripts/preflight/cluster-images.ts";
+import { clusterPreflight } from "../../../scripts/preflight/cluster.ts";
+import { quantity } from "../../../scripts/preflight/cluster-room.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
-import { clusterPreflight } from "../../../scripts/preflight/preflight.ts";
-import { quantity } from "../../../scripts/preflight/quantity.ts";
+import { clusterImageFindings } from "../../../scripts/preflight/images.ts";
 import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
 import { type FakeCluster, fakeClusterProbe, node } from "./fake-cluster.ts";
 
@@ -120,6 +120,10 @@ const volume = (phase: string, storageClassName: string, claimRef?: Values) => (
   status: { phase },
 });
 
+/** Words of kubectl. */
+const noKind = (kind: string, version: string) =>
+  `resource mapping not found for name: "x" namespace: "engine-room" from "STDIN": no matches for kind "${kind}" in version "${version}"\nensure CRDs are installed first`;
+
 const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
 
 /** Without what the lock file and registries say of images, which other tests do. */
@@ -151,7 +155,7 @@ test.each([
     named,
   ],
   ["a namespace still to be created", { ...healthy, namespaceLabels: null }, stack],
-  ["the claim that an earlier stack left, smaller than now", claimThere({ storage: "100Gi" }), stack],
+  ["the claim that an earlier stack left", claimThere(), stack],
   [
     "a volume that is free",
     { ...healthy, volumes: { disk: volume("Available", "") } },
@@ -163,6 +167,18 @@ test.each([
       l40s("8", { "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing" }),
     ),
     sharedIn("timeSlicing"),
+  ],
+  [
+    "objects that `up` replaces, or that only the review of rights judges",
+    {
+      ...healthy,
+      refuses: {
+        '"kind":"Job"':
+          'Error from server (Invalid): Job.batch "b" is invalid: spec.template: field is immutable',
+        '"kind":"Service"': 'Error from server (Forbidden): User "me" cannot patch resource "services"',
+      },
+    },
+    stack,
   ],
   [
     "GPUs that its own pods have",
@@ -215,7 +231,6 @@ const wrong: Readonly<
     },
     ["problem", "server", /No API server answers.*10\.0\.0\.1/],
   ],
-  "an old cluster": [{ ...healthy, minor: "25" }, ["problem", "version", /Kubernetes 1\.25\..*needs 1\.26/]],
   "no cert-manager": [
     {
       lists: {
@@ -253,22 +268,13 @@ const wrong: Readonly<
     scaled,
   ],
   "no KEDA": [
-    { ...healthy, kinds: { [METRICS]: ["ExternalMetricValueList"] } },
-    ["problem", "kinds", /does not know ScaledObject of keda\.sh\/v1alpha1/],
-    scaled,
-  ],
-  "half of KEDA's kinds": [
-    { ...healthy, kinds: { ...KEDA, "keda.sh/v1alpha1": ["ScaledJob"] } },
-    ["problem", "kinds", /does not know ScaledObject of keda/],
+    { ...healthy, kinds: KEDA, refuses: { ScaledObject: noKind("ScaledObject", "keda.sh/v1alpha1") } },
+    ["problem", "kinds", /does not know ScaledObject of keda\.sh\/v1alpha1\. .*Prometheus through KEDA/],
     scaled,
   ],
   "no metrics server of KEDA": [
     { ...healthy, kinds: { "keda.sh/v1alpha1": ["ScaledObject"] } },
-    [
-      "problem",
-      "kinds",
-      /does not know external\.metrics\.k8s\.io\/v1beta1\. HorizontalPodAutoscalers that KEDA/,
-    ],
+    ["problem", "kinds", /does not know external\.metrics\.k8s\.io\/v1beta1\. HorizontalPodAutoscalers/],
     scaled,
   ],
   "an unreachable metrics server": [
@@ -285,36 +291,62 @@ const wrong: Readonly<
     ["problem", "kinds", /does not know external\.metrics.*`autoscaling\.mechanism: hpa`/],
     { ...scaled, autoscaling: { mechanism: "hpa" } },
   ],
-  "a Prometheus operator without rules": [
-    { ...healthy, kinds: { "monitoring.coreos.com/v1": ["ServiceMonitor"] } },
+  "no rules of the Prometheus operator": [
+    { ...healthy, refuses: { PrometheusRule: noKind("PrometheusRule", "monitoring.coreos.com/v1") } },
     ["problem", "kinds", /does not know PrometheusRule of monitoring\.coreos\.com\/v1/],
     { ...stack, monitoring: "prometheus-operator" },
   ],
   "no Gateway API": [
-    { ...healthy, kinds: { "gateway.networking.k8s.io/v1": ["Gateway"] } },
+    { ...healthy, refuses: { HTTPRoute: noKind("HTTPRoute", "gateway.networking.k8s.io/v1") } },
     ["problem", "kinds", /does not know HTTPRoute of gateway\.networking\.k8s\.io\/v1/],
     { ...stack, gateway: { hostname: "models.example.net", route: { gateway: "shared" } } },
   ],
   "no namespace": [
-    { ...healthy, namespaceLabels: null },
+    {
+      ...healthy,
+      namespaceLabels: null,
+      refuses: { Deployment: 'Error from server (NotFound): namespaces "engine-room" not found' },
+    },
     ["problem", "namespace", /no namespace engine-room/],
     named,
   ],
   "a namespace of unknown origin": [
     { ...healthy, namespaceLabels: {} },
-    ["problem", "namespace", /engine-room is there already.*It is somebody's/],
+    ["problem", "namespace", /engine-room is there already.*Its owner is not known/],
   ],
   "another stack's namespace": [
     { ...healthy, namespaceLabels: { "app.kubernetes.io/instance": "kitchen" } },
     ["problem", "namespace", /The stack kitchen has made it/],
   ],
-  "a claim with another class, mode and size": [
-    claimThere({ storageClassName: "slow", accessModes: ["ReadWriteOnce"], storage: "300Gi" }),
-    [
-      "problem",
-      "claim",
-      /Its class is slow, and nfs-client is asked for; its mode is ReadWriteOnce, and ReadWriteMany is asked for; it asks for 300Gi, and 200Gi is less/,
-    ],
+  "a claim with another class": [
+    {
+      ...claimThere({ storageClassName: "slow" }),
+      refuses: {
+        PersistentVolumeClaim:
+          'Error from server (Invalid): PersistentVolumeClaim "engine-store" is invalid: spec: Forbidden: spec is immutable after creation',
+      },
+    },
+    ["problem", "claim", /claim engine-store is there already.*spec is immutable after creation/],
+  ],
+  "a field that the server does not know": [
+    {
+      ...healthy,
+      refuses: {
+        NetworkPolicy:
+          'Error from server (BadRequest): NetworkPolicy in version "v1" cannot be handled: strict decoding error: unknown field "spec.foo"',
+      },
+    },
+    ["problem", "objects", /unknown field "spec\.foo"/],
+  ],
+  "Pod Security that refuses a pod": [
+    {
+      ...healthy,
+      refuses: {
+        '"kind":"Pod"':
+          'Error from server (Forbidden): pods "gateway" is forbidden: violates PodSecurity "restricted:latest": seccompProfile',
+      },
+    },
+    ["problem", "admission", /violates PodSecurity/],
   ],
   "no volume of the name": [
     healthy,
@@ -496,27 +528,23 @@ const wrong: Readonly<
   ],
   "a quota that is too small": [
     {
-      lists: {
-        ...healthy.lists,
-        resourcequotas: [
-          {
-            metadata: { name: "team" },
-            spec: { hard: { "requests.nvidia.com/gpu": "4" } },
-            status: { used: { "requests.nvidia.com/gpu": "4" } },
-          },
-        ],
+      ...healthy,
+      refuses: {
+        '"kind":"Pod"':
+          'Error from server (Forbidden): pods "llava" is forbidden: exceeded quota: team, requested: requests.nvidia.com/gpu=1, used: requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=4',
       },
     },
-    ["problem", "quota", /quota team leaves 0 of requests\.nvidia\.com\/gpu/],
+    ["problem", "quota", /quota team refuses pods.*limited: requests\.nvidia\.com\/gpu=4/],
   ],
   "a quota that wants limits": [
     {
-      lists: {
-        ...healthy.lists,
-        resourcequotas: [{ metadata: { name: "team" }, spec: { hard: { "limits.memory": "1Ti" } } }],
+      ...healthy,
+      refuses: {
+        '"kind":"Pod"':
+          'Error from server (Forbidden): pods "llava" is forbidden: failed quota: team: must specify limits.memory for: triton',
       },
     },
-    ["warning", "quota", /limits\.memory of every pod/],
+    ["problem", "quota", /must specify limits\.memory/],
   ],
   "a registry of the documentation": [
     healthy,
@@ -549,7 +577,7 @@ test.each([
 });
 
 test("a text that is not a quantity is refused", () => {
-  expect(() => quantity("16 GB")).toThrow(/no quantity/);
+  expect(() => quantity("16 GB")).toThrow(/not a quantity/);
 });
 
 test("the table of checks has a line for each check", () => {
@@ -585,7 +613,7 @@ describe("images of the cluster", () => {
     // Docker Hub has all that is wanted of it.
     const ask = async (reference: string) => (reference.startsWith("docker.io") ? THERE : answer);
     const stack = { images, imagePullSecrets: pullSecrets } as unknown as KubernetesStack;
-    return imageFindings({ stack, imageProblems: [] }, await readImages(images, ask)).map(
+    return (await clusterImageFindings({ stack, imageProblems: [] }, ask)).map(
       ({ severity, what, why, fix }) => `${severity} ${what} ${why} ${fix}`,
     );
   }
@@ -599,7 +627,7 @@ describe("images of the cluster", () => {
       "that lacks the images for an anonymous request",
       { kind: "missing", isAnonymous: true },
       [],
-      /^problem .* does not have trtllm, services\..*images -- --push/,
+      /^problem .* does not have trtllm, services\..*images --push/,
     ],
     [
       "that may hide the images from an anonymous request",
@@ -617,13 +645,13 @@ describe("images of the cluster", () => {
       "that refuses an anonymous request",
       { kind: "refused", isAnonymous: true },
       [],
-      /^warning .*does not show trtllm, services to you\. .*without credentials.*machines may have others.*none is named in images\.pullSecrets/,
+      /^warning .*does not show trtllm, services to you\. .*without credentials.*machines may have others.*images\.pullSecrets names no Secret/,
     ],
     [
       "that refuses the user",
       { kind: "refused", isAnonymous: false },
       ["pull"],
-      /^warning .*with the credentials of Docker's configuration.*they have pull/,
+      /^warning .*with the credentials of Docker's configuration.*images\.pullSecrets names pull/,
     ],
     [
       "that does not answer",
@@ -642,12 +670,6 @@ describe("images of the cluster", () => {
       { name: "trtllm", reference: "registry.local:5000/room/trtllm:25.07" },
       { name: "services", reference: `registry.example.org/room/services${DIGEST}` },
     ];
-    const asked: string[] = [];
-    await readImages(images, async (reference) => {
-      asked.push(reference);
-      return THERE;
-    });
-    expect(asked).toEqual([]);
     expect(await findings({ kind: "missing", isAnonymous: true }, { images })).toEqual([
       expect.stringMatching(/^problem No registry answers at registry\.example\.org\./),
     ]);

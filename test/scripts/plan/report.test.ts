@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
-import { asleepLine } from "../../../scripts/aws/asleep-line.ts";
 import { costSection } from "../../../scripts/plan/cost-section.ts";
 import { coldStartSection } from "../../../scripts/plan/gpu-sections.ts";
 import { awsSection } from "../../../scripts/plan/platform-sections.ts";
@@ -15,6 +14,7 @@ import {
   textTable,
   wrapText,
 } from "../../../scripts/plan/text-table.ts";
+import { asleepLine } from "../../../scripts/platforms/aws.ts";
 import { ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
 import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
 

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { LocalPlan } from "../../../infra/plan/cpu-stack.ts";
+import { dockerPreflight } from "../../../scripts/preflight/docker.ts";
 import { type Finding, findingsReport, problem, warning } from "../../../scripts/preflight/finding.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { type LocalReading, localFindings } from "../../../scripts/preflight/local-checks.ts";
 import { type MachineReading, readMachine } from "../../../scripts/preflight/machine-reading.ts";
-import { dockerPreflight } from "../../../scripts/preflight/preflight.ts";
-import { pulumiFindings } from "../../../scripts/preflight/pulumi-check.ts";
+
+import { pulumiCheck } from "../../../scripts/preflight/programs.ts";
 import { dockerTarget } from "../../../scripts/program/docker-target.ts";
 import { A10G, type FakeHost, fakeProbe } from "./hosts.ts";
 
@@ -266,8 +267,8 @@ describe("a stack that is up", () => {
 });
 
 test("a machine without the Pulumi CLI is a problem", () => {
-  expect(pulumiFindings("/usr/bin/pulumi", "AWS")).toEqual([]);
-  expect(sentences(pulumiFindings(undefined, "a Docker host"))).toEqual([
+  expect(pulumiCheck("AWS", "/usr/bin/pulumi").findings).toEqual([]);
+  expect(sentences(pulumiCheck("a Docker host", null).findings)).toEqual([
     expect.stringMatching(/^problem pulumi: .*no Pulumi CLI/),
   ]);
 });
@@ -372,7 +373,7 @@ describe("reports of findings", () => {
   });
 
   test("the finding of a missing Pulumi CLI says what it is needed for", () => {
-    const words = pulumiFindings(undefined, "AWS").map(({ why }) => why);
+    const words = pulumiCheck("AWS", null).findings.map(({ why }) => why);
     expect(words).toEqual([expect.stringMatching(/^`npx engine-room up` deploys to AWS with it;/)]);
     expect(words.join()).not.toMatch(/Docker|cluster/);
   });

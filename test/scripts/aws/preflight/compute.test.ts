@@ -1,16 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { isPrincipal } from "../../../../scripts/preflight/aws-access.ts";
-import { awsNeeds } from "../../../../scripts/preflight/aws-needs.ts";
-import { vcpuFindings } from "../../../../scripts/preflight/aws-quotas.ts";
+import { machineNeeds, vcpuFindings } from "../../../../scripts/preflight/aws-capacity.ts";
 import { checkTable } from "../../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../../scripts/program/aws-target.ts";
-import { ACCOUNT, EC2_STACK, EKS_STACK } from "../../../harness/aws/stacks.ts";
+import { EC2_STACK, EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { projectStackValues } from "../../../harness/stack-files.ts";
-import { type Answers, networks, quotaOf, running } from "../account.ts";
+import { type Answers, quotaOf, running } from "../account.ts";
 import { xmlAnswer } from "../fake-aws.ts";
-import { eks, found, MACHINES, NEEDS, preflight, useWorld, type Values, world } from "./world.ts";
+import { eks, found, MACHINES, preflight, useWorld, type Values, world } from "./world.ts";
 
 useWorld();
 
@@ -30,10 +28,7 @@ test("a low quota is reported with its code and the missing vCPUs, running machi
 });
 
 test("a quota below what `up` waits for is a problem", async () => {
-  const two = {
-    ...NEEDS,
-    machines: MACHINES.map((one) => ({ ...one, plannedMachines: 2, maxMachines: 2 })),
-  };
+  const two = MACHINES.map((one) => ({ ...one, plannedMachines: 2, maxMachines: 2 }));
   const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 7) }, eks, two);
   expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 1 vCPUs." });
   expect(finding?.why).toContain("`npx engine-room up` waits for machines with 8");
@@ -60,29 +55,23 @@ test("quotas of spot machines count only spot machines", async () => {
       "ec2:DescribeInstances": () => running([{ type: "g5.xlarge", isSpot: true }, { type: "g5.xlarge" }]),
     },
     eks,
-    { ...NEEDS, machines: spot },
+    spot,
   );
   expect(findings.map(({ what }) => what)).toEqual(["The quota L-3819A6DF lacks 4 vCPUs."]);
 });
 
 test("a quota without room for an update of the machines is a warning", async () => {
   const machines = MACHINES.map((one) => (one.pool === "cpu" ? { ...one, surgeMachines: 4 } : one));
-  const findings = await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 15) }, eks, {
-    ...NEEDS,
-    machines,
-  });
+  const findings = await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 15) }, eks, machines);
   // 4 of the pool and 4 × 4 besides, of 15.
   expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
     ["warning", "The quota L-1216C47A lacks 5 vCPUs for an update of the machines."],
   ]);
   expect(findings[0]?.why).toContain("has 11 left");
   expect(findings[0]?.why).toContain("4 × m7i.xlarge of cpu");
-  expect(
-    await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 20) }, eks, {
-      ...NEEDS,
-      machines,
-    }),
-  ).toEqual([]);
+  expect(await found({ "servicequotas:GetServiceQuota": quotaOf("L-1216C47A", 20) }, eks, machines)).toEqual(
+    [],
+  );
 });
 
 test("an unchanged quota has AWS's default", async () => {
@@ -94,23 +83,6 @@ test("an unchanged quota has AWS's default", async () => {
     "servicequotas:GetAWSDefaultServiceQuota": () => ({ json: { Quota: { Value: 0 } } }),
   });
   expect(findings.map(({ what }) => what)).toEqual(["The quota L-DB2E81BA lacks 8 vCPUs."]);
-});
-
-test("quotas of VPCs and addresses count existing ones", async () => {
-  const findings = await found({
-    "servicequotas:GetServiceQuota": ({ body }) => ({
-      json: {
-        Quota: { Value: body.QuotaCode === "L-F678F1CE" || body.QuotaCode === "L-0263D0A3" ? 1 : 999 },
-      },
-    }),
-    "ec2:DescribeVpcs": () => networks({ "vpc-1": { cidr: "172.31.0.0/16" } }),
-    "ec2:DescribeAddresses": () =>
-      xmlAnswer("DescribeAddresses", { addressesSet: [{ publicIp: "192.0.2.1" }] }),
-  });
-  expect(findings.map(({ what }) => what)).toEqual([
-    "The quota L-F678F1CE lacks 1.",
-    "The quota L-0263D0A3 lacks 1.",
-  ]);
 });
 
 describe("capacity reservations", () => {
@@ -172,7 +144,7 @@ describe("capacity reservations", () => {
     ],
   ])("a capacity reservation %s is reported", async (_, changes, finding, plannedMachines = 1) => {
     const machines = MACHINES.map((one) => ({ ...one, plannedMachines }));
-    const findings = await found(holding(changes), reserved, { ...NEEDS, machines });
+    const findings = await found(holding(changes), reserved, machines);
     expect(findings.map(({ severity, what }) => [severity, what])).toEqual([finding]);
   });
 
@@ -196,159 +168,13 @@ describe("capacity reservations", () => {
   });
 });
 
-describe("the cluster", () => {
-  test.each([
-    ["EXTENDED_SUPPORT", "warning"],
-    ["UNSUPPORTED", "problem"],
-  ])("a version of Kubernetes in %s is a %s", async (versionStatus, severity) => {
-    const findings = await found({
-      "eks:DescribeClusterVersions": () => ({
-        json: { clusterVersions: [{ clusterVersion: "1.35", versionStatus }] },
-      }),
-    });
-    expect(findings.map((one) => [one.severity, one.check])).toEqual([[severity, "kubernetesVersion"]]);
-  });
-
-  test("an add-on version that EKS lacks is a problem that names the newest version", async () => {
-    const addOnVersions = ["v1.9.0-eksbuild.1", "v1.10.0-eksbuild.2", "v1.10.0-eksbuild.1"];
-    const findings = await found({
-      "eks:DescribeAddonVersions": () => ({
-        json: {
-          addons: [{ addonVersions: addOnVersions.map((addonVersion) => ({ addonVersion })) }],
-        },
-      }),
-    });
-    expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
-    expect(findings[0]?.why).toContain("v1.10.0-eksbuild.2 is the newest");
-  });
-
-  describe("what an add-on is set to", () => {
-    /** In the draft, and with the words, of EKS' own. */
-    const SCHEMA = {
-      $ref: "#/definitions/Coredns",
-      $schema: "http://json-schema.org/draft-06/schema#",
-      definitions: {
-        Coredns: {
-          additionalProperties: false,
-          properties: {
-            nodeSelector: { additionalProperties: { type: "string" }, type: "object" },
-            controller: {
-              additionalProperties: false,
-              properties: { replicas: { type: "integer" } },
-              type: "object",
-            },
-          },
-          title: "Coredns",
-          type: "object",
-        },
-      },
-    };
-    const setTo = (configuration: Readonly<Record<string, unknown>>, schema = JSON.stringify(SCHEMA)) =>
-      found({ "eks:DescribeAddonConfiguration": () => ({ json: { configurationSchema: schema } }) }, eks, {
-        ...NEEDS,
-        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration })),
-      });
-
-    test("an add-on's settings that fit EKS' schema are not a finding", async () => {
-      expect(await setTo({ nodeSelector: { pool: "system" } })).toEqual([]);
-    });
-    test.each([
-      [{ nodeSelectors: {} }, "At the top", "nodeSelectors"],
-      [{ controller: { nodeSelector: {} } }, "controller", "nodeSelector"],
-      [{ nodeSelector: { pool: 1 } }, "nodeSelector.pool", "string"],
-    ])("an add-on's settings %j are a problem", async (configuration, where, word) => {
-      const findings = await setTo(configuration);
-      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
-        ["problem", "EKS does not take what coredns v1.0.0-eksbuild.1 is set to."],
-      ]);
-      expect(findings[0]?.why).toContain(`${where}: `);
-      expect(findings[0]?.why).toContain(word);
-    });
-    test.each(["", '{"$ref": "#/elsewhere"}'])(
-      "an add-on's unreadable schema %j is a warning",
-      async (schema) => {
-        const findings = await setTo({}, schema);
-        expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "addOns"]]);
-      },
-    );
-    test("the schema of an add-on version that EKS lacks is not asked for", async () => {
-      const findings = await found({ "eks:DescribeAddonVersions": () => ({ json: { addons: [] } }) }, eks, {
-        ...NEEDS,
-        addOns: NEEDS.addOns.map((one) => ({ ...one, configuration: {} })),
-      });
-      expect(findings.map(({ what }) => what)).toEqual(["EKS does not install coredns v1.0.0-eksbuild.1."]);
-    });
-  });
-});
-
-test("preflight does not ask ECR about repositories of another registry", async () => {
-  await found({}, { ...eks, images: { registry: "registry.example.org/room" } });
-  expect(world.aws?.asked).not.toContain("ecr:DescribeRepositories");
-});
-
-test("administrators other than the caller are not a finding", async () => {
-  const admins = [`arn:aws:iam::${ACCOUNT}:user/you`];
-  expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins } })).toEqual([]);
-});
-
-describe("of a cluster that is there", () => {
-  const [made, joined, own, none] = ["role/maker", "user/joined", "role/of/a/path/own", "role/none"].map(
-    (resource) => `arn:aws:iam::${ACCOUNT}:${resource}`,
-  );
-  const admins = { ...eks, access: { apiCidrs: ["1.2.3.4/32"], admins: [made, joined, own, none] } };
-  const tagsOf: Readonly<Record<string, object>> = {
-    "role/maker": {},
-    "user/joined": { "engine-room:stack": "prod" },
-    "role/of/a/path/own": { "engine-room:stack": "dev" },
-  };
-  const there: Answers = {
-    "eks:DescribeCluster": () => ({ json: { cluster: { status: "ACTIVE" } } }),
-    "ec2:DescribeSubnets": () => xmlAnswer("DescribeSubnets", { subnetSet: [] }),
-    "eks:DescribeAccessEntry": ({ path }) => {
-      const [, resource = ""] = decodeURIComponent(path).split(`::${ACCOUNT}:`);
-      const tags = tagsOf[resource];
-      return tags === undefined
-        ? { error: "ResourceNotFoundException", status: 404 }
-        : { json: { accessEntry: { tags } } };
-    },
-  };
-  const ofAccess = async (changes: Answers) =>
-    (await found(changes, admins)).filter(({ check }) => check === "access");
-
-  test("an administrator with an access entry that is not the stack's is a problem", async () => {
-    const findings = await ofAccess(there);
-    expect(findings.map(({ severity, what }) => [severity, what])).toEqual(
-      [made, joined].map((admin) => [
-        "problem",
-        `${admin} has an access entry of the cluster engine-room-dev that is not the stack's.`,
-      ]),
-    );
-    expect(findings[1]?.fix).toContain(`--principal-arn ${joined}`);
-  });
-
-  test("denied access entries are one warning", async () => {
-    const denied = () => ({ error: "AccessDeniedException", status: 403 }) as const;
-    const findings = await ofAccess({ ...there, "eks:DescribeAccessEntry": denied });
-    expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
-      ["warning", "Your credentials may not ask eks:DescribeAccessEntry."],
-    ]);
-  });
-});
-
-test.each([
-  ["role/team", "assumed-role/team/session", true],
-  ["role/aws-reserved/sso.amazonaws.com/Admin_1", "assumed-role/Admin_1/me@example.org", true],
-  ["role/team", "assumed-role/team-two/session", false],
-  ["user/team", "assumed-role/team/session", false],
-])("the principal %s is that of the session %s: %s", (principal, session, isSame) => {
-  expect(isPrincipal(`arn:aws:iam::${ACCOUNT}:${principal}`, `arn:aws:sts::${ACCOUNT}:${session}`)).toBe(
-    isSame,
-  );
-});
-
-test("a session of another account's role with the same name is another principal", () => {
-  const session = "arn:aws:sts::999900001111:assumed-role/team/session";
-  expect(isPrincipal(`arn:aws:iam::${ACCOUNT}:role/team`, session)).toBe(false);
+test("a machine whose address `access.apiCidrs` lacks is a warning", async () => {
+  world.ownAddress = "1.2.3.5";
+  const findings = await found();
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "access"]]);
+  expect(findings[0]?.what).toContain("1.2.3.5");
+  await world.aws?.close();
+  expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.0/24"] } })).toEqual([]);
 });
 
 test("an address for examples in `access.apiCidrs` is a problem", async () => {
@@ -358,18 +184,11 @@ test("an address for examples in `access.apiCidrs` is a problem", async () => {
 });
 
 test('checks of what a stack lacks are "not needed" in the table', async () => {
-  const checks = await preflight({}, EC2_STACK, { machines: MACHINES.slice(0, 1), addOns: [] });
+  const checks = await preflight({}, EC2_STACK, MACHINES.slice(0, 1));
   const table = checkTable(checks);
-  for (const looksAt of [
-    "administrators of the cluster",
-    "addresses that reach the cluster's API",
-    "capacity reservations",
-    "certificate",
-    "version of Kubernetes",
-    "add-ons of the cluster",
-  ])
+  for (const looksAt of ["addresses that reach the cluster's API", "capacity reservations", "certificate"])
     expect(table).toMatch(new RegExp(`^${looksAt} +not needed$`, "m"));
-  expect(table).toMatch(/^zones of the network +ok$/m);
+  expect(table).toMatch(/^quotas of vCPUs +ok$/m);
 });
 
 const STANDARD = "L-1216C47A";
@@ -378,18 +197,15 @@ const G_AND_VT = "L-DB2E81BA";
 
 const P = "L-417A185B";
 
-const needsOf = (values: Values) => awsNeeds(awsTarget(checkedPlan(values).plan as AwsPlan, "dev")).machines;
+const needsOf = (values: Values) => machineNeeds(awsTarget(checkedPlan(values).plan as AwsPlan, "dev"));
 
 /** Severities by quota code, where nothing else runs. */
 function severities(values: Values, vcpus: Readonly<Record<string, number>>) {
   const quotas = new Map(
     Object.entries(vcpus).map(([code, value]) => [code, { kind: "answer", value }] as const),
   );
-  const nothing = {
-    others: { kind: "answer", value: [] },
-    vcpus: { kind: "answer", value: new Map() },
-  } as const;
-  return vcpuFindings(needsOf(values), { quotas, region: "us-east-1", ...nothing })
+  const others = { kind: "answer", value: [] } as const;
+  return vcpuFindings(needsOf(values), { quotas, region: "us-east-1", others })
     .filter(({ what }) => / lacks \d+ vCPUs\.$/.test(what))
     .map(({ severity, what }) => [severity, what.split(" ")[2]]);
 }

@@ -4,9 +4,8 @@ import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, vi } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { awsPreflight } from "../../../../scripts/preflight/aws-checks.ts";
-import type { MachineNeed } from "../../../../scripts/preflight/aws-quotas.ts";
-import type { AwsNeeds } from "../../../../scripts/preflight/aws-reading.ts";
+import { awsPreflight } from "../../../../scripts/preflight/aws.ts";
+import type { MachineNeed } from "../../../../scripts/preflight/aws-capacity.ts";
 import type { Finding } from "../../../../scripts/preflight/finding.ts";
 import { awsTarget } from "../../../../scripts/program/aws-target.ts";
 import { EKS_STACK } from "../../../harness/aws/stacks.ts";
@@ -22,28 +21,25 @@ export const MACHINES: readonly MachineNeed[] = [
   { pool: "gpu", instanceType: "g5.xlarge", ...MACHINE, maxMachines: 2 },
   { pool: "cpu", instanceType: "m7i.xlarge", ...MACHINE },
 ];
-export const NEEDS: AwsNeeds = {
-  machines: MACHINES,
-  addOns: [{ name: "coredns", version: "v1.0.0-eksbuild.1", configuration: null }],
-};
-
 interface World {
   /** The account that was asked last. */
   aws: FakeAws | undefined;
+  /** Of this machine. */
+  ownAddress: string;
   /** Of the model hub. */
   hubStatus: number;
   hubAsked: { readonly path: string; readonly authorization: string | undefined }[];
 }
 
 /** What preflight finds around it, for each test anew. */
-export const world: World = { aws: undefined, hubStatus: 302, hubAsked: [] };
+export const world: World = { aws: undefined, ownAddress: "1.2.3.4", hubStatus: 302, hubAsked: [] };
 
 /** Credentials, and a model hub that answers. */
 export function useWorld(): void {
   let hub: Server | undefined;
 
   beforeEach(async () => {
-    Object.assign(world, { aws: undefined, hubStatus: 302, hubAsked: [] });
+    Object.assign(world, { aws: undefined, ownAddress: "1.2.3.4", hubStatus: 302, hubAsked: [] });
     hub = createServer((request, response) => {
       world.hubAsked.push({ path: request.url ?? "", authorization: request.headers.authorization });
       response.statusCode = world.hubStatus;
@@ -60,16 +56,26 @@ export function useWorld(): void {
   });
 }
 
+/** Other registries have all images; the machine's address is that of the stack file. */
+export const others = {
+  registry: async () => ({ kind: "there" }) as const,
+  ownAddress: async () => world.ownAddress,
+};
+
 /** What each check of a stack says. @param changes - Other answers of the account. */
-export async function preflight(changes: Answers = {}, values = eks, needs = NEEDS) {
+export async function preflight(changes: Answers = {}, values = eks, needs = MACHINES) {
   world.aws = await startFakeAws(account(changes));
   vi.stubEnv("AWS_ENDPOINT_URL", world.aws.url);
   const target = awsTarget(checkedPlan(values).plan as AwsPlan, "dev");
-  return awsPreflight(target, needs, async () => ({ kind: "there" }));
+  return awsPreflight(target, others, needs);
 }
 
 /** Findings but those of images, which nobody has pushed here. */
-export async function found(changes: Answers = {}, values = eks, needs = NEEDS): Promise<readonly Finding[]> {
+export async function found(
+  changes: Answers = {},
+  values = eks,
+  needs = MACHINES,
+): Promise<readonly Finding[]> {
   const checks = await preflight(changes, values, needs);
   return checks.flatMap(({ findings }) => findings).filter(({ check }) => check !== "images");
 }

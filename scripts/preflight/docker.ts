@@ -1,71 +1,110 @@
-/** Everything that can be wrong with a Docker host, one check each: from what the stack needs and what the host says. */
-import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { diskFindings, type HostSpace } from "./disk-check.ts";
-import type { DockerNeeds } from "./docker-needs.ts";
-import type { EngineReading, EngineSilence } from "./docker-reading.ts";
-import { type Finding, isOlder, problem, warning } from "./finding.ts";
-import { gpuFindings, usedGpus } from "./gpu-checks.ts";
-import { sshDestination } from "./host-probe.ts";
-import type { MachineReading } from "./machine-reading.ts";
+/** What a Docker host has of a stack's needs: from its plan, and from what its engine and the machine say. Nothing is changed. */
+import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
+import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
+import { GB_PER_GIB } from "../../infra/plan/units.ts";
+import { downloadGB, missingImages } from "../images/image-states.ts";
+import type { DockerTarget } from "../program/docker-target.ts";
+import { type DiskNeed, diskFindings, type HostSpace } from "./disk-check.ts";
+import { type EngineReading, engineFinding, readDocker } from "./docker-reading.ts";
+import { type Finding, isOlder, noShell, problem, warning } from "./finding.ts";
+import { type GpuNeeds, gpuFindings, usedGpus } from "./gpu.ts";
+import type { HostProbe } from "./host-probe.ts";
+import { type MachineReading, readMachine } from "./machine-reading.ts";
 
-export interface DockerHostReading {
-  readonly uri: string;
+/** @returns What is wrong; where the engine gives no answer, that alone. */
+export async function dockerPreflight(target: DockerTarget, probe: HostProbe): Promise<readonly Finding[]> {
+  const { uri } = target.plan.host;
+  const engine = await readDocker(probe);
+  if (engine.kind !== "engine") return [engineFinding(uri, engine)];
+  const needs = dockerNeeds(target, engine.images);
+  const paths = [engine.rootDirectory, ...needs.disk.flatMap(({ path }) => (path === null ? [] : [path]))];
+  const machine = await readMachine(probe, [...new Set(paths)]);
+  if ("unreachable" in machine) return [noShell(uri, machine.unreachable)];
+  return dockerFindings(needs, { engine, machine });
+}
+
+interface DockerNeeds {
+  /** Name of the stack: its own containers hold its ports with right. */
+  readonly stack: string;
+  readonly gpu: GpuNeeds | null;
+  readonly ports: readonly { readonly port: number; readonly container: string }[];
+  /** Room for what is not there yet. */
+  readonly disk: readonly DiskNeed[];
+  /** Images that the host builds itself. */
+  readonly buildsImages: boolean;
+  /** Containers may lock memory without limit. */
+  readonly unlimitedMemlock: boolean;
+  readonly runsMongo: boolean;
+  /** The largest build, or the servers; null where nothing was planned. */
+  readonly memoryMiB: number | null;
+}
+
+/** @param onHost - Images that the host has, as `docker image ls` names them. */
+function dockerNeeds(target: DockerTarget, onHost: ReadonlySet<string>): DockerNeeds {
+  const { plan, stack } = target;
+  const missing = missingImages(target.stack.images, onHost);
+  return {
+    stack: target.name,
+    gpu: plan.tier === "gpu" ? gpuNeeds(plan, target) : null,
+    ports: stack.containers.flatMap(({ args: { name, ports } }) =>
+      ports.flatMap(({ external }) => (external === undefined ? [] : [{ port: external, container: name }])),
+    ),
+    disk: [
+      ...missing.map(({ name }) => ({
+        what: `image ${name}`,
+        gb: downloadGB(name, target.images, onHost),
+        path: null,
+      })),
+      ...(plan.tier === "gpu" ? storeNeeds(plan) : []),
+    ],
+    buildsImages: missing.some(({ kind }) => kind === "build"),
+    unlimitedMemlock: stack.containers.some(({ args }) =>
+      args.ulimits?.some(({ name, hard }) => name === "memlock" && hard === -1),
+    ),
+    runsMongo: target.needed.includes("mongo"),
+    memoryMiB:
+      plan.tier === "gpu"
+        ? Math.max(0, ...plan.models.map(({ spec }) => buildRequest(spec).memoryMiB))
+        : null,
+  };
+}
+
+function gpuNeeds({ release, spec }: DockerGpuPlan, { stack }: DockerTarget): GpuNeeds | null {
+  const [pool] = spec.pools;
+  if (pool === undefined || pool.gpu === null) return null;
+  const indices = stack.containers.flatMap(({ gpus }) => (gpus === null || gpus === "all" ? [] : gpus));
+  return {
+    name: pool.gpu.name,
+    count: pool.machine.gpus,
+    memoryGiB: pool.gpu.memoryGiB,
+    indices: [...new Set(indices)].sort((a, b) => a - b),
+    release: release.tag,
+    minimumDriver: release.minimumDriver,
+    cuda: release.cuda,
+  };
+}
+
+/** Weights and engines, each once; checkpoints of one build at a time. */
+function storeNeeds({ models, host }: DockerGpuPlan): readonly DiskNeed[] {
+  const kept = new Map(
+    models.map(({ spec, engine }) => [
+      engine?.key ?? `${spec.engine.model} ${spec.engine.weights.revision}`,
+      storedGiB(spec),
+    ]),
+  );
+  const stored = [...kept.values()].reduce((sum, gib) => sum + gib, 0);
+  const checkpoints = models.flatMap(({ spec, engine }) =>
+    engine === null ? [] : [buildDiskGiB(spec, spec.engine.release).checkpoint ?? 0],
+  );
+  return [
+    { what: "weights and engines", gb: stored * GB_PER_GIB, path: host.storePath },
+    { what: "checkpoints of a build", gb: Math.max(0, ...checkpoints) * GB_PER_GIB, path: null },
+  ];
+}
+
+interface DockerHostReading {
   readonly engine: EngineReading;
   readonly machine: MachineReading;
-}
-
-/** Check of an engine that gave no answer: what went wrong before anything could be asked. The stack file names it. */
-export function engineFinding(uri: string, reading: EngineSilence): Finding {
-  const where = uri.startsWith("ssh:") ? `on the other side of ${uri}` : `at ${uri}`;
-  switch (reading.kind) {
-    case "noCli":
-      return problem(
-        "docker",
-        "This machine has no `docker` command.",
-        `It asks the engine ${where}, and none was found on the PATH.`,
-        "Install Docker's CLI (https://docs.docker.com/engine/install/).",
-      );
-    case "denied":
-      return problem(
-        "docker",
-        `You have no rights on the Docker engine ${where}.`,
-        reading.words,
-        "Add the user to the group docker (`sudo usermod -aG docker USER`, then log in again): that is as good as root.",
-      );
-    case "unreachable":
-      // What the CLI calls the engine behind ssh; without words of ssh itself the connection stands.
-      if (reading.words.includes("docker.example.com") && !reading.words.includes("command [ssh")) {
-        return problem(
-          "docker",
-          `No Docker engine answers ${where}.`,
-          "ssh connects, and nobody answers at the socket that Docker has there.",
-          "Start it there (`sudo systemctl start docker`).",
-        );
-      }
-      return problem(
-        "docker",
-        `No Docker engine answers ${where}.`,
-        // The CLI's own words before those of ssh are its guess, and long.
-        reading.words.replace(/^.* stderr=/s, ""),
-        uri.startsWith("ssh:")
-          ? `Try \`${shellLine(["ssh", "-o", "BatchMode=yes", ...(sshDestination(uri) ?? []), "docker", "info"])}\`, which must work without a password.`
-          : "Start it (`sudo systemctl start docker`), or correct host.uri of the stack file.",
-      );
-  }
-}
-
-/** As {@link engineFinding} of this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
-export function ownEngineFinding(uri: string, reading: EngineSilence): Finding {
-  const finding = engineFinding(uri, reading);
-  if (reading.kind !== "unreachable") return finding;
-  return {
-    ...finding,
-    // The CLI says no more than that in its own words.
-    why: /^Cannot connect to the Docker daemon/.test(reading.words)
-      ? "It builds and pushes the images of the stack."
-      : finding.why,
-    fix: "Start it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).",
-  };
 }
 
 type Check = (needs: DockerNeeds, host: DockerHostReading) => readonly Finding[];
@@ -187,7 +226,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
 };
 
 /** All that is wrong, in the order of the table. */
-export function dockerFindings(needs: DockerNeeds, host: DockerHostReading): readonly Finding[] {
+function dockerFindings(needs: DockerNeeds, host: DockerHostReading): readonly Finding[] {
   return Object.values(CHECKS).flatMap((check) => check(needs, host));
 }
 
