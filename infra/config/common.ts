@@ -1,4 +1,5 @@
 /** Parts that the schemas of all platforms share: forms of values, images, gateway, databases. */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { PUBLISHED_PORTS } from "../plan/catalogue/published-ports.ts";
 import { POLICY_LEVELS, POLICY_NAMES } from "../plan/catalogue/types.ts";
@@ -129,6 +130,21 @@ export const policies = section({
 /** Least number of gateways; `replicas` is the most then. Absent: always `replicas`. */
 export const minGateways = z.int().min(1).max(100).optional();
 
+/**
+ * Hash of a key; encrypted where it was set with `--secret`. An encrypted one is read by the Pulumi CLI alone: here a hash of what is
+ * encrypted stands for it, which no key has, and which changes with it.
+ */
+export const keyHash = z.union([
+  formattedText(
+    /^[0-9a-f]{64}$/,
+    "64 lower-case hexadecimal digits",
+    "the line that `npx engine-room key` prints",
+  ),
+  z
+    .strictObject({ secure: z.string().min(1) })
+    .transform(({ secure }) => createHash("sha256").update(secure).digest("hex")),
+]);
+
 const gatewayParts = {
   /** Without keys the gateway answers any client that reaches its address. */
   apiKeys: z
@@ -138,11 +154,7 @@ const gatewayParts = {
         name: resourceName,
         /** SHA-256 of the key. */
         // The hash alone, so that the stack file has no secret: `npx engine-room key` makes both.
-        sha256: formattedText(
-          /^[0-9a-f]{64}$/,
-          "64 lower-case hexadecimal digits",
-          "the line that `npx engine-room key` prints",
-        ),
+        sha256: keyHash,
       }),
     )
     .default([]),

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import {
   distinct,
   formatPath,
+  isSecure,
   nearestName,
   type Problem,
   pathParts,
@@ -96,6 +97,9 @@ export function schemaMessage(issue: RawIssue): string {
 function keyFix(key: string, path: Path, known: readonly string[]): string {
   const misplaced = MISPLACED[formatPath([...path, key])];
   if (misplaced !== undefined) return misplaced;
+  const [first = "", ...inner] = pathParts(key);
+  if (path.length === 0 && inner.length > 0 && known.includes(first))
+    return `The CLI takes a dot for a part of the name, unless it is told \`--path\`: run \`pulumi config rm engine-room:${key}\`, then \`pulumi config set --path engine-room:${key} VALUE\`.`;
   const nearest = nearestName(key, known);
   if (nearest !== undefined) return `Did you mean \`${nearest}\`?`;
   return `Remove it${known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`}.`;
@@ -112,6 +116,8 @@ const TYPES: Readonly<Record<string, string>> = {
 function typeMessage(expected: string, input: unknown): string {
   const wanted = TYPES[expected] ?? `a ${expected}`;
   if (input === undefined) return `It is required.\nAdd it, as ${wanted}.`;
+  if (isSecure(input) && expected !== "object")
+    return "It is encrypted, and only the Pulumi CLI decrypts it.\nWrite it in plain text: `npx engine-room` needs it for the plan.";
   const type = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
   const isQuoted = typeof input === "string" && expected === "number";
   return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.

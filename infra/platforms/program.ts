@@ -1,5 +1,6 @@
 /** Parts of Pulumi's runtime that platforms share: secrets of the stack file, images without a digest, stack traces. */
 import * as pulumi from "@pulumi/pulumi";
+import { CONFIG_NAMESPACE } from "../config/config.ts";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/host.ts";
 import { ConfigError, isSecure, type Problem } from "../problems.ts";
 
@@ -7,7 +8,7 @@ import { ConfigError, isSecure, type Problem } from "../problems.ts";
 export function secretValues(
   names: Iterable<SecretName>,
 ): Partial<Record<SecretName, pulumi.Output<string>>> {
-  const config = new pulumi.Config();
+  const config = new pulumi.Config(CONFIG_NAMESPACE);
   const values = [...new Set(names)].map((name) => {
     const [key = "", ...path] = SECRET_PATHS[name].split(".");
     return [name, config.requireSecretObject<unknown>(key).apply((value) => textAt(value, path))];

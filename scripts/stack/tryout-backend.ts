@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE, fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
@@ -99,6 +99,13 @@ export class TryoutBackend implements StackBackend {
     await loadPlan(this.#values());
     const { isForTryout, platform } = await operationsOf(this.#stack);
     if (!isForTryout) throw this.#onlyPulumi(platform);
+    const encrypted = readStackFile(this.#stack).secretKeys.filter((key) =>
+      key.startsWith(`${CONFIG_NAMESPACE}:`),
+    );
+    if (encrypted.length > 0)
+      throw new UserError(
+        `${encrypted.join(", ")} has encrypted values, which only the Pulumi CLI decrypts; install it, or write them in plain text.`,
+      );
   }
 
   /** What there is on AWS only the Pulumi CLI can have made; here it would end with "nothing to do". */

@@ -3,7 +3,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
+import { parse } from "yaml";
+import { CONFIG_NAMESPACE, fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { propertyChanges } from "../../scripts/program/changes.ts";
 import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/marks.ts";
@@ -89,6 +90,18 @@ describe("stack files", () => {
     const { values, leftOut } = read("environment: [team/prod]\nconfig: { engine-room:platform: local }\n");
     expect(values).toEqual({ "engine-room:platform": "local" });
     expect(leftOut).toContain("Pulumi ESC");
+  });
+
+  test("`pulumi new` asks for keys that stack files have", () => {
+    const { template } = parse(readFileSync(join(projectRoot, "Pulumi.yaml"), "utf8")) as {
+      template: { config: Readonly<Record<string, { description: string }>> };
+    };
+    for (const [key, { description }] of Object.entries(template.config)) {
+      const [namespace, name = ""] = key.split(":");
+      expect(namespace).toBe(CONFIG_NAMESPACE);
+      expect(stackKinds.some(({ schema }) => name in schema.shape)).toBe(true);
+      expect(description).not.toBe("");
+    }
   });
 
   test("an empty stack file has no values", () => {

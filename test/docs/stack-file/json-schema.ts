@@ -172,6 +172,9 @@ interface Context {
 /** With the sentences of the keys, and what an editor offers. @param path - As in docs/stack-file.md. */
 function described(node: Node, path: string, context: Context): Node {
   const { properties, items, anyOf, oneOf, additionalProperties, maximum, ...rest } = node;
+  // A secret, or what may be one: a text that may be encrypted, as any text may.
+  const [text, encrypted] = anyOf ?? [];
+  if (encrypted?.properties?.secure !== undefined) return described({ ...rest, ...text }, path, context);
   const at = (inner: Node, suffix = "") => described(inner, `${path}${suffix}`, context);
   const examples = EXAMPLES.find(([form]) => form.test(path))?.[1];
   return {

@@ -1,7 +1,7 @@
 /** What a value of the stack file may be, in a few words of Markdown. */
 import { stringify } from "yaml";
 import { z } from "zod";
-import { secret } from "../../../infra/config/common.ts";
+import { keyHash, secret } from "../../../infra/config/common.ts";
 
 /** Of names of keys; what ends in several has the longest. */
 const UNITS: Readonly<Record<string, string>> = {
@@ -54,6 +54,7 @@ export function valueWords(schema: z.core.$ZodType): string {
   const inner = unwrapped(schema);
   if (inner === secret) return "a secret text";
   const { def } = (inner as z.core.$ZodTypes)._zod;
+  if (inner === keyHash) return textWords(keyHash.options[0]);
   if (def.type === "string") return textWords(inner);
   const words = nodeWords(z.toJSONSchema(schema as z.ZodType, { io: "input" }) as Node);
   return def.type === "array" ? words.replace(/text$/, () => textWords(unwrapped(def.element))) : words;

@@ -382,6 +382,37 @@ test("a number of tokens is no secret, and a text in its place may be one", () =
   expect([shown(0), shown("0")]).toEqual(["0", "[secret]"]);
 });
 
+test("a key with a dot is a path that was set without --path", () => {
+  const [problem] = problemsOf({ ...smallest, "gateway.port": "8123" });
+  expect(problem).toMatchObject({ path: "gateway.port", value: '"8123"' });
+  expect(problem?.fix).toContain("`pulumi config set --path engine-room:gateway.port VALUE`");
+});
+
+test("an encrypted value that the plan needs is said to be one", () => {
+  const [problem] = problemsOf({
+    ...smallest,
+    pythonVersion: { secure: "v1:a" },
+    databases: { secure: "v1:b" },
+  });
+  expect(JSON.stringify(problem)).not.toContain("v1:");
+  const [encrypted] = problemsOf({ ...smallest, models: [{ ...model, name: { secure: "v1:a" } }] });
+  expect(encrypted?.reason).toBe("It is encrypted, and only the Pulumi CLI decrypts it.");
+});
+
+test("the hash of a key may be encrypted, and a change of it is seen", () => {
+  const hashOf = (secure: string) => {
+    const gateway = { apiKeys: [{ name: "alice", sha256: { secure } }] };
+    return parseConfig({ ...smallest, gateway }).gateway.apiKeys[0]?.sha256;
+  };
+  expect(hashOf("v1:a")).toMatch(/^[0-9a-f]{64}$/);
+  expect(hashOf("v1:a")).toBe(hashOf("v1:a"));
+  expect(hashOf("v1:b")).not.toBe(hashOf("v1:a"));
+  const gateway = { apiKeys: [{ name: "alice", sha256: "abc" }] };
+  expect(problemsOf({ ...smallest, gateway })).toMatchObject([
+    { path: "gateway.apiKeys[0].sha256", reason: "It must be 64 lower-case hexadecimal digits." },
+  ]);
+});
+
 test("a secret at an unknown key is not shown", () => {
   const [problem] = problemsOf({ ...smallest, colour: { secure: "v1:ciphertext" } });
   expect(problem?.value).toBe('"[secret]"');
