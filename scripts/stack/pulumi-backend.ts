@@ -23,7 +23,13 @@ import {
   runPulumi,
 } from "./pulumi-cli.ts";
 import { EngineReport, StepReporter } from "./reporter.ts";
-import { earlierBackend, refuseOtherBackend, type StackPaths, writeOwner } from "./stack-paths.ts";
+import {
+  earlierBackend,
+  refuseOtherBackend,
+  refuseUnknownBackend,
+  type StackPaths,
+  writeOwner,
+} from "./stack-paths.ts";
 import {
   type Deployment,
   outputsOf,
@@ -195,8 +201,9 @@ export class PulumiBackend implements StackBackend {
       const { name } = this.#stack;
       return parsedDeployment(await runPulumi(this.#executable, ["stack", "export", "--stack", name], url));
     } catch (error) {
-      if (error instanceof PulumiError && error.message.includes("no stack named")) return undefined;
-      throw error;
+      if (!(error instanceof PulumiError && error.message.includes("no stack named"))) throw error;
+      refuseUnknownBackend(this.#stack.name, this.#paths, url);
+      return undefined;
     }
   }
 

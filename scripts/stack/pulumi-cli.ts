@@ -1,7 +1,7 @@
 /** The Pulumi CLI of this machine: where it is, which backend it is logged in to, and calls of it that only print. */
 import { execFile } from "node:child_process";
 import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { userInfo } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { parse } from "yaml";
@@ -48,7 +48,8 @@ function isExecutable(path: string): boolean {
 }
 
 function pulumiHome(environment: Environment): string {
-  return environment.PULUMI_HOME ?? join(environment.HOME ?? homedir(), ".pulumi");
+  // As the CLI finds it, which does not look at HOME.
+  return environment.PULUMI_HOME ?? join(userInfo().homedir, ".pulumi");
 }
 
 /**

@@ -208,6 +208,8 @@ export class EngineReport {
   }
 
   #say(severity: string, message: string): void {
+    // The engine's own notes have the inputs of resources, secrets among them.
+    if (severity === "debug") return;
     // A provider's line begins with the resource that it is about.
     const progress = /^(\S+): (.*)$/.exec(message);
     if (severity === "error") {

@@ -78,6 +78,14 @@ export function refuseOtherBackend(stack: string, paths: StackPaths, url: string
   );
 }
 
+/** @throws UserError when plain `pulumi up` made the stack in a backend, and the one at `url` does not know it. */
+export function refuseUnknownBackend(stack: string, paths: StackPaths, url: string): void {
+  if (!existsSync(paths.owner) || readOwner(paths)?.backend !== undefined) return;
+  throw new UserError(
+    `\`pulumi up\` made the stack ${stack} in another backend than ${url}, which Pulumi uses now. Log in there (\`pulumi login\`), or, where the stack is gone, delete ${paths.owner}.`,
+  );
+}
+
 /** @throws UserError when the stack belongs to the Pulumi CLI. */
 export function assertTryoutOwns(stack: string, paths: StackPaths): void {
   if (existsSync(paths.tryoutState)) return;

@@ -26,6 +26,7 @@ describe("preview", () => {
   const PREVIEW = `
 if [ "$1" = preview ]; then
   printf '%s\\n' '{"diagnosticEvent":{"severity":"warning","message":"<{%fg 1%}>warning: <{%reset%}>the stack file is old"}}' >> "$log"
+  printf '%s\\n' '{"diagnosticEvent":{"severity":"debug","message":"RegisterResource with a secret"}}' >> "$log"
   case "$FAKE_PREVIEW" in
     same) printf '%s\\n' '${event("same", "gateway")}' >> "$log" ;;
     changed) printf '%s\\n' '${event("create", "gateway")}' >> "$log" ;;
@@ -62,6 +63,7 @@ fi
     expect(stdout).toContain("+ create  gateway (Process)");
     expect(stdout).toContain("1 to create\n");
     expect(stdout).toContain("warning: the stack file is old\n");
+    expect(stdout).not.toContain("RegisterResource");
     expect(stdout + stderr).not.toContain("error");
   });
 

@@ -257,6 +257,17 @@ describe("a stack in the backend of the CLI", () => {
     );
   });
 
+  test("a stack that plain `pulumi up` made in another backend is refused", async () => {
+    const { directory, owner } = stackPaths(NAME);
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(owner, JSON.stringify({ owner: "Pulumi" }));
+    await expect((await openStack(stack)).up()).rejects.toThrow(
+      `\`pulumi up\` made the stack ${NAME} in another backend than ${URL_OF_STATE}`,
+    );
+    pulumi.keep([NAME]);
+    await (await openStack(stack)).up();
+  });
+
   test("the try-out runner refuses a stack of a backend, and names it", async () => {
     await (await openStack(stack)).up();
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
