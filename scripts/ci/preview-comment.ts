@@ -4,9 +4,8 @@
  * as data, which this tree's own code checks, escapes and words.
  */
 import { z } from "zod";
-import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
-import type { StackDiff } from "../diff/types.ts";
+import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { readZipEntry } from "../zip-entry.ts";
 import { MAX_COMMENT_CHARACTERS, upsertComment } from "./comment.ts";

@@ -21,9 +21,8 @@ import {
   previewStackName,
 } from "../ci/preview-stack.ts";
 import { MATRIX_PURPOSES, matrixStacks } from "../ci/stacks.ts";
-import { parsedDiff } from "../diff/diff-schema.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
-import type { StackDiff } from "../diff/types.ts";
+import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";

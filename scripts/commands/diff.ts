@@ -1,6 +1,6 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { compareWithBase } from "../diff/compare-trees.ts";
+import { compareWithBase } from "../diff/compare.ts";
 import type { GraphChanges } from "../diff/graph-changes.ts";
 import { previewChanges } from "../diff/preview-json.ts";
 import { markdownComment } from "../diff/report/markdown.ts";

@@ -2,19 +2,15 @@
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { type LeafDifference, leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
 import { isMaskedSecret, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, withoutMarks } from "../program/marks.ts";
-import { earlierUrns } from "./aliases.ts";
-import { isAtOption } from "./option-paths.ts";
 import type { GraphResource } from "./rendered-tree.ts";
-import { propertyEffect, replacementRow, worstEffect } from "./replacements/property-effects.ts";
-import type { ReplacementContext } from "./replacements/types.ts";
-import { resourceDifferences } from "./resource-differences.ts";
-import { resourceLabel } from "./resource-label.ts";
-import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
+import { deletesFirst, propertyEffect, type ReplacementContext, worstEffect } from "./replacements.ts";
+import { earlierUrns, isAtOption, resourceDifferences, resourceLabel } from "./resource-names.ts";
+import { type PropertyDifference, type ResourceChange, sortedChanges } from "./types.ts";
 
 export interface GraphChanges {
   /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. */
   readonly changes: readonly ResourceChange[];
-  /** Number of resources that stay as they are. */
+  /** Number of resources that do not change. */
   readonly unchanged: number;
 }
 
@@ -37,7 +33,7 @@ export function graphChanges(before: Graph, after: Graph): GraphChanges {
   const found = right.filter(isManaged).map((resource) => {
     const urn = pairs.get(resource.urn);
     const former = urn === undefined ? undefined : earlier.get(urn);
-    if (former === undefined) return created(resource);
+    if (former === undefined) return whole("create", resource);
     earlier.delete(former.urn);
     const provider = resource.provider === undefined ? {} : (providers.get(resource.provider) ?? {});
     const now = deletedWithNow(resource);
@@ -48,7 +44,10 @@ export function graphChanges(before: Graph, after: Graph): GraphChanges {
       deletedWith: [deletedWithBefore(former), pairs.get(now ?? "") ?? now],
     });
   });
-  const changes = [...found.filter((change) => change !== null), ...[...earlier.values()].map(deleted)];
+  const changes = [
+    ...found.filter((change) => change !== null),
+    ...[...earlier.values()].map((gone) => whole("delete", gone)),
+  ];
   return {
     changes: sortedChanges(changes),
     unchanged: found.filter((change) => change === null).length,
@@ -68,19 +67,6 @@ function deletedWithOf(resources: readonly GraphResource[]): Relation {
   };
 }
 
-const KIND_ORDER: Readonly<Record<ChangeKind, number>> = {
-  replace: 0,
-  "may-replace": 1,
-  delete: 2,
-  update: 3,
-  create: 4,
-};
-
-/** In the order in which people read them: what may be lost first. */
-export function sortedChanges(changes: readonly ResourceChange[]): readonly ResourceChange[] {
-  return changes.toSorted((a, b) => KIND_ORDER[a.kind] - KIND_ORDER[b.kind] || (a.urn < b.urn ? -1 : 1));
-}
-
 function withoutMarkedInputs(resource: GraphResource): GraphResource {
   return { ...resource, inputs: withoutMarks(resource.inputs) as GraphResource["inputs"] };
 }
@@ -89,26 +75,19 @@ function isManaged({ custom, readId }: GraphResource): boolean {
   return custom && readId === undefined;
 }
 
-function created(resource: GraphResource): ResourceChange {
+/** A resource that is on one side only. */
+function whole(kind: "create" | "delete", resource: GraphResource): ResourceChange {
+  const { inputs } = resource;
+  const [before, after] = kind === "create" ? [{}, inputs] : [inputs, {}];
   return {
     ...named(resource),
-    kind: "create",
-    properties: wholeProperties({}, resource.inputs),
-    before: null,
-    after: shownInputs(resource),
-    kept: null,
-    deletedFirst: null,
-  };
-}
-
-function deleted(resource: GraphResource): ResourceChange {
-  return {
-    ...named(resource),
-    kind: "delete",
-    properties: wholeProperties(resource.inputs, {}),
-    before: shownInputs(resource),
-    after: null,
-    kept: keptBy(resource.options),
+    kind,
+    properties: leafDifferences(before, after)
+      .map((difference) => shownDifference(difference, null))
+      .toSorted(byPath),
+    before: kind === "create" ? null : shownInputs(resource),
+    after: kind === "create" ? shownInputs(resource) : null,
+    kept: kind === "create" ? null : keptBy(resource.options),
     deletedFirst: null,
   };
 }
@@ -132,10 +111,9 @@ function changed(
   const properties = [
     ...inputDifferences(after, context),
     ...optionDifferences(before, after, surroundings),
-  ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  ].toSorted(byPath);
   if (properties.length === 0) return null;
   const kind = worstEffect(properties.map(({ effect }) => effect ?? "update"));
-  const row = replacementRow(after.type);
   return {
     ...named(after),
     kind,
@@ -144,18 +122,17 @@ function changed(
     after: shownInputs(after),
     kept: keptBy(before.options),
     deletedFirst:
-      kind === "update" ? null : (after.options.deleteBeforeReplace ?? row?.deletesFirst(context) ?? false),
+      kind === "update" ? null : (after.options.deleteBeforeReplace ?? deletesFirst(after.type, context)),
   };
 }
 
 function inputDifferences(after: GraphResource, context: ReplacementContext): readonly PropertyDifference[] {
   const { ignoreChanges, replaceOnChanges } = after.options;
-  const row = replacementRow(after.type);
   return resourceDifferences(after.type, context.before, context.after)
     .filter(({ keys }) => !isAtOption(ignoreChanges, keys))
     .flatMap((difference) => {
       const { keys } = difference;
-      const byProvider = propertyEffect(row, keys, difference.after ?? difference.before, context);
+      const byProvider = propertyEffect(after.type, keys, difference.after ?? difference.before, context);
       const effect = isAtOption(replaceOnChanges, keys) ? "replace" : byProvider;
       return effect === null ? [] : [shownDifference(difference, effect)];
     });
@@ -189,14 +166,8 @@ function option(
   return shownDifference({ keys: [`(${name})`], kind: "update", before, after }, effect);
 }
 
-/** Of a resource that comes or goes: each of its inputs as a whole. */
-function wholeProperties(
-  before: GraphResource["inputs"],
-  after: GraphResource["inputs"],
-): readonly PropertyDifference[] {
-  return leafDifferences(before, after)
-    .map((difference) => shownDifference(difference, null))
-    .toSorted((a, b) => (a.path < b.path ? -1 : 1));
+export function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
+  return a.path < b.path ? -1 : 1;
 }
 
 /** A difference as people see it. @param effect - null in a resource that comes or goes as a whole. */

@@ -2,82 +2,15 @@
  * Changes between two plans of a stack: engines and why they are rebuilt, memory, cost, time to the first answer, warnings.
  * Same plans, same bytes.
  */
-
-import type { GpuCost } from "../../infra/plan/cost/types.ts";
-import { explainKeyChange, type KeyChange } from "../../infra/plan/engine/explain-key-change.ts";
-import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
+import { explainKeyChange } from "../../infra/plan/engine/explain-key-change.ts";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import type { Problem } from "../../infra/problems.ts";
 import type { ComparablePlan } from "./rendered-tree.ts";
+import type { Amount, EngineNeed, FitState, PlanDifferences } from "./types.ts";
 
-export type FitState = Pick<MemoryFit, "gpu" | "verdict" | "needGiB" | "capacityGiB">;
+type AmountName = PlanDifferences["cost"][number]["what"];
 
-/** An engine that a model begins or ceases to need. */
-interface EngineNeed {
-  /** Name of the model in the stack. */
-  readonly model: string;
-  /** `llava-1.5-7b/3f9a…`, as in the engine store and in {@link GpuCost.builds}. */
-  readonly engine: string;
-  /** Whether the other plan has an engine with the same key: nothing is built, or nothing becomes unused. */
-  readonly elsewhere: boolean;
-}
-
-export interface Amount {
-  /** US dollars; null: no part has a price. */
-  readonly usd: number | null;
-  /** Whether some parts have no price, so that `usd` is a lower bound. */
-  readonly isAtLeast: boolean;
-}
-
-const AMOUNT_NAMES = ["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"] as const;
-type AmountName = (typeof AMOUNT_NAMES)[number];
-
-interface ProblemChanges {
-  readonly appeared: readonly Problem[];
-  readonly gone: readonly Problem[];
-}
-
-/** Everything is sorted by name. All parts but `engines.unchanged` have differences only. */
-export interface PlanDifferences {
-  readonly engines: {
-    readonly added: readonly EngineNeed[];
-    readonly removed: readonly EngineNeed[];
-    /** With every field of the key that changed. */
-    readonly rebuilt: readonly {
-      readonly model: string;
-      readonly before: string;
-      readonly after: string;
-      readonly reasons: readonly KeyChange[];
-    }[];
-    /** Names of models with the same engine in both plans. */
-    readonly unchanged: readonly string[];
-  };
-  /** null: these tenants did not share a GPU of the pool. */
-  readonly fit: readonly {
-    readonly pool: string;
-    readonly tenants: readonly string[];
-    readonly before: FitState | null;
-    readonly after: FitState | null;
-  }[];
-  /** `before` is null where there was no plan. */
-  readonly cost: readonly {
-    readonly what: AmountName;
-    readonly before: Amount | null;
-    readonly after: Amount;
-  }[];
-  /** Builds of engines that the plan before did not have, which this change spends once. Estimates. */
-  readonly newBuilds: GpuCost["builds"];
-  /** Sum over `newBuilds` with a price. */
-  readonly newBuildUsd: number;
-  /** null: the model was not served. */
-  readonly coldStarts: readonly {
-    readonly model: string;
-    readonly beforeSeconds: number | null;
-    readonly afterSeconds: number | null;
-  }[];
-  readonly warnings: ProblemChanges;
-  readonly problems: ProblemChanges;
-}
+const AMOUNT_NAMES: readonly AmountName[] = ["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"];
 
 /** @param before null: nothing was planned yet, so all of `after` is new. */
 export function planDifferences(before: ComparablePlan | null, after: ComparablePlan): PlanDifferences {
@@ -203,7 +136,7 @@ function amountOf(cost: ComparablePlan["cost"], what: AmountName): Amount {
   return { usd: isKnown ? cost[what] : null, isAtLeast };
 }
 
-function problemChanges(before: readonly Problem[], after: readonly Problem[]): ProblemChanges {
+function problemChanges(before: readonly Problem[], after: readonly Problem[]): PlanDifferences["problems"] {
   const changes = pairs(before, after, ({ path, value, reason, fix }) =>
     canonicalJson([path, value, reason, fix]),
   );

@@ -5,11 +5,10 @@ import { UserError } from "../errors.ts";
 import { isSecret, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
 import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";
 import { urnParts } from "../program/urns.ts";
-import { type GraphChanges, keptBy, shownDifference, sortedChanges } from "./graph-changes.ts";
-import { replacementRow } from "./replacements/property-effects.ts";
-import { resourceDifferences } from "./resource-differences.ts";
-import { resourceLabel } from "./resource-label.ts";
-import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
+import { byPath, type GraphChanges, keptBy, shownDifference } from "./graph-changes.ts";
+import { deletesFirst } from "./replacements.ts";
+import { resourceDifferences, resourceLabel } from "./resource-names.ts";
+import { type ChangeKind, type PropertyDifference, type ResourceChange, sortedChanges } from "./types.ts";
 
 const state = z.object({
   type: z.string(),
@@ -123,7 +122,7 @@ function goesFirst(
   const order = steps.map(({ op }) => op);
   const [deletion, creation] = [order.indexOf("delete-replaced"), order.indexOf("create-replacement")];
   if (deletion >= 0 && creation >= 0) return deletion < creation;
-  return replacementRow(type)?.deletesFirst(states) ?? false;
+  return deletesFirst(type, states);
 }
 
 interface Compared {
@@ -167,7 +166,7 @@ function differences({
       const hidden = "(not in the inputs)";
       return { path, kind: "update", before: hidden, after: hidden, effect: effect(path) };
     });
-  return [...seen, ...unseen].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+  return [...seen, ...unseen].toSorted(byPath);
 }
 
 function placePath(keys: PropertyKeys): string {

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { stackReference } from "../program/stack-file.ts";
-import { renderedHere } from "./rendered-here.ts";
+import { renderedHere } from "../render.ts";
 
 const [name = "", configFile, out = ""] = process.argv.slice(2);
 const key = process.env.ENGINE_ROOM_SECRET_MARK_KEY;

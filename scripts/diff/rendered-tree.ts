@@ -1,6 +1,11 @@
-/** What a tree's own code says of a stack, checked on the way in: older code says less, and says it in older forms. */
-import { z } from "zod";
+/** What a tree's own code says of a stack, in a process of its own, checked on the way in: older code says less. */
+import { readFile, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import { ZodError, z } from "zod";
+import { exists } from "../../components/local/provider/files.ts";
 import type { Problem } from "../../infra/problems.ts";
+import { UserError } from "../errors.ts";
+import { runProcess } from "./base-tree.ts";
 
 const problem = z.object({
   path: z.string(),
@@ -179,4 +184,90 @@ export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree
 /** A tree of which there is nothing. */
 export function unrendered(failure: string): RenderedTree {
   return { resources: null, outputs: null, hasMarks: false, failure, plan: null, problems: [] };
+}
+
+const TIMEOUT_SECONDS = 120;
+
+/** Of a text of any program. */
+const MOST_FAILURE_CHARACTERS = 500;
+
+/** Relative to the project. */
+const CHILD = "scripts/diff/render-child.ts";
+
+/** What a program needs to run; tokens and passphrases of the caller are none of it. */
+const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "ENGINE_ROOM_CACHE_DIR"];
+
+interface RenderRequest {
+  /** Absolute path of a project with its npm packages. */
+  readonly project: string;
+  readonly stack: string;
+  /** Absolute path. */
+  readonly configFile: string;
+  /** Of this comparison: secrets that differ get marks that differ. */
+  readonly secretKey: string;
+  /** Absolute path of a file that is not there yet. */
+  readonly out: string;
+}
+
+/** A tree that can't be rendered says why in `failure`; nothing is thrown for what its code does. */
+export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
+  const tree = await renderInto(request).catch(unrenderedFor);
+  const places = [request.project, await realpath(request.project)];
+  const shown = (text: string) => withoutPlaces(text, places);
+  return {
+    ...tree,
+    failure: tree.failure === null ? null : shown(tree.failure).slice(0, MOST_FAILURE_CHARACTERS),
+    problems: tree.problems.map((found) => ({
+      ...found,
+      value: shown(found.value),
+      reason: shown(found.reason),
+      fix: shown(found.fix),
+    })),
+  };
+}
+
+async function renderInto({
+  project,
+  stack,
+  configFile,
+  secretKey,
+  out,
+}: RenderRequest): Promise<RenderedTree> {
+  if (!(await exists(join(project, CHILD))))
+    throw new UserError(`It has no ${CHILD}: it is older than \`diff\`.`);
+  const passedOn = Object.entries(process.env).filter(([name]) => PASSED_ON.includes(name));
+  const { exitCode, stderr } = await runProcess(
+    process.execPath,
+    ["loader/run.mjs", CHILD, stack, configFile, out],
+    {
+      cwd: project,
+      environment: { ...Object.fromEntries(passedOn), ENGINE_ROOM_SECRET_MARK_KEY: secretKey },
+      timeoutSeconds: TIMEOUT_SECONDS,
+    },
+  );
+  if (exitCode !== 0)
+    throw new UserError(`Its program ended with exit code ${exitCode}: ${errorMessage(stderr)}`);
+  return parseRenderedTree(await readFile(out, "utf8"), true);
+}
+
+function unrenderedFor(error: unknown): RenderedTree {
+  if (error instanceof UserError) return unrendered(error.message);
+  if (error instanceof SyntaxError || error instanceof ZodError)
+    return unrendered("What its program prints of the stack has a form that can't be read.");
+  throw error;
+}
+
+/** The message of an error, without the stack trace that Node prints below it. */
+function errorMessage(stderr: string): string {
+  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+  const message = lines.findLast((line) => /^(\w*Error\b.*: |\s+\d+\. )/.test(line)) ?? lines.at(-1);
+  return message?.trim() ?? "it said nothing.";
+}
+
+/** A tree and its packages lie somewhere else each time: paths are shown as they are in the tree. */
+function withoutPlaces(text: string, places: readonly string[]): string {
+  return places
+    .flatMap((place) => [`file://${place}/`, `${place}/`])
+    .reduce((shown, place) => shown.replaceAll(place, ""), text)
+    .replaceAll(/(?:file:\/\/)?\/[^\s"'`]*\/node_modules\//g, "node_modules/");
 }

@@ -1,98 +1,217 @@
-/** What a change does to a stack, as data: computed in one place, shown as Markdown, text or JSON. */
-import type { Problem } from "../../infra/problems.ts";
-import type { PlanDifferences } from "./plan-differences.ts";
-
 /**
- * What happens to a resource. `may-replace`: the table of replacements does not know the property, and the provider may
- * make the resource anew.
+ * What a change does to a stack, as data: computed in one place, shown as Markdown, text or JSON. The schema checks it where it
+ * comes from a program that nobody has to believe.
  */
-export type ChangeKind = "create" | "update" | "replace" | "may-replace" | "delete";
+import { z } from "zod";
+import { UserError } from "../errors.ts";
 
-export interface PropertyDifference {
-  /** `spec.template.spec.containers[gateway].image`; elements that have no name by their place, `args[0]` */
-  readonly path: string;
-  readonly kind: "add" | "update" | "delete";
-  /** As shown: JSON, cut; `[secret]` for a secret, `[unknown]` for what only `up` knows. Absent for `add`. */
-  readonly before?: string;
-  /** Absent for `delete`. */
-  readonly after?: string;
-  /** What the table says of the property: null for creations and deletions. */
-  readonly effect: "update" | "replace" | "may-replace" | null;
-}
+const text = z.string().max(100_000);
+const name = z.string().max(500);
 
-/** A resource that is not the same before and after. */
-export interface ResourceChange {
-  readonly kind: ChangeKind;
-  /** `kubernetes:apps/v1:Deployment` */
-  readonly type: string;
-  /** Of the resource in the program. */
-  readonly name: string;
-  readonly urn: string;
-  /** `Deployment engine-room/llava`, as people find it; the name in the program where there is no better one. */
-  readonly label: string;
-  /** Sorted by path. */
-  readonly properties: readonly PropertyDifference[];
-  /** Inputs, with secrets masked: a hunk shows both where that reads better. null: it was not there, or is gone. */
-  readonly before: Readonly<Record<string, unknown>> | null;
-  readonly after: Readonly<Record<string, unknown>> | null;
-  /** Why it must not be lost without a word: `protect`, `retainOnDelete`; null: nothing holds it. */
-  readonly kept: "protected" | "retained" | null;
-  /** Of a replacement: whether the old one goes before the new one is there. null: it is not replaced. */
-  readonly deletedFirst: boolean | null;
-}
-
-/** Of the stack file; encrypting the same value again counts as an update. */
-export interface SecretChange {
-  /** `hub.token` */
-  readonly path: string;
-  readonly kind: "add" | "update" | "delete";
-}
+const problem = z.strictObject({ path: text, value: text, reason: text, fix: text });
+const changedProblems = z.strictObject({ appeared: z.array(problem), gone: z.array(problem) });
 
 /** One side of a comparison. */
-export interface ComparedTree {
+const comparedTree = z.strictObject({
   /** As it was asked for: `origin/main`; null: the working tree. */
-  readonly ref: string | null;
+  ref: name.nullable(),
   /** null: the working tree. */
-  readonly commit: string | null;
+  commit: name.nullable(),
   /** Whether it has a file of the stack. Where the base has none, all of the head is new. */
-  readonly hasStack: boolean;
+  hasStack: z.boolean(),
   /** Why there is nothing of it to compare, in one sentence: the rest of the report then shows the other side alone. */
-  readonly failure: string | null;
+  failure: text.nullable(),
   /** Of its stack file; with one there is no graph. */
-  readonly problems: readonly Problem[];
-}
+  problems: z.array(problem),
+});
+
+/**
+ * `may-replace`: the lists of replacements do not have the property, and the provider may make the resource anew. Reports and
+ * JSON have them in this order: what may be lost first.
+ */
+const changeKinds = ["replace", "may-replace", "delete", "update", "create"] as const;
+
+const propertyDifference = z.strictObject({
+  /** `spec.template.spec.containers[gateway].image`; elements that have no name by their place, `args[0]` */
+  path: text,
+  kind: z.enum(["add", "update", "delete"]),
+  /** As shown: JSON, cut; `[secret]` for a secret, `[unknown]` for what only `up` knows. Absent for `add`. */
+  before: text.exactOptional(),
+  /** Absent for `delete`. */
+  after: text.exactOptional(),
+  /** null for creations and deletions. */
+  effect: z.enum(["update", "replace", "may-replace"]).nullable(),
+});
+
+/** With secrets masked: a hunk shows both sides where that reads better. null: it was not there, or is gone. */
+const inputs = z.record(z.string(), z.unknown()).nullable();
+
+/** A resource that is not the same before and after. */
+const resourceChange = z.strictObject({
+  kind: z.enum(changeKinds),
+  /** `kubernetes:apps/v1:Deployment` */
+  type: name,
+  /** Of the resource in the program. */
+  name,
+  urn: text,
+  /** `Deployment engine-room/llava`, as people find it; the name in the program where there is no better one. */
+  label: text,
+  /** Sorted by path. */
+  properties: z.array(propertyDifference),
+  before: inputs,
+  after: inputs,
+  /** `protect`, `retainOnDelete`; null: neither. */
+  kept: z.enum(["protected", "retained"]).nullable(),
+  /** Of a replacement: whether the old one is deleted before the new one is there. null: it is not replaced. */
+  deletedFirst: z.boolean().nullable(),
+});
+
+/** Of the stack file; encrypting the same value again counts as an update. */
+const secretChange = z.strictObject({
+  /** `hub.token` */
+  path: text,
+  kind: z.enum(["add", "update", "delete"]),
+});
 
 /** A rule that the stack breaks, and how much it matters for this stack. */
-export interface PolicyViolation {
+const policyViolation = z.strictObject({
   /** `engine-store-is-protected` */
-  readonly policy: string;
-  readonly level: "advisory" | "mandatory";
-  /** As {@link ResourceChange.label}; a URN where nobody knows more. null: about the stack as a whole. */
-  readonly resource: string | null;
+  policy: name,
+  level: z.enum(["advisory", "mandatory"]),
+  /** A label; a URN where nobody knows more. null: about the stack as a whole. */
+  resource: text.nullable(),
   /** What and why, with numbers where they decide. */
-  readonly reason: string;
-  readonly fix: string;
+  reason: text,
+  fix: text,
   /** Whether the base keeps it; null: the base could not be asked. */
-  readonly isNew: boolean | null;
+  isNew: z.boolean().nullable(),
+});
+
+/** null: these tenants did not share a GPU of the pool. */
+const fit = z
+  .strictObject({
+    gpu: name,
+    verdict: z.enum(["fits", "tight", "doesNotFit"]),
+    needGiB: z.number(),
+    capacityGiB: z.number(),
+  })
+  .nullable();
+
+/** An engine that a model begins or ceases to need. */
+const engineNeed = z.strictObject({
+  /** Name of the model in the stack. */
+  model: name,
+  /** `llava-1.5-7b/3f9a…`, as in the engine store. */
+  engine: name,
+  /** Whether the other plan has an engine with the same key: nothing is built, or nothing becomes unused. */
+  elsewhere: z.boolean(),
+});
+
+/** US dollars. `usd` is null where no part has a price, and a lower bound where some have none. */
+const amount = z.strictObject({ usd: z.number().nullable(), isAtLeast: z.boolean() });
+
+/** Everything is sorted by name. All parts but `engines.unchanged` have differences only. */
+const planDifferences = z.strictObject({
+  engines: z.strictObject({
+    added: z.array(engineNeed),
+    removed: z.array(engineNeed),
+    /** With every field of the key that changed. */
+    rebuilt: z.array(
+      z.strictObject({
+        model: name,
+        before: name,
+        after: name,
+        reasons: z.array(
+          z.strictObject({ field: text, before: text.nullable(), after: text.nullable(), sentence: text }),
+        ),
+      }),
+    ),
+    /** Names of models with the same engine in both plans. */
+    unchanged: z.array(name),
+  }),
+  fit: z.array(z.strictObject({ pool: name, tenants: z.array(name), before: fit, after: fit })),
+  /** `before` is null where there was no plan. */
+  cost: z.array(
+    z.strictObject({
+      what: z.enum(["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"]),
+      before: amount.nullable(),
+      after: amount,
+    }),
+  ),
+  /** Builds of engines that the plan before did not have, which this change spends once. Estimates. */
+  newBuilds: z.array(
+    z.strictObject({
+      engine: name,
+      seconds: z.number(),
+      usd: z.number().nullable(),
+      arithmetic: text.exactOptional(),
+    }),
+  ),
+  /** Sum over `newBuilds` with a price. */
+  newBuildUsd: z.number(),
+  /** null: the model was not served. */
+  coldStarts: z.array(
+    z.strictObject({
+      model: name,
+      beforeSeconds: z.number().nullable(),
+      afterSeconds: z.number().nullable(),
+    }),
+  ),
+  warnings: changedProblems,
+  problems: changedProblems,
+});
+
+/** What merging a change would do to one stack. Refuses other keys, and texts too long to be of use. */
+const stackDiff = z.strictObject({
+  stack: name,
+  /** `rendered`: from the two trees' own programs; `pulumi-preview`: against the state, by the Pulumi CLI. */
+  source: z.enum(["rendered", "pulumi-preview"]),
+  base: comparedTree,
+  head: comparedTree,
+  /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. null: one side has no graph. */
+  resources: z.array(resourceChange).nullable(),
+  /** Number of resources that do not change. */
+  unchanged: z.int().min(0),
+  /** Engines, memory, money, time to the first answer, advisories, problems. null: one side has no plan with these. */
+  plan: planDifferences.nullable(),
+  /** Secrets of the stack file that are not the same, sorted by path: never their values. */
+  secrets: z.array(secretChange),
+  /** Of the head. */
+  violations: z.array(policyViolation),
+  /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
+  uncheckedPolicies: z.array(name),
+});
+
+type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
+type DataOf<Schema extends z.ZodType> = DeepReadonly<z.infer<Schema>>;
+
+export type ChangeKind = (typeof changeKinds)[number];
+export type ComparedTree = DataOf<typeof comparedTree>;
+export type PropertyDifference = DataOf<typeof propertyDifference>;
+export type ResourceChange = DataOf<typeof resourceChange>;
+export type SecretChange = DataOf<typeof secretChange>;
+export type PolicyViolation = DataOf<typeof policyViolation>;
+export type FitState = NonNullable<DataOf<typeof fit>>;
+export type EngineNeed = DataOf<typeof engineNeed>;
+export type Amount = DataOf<typeof amount>;
+export type PlanDifferences = DataOf<typeof planDifferences>;
+export type StackDiff = DataOf<typeof stackDiff>;
+
+/** In the order in which people read them: what may be lost first. */
+export function sortedChanges(changes: readonly ResourceChange[]): readonly ResourceChange[] {
+  const order = ({ kind }: ResourceChange) => changeKinds.indexOf(kind);
+  return changes.toSorted((a, b) => order(a) - order(b) || (a.urn < b.urn ? -1 : 1));
 }
 
-/** What merging a change would do to one stack. */
-export interface StackDiff {
-  readonly stack: string;
-  /** `rendered`: from the two trees' own programs; `pulumi-preview`: against the state, by the Pulumi CLI. */
-  readonly source: "rendered" | "pulumi-preview";
-  readonly base: ComparedTree;
-  readonly head: ComparedTree;
-  /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. null: one side has no graph. */
-  readonly resources: readonly ResourceChange[] | null;
-  /** Number of resources that stay as they are. */
-  readonly unchanged: number;
-  /** Engines, memory, money, time to the first answer, advisories, problems. null: one side has no plan with these. */
-  readonly plan: PlanDifferences | null;
-  /** Secrets of the stack file that are not the same, sorted by path: never their values. */
-  readonly secrets: readonly SecretChange[];
-  /** Of the head. */
-  readonly violations: readonly PolicyViolation[];
-  /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
-  readonly uncheckedPolicies: readonly string[];
+/**
+ * @param what - Where it is from, for the error.
+ * @throws UserError where it is no JSON of `npx engine-room diff`.
+ */
+export function parsedDiff(what: string, bytes: Buffer): StackDiff {
+  try {
+    return stackDiff.parse(JSON.parse(bytes.toString("utf8")));
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
+    throw new UserError(`${what} is not what \`npx engine-room diff\` writes.`);
+  }
 }

@@ -7,7 +7,7 @@ import {
   violations,
 } from "../../policy/stack-policy.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
-import { resourceLabel } from "./resource-label.ts";
+import { resourceLabel } from "./resource-names.ts";
 import type { PolicyViolation, StackDiff } from "./types.ts";
 
 interface ComparedTrees {

@@ -1,5 +1,5 @@
 /** Trees that `diff` compares: checked out by Git, with packages of npm, rendered by processes of their own. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
   copyFileSync,
@@ -16,10 +16,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { compareWithBase } from "../../scripts/diff/compare-trees.ts";
-import { linkNodePackages } from "../../scripts/diff/node-packages.ts";
-import { npmFailure } from "../../scripts/diff/npm-failure.ts";
-import { baseFile, commitOf, withBaseTree } from "../../scripts/diff/trees.ts";
+import { commitOf, providePackages, withBaseTree } from "../../scripts/diff/base-tree.ts";
+import { compareWithBase, fileInBase } from "../../scripts/diff/compare.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
@@ -41,7 +39,7 @@ describe("two trees of the project", () => {
   beforeAll(async () => {
     vi.stubEnv("ENGINE_ROOM_CACHE_DIR", join(folder, "cache"));
     execFileSync("git", ["clone", "--quiet", "--shared", projectRoot, project]);
-    await linkNodePackages(project, projectRoot);
+    await providePackages(project, projectRoot);
   }, 60_000);
 
   afterEach(() => {
@@ -70,17 +68,24 @@ describe("two trees of the project", () => {
     expect(secrets).toEqual([]);
   });
 
-  test("older trees are rendered too: by their commands without the entry point, by tsx without it in the bundle", async () => {
-    const loader = join(project, "loader/import-source.mjs");
-    const entryPoints = readFileSync(loader, "utf8");
-    expect(entryPoints).toContain(`  "${ENTRY_POINT}",\n`);
-    writeFileSync(loader, entryPoints.replace(`  "${ENTRY_POINT}",\n`, ""));
+  test("a stack file from outside the project is compared with the one that the base has", async () => {
+    const outside = join(folder, "changed.yaml");
+    const text = readFileSync(join(project, "Pulumi.local.yaml"), "utf8");
+    writeFileSync(outside, `${text.trimEnd()}\n  engine-room:gateway: { port: 8123 }\n`);
+    const stack = { name: "local", configFile: outside };
+    const { base, head, resources } = await compareWithBase({ stack, ref: "HEAD", project });
+    expect([base.failure, base.hasStack, head.failure, head.problems]).toEqual([null, true, null, []]);
+    expect(resources?.map(({ kind, name }) => [kind, name])).toEqual([["update", "gateway-server"]]);
+  });
+
+  test("a base without the program that renders it is older than `diff`", async () => {
     git("rm", "--quiet", ENTRY_POINT);
-    git("commit", "--quiet", "--all", "--message", "older");
+    git("commit", "--quiet", "--message", "older");
     git("checkout", "--quiet", "HEAD~1", "--", ENTRY_POINT);
     try {
-      const { base, head, resources, unchanged } = await compare("local");
-      expect([base.failure, head.failure, resources, unchanged]).toEqual([null, null, [], 8]);
+      expect((await compare("local")).base.failure).toBe(
+        "It has no scripts/diff/render-child.ts: it is older than `diff`.",
+      );
     } finally {
       git("reset", "--quiet", "--hard", "HEAD~1");
     }
@@ -144,21 +149,6 @@ describe("two trees of the project", () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
-  test("a temporary folder is removed also when the process is told to end", () => {
-    const temporary = mkdtempSync(join(folder, "ended-"));
-    const module = join(projectRoot, "scripts/diff/temporary-folders.ts");
-    const program = `
-    import { withFolder } from ${JSON.stringify(module)};
-    setInterval(() => {}, 1000);
-    await withFolder(${JSON.stringify(temporary)}, async () => {
-      process.kill(process.pid, "SIGTERM");
-      await new Promise(() => {});
-    });`;
-    const argv = ["--import", "tsx", "--input-type=module", "--eval", program];
-    expect(spawnSync(process.execPath, argv, { cwd: projectRoot, timeout: 60_000 }).status).toBe(143);
-    expect(existsSync(temporary)).toBe(false);
-  });
-
   test("`diff` says what is missing or wrong on its command line", async () => {
     expect(await runCommand("diff")).toMatchObject({
       exitCode: 2,
@@ -208,6 +198,14 @@ describe("the tree of a base", () => {
     git("init", "--quiet");
     git("add", ".");
     git("commit", "--quiet", "--message", "base");
+    // As `npm ci` would: a package, a scoped one, one for a member alone, and the links of the workspace.
+    write("node_modules/plain/text", "plain");
+    write("node_modules/@other/scoped/text", "scoped");
+    write("node_modules/.bin/tool", "tool");
+    write("node_modules/.cache/text", "cache");
+    write("members/inner/node_modules/own/text", "own");
+    mkdirSync(join(project, "node_modules/@small"));
+    symlinkSync("../../members/inner", join(project, "node_modules/@small/inner"));
   });
 
   afterEach(() => {
@@ -222,26 +220,14 @@ describe("the tree of a base", () => {
 
   const git = (...argv: readonly string[]) => gitIn(project, ...argv);
 
-  /** As `npm ci` would: a package, a scoped one, one for a member alone, and the links of the workspace. */
-  let installs = 0;
-
-  async function install(target: string): Promise<void> {
-    installs += 1;
-    write("node_modules/plain/text", "plain", target);
-    write("node_modules/@other/scoped/text", "scoped", target);
-    write("node_modules/.bin/tool", "tool", target);
-    write("members/inner/node_modules/own/text", "own", target);
-    mkdirSync(join(target, "node_modules/@small"));
-    symlinkSync("../../members/inner", join(target, "node_modules/@small/inner"));
-  }
-
   test("the base has its own files and packages, and is removed afterwards", async () => {
     write("members/inner/text", "changed");
     write("untracked", "new");
     git("add", "members/inner/text");
     const before = [git("status", "--porcelain"), readFileSync(join(project, ".git/index")).toString("hex")];
     const seen = await withBaseTree(
-      { project, commit: await commitOf(project, "HEAD"), install },
+      project,
+      await commitOf(project, "HEAD"),
       async ({ project: base, failure }) => {
         expect(failure).toBeNull();
         const at = (path: string) => readFileSync(join(base ?? "", path), "utf8");
@@ -254,6 +240,7 @@ describe("the tree of a base", () => {
         ).toEqual(["plain", "scoped", "tool"]);
         expect(at("members/inner/node_modules/own/text")).toBe("own");
         expect(existsSync(join(base ?? "", "untracked"))).toBe(false);
+        expect(existsSync(join(base ?? "", "node_modules/.cache"))).toBe(false);
         // A clean-up of somebody else, meanwhile.
         git("worktree", "prune");
         return base;
@@ -266,40 +253,11 @@ describe("the tree of a base", () => {
     );
   });
 
-  test("packages of one lock file are installed once, also for two bases at the same time", async () => {
-    installs = 0;
-    const text = () =>
-      withBaseTree({ project, commit: "HEAD", install }, async ({ project: base }) =>
-        readFileSync(join(base ?? "", "node_modules/plain/text"), "utf8"),
-      );
-    expect(await Promise.all([text(), text()])).toEqual(["plain", "plain"]);
-    const installed = installs;
-    expect(await text()).toBe("plain");
-    expect(installs).toBe(installed);
-    expect(readdirSync(join(folder, "cache/node-packages"))).toHaveLength(1);
-  });
-
-  test("a base with the same lock file uses the packages of the working tree", async () => {
-    await install(project);
-    const { createHash } = await import("node:crypto");
-    const sha256 = createHash("sha256")
-      .update(readFileSync(join(project, "package-lock.json")))
-      .digest("hex");
-    write("node_modules/.engine-room-lock", sha256);
-    const refuse = () => Promise.reject(new Error("Nothing is to be installed."));
-    await withBaseTree({ project, commit: "HEAD", install: refuse }, async ({ project: base }) => {
-      expect(readFileSync(join(base ?? "", "node_modules/@small/inner/text"), "utf8")).toBe("base");
-      expect(realpathSync(join(base ?? "", "node_modules/plain"))).toBe(join(project, "node_modules/plain"));
-    });
-  });
-
   test("a base is removed after a failure, and without a lock file", async () => {
-    await expect(
-      withBaseTree({ project, commit: "HEAD", install }, () => Promise.reject(new Error("no"))),
-    ).rejects.toThrow("no");
+    await expect(withBaseTree(project, "HEAD", () => Promise.reject(new Error("no")))).rejects.toThrow("no");
     git("rm", "--quiet", "--cached", "package-lock.json");
     git("commit", "--quiet", "--message", "no lock");
-    expect(await withBaseTree({ project, commit: "HEAD", install }, async ({ failure }) => failure)).toBe(
+    expect(await withBaseTree(project, "HEAD", async ({ failure }) => failure)).toBe(
       "It has no package-lock.json.",
     );
     expect(git("worktree", "list").trim().split("\n")).toHaveLength(1);
@@ -311,11 +269,10 @@ describe("the tree of a base", () => {
     await expect(commitOf(project, "--help")).rejects.toThrow('Git has no commit "--help" here; fetch it');
   });
 
-  test("a stack file outside the project is used for both sides", async () => {
-    expect(await baseFile(join(project, "Pulumi.a.yaml"), project, "/base")).toBe("/base/Pulumi.a.yaml");
-    expect(await baseFile(join(folder, "Pulumi.a.yaml"), project, "/base")).toBe(
-      join(folder, "Pulumi.a.yaml"),
-    );
+  test("the base has a stack's file where the working tree has it, and that of the stack for one from outside", async () => {
+    const fileOf = (configFile: string) => fileInBase({ name: "a", configFile }, project);
+    expect(await fileOf(join(project, "stacks/Pulumi.a.yaml"))).toBe("stacks/Pulumi.a.yaml");
+    expect(await fileOf(join(folder, "other.yaml"))).toBe("Pulumi.a.yaml");
   });
 });
 
@@ -377,16 +334,16 @@ describe("packages of another lock file", () => {
     commitWith({ version: "1.0.0", resolved: packed("1.0.0") });
     commitWith({ version: "2.0.0", resolved: packed("2.0.0") });
     execFileSync("npm", ["ci", "--silent", "--no-audit"], { cwd: project });
-    const seen = await withBaseTree({ project, commit: "HEAD~1" }, async ({ project: base, failure }) => {
+    const seen = await withBaseTree(project, "HEAD~1", async ({ project: base, failure }) => {
       expect(failure).toBeNull();
       return versionIn(base ?? "");
     });
     expect([seen, versionIn(project)]).toEqual(["1.0.0", "2.0.0"]);
   });
 
-  const failureOfBase = () => withBaseTree({ project, commit: "HEAD" }, async ({ failure }) => failure);
+  const failureOfBase = () => withBaseTree(project, "HEAD", async ({ failure }) => failure);
 
-  test("a lock file that does not match package.json is reported with npm's reason, the same bytes each time", async () => {
+  test("a lock file that does not match package.json is reported with npm's code, the same bytes each time", async () => {
     commitWith({ version: "1.0.0", resolved: packed("1.0.0") }, "2.0.0");
     writeFileSync(join(project, ".npmrc"), "registry=http://127.0.0.1:1/\nfetch-retries=0\n");
     git("add", ".");
@@ -406,47 +363,5 @@ describe("packages of another lock file", () => {
       "`npm ci` of its lock file ended with exit code 1: ECONNREFUSED; its own output says more.",
     );
     expect(vi.mocked(process.stderr.write).mock.calls.join("")).toContain("127.0.0.1:1");
-  });
-
-  const LOG =
-    "A complete log of this run can be found in: /root/.npm/_logs/2026-01-02T03_04_05_678Z-debug-0.log";
-
-  test.each([
-    [
-      "npm error",
-      [
-        "code EUSAGE",
-        "",
-        "`npm ci` can only install packages when package.json and the lock file are in sync.",
-        "",
-        "Missing: small@1.0.0 from lock file",
-        "",
-        "Clean install a project",
-        "Usage:",
-        "npm ci",
-        LOG,
-      ],
-      "EUSAGE: `npm ci` can only install packages when package.json and the lock file are in sync. Missing: small@1.0.0 from lock file",
-    ],
-    [
-      "npm ERR!",
-      [
-        "code E404",
-        "404 Not Found - GET https://registry.example.org/small",
-        "404",
-        "404 It is not there.",
-        LOG,
-      ],
-      "E404: Not Found - GET https://registry.example.org/small It is not there.",
-    ],
-    [
-      "npm error",
-      ["code EJSONPARSE", "path /cache/1.9-abc/package.json", "JSON.parse it is no JSON", LOG],
-      "EJSONPARSE: path ./package.json JSON.parse it is no JSON",
-    ],
-    ["npm error", ["errno -2", LOG], "it gave no code of an error."],
-  ])('what npm says in lines of "%s" is reported in one sentence: %j', (mark, lines, sentence) => {
-    const stderr = ["other words", ...lines.map((line) => `${mark} ${line}`.trimEnd())].join("\n");
-    expect(npmFailure(stderr, "/cache/1.9-abc")).toBe(sentence);
   });
 });

@@ -1,13 +1,11 @@
 /** What changes in engines, memory, time and money. */
 import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
+import { code, type Inline, joined, strong } from "../../markdown.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
 import { VERDICTS } from "../../plan/gpu-sections.ts";
 import { duration, figure } from "../../plan/text-table.ts";
-import type { Amount, FitState, PlanDifferences } from "../plan-differences.ts";
-import type { ComparedTree } from "../types.ts";
-
-import { code, type Inline, joined, strong } from "./inline.ts";
-import { type Entry, entrySection, listSection, type Section, tableSection } from "./section.ts";
+import type { Amount, ComparedTree, FitState, PlanDifferences } from "../types.ts";
+import { type Entry, grouped, list, type Section } from "./section.ts";
 
 /**
  * Whether the base has the stack and nobody knows its plan: what the head needs may be there already.
@@ -20,15 +18,16 @@ export function isEarlierUnknown({ hasStack }: ComparedTree, { cost }: PlanDiffe
 
 /** Engines, memory, cold start, cost. */
 export function planSections(plan: PlanDifferences, isUnknown: boolean): readonly Section[] {
+  const table = (title: string, first: string, rows: readonly (readonly Inline[])[]): Section => ({
+    title,
+    columns: [first, "Before", "After"],
+    entries: rows.map((cells) => ({ cells })),
+  });
   return [
-    ...entrySection("Engines", engineEntries(plan, isUnknown)),
-    ...listSection("Memory of each GPU (estimate, GiB)", fitItems(plan, isUnknown)),
-    ...tableSection(
-      "Cold start, engine built (estimate)",
-      ["Model", "Before", "After"],
-      coldStartRows(plan, isUnknown),
-    ),
-    ...tableSection("Cost (US dollars)", ["What", "Before", "After"], costRows(plan, isUnknown)),
+    { title: "Engines", entries: engineEntries(plan, isUnknown) },
+    list("Memory of each GPU (estimate, GiB)", fitItems(plan, isUnknown)),
+    table("Cold start, engine built (estimate)", "Model", coldStartRows(plan, isUnknown)),
+    table("Cost (US dollars)", "What", costRows(plan, isUnknown)),
   ];
 }
 
@@ -78,21 +77,16 @@ function withoutEngine(sentence: string, engine: string): string {
 
 /** GPUs with the same change are one point with their number. */
 function fitItems({ fit }: PlanDifferences, isUnknown: boolean): readonly Inline[] {
-  const kinds = new Map<string, { readonly change: PlanDifferences["fit"][number]; count: number }>();
-  for (const change of fit) {
-    const key = JSON.stringify(change);
-    const known = kinds.get(key);
-    if (known === undefined) kinds.set(key, { change, count: 1 });
-    else known.count++;
-  }
-  return [...kinds.values()].map(({ change: { pool, tenants, before, after }, count }) => {
-    const names = joined(
-      tenants.map((tenant) => [code(tenant)]),
-      ", ",
-    );
-    const number = count === 1 ? "" : `${count} GPUs of `;
-    return [number, code(pool), " with ", ...names, ": ", ...needs(before, after, isUnknown)];
-  });
+  return grouped(fit, (change) => JSON.stringify(change)).flatMap((alike) =>
+    alike.slice(0, 1).map(({ pool, tenants, before, after }): Inline => {
+      const names = joined(
+        tenants.map((tenant) => [code(tenant)]),
+        ", ",
+      );
+      const number = alike.length === 1 ? "" : `${alike.length} GPUs of `;
+      return [number, code(pool), " with ", ...names, ": ", ...needs(before, after, isUnknown)];
+    }),
+  );
 }
 
 function needs(before: FitState | null, after: FitState | null, isUnknown: boolean): Inline {

@@ -1,5 +1,5 @@
 /** A report before it is Markdown or text. */
-import type { Inline } from "./inline.ts";
+import type { Inline } from "../../markdown.ts";
 
 /** A point of a list, a row of a table, or a resource. */
 export interface Entry {
@@ -10,15 +10,15 @@ export interface Entry {
 }
 
 export interface Section {
-  /** Empty: it needs none. */
   readonly title: string;
-  /** Titles of a table's columns; null: a list. */
-  readonly columns: readonly string[] | null;
+  /** Titles of a table's columns; absent: a list. */
+  readonly columns?: readonly string[];
+  /** Without any the section is left out. */
   readonly entries: readonly Entry[];
-  /** Whether a comment shows only its title until a reader asks. `long`: where it is longer than a screen. */
-  readonly folded: "never" | "long" | "always";
-  /** Where there is no room for all, these are cut before the others. */
-  readonly isDetail: boolean;
+  /** Whether a comment shows only its title until a reader asks. @default "long": where it is longer than a screen */
+  readonly folded?: "never" | "always";
+  /** Where there is no room for all, these are cut before the others. @default false */
+  readonly isDetail?: boolean;
 }
 
 /** What a stack's report says, in the order in which a reviewer needs it. */
@@ -26,6 +26,8 @@ export interface StackReport {
   readonly stack: string;
   /** One line. */
   readonly verdict: Inline;
+  /** Whether merging leaves the stack exactly as it is, as far as both sides could be read. */
+  readonly isUnchanged: boolean;
   /** What was compared, and how. */
   readonly comparison: Inline;
   /** What could not be compared, and why. */
@@ -36,32 +38,17 @@ export interface StackReport {
   readonly command: string;
 }
 
-type Style = Partial<Pick<Section, "folded" | "isDetail">>;
-
-/** None where there are no entries. */
-export function entrySection(
-  title: string,
-  entries: readonly Entry[],
-  { folded = "long", isDetail = false }: Style = {},
-): readonly Section[] {
-  return entries.length === 0 ? [] : [{ title, columns: null, entries, folded, isDetail }];
+/** A list of points. */
+export function list(title: string, items: readonly Inline[], style: Partial<Section> = {}): Section {
+  return { title, entries: items.map((item) => ({ cells: [item] })), ...style };
 }
 
-/** None where there are no items. */
-export function listSection(title: string, items: readonly Inline[], style: Style = {}): readonly Section[] {
-  return entrySection(
-    title,
-    items.map((item) => ({ cells: [item] })),
-    style,
-  );
-}
-
-/** None where there are no rows. */
-export function tableSection(
-  title: string,
-  columns: readonly string[],
-  rows: readonly (readonly Inline[])[],
-): readonly Section[] {
-  if (rows.length === 0) return [];
-  return [{ title, columns, entries: rows.map((cells) => ({ cells })), folded: "long", isDetail: false }];
+/** Items with the same key, in the order of their first ones. */
+export function grouped<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => string,
+): readonly (readonly Item[])[] {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return [...groups.values()];
 }

@@ -84,29 +84,31 @@ function outdented(lines: readonly string[]): readonly string[] {
 
 /** A line that was taken out and the one that came in its place are cut at the same column. */
 function shortened(lines: readonly string[]): readonly string[] {
-  return lines.map((line, index) => {
-    if (line.length <= LONGEST_LINE) return line;
-    const other = line.startsWith("-") ? counterpart(lines, index, 1) : counterpart(lines, index, -1);
-    return `${line[0]}${excerpt(line.slice(1), other?.slice(1) ?? "", LONGEST_LINE)}`;
-  });
+  const others = counterparts(lines);
+  return lines.map((line, index) =>
+    line.length <= LONGEST_LINE
+      ? line
+      : `${line[0]}${excerpt(line.slice(1), lines[others.get(index) ?? -1]?.slice(1) ?? "", LONGEST_LINE)}`,
+  );
 }
 
 /** Of the n-th of a run of removed lines the n-th of the added ones that follow, and the other way round. */
-function counterpart(lines: readonly string[], index: number, direction: 1 | -1): string | undefined {
-  const own = lines[index]?.[0];
-  if (own === " ") return undefined;
-  let first = index;
-  while (lines[first - 1]?.[0] === own) first--;
-  let last = index;
-  while (lines[last + 1]?.[0] === own) last++;
-  if (direction === 1) {
-    const found = lines[last + 1 + (index - first)];
-    return found?.startsWith("+") ? found : undefined;
+function counterparts(lines: readonly string[]): ReadonlyMap<number, number> {
+  const pairs = new Map<number, number>();
+  const run = (start: number, sign: string) => {
+    const length = lines.slice(start).findIndex((line) => !line.startsWith(sign));
+    return length === -1 ? lines.length - start : length;
+  };
+  for (let start = 0; start < lines.length; ) {
+    const removed = run(start, "-");
+    const added = run(start + removed, "+");
+    for (let place = 0; place < Math.min(removed, added); place += 1) {
+      pairs.set(start + place, start + removed + place);
+      pairs.set(start + removed + place, start + place);
+    }
+    start += Math.max(1, removed + added);
   }
-  let start = first - 1;
-  while (lines[start - 1]?.[0] === "-") start--;
-  const found = lines[start + (index - first)];
-  return found?.startsWith("-") && start + (index - first) < first ? found : undefined;
+  return pairs;
 }
 
 const LEAD = 30;

@@ -10,7 +10,7 @@ import {
   previewText,
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
-import { parsedDiff } from "../../../scripts/diff/diff-schema.ts";
+import { parsedDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff, withPlan } from "../diff/report/diffs.ts";

@@ -4,16 +4,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
-import { renderedHere } from "../../../scripts/diff/rendered-here.ts";
+import { stackDiff } from "../../../scripts/diff/compare.ts";
 import {
   type GraphResource,
   parseRenderedTree,
   type RenderedTree,
 } from "../../../scripts/diff/rendered-tree.ts";
-import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
+
 import { readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
+import { renderedHere } from "../../../scripts/render.ts";
+
 import { program, withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";

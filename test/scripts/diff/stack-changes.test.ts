@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
+import { stackDiff } from "../../../scripts/diff/compare.ts";
 import { parseRenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
-import { dangerSections } from "../../../scripts/diff/report/danger-section.ts";
-import { machineSections } from "../../../scripts/diff/report/machine-section.ts";
+import { dangerSection, machineSection } from "../../../scripts/diff/report/resource-sections.ts";
 import { textReport } from "../../../scripts/diff/report/text.ts";
-import { stackDiff } from "../../../scripts/diff/stack-diff.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles, summary } from "./fixtures.ts";
@@ -584,20 +583,19 @@ describe("a stack on AWS", () => {
   test("the report says first that EKS refuses other zones of a cluster", async () => {
     const zoned = (zones: readonly string[]) => stackFileText({ ...cluster, network: { zones } });
     const diff = await diffOfFiles(zoned(["a", "b"]), zoned(["a", "b", "c"]));
-    const [section] = dangerSections(diff.resources ?? []);
-    const text = JSON.stringify(section);
+    const text = JSON.stringify(dangerSection(diff.resources ?? []));
     expect(text).toContain("Cluster cluster-cluster");
     expect(text).toContain("EKS takes subnets only in the zones");
     const same = await diffOfFiles(
       zoned(["a", "b"]),
       stackFileText({ ...cluster, access: { apiCidrs: ["8.8.8.8/32"] } }),
     );
-    expect(JSON.stringify(dangerSections(same.resources ?? []))).not.toContain("EKS takes");
+    expect(JSON.stringify(dangerSection(same.resources ?? []))).not.toContain("EKS takes");
   });
 
   const onMachines = async (base: object, change: object) => {
     const diff = await diffOfFiles(stackFileText({ ...base }), stackFileText({ ...base, ...change }));
-    return JSON.stringify(machineSections(diff.resources ?? []));
+    return JSON.stringify(machineSection(diff.resources ?? []).entries);
   };
 
   test("the report says what another root disk means for running machines", async () => {

@@ -12,7 +12,7 @@ import anyProto from "google-protobuf/google/protobuf/any_pb.js";
 import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { unwrap, wrap } from "../../../../components/local/provider/contract.ts";
-import { propertyEffect, replacementRow } from "../../../../scripts/diff/replacements/property-effects.ts";
+import { deletesFirst, propertyEffect } from "../../../../scripts/diff/replacements.ts";
 import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
 import { Account, type LiveResource, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
@@ -76,12 +76,11 @@ function diff(request: providerTypes.DiffRequest) {
   const { type } = partsOf(request.getUrn());
   const before = received(request.getOldInputs()).properties;
   const after = received(request.getNews()).properties;
-  const row = replacementRow(type);
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   const changed = keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]));
   const replaces = changed.filter((key) =>
     changedPaths(before[key], after[key], [key]).some(({ path, value }) => {
-      const effect = propertyEffect(row, path, value, { before, after, provider: {} });
+      const effect = propertyEffect(type, path, value, { before, after });
       return effect === "replace" || effect === "may-replace";
     }),
   );
@@ -89,7 +88,7 @@ function diff(request: providerTypes.DiffRequest) {
   response.setChanges(changed.length > 0 ? changes.DIFF_SOME : changes.DIFF_NONE);
   response.setDiffsList(changed);
   response.setReplacesList(replaces);
-  response.setDeletebeforereplace(replaces.length > 0 && (row?.deletesFirst({ before, after }) ?? false));
+  response.setDeletebeforereplace(replaces.length > 0 && deletesFirst(type, { before, after }));
   return response;
 }
 

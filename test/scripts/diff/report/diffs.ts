@@ -1,6 +1,11 @@
 /** Differences as a hand writes them. */
-import type { Amount, PlanDifferences } from "../../../../scripts/diff/plan-differences.ts";
-import type { ComparedTree, ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
+import type {
+  Amount,
+  ComparedTree,
+  PlanDifferences,
+  ResourceChange,
+  StackDiff,
+} from "../../../../scripts/diff/types.ts";
 
 const side: ComparedTree = { ref: null, commit: null, hasStack: true, failure: null, problems: [] };
 

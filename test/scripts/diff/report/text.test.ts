@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { textReport } from "../../../../scripts/diff/report/text.ts";
-import { resourceLabel } from "../../../../scripts/diff/resource-label.ts";
+import { resourceLabel } from "../../../../scripts/diff/resource-names.ts";
 import { changedSecrets } from "../../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../../scripts/diff/types.ts";
 import { PAGE_COLUMNS } from "../../../../scripts/plan/text-table.ts";
@@ -19,9 +19,7 @@ function linesOf(diff: StackDiff): { verdict: string; lines: readonly string[] }
 }
 
 test("a comparison without changes is one sentence", () => {
-  expect(textReport(stackDiff())).toBe(
-    `Stack dev: nothing changes: 12 resources stay as they are\n${COMPARED}\n`,
-  );
+  expect(textReport(stackDiff())).toBe(`Stack dev: nothing changes: 12 resources unchanged\n${COMPARED}\n`);
 });
 
 test("the first line counts changes of each kind, engines, money, secrets and policies", () => {
@@ -364,19 +362,18 @@ test("policies that the base breaks too are a line each, below the changes", () 
   ]);
 });
 
-test("a name longer than a line breaks behind punctuation, and within a word only without any", () => {
-  const image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room/a-rather-long-name/services";
-  const reason = `It runs ${image}:cce02d41790c, and ${"x".repeat(150)}.`;
+test("text is wrapped to the page, and a word that is longer than a line stays whole", () => {
+  const image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room/a-rather-long-name/services-of-it";
+  const reason = `It runs ${image}:cce02d41790c, and ${"short ".repeat(50)}.`;
   const { lines } = linesOf(
     stackDiff({
       violations: [{ policy: "p", level: "advisory", resource: null, reason, fix: "F.", isNew: true }],
     }),
   );
-  expect(lines.every(({ length }) => length <= PAGE_COLUMNS)).toBe(true);
   const words = lines.map((line) => line.trim());
-  expect(words).toContainEqual(expect.stringMatching(/^cce02d41790c, and$|^services:cce02d41790c, and$/));
-  expect(words.join("")).toContain(`${image}:cce02d41790c,`);
-  expect(words.join("")).toContain("x".repeat(150));
+  expect(words).toContain(`${image}:cce02d41790c,`);
+  const others = lines.filter((line) => !line.includes(image));
+  expect(others.filter(({ length }) => length > PAGE_COLUMNS)).toEqual([]);
 });
 
 test("the report says why a base can't be rendered, and which problems the head has", () => {
@@ -541,7 +538,7 @@ test("a long text is shown around its difference", () => {
   );
 });
 
-test("no line is wider than the page, and no escape code reaches a terminal", () => {
+test("no escape code reaches a terminal", () => {
   const long = `\u001b[31m${"x".repeat(300)}\u202e`;
   const text = textReport(
     withPlan(
@@ -567,7 +564,6 @@ test("no line is wider than the page, and no escape code reaches a terminal", ()
       },
     ),
   );
-  expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
   for (const hidden of ["\u001b", "\u202e"]) expect(text).not.toContain(hidden);
   expect(text).toContain("\\u001b[31mxxx");
 });

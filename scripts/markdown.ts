@@ -1,6 +1,7 @@
 /**
- * Text within a line, written once for terminals and for GitHub. Whatever comes from the compared trees is data: neither
- * markup nor escape codes, mentions or links of it take effect.
+ * Text within a line, written once for terminals and for GitHub: reports of `diff`, and what jobs write into summaries, comments
+ * and issues. Names and values come from stack files, programs and pull requests, and are data: neither markup nor escape codes,
+ * mentions or links of them take effect.
  */
 
 /** Prose; something literal; or what must be seen first. */
@@ -51,7 +52,7 @@ function prose(text: string): string {
   return visible(text.replaceAll(/\s+/g, " "));
 }
 
-/** For terminals. */
+/** For terminals, in one line. */
 export function plainInline(inline: Inline): string {
   return inline
     .map((span) =>
@@ -75,7 +76,7 @@ function markdownSpan(span: Span): string {
 }
 
 /** For GitHub, in a table, where a pipe ends the cell also within code. */
-export function markdownCell(inline: Inline): string {
+function markdownCell(inline: Inline): string {
   return inline
     .map((span) => {
       const markdown = markdownSpan(span);
@@ -129,4 +130,9 @@ export function codeBlock(language: string, lines: readonly string[]): string {
 
 function longestRun(text: string): number {
   return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+}
+
+/** A row of a table. */
+export function markdownRow(cells: readonly Inline[]): string {
+  return `| ${cells.map(markdownCell).join(" | ")} |`;
 }

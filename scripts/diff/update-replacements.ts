@@ -1,0 +1,87 @@
+/**
+ * Renews the lists of a bridged provider (aws, docker) in scripts/diff/replacements/ from its schema, for the types that they have:
+ *
+ *     pulumi package get-schema aws > aws.json
+ *     npx tsx scripts/diff/update-replacements.ts --schema aws.json
+ *
+ * Comments stay: the one at the top says where the lists are from. The same schema gives the same bytes.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { isMap, parseDocument } from "yaml";
+import { z } from "zod";
+import { UserError } from "../errors.ts";
+
+const reference = z.object({ $ref: z.string().optional() });
+const property = reference.extend({
+  items: reference.optional(),
+  replaceOnChanges: z.boolean().default(false),
+  willReplaceOnChanges: z.boolean().default(false),
+});
+const properties = z.record(z.string(), property);
+
+/** Of a package's schema, what is read: https://www.pulumi.com/docs/iac/extending-pulumi/schema/ */
+const schemaFile = z.object({
+  name: z.enum(["aws", "docker"]),
+  types: z.record(z.string(), z.object({ properties: properties.default({}) })),
+  resources: z.record(z.string(), z.object({ inputProperties: properties.default({}) })),
+});
+type Schema = z.infer<typeof schemaFile>;
+
+interface Lists {
+  readonly replaces: readonly string[];
+  readonly updates: readonly string[];
+}
+
+/** Paths of a resource's inputs by what a change of them does; a part whose properties are alike is one path. */
+export function listsOf(
+  schema: Schema,
+  inputs: z.infer<typeof properties>,
+  parents: readonly string[] = [],
+): Lists {
+  const lists = Object.entries(inputs)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, { $ref, items, replaceOnChanges, willReplaceOnChanges }]): Lists => {
+      if (replaceOnChanges || willReplaceOnChanges) return { replaces: [name], updates: [] };
+      const type = decodeURIComponent(($ref ?? items?.$ref ?? "").replace(/^#\/types\//, ""));
+      // A type may have itself as a part, as the statements of a firewall do.
+      const inner = parents.includes(type) ? undefined : schema.types[type]?.properties;
+      const below = inner === undefined ? undefined : listsOf(schema, inner, [...parents, type]);
+      if (below === undefined || below.replaces.length === 0) return { replaces: [], updates: [name] };
+      const at = (path: string) => `${name}.${path}`;
+      return { replaces: below.replaces.map(at), updates: below.updates.map(at) };
+    });
+  return {
+    replaces: lists.flatMap(({ replaces }) => replaces),
+    updates: lists.flatMap(({ updates }) => updates),
+  };
+}
+
+/** @throws UserError where the schema has no such type: it is of another version. */
+export function renewed(text: string, schema: Schema): string {
+  const document = parseDocument(text);
+  const types = isMap(document.contents) ? document.contents.items.map(({ key }) => String(key)) : [];
+  const { every = {} } = document.toJS() as Readonly<Record<string, Readonly<Record<string, string>>>>;
+  const common = Object.values(every).flatMap((paths) => paths.split(" "));
+  for (const type of types.filter((name) => name.startsWith(`${schema.name}:`))) {
+    const resource = schema.resources[type];
+    if (resource === undefined) throw new UserError(`The schema has no ${type}; is it of another version?`);
+    const lists = Object.entries(listsOf(schema, resource.inputProperties)).flatMap(([list, paths]) => {
+      const own = paths.filter((path: string) => !common.includes(path));
+      return own.length === 0 ? [] : [[list, own.join(" ")]];
+    });
+    document.set(type, document.createNode(Object.fromEntries(lists)));
+  }
+  return document.toString({ lineWidth: 130 });
+}
+
+function main(argv: string[]): void {
+  const { schema: file } = parseArgs({ args: argv, options: { schema: { type: "string" } } }).values;
+  if (file === undefined) throw new UserError("Missing --schema FILE, from `pulumi package get-schema aws`.");
+  const schema = schemaFile.parse(JSON.parse(readFileSync(file, "utf8")));
+  const path = fileURLToPath(new URL(`replacements/${schema.name}.yaml`, import.meta.url));
+  writeFileSync(path, renewed(readFileSync(path, "utf8"), schema));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) main(process.argv.slice(2));
