@@ -1,8 +1,9 @@
 /** Where what is deployed is no longer what the program says: from `pulumi preview --refresh`. */
 import { z } from "zod";
+import { code, counted, markdownInline } from "../markdown.ts";
 import { urnParts } from "../program/urns.ts";
 import type { GitHub } from "./github.ts";
-import { keepIssue } from "./issue.ts";
+import { keepIssue } from "./threads.ts";
 
 /** A field that a controller writes into an object of the stack, and that the program does not set. */
 interface IgnoredDrift {
@@ -124,15 +125,20 @@ function ignoredReason(type: string, path: string, table: readonly IgnoredDrift[
 
 /** For people, as Markdown. */
 export function driftReport(stack: string, { resources, ignored }: Drift): string {
-  const drifted = resources.map(
-    ({ operation, urn, paths }) =>
-      `- \`${operation}\` \`${urn}\`${paths.map((path) => `\n  - \`${path}\``).join("")}`,
+  const drifted = resources.flatMap(({ operation, urn, paths }) => [
+    `- ${markdownInline([code(operation), " ", code(urn)])}`,
+    ...paths.map((path) => `  - ${markdownInline([code(path)])}`),
+  ]);
+  const passed = ignored.map(
+    ({ urn, path, reason }) => `- ${markdownInline([code(path), " of ", code(urn), `: ${reason}`])}`,
   );
-  const passed = ignored.map(({ urn, path, reason }) => `- \`${path}\` of \`${urn}\`: ${reason}`);
-  return [
-    resources.length === 0
+  const { length } = resources;
+  const verdict =
+    length === 0
       ? `The stack ${stack} is as the program says.`
-      : `${resources.length === 1 ? "One resource" : `${resources.length} resources`} of the stack ${stack} ${resources.length === 1 ? "is" : "are"} not as the program says. \`npx engine-room up --stack ${stack}\` makes them so; what was changed on purpose belongs into the stack file.`,
+      : `${counted(length, "resource")} of the stack ${stack} ${length === 1 ? "is" : "are"} not as the program says. \`npx engine-room up --stack ${stack}\` makes them so; what was changed on purpose belongs into the stack file.`;
+  return [
+    markdownInline([verdict]),
     ...(drifted.length === 0 ? [] : ["", ...drifted]),
     ...(passed.length === 0 ? [] : ["", `Ignored (${passed.length}):`, "", ...passed]),
     "",

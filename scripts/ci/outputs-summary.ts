@@ -1,5 +1,6 @@
 /** What a stack serves, as Markdown: for the summary of a job, and the comment of a pull request. */
 import { z } from "zod";
+import { code, codeBlock, markdownInline, markdownRow } from "../markdown.ts";
 
 const triton = z.object({ http: z.string(), grpc: z.string(), metrics: z.string() });
 
@@ -39,26 +40,25 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     ["Documents", mongo],
     ["Vectors", vector],
   ];
-  const table = rows.flatMap(([name, address]) =>
-    address === null ? [] : [`| ${plain(name)} | \`${plain(address)}\` |`],
-  );
+  const reached =
+    gatewayReach === reach
+      ? `Reached ${reachWords(reach)}.`
+      : `The gateway is reached ${reachWords(gatewayReach)}; the others ${reachWords(reach)}.`;
   return [
-    `### Stack ${stack}`,
+    `### Stack ${markdownInline([stack])}`,
     "",
     "| Endpoint | Address |",
     "|---|---|",
-    ...table,
+    ...rows.flatMap(([name, address]) => (address === null ? [] : [markdownRow([[name], [code(address)]])])),
     "",
-    ...(gatewayReach === reach
-      ? [`Reached ${reachWords(reach)}.`]
-      : [`The gateway is reached ${reachWords(gatewayReach)}; the others ${reachWords(reach)}.`]),
-    ...notes.map((note) => `\n> ${plain(note)}`),
+    markdownInline([reached]),
+    ...notes.map((note) => `\n> ${markdownInline([note])}`),
     "",
   ].join("\n");
 }
 
 function reachWords(reach: string): string {
-  return REACH[reach] ?? `from: ${plain(reach)}`;
+  return REACH[reach] ?? `from: ${reach}`;
 }
 
 /**
@@ -70,10 +70,10 @@ export function previewStackSummary(stack: string, pullRequest: string, outputs:
     outputsSummary(stack, outputs),
     "On your machine, with a kubeconfig of the cluster and the branch checked out:",
     "",
-    "```console",
-    `$ npx engine-room ci preview-stack-file --pull-request ${pullRequest}`,
-    `$ npx engine-room connect --stack ${stack}`,
-    "```",
+    codeBlock("console", [
+      `$ npx engine-room ci preview-stack-file --pull-request ${pullRequest}`,
+      `$ npx engine-room connect --stack ${stack}`,
+    ]),
     "",
   ].join("\n");
 }
@@ -84,10 +84,6 @@ export function previewStackSummary(stack: string, pullRequest: string, outputs:
  * @param commit - In full.
  */
 export function previewStackFailure(stack: string, commit: string, runUrl: string): string {
-  return `The stack ${stack} did not come up at \`${plain(commit).slice(0, 12)}\`, or did not answer as it should: [the run](${runUrl}) says why. What an earlier commit brought up may still be there.\n`;
-}
-
-/** Of one line, and without what would end a cell or a code span: a pull request's code may have written it. */
-function plain(text: string): string {
-  return text.replaceAll(/[\p{Cc}`|<>]/gu, " ").trim();
+  const at = markdownInline([`The stack ${stack} did not come up at `, code(commit.slice(0, 12))]);
+  return `${at}, or did not answer as it should: [the run](${runUrl}) says why. What an earlier commit brought up may still be there.\n`;
 }

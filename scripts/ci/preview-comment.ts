@@ -3,13 +3,14 @@
  * nothing in them is believed: who is commented on comes from the event and from GitHub, and what is in them are differences
  * as data, which this tree's own code checks, escapes and words.
  */
+import { unzipSync } from "fflate";
 import { z } from "zod";
 import { markdownComment } from "../diff/report/markdown.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
-import { readZipEntry } from "../zip-entry.ts";
-import { MAX_COMMENT_CHARACTERS, upsertComment } from "./comment.ts";
+import { code, markdownInline, strong } from "../markdown.ts";
 import { type GitHub, GitHubError } from "./github.ts";
+import { MAX_COMMENT_CHARACTERS, upsertComment } from "./threads.ts";
 
 /** Name of the JSON within each artifact. */
 const REPORT_FILE = "diff.json";
@@ -163,9 +164,30 @@ async function readDiff(
       `The artifact ${name} has ${size} bytes, and ${MAX_ARTIFACT_BYTES} are the most that is read.`,
     );
   const zip = await github.download(`/actions/artifacts/${id}/zip`, MAX_ARTIFACT_BYTES);
-  const bytes = readZipEntry(zip, REPORT_FILE, MAX_REPORT_BYTES);
-  const diff = parsedDiff(`${REPORT_FILE} of the stack ${stack}`, bytes);
+  const diff = parsedDiff(`${REPORT_FILE} of the stack ${stack}`, reportOf(zip));
   return { ...diff, stack, source: isOfState ? "pulumi-preview" : "rendered" };
+}
+
+/** @throws UserError where the archive is damaged, has no report, or has a larger one than is read. */
+function reportOf(zip: Buffer): Buffer {
+  let size = 0;
+  let report: Uint8Array | undefined;
+  try {
+    // Nothing else is unpacked, and no more than the archive's directory says.
+    const isWanted = ({ name, originalSize }: { readonly name: string; readonly originalSize: number }) => {
+      if (name === REPORT_FILE) size = originalSize;
+      return name === REPORT_FILE && originalSize <= MAX_REPORT_BYTES;
+    };
+    report = unzipSync(zip, { filter: isWanted })[REPORT_FILE];
+  } catch (error) {
+    throw new UserError(`The archive is damaged, or not a zip file: ${(error as Error).message}.`);
+  }
+  if (size > MAX_REPORT_BYTES)
+    throw new UserError(
+      `${REPORT_FILE} of the archive is larger than ${MAX_REPORT_BYTES} bytes, the most that is read.`,
+    );
+  if (report === undefined) throw new UserError(`The archive has no ${REPORT_FILE}.`);
+  return Buffer.from(report);
 }
 
 /**
@@ -203,7 +225,9 @@ export function previewText(
   maxCharacters: number = MAX_COMMENT_CHARACTERS - SPARE_CHARACTERS,
 ): string {
   const unread = reports.flatMap(({ stack, failure }) =>
-    failure === null ? [] : [`- \`${stack}\`: **its preview can't be read.** ${failure}`],
+    failure === null
+      ? []
+      : [`- ${markdownInline([code(stack), ": ", strong("its preview can't be read."), ` ${failure}`])}`],
   );
   const opening = [
     `What merging \`${headSha.slice(0, 12)}\` would do, as the pull request's own code says ([run](${runUrl})).`,

@@ -1,9 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { upsertComment } from "../ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
-import { reportExpired } from "../ci/expire-issue.ts";
 import { githubFromEnvironment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
 import {
@@ -16,11 +14,13 @@ import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-commen
 import {
   endedStacks,
   listedStacksSchema,
+  MATRIX_PURPOSES,
+  matrixStacks,
   PREVIEW_TEMPLATE,
   previewStackFile,
   previewStackName,
-} from "../ci/preview-stack.ts";
-import { MATRIX_PURPOSES, matrixStacks } from "../ci/stacks.ts";
+} from "../ci/stacks.ts";
+import { reportExpired, upsertComment } from "../ci/threads.ts";
 import { markdownComment } from "../diff/report/markdown.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";

@@ -3,8 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PREVIEW_TEMPLATE } from "../../scripts/ci/preview-stack.ts";
-import { MATRIX_PURPOSES, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
+import { MATRIX_PURPOSES, PREVIEW_TEMPLATE, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
@@ -33,7 +32,7 @@ jobs:
       - uses: ${CHECKOUT} # v7.0.1
         with: { persist-credentials: false }
       - run: node scripts/cli.mjs install
-      - run: npx engine-room images --stack "$STACK"
+      - run: node scripts/cli.mjs images --stack "$STACK"
         env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
 `;
 
@@ -253,12 +252,12 @@ test("a pull request's stack runs the images that were built for it", () => {
   const { images, up } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
   const steps = (job: typeof up) => job?.steps.map(({ uses, run }) => `${uses ?? ""} ${run ?? ""}`) ?? [];
   const lock = { name: "images-lock", path: "images.lock.json" };
-  expect(steps(images).some((step) => step.includes("npx engine-room images"))).toBe(true);
+  expect(steps(images).some((step) => step.includes("cli.mjs images"))).toBe(true);
   expect(images?.steps.at(-1)?.with).toMatchObject(lock);
   expect(up?.needs).toBe("images");
   const taken = up?.steps.findIndex(({ with: inputs }) => inputs?.name === lock.name) ?? -1;
   expect(taken).toBeGreaterThan(0);
-  expect(steps(up).findIndex((step) => step.includes("npx engine-room up"))).toBeGreaterThan(taken);
+  expect(steps(up).findIndex((step) => step.includes("cli.mjs up"))).toBeGreaterThan(taken);
 });
 
 test("images are built for existing stacks, pull requests' among them", () => {
@@ -280,7 +279,7 @@ describe("policies", () => {
     for (const job of [diff, ofState]) {
       const steps = job?.steps ?? [];
       const uploaded = steps.findIndex(({ uses }) => uses?.startsWith("actions/upload-artifact@"));
-      const judged = steps.findIndex(({ run }) => run?.includes("ci -- diff-policies"));
+      const judged = steps.findIndex(({ run }) => run?.includes("cli.mjs ci diff-policies"));
       expect(uploaded).toBeGreaterThan(0);
       expect(judged).toBeGreaterThan(uploaded);
     }
@@ -288,9 +287,9 @@ describe("policies", () => {
 
   test("every workflow that changes a stack enforces the policies, and previews of a state ask them", () => {
     for (const name of ["deploy", "preview-stack"]) {
-      const ups = commandsOf(name).filter((run) => run.includes("npx engine-room up"));
+      const ups = commandsOf(name).filter((run) => run.includes("cli.mjs up"));
       expect(ups.length).toBeGreaterThan(0);
-      for (const run of ups) expect(run).toMatch(/npx engine-room up .*--policies/);
+      for (const run of ups) expect(run).toMatch(/cli\.mjs up .*--policies/);
     }
     for (const name of ["preview", "drift"])
       expect(commandsOf(name).some((run) => run.includes("--policy-pack policy"))).toBe(true);

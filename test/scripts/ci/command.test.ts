@@ -2,17 +2,16 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { strToU8, zipSync } from "fflate";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
 import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
-import { endedStacks, previewStackFile, previewStackName } from "../../../scripts/ci/preview-stack.ts";
-import { matrixStacks } from "../../../scripts/ci/stacks.ts";
+import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/report/markdown.ts";
 import { projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
-import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff } from "../diff/report/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
@@ -121,7 +120,7 @@ test("`ci preview-comment` writes a comment from the event's file", async () => 
       id: 1,
       name: "preview-dev",
       expired: false,
-      zip: makeZip([{ name: "diff.json", content: JSON.stringify(stackDiff()), deflated: true }]),
+      zip: Buffer.from(zipSync({ "diff.json": strToU8(JSON.stringify(stackDiff())) })),
     },
   ];
   const run = {
@@ -403,7 +402,7 @@ describe("a pull request of the lock file", () => {
   });
 });
 
-test("a summary of outputs has a row per endpoint, without characters that end a cell", () => {
+test("a summary of outputs has a row per endpoint, whose names and addresses end no cell", () => {
   const triton = { http: "http://t:8000", grpc: "t:8001", metrics: "http://t:8002/metrics" };
   const outputs = {
     endpoints: {
@@ -424,8 +423,8 @@ test("a summary of outputs has a row per endpoint, without characters that end a
       "| Endpoint | Address |",
       "|---|---|",
       "| Gateway | `http://gateway:8080` |",
-      "| a b, generate | `http://t:8000/ x y z` |",
-      "| a b, gRPC | `t:8001` |",
+      "| a\\|b, generate | ``http://t:8000/`x\\|y\\nz`` |",
+      "| a\\|b, gRPC | `t:8001` |",
       "| Vectors | `http://vector:6333` |",
       "",
       "Reached from within the cluster; `npx engine-room connect` brings them to another machine.",

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { strToU8, zipSync } from "fflate";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
-import { upsertComment } from "../../../scripts/ci/comment.ts";
 import { driftReport, readDrift, reportDrift } from "../../../scripts/ci/drift.ts";
 import { githubFromEnvironment } from "../../../scripts/ci/github.ts";
 import {
@@ -10,9 +10,9 @@ import {
   previewText,
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
+import { upsertComment } from "../../../scripts/ci/threads.ts";
 import { parsedDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { makeZip } from "../catalogue/zip-fixture.ts";
 import { change, stackDiff, withPlan } from "../diff/report/diffs.ts";
 import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
 
@@ -99,7 +99,7 @@ function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
 }
 
 function artifactOf(id: number, name: string, content: string, file = "diff.json"): FakeArtifact {
-  return { id, name, expired: false, zip: makeZip([{ name: file, content, deflated: true }]) };
+  return { id, name, expired: false, zip: Buffer.from(zipSync({ [file]: strToU8(content) })) };
 }
 
 function event(overrides: object = {}, repository = FORK) {
@@ -220,14 +220,15 @@ test.each([
   [
     "says that it is large",
     { ...artifact(1, "preview-dev", "x"), size_in_bytes: 5_000_000 },
-    "has 5000000 bytes",
+    "has `5000000` bytes",
   ],
   [
     "is large whatever it says",
     { ...artifact(1, "preview-dev"), zip: Buffer.alloc(5_000_000), size_in_bytes: 10 },
-    "larger than 4194304",
+    "larger than `4194304` bytes",
   ],
-  ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than 8388608 bytes"],
+  ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than `8388608` bytes"],
+  ["is no archive", { ...artifact(1, "preview-dev"), zip: Buffer.from("404 not found") }, "not a zip file"],
   ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
   ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npx engine-room diff` writes"],
   [
@@ -416,7 +417,7 @@ test("a report of drift has operations, paths and what was ignored with its reas
   );
   expect(driftReport("onprem", drift)).toBe(
     [
-      "One resource of the stack onprem is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "1 resource of the stack onprem is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
       "",
       `- \`update\` \`${SERVICE}\``,
       "  - `spec.type`",
