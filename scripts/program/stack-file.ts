@@ -4,7 +4,14 @@ import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { CONFIG_NAMESPACE, stackKinds } from "../../infra/config/config.ts";
-import { ConfigError, isSecure, nearestName, type Problem, showValue } from "../../infra/problems.ts";
+import {
+  ConfigError,
+  isSecure,
+  nearestName,
+  type Problem,
+  pathParts,
+  showValue,
+} from "../../infra/problems.ts";
 
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
@@ -155,7 +162,8 @@ function namespaceMistake(namespace: string, name: string | undefined): string |
   if (namespace === CONFIG_NAMESPACE) return undefined;
   // The CLI gives a key without namespace that of the project.
   const isOfProject =
-    namespace === projectName() && stackKinds.some(({ schema }) => Object.hasOwn(schema.shape, name));
+    namespace === projectName() &&
+    stackKinds.some(({ schema }) => Object.hasOwn(schema.shape, pathParts(name)[0] ?? ""));
   return isOfProject || nearestName(namespace, [CONFIG_NAMESPACE]) !== undefined
     ? `The namespace is ${CONFIG_NAMESPACE}, not ${namespace}, whatever the project is called.`
     : undefined;

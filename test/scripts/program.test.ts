@@ -79,6 +79,11 @@ describe("stack files", () => {
     expect(act).toThrow("Write `engine-room:platform`.");
   });
 
+  test("a namespace that is nearly engine-room is a mistake, for a path too", () => {
+    const act = () => read('config:\n  enginroom:gateway.port: "1"\n');
+    expect(act).toThrow("The namespace is engine-room, not enginroom");
+  });
+
   test("keys of other namespaces are left alone", () => {
     const others = { "aws:region": "eu-west-1", "pulumi:tags": '{"team":"a"}', "random:region": "x" };
     const text = 'config:\n  aws:region: eu-west-1\n  pulumi:tags: { team: a }\n  random:region: "x"\n';
