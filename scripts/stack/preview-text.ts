@@ -49,9 +49,9 @@ export function changeLines(before: StackValues, after: StackValues, steps: read
   const told = new Set<string>();
   const lines = stackFileChanges(before, after).map(({ path, values }) => {
     const part = partOf(path, after);
-    const names = restarted.filter((name) => name === part || name.endsWith(`-${part}`));
+    const names = restarted.filter((name) => name === part || name.startsWith(`${part}-`));
     for (const name of names) told.add(name);
-    return `${path} ${values}${names.length === 0 ? "" : `: ${restarts(names)}`}`;
+    return `${path} ${values}${names.length === 0 ? "" : `: ${restarts([part])}`}`;
   });
   const others = restarted.filter((name) => !told.has(name));
   return others.length === 0 ? lines : [...lines, `${lines.length === 0 ? "" : "also "}${restarts(others)}`];

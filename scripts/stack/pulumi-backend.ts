@@ -353,7 +353,7 @@ export class PulumiBackend implements StackBackend {
     options: RunOptions = {},
     { url = this.#url, reporter = new StepReporter() }: { url?: string; reporter?: StepReporter } = {},
   ): Promise<void> {
-    const report = new EngineReport(reporter);
+    const report = new EngineReport(reporter, operation === "refresh");
     const abort = new AbortController();
     // Ctrl-C reaches the CLI too, which ends what it is doing and writes its state; until then the stack is locked.
     const interrupted = () => {};

@@ -88,6 +88,15 @@ export class StepReporter {
     this.#print(this.summary("to come"));
   }
 
+  /** Takes the engine's own counts of a refresh, whose steps are all called the same until they have ended. */
+  recount(changes: Readonly<Partial<Record<OpType, number>>>): void {
+    this.#counts.clear();
+    for (const [op, count] of Object.entries(changes)) {
+      const operation = OPERATIONS[op as OpType];
+      if (operation !== undefined) this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + count);
+    }
+  }
+
   /** It failed, and whoever runs it says why. */
   fail({ urn }: Pick<Step, "urn">): void {
     this.#running.delete(urn);
@@ -174,13 +183,17 @@ export class EngineReport {
   /** Each once, in the engine's words. */
   readonly errors = new Set<string>();
   readonly #reporter: StepReporter;
+  readonly #isRefresh: boolean;
 
-  constructor(reporter: StepReporter) {
+  constructor(reporter: StepReporter, isRefresh = false) {
     this.#reporter = reporter;
+    this.#isRefresh = isRefresh;
   }
 
   readonly take = (event: EngineEvent): void => {
     const { resourcePreEvent, resOutputsEvent, resOpFailedEvent, diagnosticEvent, policyEvent } = event;
+    if (event.summaryEvent !== undefined && this.#isRefresh)
+      this.#reporter.recount(event.summaryEvent.resourceChanges);
     if (resourcePreEvent !== undefined) this.#begin(resourcePreEvent.metadata);
     if (resOutputsEvent !== undefined) this.#end(resOutputsEvent.metadata);
     if (resOpFailedEvent !== undefined) this.#reporter.fail(resOpFailedEvent.metadata);

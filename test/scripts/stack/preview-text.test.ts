@@ -5,6 +5,7 @@ import {
   type Step,
   withoutSecrets,
 } from "../../../scripts/stack/preview-text.ts";
+import { EngineReport, StepReporter } from "../../../scripts/stack/reporter.ts";
 
 const step = (name: string, type: string, operation: Step["operation"] = "update"): Step => ({
   ...{ operation, urn: `urn::${name}`, type, name, changes: [], replaceReasons: [] },
@@ -14,7 +15,10 @@ const models = (parallelRequests: number) => [{ name: "smollm2", parallelRequest
 
 describe("a change of the stack file", () => {
   test("is told by its key, its values and what restarts for it", () => {
-    const steps = [step("smollm2", "local:index:Process"), step("smollm2", "local:index:ModelRepository")];
+    const steps = [
+      step("smollm2-server", "local:index:Process"),
+      step("smollm2", "local:index:ModelRepository"),
+    ];
     expect(changeLines({ models: models(4) }, { models: models(2) }, steps)).toEqual([
       "models[0].parallelRequests 4 → 2: smollm2 restarts",
     ]);
@@ -58,4 +62,12 @@ test("hashes and triggers are properties of the full preview only", () => {
   };
   expect(propertyLines(changed, false)).toEqual(["      ~ slots: 4 → 2  (forces replacement)"]);
   expect(propertyLines(changed, true)).toHaveLength(3);
+});
+
+test("a refresh is counted as the engine counts it", () => {
+  const reporter = new StepReporter();
+  const { take } = new EngineReport(reporter, true);
+  const summary = { maybeCorrupt: false, durationSeconds: 1, policyPacks: {} };
+  take({ sequence: 1, timestamp: 1, summaryEvent: { ...summary, resourceChanges: { same: 13, delete: 1 } } });
+  expect(reporter.summary()).toBe("1 deleted, 13 unchanged");
 });
