@@ -11,6 +11,8 @@ export interface Problem {
   readonly reason: string;
   /** What to write instead. */
   readonly fix: string;
+  /** Line of the stack file, from 1; absent where it is not known. */
+  readonly line?: number;
 }
 
 /** Thrown once, with all problems of a stack. Its message is meant to be shown without a stack trace. */
@@ -19,21 +21,23 @@ export class ConfigError extends Error {
   /** By which the SDK knows a `pulumi.RunError`, whose message the engine shows alone; this file imports nothing. */
   readonly __pulumiRunError = true;
 
-  constructor(problems: readonly Problem[]) {
-    super(formatProblems(problems));
+  /** @param file - Of the lines, as the user would type it; absent: there are none. */
+  constructor(problems: readonly Problem[], file?: string) {
+    super(formatProblems(problems, file));
     this.name = "ConfigError";
     this.problems = problems;
   }
 }
 
-/** Text for people: a numbered list, three lines a problem. */
-function formatProblems(problems: readonly Problem[]): string {
+/** Text for people: a numbered list, three lines a problem; a reason may have more. */
+function formatProblems(problems: readonly Problem[], file = "the stack's configuration"): string {
   const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
-  const lines = problems.map(
-    (problem, index) =>
-      `  ${index + 1}. ${problem.path} = ${problem.value}\n     ${problem.reason}\n     Fix: ${problem.fix}`,
-  );
-  return `${count} in the stack's configuration; nothing was changed:\n${lines.join("\n")}`;
+  const lines = problems.map(({ path, value, reason, fix, line }, index) => {
+    const what = path === file ? "" : `${path} = ${value}`;
+    const head = line === undefined ? what : `${file}:${line}  ${what}`.trimEnd();
+    return `  ${index + 1}. ${head}\n     ${reason.replaceAll("\n", "\n     ")}\n     Fix: ${fix}`;
+  });
+  return `${count} in ${file}; nothing was changed:\n${lines.join("\n")}`;
 }
 
 /** Each mistake once: two checks may find the same. */
@@ -58,6 +62,79 @@ export function showValue(value: unknown): string {
 /** Whether a value is an encrypted one of a stack file: `{ secure: "v1:…" }`. */
 export function isSecure(value: unknown): value is { readonly secure: string } {
   return typeof value === "object" && value !== null && Object.keys(value).length === 1 && "secure" in value;
+}
+
+type Path = readonly PropertyKey[];
+
+/** Every key that is a credential on some platform. */
+export const SECRET_PATHS: readonly string[] = [
+  "hub.token",
+  "externalDatabases.mongo.uri",
+  "externalDatabases.vector.apiKey",
+];
+
+const SECRET = "[secret]";
+
+/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
+const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
+
+/** Names that an unknown key with a credential may have. */
+const CREDENTIAL_NAME = /token|secret|password|credential|api_?key/i;
+
+/** Text without the credentials that can be told by their form. */
+export function withoutCredentials(text: string): string {
+  return CREDENTIALS.reduce((rest, credential) => rest.replace(credential, SECRET), text);
+}
+
+/**
+ * The value at a path as JSON, cut; the Pulumi runtime passes credentials in plain text.
+ *
+ * @param isKnown - Whether the schema has the key; by an unknown one a credential may have been meant. @default true
+ */
+export function shownValue(path: Path, values: unknown, isKnown = true): string {
+  const value = masked(valueAt(values, path), path, isKnown);
+  return value === SECRET ? SECRET : withoutCredentials(showValue(value));
+}
+
+/** An unknown key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key. */
+export function shownKey(name: string, path: Path): string {
+  const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(name);
+  return isSecret(formatPath(path)) || (hasSecrets(path.slice(0, 1)) && !isWord)
+    ? SECRET
+    : withoutCredentials(name);
+}
+
+function masked(value: unknown, path: Path, isKnown: boolean): unknown {
+  if (value === undefined || isSecure(value)) return value;
+  const isCredential = isKnown
+    ? isSecret(formatPath(path)) || isContentOfFile(path, value)
+    : isLikelySecret(path, value);
+  if (isCredential) return SECRET;
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return hasSecrets(path) ? SECRET : value;
+  const entries = Object.entries(value);
+  return Object.fromEntries(entries.map(([key, inner]) => [key, masked(inner, [...path, key], isKnown)]));
+}
+
+function isSecret(path: string): boolean {
+  return SECRET_PATHS.some((secret) => path === secret || path.startsWith(`${secret}.`));
+}
+
+/** Whether a mapping with credentials belongs there: a text in its place may be one. */
+function hasSecrets(path: Path): boolean {
+  return path.length > 0 && SECRET_PATHS.some((secret) => secret.startsWith(`${formatPath(path)}.`));
+}
+
+/** In place of the path of a file with a credential, such as `hub.tokenFile`, the credential itself may have been written. */
+function isContentOfFile(path: Path, value: unknown): boolean {
+  const isPath = typeof value === "string" && value.startsWith("/");
+  return hasSecrets(path.slice(0, 1)) && /File$/.test(String(path.at(-1))) && !isPath;
+}
+
+/** For keys that no schema has; numbers and switches are not credentials there. */
+function isLikelySecret(path: Path, value: unknown): boolean {
+  if (hasSecrets(path.slice(0, 1))) return true;
+  return !["number", "boolean"].includes(typeof value) && CREDENTIAL_NAME.test(String(path.at(-1)));
 }
 
 /** `["models", 0, "name"]` as `models[0].name`. */

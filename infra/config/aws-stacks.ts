@@ -27,6 +27,7 @@ import {
   hostModels,
   hourlyUsd,
   pool,
+  pools,
   prePullImages,
   shared,
 } from "./models.ts";
@@ -253,7 +254,7 @@ export const eksStack = z.strictObject({
   models: clusterModels,
   encoders: clusterEncodersOrNone,
   /** Groups of machines of one instance type. */
-  pools: z.array(clusterPool).min(1).max(32),
+  pools: pools(clusterPool),
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
     /** Kubernetes version of the control plane. */
@@ -274,7 +275,7 @@ export const ec2Stack = z.strictObject({
   // One machine often has one GPU: a new engine is built while the model is away, as by hand.
   engines: engines("stopServer"),
   /** Groups of machines of one instance type; the stack uses one machine. */
-  pools: z.array(machinePool).min(1).max(32),
+  pools: pools(machinePool),
   gateway: gateway.prefault({}),
   ...dockerDatabases,
   /** Only with `databases: external`. */

@@ -71,13 +71,6 @@ export const publishedTritonPorts = section({
 /** A value that is encrypted in the stack file; the Pulumi runtime passes it as plain text. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
 
-/** Every key that is a {@link secret} on some platform. */
-export const SECRET_PATHS: readonly string[] = [
-  "hub.token",
-  "externalDatabases.mongo.uri",
-  "externalDatabases.vector.apiKey",
-];
-
 /** How Triton joins requests to an encoder. */
 export const batching = {
   /** Most requests that Triton joins into one run of an encoder. */

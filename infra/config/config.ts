@@ -3,11 +3,11 @@
  * beside its unit; rules over several keys are in plan/checks.
  */
 import type { z } from "zod";
-import { ConfigError, nearestName, type Problem, showValue } from "../problems.ts";
+import { ConfigError, nearestName, type Problem, shownValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
-import { schemaMessage, schemaProblems } from "./schema-problems.ts";
+import { hasKey, schemaMessage, schemaProblems } from "./schema-problems.ts";
 
 /**
  * Kinds of stacks: what a stack file names, and the schema of what it names. The first of a platform is that of a file which
@@ -27,10 +27,14 @@ export const stackKinds = [
 export const KIND_KEYS = ["platform", "tier", "compute"] as const;
 type KindKey = (typeof KIND_KEYS)[number];
 
+type Kind = Readonly<Partial<Record<KindKey, string>>>;
+
 interface StackKind {
-  readonly kind: Readonly<Partial<Record<KindKey, string>>>;
+  readonly kind: Kind;
   readonly schema: z.ZodType;
 }
+
+const kindsOfStacks: readonly StackKind[] = stackKinds;
 
 /** Name of a platform, by which each layer finds its part of it: on AWS what computes. */
 export type PlatformName = NameOf<(typeof stackKinds)[number]["kind"]>;
@@ -70,7 +74,33 @@ export function readStack(values: Values): ReadStack {
   const written = { ...values, ...kind };
   const parsed = (schema as z.ZodType<StackConfig>).safeParse(written, { error: schemaMessage });
   if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
-  return { config: null, problems: [...problems, ...schemaProblems(parsed.error?.issues ?? [], written)] };
+  const ofSchema = schemaProblems(parsed.error?.issues ?? [], written, (path) => keyElsewhere(path, kind));
+  return { config: null, problems: [...problems, ...ofSchema] };
+}
+
+/** A key that only other kinds of stacks have, with what to do; undefined: none has it. @param own - The kind of this stack. */
+function keyElsewhere(path: readonly PropertyKey[], own: Kind) {
+  const having = kindsOfStacks.filter(({ schema }) => hasKey(schema, path)).map(({ kind }) => kind);
+  const target = having.find(({ platform }) => platform === own.platform) ?? having[0];
+  if (target === undefined || having.includes(own)) return undefined;
+  const owners = new Set(having.map((kind) => kindName(kind, having)));
+  const key = KIND_KEYS.find((one) => target[one] !== own[one]) ?? "platform";
+  return {
+    reason: `\`${String(path.at(-1))}\` belongs to ${LIST.format(owners)}; this stack is ${kindName(own, [])}.`,
+    fix: `Remove it, or write \`engine-room:${key}: ${target[key]}\`.`,
+  };
+}
+
+const LIST = new Intl.ListFormat("en-GB");
+
+/** `local`, `kubernetes with tier: gpu`; only the platform, where all of its kinds are `among` those that are named. */
+function kindName(kind: Kind, among: readonly Kind[]): string {
+  const siblings = kindsOfStacks
+    .map((other) => other.kind)
+    .filter(({ platform }) => platform === kind.platform);
+  const key = KIND_KEYS.find((one) => siblings.some((sibling) => sibling[one] !== kind[one]));
+  if (key === undefined || siblings.every((sibling) => among.includes(sibling))) return `${kind.platform}`;
+  return `${kind.platform} with \`${key}: ${kind[key]}\``;
 }
 
 /** The platform of a stack file; of one that names none that exists, the likely platform. */
@@ -85,7 +115,7 @@ export function platformName(values: Values): PlatformName {
  */
 function likelyKind(values: Values) {
   const problems: Problem[] = [];
-  let kinds: readonly StackKind[] = stackKinds;
+  let kinds = kindsOfStacks;
   for (const key of KIND_KEYS) {
     const names = [...new Set(kinds.flatMap(({ kind }) => kind[key] ?? []))];
     const value = values[key];
@@ -132,7 +162,7 @@ function unknownKind(
 ): Problem {
   return {
     path: key,
-    value: showValue(value),
+    value: shownValue([key], { [key]: value }),
     reason: value === undefined ? "It is required." : `Unknown ${key}${ofPlatform}.`,
     fix: `Set \`engine-room:${key}: ${likely}\`; valid values${ofPlatform} are ${names.join(", ")}.`,
   };

@@ -19,14 +19,13 @@ import {
 } from "./common.ts";
 import {
   cpuEncoders,
-  cpuModel,
+  cpuModels,
   diskGiB,
   engines,
   hostEncodersOrNone,
   hostModels,
   hourlyUsd,
   instanceType,
-  MOST_CPU_MODELS,
   machine,
   shared,
 } from "./models.ts";
@@ -86,10 +85,8 @@ export const dockerStack = z.strictObject({
 export const dockerCpuStack = z.strictObject({
   platform: z.literal("docker"),
   tier: z.literal("cpu"),
-  models: z
-    .array(cpuModel.extend({ ports: publishedTritonPorts }))
-    .min(1)
-    .max(MOST_CPU_MODELS),
+  /** A language model, its name, and how much of the machine it may take. */
+  models: cpuModels({ ports: publishedTritonPorts }),
   encoders: cpuEncoders.extend({ ports: publishedTritonPorts }).prefault({}),
   ...dockerDatabases,
   gateway: dockerGateway,
@@ -102,10 +99,8 @@ export const dockerCpuStack = z.strictObject({
 export const localStack = z.strictObject({
   platform: z.literal("local"),
   tier: z.literal("cpu").default("cpu"),
-  models: z
-    .array(cpuModel.extend({ ports: tritonPorts }))
-    .min(1)
-    .max(MOST_CPU_MODELS),
+  /** A language model, its name, and how much of the machine it may take. */
+  models: cpuModels({ ports: tritonPorts }),
   encoders: cpuEncoders.extend({ ports: tritonPorts }).prefault({}),
   ...localDatabases,
   gateway: localGateway,

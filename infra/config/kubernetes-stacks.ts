@@ -20,10 +20,11 @@ import {
 import {
   clusterEncodersOrNone,
   cpuEncoders,
-  cpuModel,
+  cpuModels,
   gpuModel,
-  MOST_CPU_MODELS,
+  gpuModels,
   pool,
+  pools,
   prePullImages,
   shared,
 } from "./models.ts";
@@ -57,24 +58,21 @@ const nodeSelector = z.record(labelName, labelValue).default({});
 const tolerations = z.array(toleration).max(20).default([]);
 
 /** Language and vision-language models that the stack serves. */
-export const clusterModels = z
-  .array(
-    gpuModel.extend({
-      minReplicas,
-      /**
-       * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
-       * pool has room for one more.
-       */
-      rollout: z.enum(["surge", "inPlace"]).optional(),
-      /**
-       * Copies the engine to the machine's disk before Triton loads it, by eight parallel reads: for a store that limits the
-       * throughput of a single reader. Each server takes the engine's size on the disk.
-       */
-      copyEngine: z.boolean().default(false),
-    }),
-  )
-  .min(1)
-  .max(64);
+export const clusterModels = gpuModels(
+  gpuModel.extend({
+    minReplicas,
+    /**
+     * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
+     * pool has room for one more.
+     */
+    rollout: z.enum(["surge", "inPlace"]).optional(),
+    /**
+     * Copies the engine to the machine's disk before Triton loads it, by eight parallel reads: for a store that limits the
+     * throughput of a single reader. Each server takes the engine's size on the disk.
+     */
+    copyEngine: z.boolean().default(false),
+  }),
+);
 
 /** A key of a Secret that is in the namespace already. */
 const secretKey = (key: string) =>
@@ -300,7 +298,7 @@ export const kubernetesStack = z.strictObject({
   models: clusterModels,
   encoders: clusterEncodersOrNone,
   /** Machines of the cluster; its own autoscaler may add more, up to `max`. */
-  pools: z.array(clusterPool).min(1).max(32),
+  pools: pools(clusterPool),
   ...existingClusterParts,
   monitoringOptions: gpuMonitoringOptions,
   engineStore: section({
@@ -326,7 +324,8 @@ export const kubernetesStack = z.strictObject({
 export const kubernetesCpuStack = z.strictObject({
   platform: z.literal("kubernetes"),
   tier: z.literal("cpu"),
-  models: z.array(cpuModel.extend({ replicas, minReplicas })).min(1).max(MOST_CPU_MODELS),
+  /** A language model, its name, and how much of the machine it may take. */
+  models: cpuModels({ replicas, minReplicas }),
   encoders: cpuEncoders.extend({ replicas, minReplicas: minEncoderReplicas }).prefault({}),
   ...existingClusterParts,
   monitoringOptions: monitoringOptions.prefault({}),

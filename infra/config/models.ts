@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
+import { LANGUAGE_MODELS } from "../plan/catalogue/language-models.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import {
   DTYPES,
@@ -25,6 +26,27 @@ import {
   resourceName,
   section,
 } from "./common.ts";
+
+/**
+ * A list that has an entry at least: of one that is absent or empty the example says how an entry is written.
+ *
+ * @param most - Number of entries.
+ */
+function entries<Entry extends z.ZodType>(entry: Entry, most: number, example: string) {
+  const fix = `Add an entry, such as ${example}.`;
+  const missing = ({ input }: { readonly input?: unknown }) =>
+    input === undefined ? `It is required.\n${fix}` : undefined;
+  return z
+    .array(entry, { error: missing })
+    .min(1, { error: `The list is empty.\n${fix}` })
+    .max(most);
+}
+
+/** Models of stacks on GPUs, and on CPUs. */
+const GPU_MODELS = `\`- { name: gpt, model: gpt2-medium }\`; the models are ${LANGUAGE_MODELS.join(", ")}, and those under \`catalogue.models\``;
+const CPU_MODELS = `\`- { name: smollm2, model: ${MODEL_NAMES[0]} }\`; the models are ${MODEL_NAMES.join(", ")}`;
+
+const POOLS = "`- { name: gpu, instanceType: g5.xlarge }`";
 
 const tokens = z.int().min(1).max(1_048_576);
 
@@ -295,6 +317,9 @@ export const pool = z.strictObject({
   sharing,
 });
 
+/** @param ofPlatform - {@link pool} with what the platform adds. */
+export const pools = <Pool extends z.ZodType>(ofPlatform: Pool) => entries(ofPlatform, 32, POOLS);
+
 const encoders = z.strictObject({
   /** Encoder of images. */
   vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
@@ -321,11 +346,12 @@ export const clusterEncodersOrNone = z
 export const hostEncodersOrNone = z
   .union([z.literal(false), encoders.extend({ ports: publishedTritonPorts })])
   .prefault({});
+
+/** Models of a stack on GPUs. */
+export const gpuModels = <Model extends z.ZodType>(model: Model) => entries(model, 64, GPU_MODELS);
+
 /** Language and vision-language models that the stack serves. */
-export const hostModels = z
-  .array(gpuModel.extend({ ports: publishedTritonPorts }))
-  .min(1)
-  .max(64);
+export const hostModels = gpuModels(gpuModel.extend({ ports: publishedTritonPorts }));
 
 export const engines = (whenFull: "fail" | "stopServer") =>
   section({
@@ -380,7 +406,7 @@ export type MachineConfig = Readonly<z.infer<typeof machine>>;
 export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
 
 /** A language model, its name, and how much of the machine it may take. */
-export const cpuModel = z.strictObject({
+const cpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
   name: resourceName,
   /** Model of the catalogue that runs on CPUs. */
@@ -405,4 +431,6 @@ export const cpuEncoders = z.strictObject({
   visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
 });
 
-export const MOST_CPU_MODELS = 16;
+/** Models of a stack on CPUs. @param own - What the platform adds to a model. */
+export const cpuModels = <Own extends z.ZodRawShape>(own: Own) =>
+  entries(cpuModel.extend(own), 16, CPU_MODELS);

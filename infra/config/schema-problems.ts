@@ -7,10 +7,9 @@ import {
   nearestName,
   type Problem,
   pathParts,
-  showValue,
-  valueAt,
+  shownKey,
+  shownValue,
 } from "../problems.ts";
-import { SECRET_PATHS } from "./common.ts";
 
 type Path = readonly PropertyKey[];
 type Issue = z.core.$ZodIssue;
@@ -25,23 +24,61 @@ const MISPLACED: Readonly<Record<string, string>> = {
   "gateway.replicas": "Remove it: one gateway runs on a machine.",
 };
 
-/** @param issues - With messages of {@link schemaMessage}. */
-export function schemaProblems(issues: readonly Issue[], values: unknown): readonly Problem[] {
-  const problems = flatIssues(issues).flatMap((issue) => {
+/**
+ * @param issues - With messages of {@link schemaMessage}.
+ * @param elsewhere - What kinds of stacks have a key that this one has not; undefined: none has it.
+ */
+export function schemaProblems(
+  issues: readonly Issue[],
+  values: unknown,
+  elsewhere: (path: Path) => { reason: string; fix: string } | undefined,
+): readonly Problem[] {
+  const problems = flatIssues(issues).flatMap((issue): Problem[] => {
     const [reason = "", ...given] = issue.message.split("\n");
-    const fixes = given.length === 0 ? ["Correct it."] : given;
-    return fixes.map((fix, index): Problem => {
-      const key = issue.code === "unrecognized_keys" ? issue.keys.slice(index, index + 1) : [];
-      const shown = key.map((name) => shownKey(name, issue.path));
-      return {
-        path: formatPath([...issue.path, ...shown]),
-        value: shownValue([...issue.path, ...key], values),
-        reason,
-        fix,
-      };
+    if (issue.code !== "unrecognized_keys") {
+      const value = shownValue(issue.path, values);
+      const path = formatPath(issue.path);
+      return (given.length === 0 ? ["Correct it."] : given).map((fix) => ({ path, value, reason, fix }));
+    }
+    return issue.keys.map((key, index) => {
+      const [path, shown] = [
+        [...issue.path, key],
+        [...issue.path, shownKey(key, issue.path)],
+      ];
+      const words = { reason, fix: given[index] ?? "Remove it." };
+      const moved = MISPLACED[formatPath(path)] === undefined ? elsewhere(path) : undefined;
+      if (moved !== undefined && words.fix.startsWith("Did you mean"))
+        moved.fix = `${words.fix} Or${moved.fix.replace("Remove it, or", "")}`;
+      return { path: formatPath(shown), value: shownValue(path, values, false), ...(moved ?? words) };
     });
   });
   return distinct(problems);
+}
+
+/** Whether a schema has a key at a path, in any of its forms. */
+export function hasKey(schema: z.core.$ZodType, path: Path): boolean {
+  const [key, ...rest] = path;
+  if (key === undefined) return true;
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case "optional":
+    case "nullable":
+    case "default":
+    case "prefault":
+      return hasKey(def.innerType, path);
+    case "array":
+      return typeof key === "number" && hasKey(def.element, rest);
+    case "record":
+      return hasKey(def.valueType, rest);
+    case "union":
+      return def.options.some((option) => hasKey(option, path));
+    case "object": {
+      const inner = def.shape[String(key)];
+      return inner !== undefined && hasKey(inner, rest);
+    }
+    default:
+      return false;
+  }
 }
 
 /**
@@ -71,17 +108,17 @@ export function schemaMessage(issue: RawIssue): string {
   switch (issue.code) {
     case "unrecognized_keys": {
       const known = Object.keys((issue.inst as Partial<z.ZodObject> | undefined)?.shape ?? {}).sort();
-      return ["There is no such key.", ...issue.keys.map((key) => keyFix(key, path, known))].join("\n");
+      return ["Unknown key.", ...issue.keys.map((key) => keyFix(key, path, known))].join("\n");
     }
     case "invalid_type":
-      return typeMessage(issue.expected, input);
+      return typeMessage(issue.expected, input, path);
     case "too_small":
     case "too_big":
       return boundMessage(issue);
     case "invalid_value":
       return typeof input === "number" && issue.values.includes(String(input))
         ? `It is a text, and YAML reads it as a number.\nWrite "${input}", in quotes.`
-        : `Unknown value.\nChoose one of ${issue.values.map((choice) => JSON.stringify(choice)).join(", ")}.`;
+        : `Unknown value.\n${choices(issue.values)}`;
     case "invalid_key":
       return flatIssues(issue.issues)[0]?.message ?? INVALID;
     case "invalid_union": {
@@ -105,23 +142,36 @@ function keyFix(key: string, path: Path, known: readonly string[]): string {
   return `Remove it${known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`}.`;
 }
 
+function choices(values: readonly unknown[]): string {
+  const [only, ...others] = values.map((value) => JSON.stringify(value));
+  return others.length === 0 ? `Write ${only}.` : `Choose one of ${[only, ...others].join(", ")}.`;
+}
+
 const TYPES: Readonly<Record<string, string>> = {
   int: "a whole number",
   number: "a number",
   array: "a list",
   object: "a mapping",
+  string: "a text",
   null: "nothing",
 };
 
-function typeMessage(expected: string, input: unknown): string {
+/** The unit that a key's name ends with, as in `diskGiB`, with a space before it; empty where there is none. */
+function unitOf(path: Path | undefined): string {
+  const unit = /(MiB|GiB|GB|Seconds|Microseconds|Hours|Days|Tokens)$/.exec(String(path?.at(-1)))?.[1] ?? "";
+  return unit === "" ? "" : ` ${unit.endsWith("B") ? unit : unit.toLowerCase()}`;
+}
+
+function typeMessage(expected: string, input: unknown, path: Path | undefined): string {
   const wanted = TYPES[expected] ?? `a ${expected}`;
   if (input === undefined) return `It is required.\nAdd it, as ${wanted}.`;
   if (isSecure(input) && expected !== "object")
     return "It is encrypted, and only the Pulumi CLI decrypts it.\nWrite it in plain text: `npx engine-room` needs it for the plan.";
   const type = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
-  const isQuoted = typeof input === "string" && expected === "number";
-  return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.
-Write ${wanted}${isQuoted ? ", without quotes" : ""}.`;
+  const isQuoted = typeof input === "string" && expected === "number" && /^\d+(\.\d+)?$/.test(input);
+  const unit = unitOf(path).trim();
+  const form = isQuoted ? ", without quotes" : unit === "" ? "" : ` alone: it is in ${unit}`;
+  return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.\nWrite ${wanted}${form}.`;
 }
 
 /** For a number beyond a bound, and for a text or a list of another length. */
@@ -131,39 +181,13 @@ function boundMessage(issue: z.core.$ZodRawIssue<z.core.$ZodIssueTooSmall | z.co
   const number = Number(isTooSmall ? issue.minimum : issue.maximum);
   if (origin === "array") {
     const entries = `${number} ${number === 1 ? "entry" : "entries"}`;
-    return isTooSmall ? `Fewer than ${entries}.\nAdd one.` : `More than ${entries}.\nKeep ${entries}.`;
+    if (isTooSmall && number === 1)
+      return "The list is empty.\nAdd an entry, or leave out the key if it has a default.";
+    return isTooSmall ? `Fewer than ${entries}.\nAdd more.` : `More than ${entries}.\nKeep ${entries}.`;
   }
-  const bound = origin === "string" ? `${number} character${number === 1 ? "" : "s"}` : String(number);
+  const bound =
+    origin === "string" ? `${number} character${number === 1 ? "" : "s"}` : `${number}${unitOf(issue.path)}`;
   const more = isTooSmall ? "more" : "less";
   if (!inclusive) return `It must be ${more} than ${bound}.\nUse ${more} than ${bound}.`;
   return `${isTooSmall ? "Smaller than the least" : "Larger than the most"} allowed, ${bound}.\nUse ${bound} or ${more}.`;
-}
-
-/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
-const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
-
-/** Parts of a stack file that hold credentials; the Pulumi runtime passes them in plain text. */
-const SECRET_PARTS: readonly PropertyKey[] = SECRET_PATHS.flatMap((path) => pathParts(path).slice(0, 1));
-
-/** An unknown key as it may be shown: YAML takes `{ hf_… }` for a mapping with the secret as its key. */
-function shownKey(name: string, path: Path): string {
-  const isWord = /^[A-Za-z][A-Za-z0-9]{0,30}$/.test(name);
-  const isCredential =
-    SECRET_PATHS.includes(formatPath(path)) || (SECRET_PARTS.includes(path[0] ?? "") && !isWord);
-  return isCredential ? "[secret]" : withoutCredentials(name);
-}
-
-/** A value as it may be shown. */
-function shownValue(path: Path, values: unknown): string {
-  const value = valueAt(values, path);
-  const isCount = typeof value === "number" && /Tokens$/.test(String(path.at(-1)));
-  const isCredential =
-    SECRET_PARTS.includes(path[0] ?? "") ||
-    (!isCount && path.some((key) => /token|secret|password/i.test(String(key))));
-  if (isCredential && value !== undefined) return "[secret]";
-  return withoutCredentials(showValue(value));
-}
-
-function withoutCredentials(text: string): string {
-  return CREDENTIALS.reduce((rest, credential) => rest.replace(credential, "[secret]"), text);
 }

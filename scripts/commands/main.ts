@@ -2,7 +2,7 @@
 import { CommanderError, type Command as Parser } from "commander";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { stackReference } from "../program/stack-file.ts";
+import { stackReference, withStackLines } from "../program/stack-file.ts";
 import { forTerminal } from "../terminal-text.ts";
 import { type Command, EXIT } from "./command.ts";
 import { COMMANDS } from "./index.ts";
@@ -39,7 +39,9 @@ async function runCommand(command: Command, { values, positionals }: ParsedLine)
     const { operationsOf } = await import("../platforms/index.ts");
     await (await operationsOf(stack)).prepare();
   }
-  return command.run({ values, positionals, stack });
+  return command.run({ values, positionals, stack }).catch((error: unknown) => {
+    throw withStackLines(error, stack);
+  });
 }
 
 /** npm keeps an option of `npm start`, `npm test` or `npm run` for itself where `--` is missing. */

@@ -10,7 +10,7 @@ import { explain, explainableNames } from "../plan/explain.ts";
 import { mermaidChart } from "../plan/mermaid.ts";
 import { planReport } from "../plan/report.ts";
 import { prettyJson } from "../pretty-json.ts";
-import { readStackFile, stackOptions } from "../program/stack-file.ts";
+import { readStackFile, type StackReference, stackOptions, withStackLines } from "../program/stack-file.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 /** Where weights and engines lie on a machine that the stack doesn't describe. */
@@ -24,7 +24,7 @@ export const command = defineCommand({
       text: "a picture of the stack as a Mermaid flowchart, which GitHub and GitLab draw in Markdown",
       choices: ["mermaid"],
     },
-    "--json": "print JSON: {plan, warnings}; {problems} where the plan fails",
+    "--json": "print JSON: {plan, warnings}; {problems}, with their lines, where the plan fails",
     "--explain <model>":
       "the commands behind one model, as a person would type them; `encoders` for the encoders",
     "--device-plugin-config":
@@ -40,7 +40,7 @@ export const command = defineCommand({
       if (leftOut !== undefined) process.stderr.write(`${leftOut}\n`);
       return fromRuntimeConfig(written);
     };
-    if (values.json === true) return printJson(read);
+    if (values.json === true) return printJson(stack, read);
     const { plan, config, warnings } = checkedPlan(read());
     if (values.devicePluginConfig === true) {
       process.stdout.write(devicePluginValues(clusterGpuPlan(plan)));
@@ -85,14 +85,16 @@ function refuseCombinations(
 }
 
 /** A script reads standard output alone, so problems are part of what it gets. */
-function printJson(read: () => StackValues): number {
+function printJson(stack: StackReference, read: () => StackValues): number {
   try {
     const { plan, warnings } = checkedPlan(read());
     process.stdout.write(prettyJson({ plan: withoutRepeats(plan), warnings }));
     return EXIT.ok;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    process.stdout.write(prettyJson({ problems: error.problems }));
+    const located = withStackLines(error, stack);
+    if (!(located instanceof ConfigError)) throw located;
+    const problems = located.problems.map(({ line = null, ...problem }) => ({ ...problem, line }));
+    process.stdout.write(prettyJson({ problems }));
     return EXIT.failed;
   }
 }

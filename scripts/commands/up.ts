@@ -19,6 +19,7 @@ export const command = defineCommand({
     const targets = isForRegistries ? operations.registries : [];
     if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
     if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
+    await operations.installPrograms(false);
     const backend = await openStack(stack);
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
     await backend.up({ targets, enforcesPolicies: values.policies === true });

@@ -1,10 +1,11 @@
 /** Stacks on this machine: processes under supervisord. */
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
+import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
 import { defaultOperations, formatSeconds } from "./defaults.ts";
-import type { Operations, StackSource, StatusReport } from "./operations.ts";
+import type { Operations, Preflight, StackSource, StatusReport } from "./operations.ts";
 
 export function operations(source: StackSource): Operations {
   const { stack } = source;
@@ -13,15 +14,7 @@ export function operations(source: StackSource): Operations {
     ...defaultOperations(source),
     isForTryout: true,
     logged: "processes",
-    async preflight() {
-      // `up` and `down` load neither the plan of GPUs nor what looks at machines.
-      const { hostProbe } = await import("../preflight/host-probe.ts");
-      const { localPreflight } = await import("../preflight/preflight.ts");
-      const { readPlan } = await import("../program/docker-target.ts");
-      const plan = readPlan(stack);
-      if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
-      return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
-    },
+    preflight: () => preflight(source),
     status: () => status(source),
     async logs() {
       const processes = await stackStatus(relativeDirectory);
@@ -36,10 +29,28 @@ export function operations(source: StackSource): Operations {
     },
     images: () => null,
     async installPrograms(install) {
+      const { host, findings } = await preflight(source);
+      const isMissingPython = findings.some(({ check }) => check === "python");
+      const left = findings.filter(
+        ({ severity, check }) => severity === "problem" && !(install && check === "python"),
+      );
+      const { findingsReport } = await import("../preflight/finding.ts");
+      if (left.length > 0) throw new UserError(findingsReport(host, left).trimEnd());
+      if (!isMissingPython) return;
       const { ensureSystemPackages } = await import("../setup/system-packages.ts");
       await ensureSystemPackages({ install });
     },
   };
+}
+
+/** `status`, `logs` and `down` load neither the plan of GPUs nor what looks at machines. */
+async function preflight({ stack }: StackSource): Promise<Preflight> {
+  const { hostProbe } = await import("../preflight/host-probe.ts");
+  const { localPreflight } = await import("../preflight/preflight.ts");
+  const { readPlan } = await import("../program/docker-target.ts");
+  const plan = readPlan(stack);
+  if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
+  return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
 }
 
 async function status({ stack }: StackSource): Promise<StatusReport> {

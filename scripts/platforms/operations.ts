@@ -134,7 +134,10 @@ export interface Operations {
   /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
   readonly registries: readonly string[] | null;
 
-  /** Installs programs that `up` needs on this machine. @param install - Whether without a question. */
+  /**
+   * Looks whether this machine has what `up` needs on it, and installs what is missing.
+   * @param install - Whether without a question. @throws UserError with all that is wrong.
+   */
   installPrograms(install: boolean): Promise<void>;
   /** @throws UserError where the credentials are none, or another account's. */
   requireAccess(): Promise<void>;

@@ -1,7 +1,8 @@
 /** What `npm start` needs of this machine for a stack of `platform: local`. */
+import { isUsableRoot, UNUSABLE_ROOT } from "../../components/local/provider/files.ts";
 import type { LocalPlan } from "../../infra/plan/cpu-stack.ts";
-import { diskFindings } from "./disk-check.ts";
-import { type Finding, isOlder } from "./finding.ts";
+import { type DiskNeed, diskFindings } from "./disk-check.ts";
+import { type Finding, isOlder, problem } from "./finding.ts";
 import type { MachineReading } from "./machine-reading.ts";
 
 export interface LocalReading {
@@ -12,10 +13,20 @@ export interface LocalReading {
   readonly pythonProblem: string | null;
   /** Whether the stack runs: its ports are then its own. */
   readonly isUp: boolean;
-  /** Where downloads and what is built of them are kept. */
-  readonly cache: string;
-  /** Where the stack is kept. */
+  /** Who listens on ports of the stack file: `python3 (pid 4711)`. */
+  readonly holders: ReadonlyMap<number, string>;
+  readonly folders: Readonly<Record<LocalFolder, FolderReading>>;
+  /** Folder of the project. */
   readonly project: string;
+}
+
+/** `cache`: downloads, and what is built of them. `stack`: its Python and its state. `data`: documents. */
+type LocalFolder = "cache" | "stack" | "data";
+
+interface FolderReading {
+  readonly path: string;
+  /** Whether it has what it needs already. */
+  readonly isFilled: boolean;
 }
 
 /** `engines` of package.json. */
@@ -27,78 +38,104 @@ const LEAST_GLIBC = "2.35";
 /** Encoders and one small language model, measured: see docs/measurements.md. */
 const MEMORY_MIB = 3 * 1024;
 
-/** Downloads and artifacts, and the stack's Python with its packages; `du` of a stack of its own. */
-const CACHE_GB = 0.8;
-const STACK_GB = 1.5;
+/** Room and number of files of a new stack, by `du` and `find` of a stack of its own. */
+const NEEDS: Readonly<Record<LocalFolder, Required<Omit<DiskNeed, "path">>>> = {
+  cache: {
+    what: "downloads",
+    gb: 1.2,
+    files: 8000,
+    setting: "set ENGINE_ROOM_CACHE_DIR to a folder on a larger disk",
+  },
+  stack: { what: "the stack", gb: 0.8, files: 5000, setting: "move the project to a larger disk" },
+  data: { what: "documents", gb: 0.1, files: 100, setting: "move the project to a larger disk" },
+};
+
+/** Kept free for logs. */
+const RESERVE_GB = 0.5;
 
 export function localFindings(plan: LocalPlan, reading: LocalReading): readonly Finding[] {
-  const { machine, node, pythonProblem, isUp, cache, project } = reading;
+  const { machine, node, pythonProblem, isUp, project } = reading;
   const found: (Finding | false)[] = [
-    (machine.system !== "Linux" || !["x86_64", "aarch64"].includes(machine.architecture)) && {
-      severity: "problem",
-      check: "machine",
-      what: `This machine is ${machine.system} on ${machine.architecture}.`,
-      why: "Triton's wheel is made for Linux on x86_64 and aarch64.",
-      fix: "Use such a machine, or `platform: docker` with one behind ssh.",
-    },
+    (machine.system !== "Linux" || !["x86_64", "aarch64"].includes(machine.architecture)) &&
+      problem(
+        "machine",
+        `This machine is ${machine.system} on ${machine.architecture}.`,
+        "Triton's wheel is made for Linux on x86_64 and aarch64.",
+        "Use such a machine, or `platform: docker` with one behind ssh.",
+      ),
     machine.system === "Linux" &&
-      (machine.glibc === null || isOlder(machine.glibc, LEAST_GLIBC)) && {
-        severity: "problem",
-        check: "glibc",
-        what: `The C library is ${machine.glibc === null ? "no glibc" : `glibc ${machine.glibc}`}.`,
-        why: `Triton's wheel needs glibc ${LEAST_GLIBC}.`,
-        fix: "Use Debian 12, Ubuntu 22.04 or anything newer.",
-      },
-    (isOlder(node, NODE.least) || !isOlder(node, NODE.first)) && {
-      severity: "problem",
-      check: "node",
-      what: `This is Node ${node}.`,
-      why: `The project runs on ${NODE.least} and newer, below ${NODE.first}.`,
-      fix: "Install Node 22 or 24 (https://nodejs.org).",
-    },
-    pythonProblem !== null && {
-      severity: "problem",
-      check: "python",
-      what: "No Python of this machine can serve.",
-      why: pythonProblem,
-      fix: "Run that command, or `npm start -- --yes` as root.",
-    },
+      (machine.glibc === null || isOlder(machine.glibc, LEAST_GLIBC)) &&
+      problem(
+        "glibc",
+        `The C library is ${machine.glibc === null ? "no glibc" : `glibc ${machine.glibc}`}.`,
+        `Triton's wheel needs glibc ${LEAST_GLIBC}.`,
+        "Use Debian 12, Ubuntu 22.04 or anything newer.",
+      ),
+    (isOlder(node, NODE.least) || !isOlder(node, NODE.first)) &&
+      problem(
+        "node",
+        `This is Node ${node}.`,
+        `The project runs on ${NODE.least} and newer, below ${NODE.first}.`,
+        "Install Node 22 or 24 (https://nodejs.org).",
+      ),
+    pythonProblem !== null &&
+      problem(
+        "python",
+        "No Python of this machine can serve.",
+        pythonProblem,
+        "Run that command, or `npm start -- --yes` as root.",
+      ),
+    !isUsableRoot(project) &&
+      problem("path", `The project is in ${project}.`, UNUSABLE_ROOT.why, UNUSABLE_ROOT.fix),
     !isUp &&
       machine.availableMiB !== null &&
-      machine.availableMiB < MEMORY_MIB && {
-        severity: "problem",
-        check: "memory",
-        what: `${machine.availableMiB} MiB of memory are free.`,
-        why: `The stack takes about ${MEMORY_MIB} MiB.`,
-        fix: "End other programs, or use a machine with more memory.",
-      },
+      machine.availableMiB < MEMORY_MIB &&
+      problem(
+        "memory",
+        `${machine.availableMiB} MiB of memory are free.`,
+        `The stack takes about ${MEMORY_MIB} MiB.`,
+        "End other programs, or use a machine with more memory.",
+      ),
   ];
-  const disk = isUp
-    ? []
-    : diskFindings(
-        [
-          { what: "downloads", gb: CACHE_GB, path: cache },
-          { what: "the stack", gb: STACK_GB, path: project },
-        ],
-        (path) => machine.space.get(path ?? project),
-      );
-  return [...found.filter((one) => one !== false), ...(isUp ? [] : portFindings(plan, machine)), ...disk];
+  return [
+    ...found.filter((one) => one !== false),
+    ...(isUp ? [] : [...portFindings(plan, reading), ...folderFindings(reading)]),
+  ];
 }
 
-function portFindings(plan: LocalPlan, { listening }: MachineReading): readonly Finding[] {
+/** Folders that can't be written, and file systems that are too full. */
+function folderFindings({ machine, folders }: LocalReading): readonly Finding[] {
+  const entries = (Object.keys(NEEDS) as LocalFolder[]).map((name) => ({ ...NEEDS[name], ...folders[name] }));
+  const isClosed = ({ path }: FolderReading) => machine.space.get(path)?.isWritable === false;
+  const closed = entries.filter(isClosed).map(({ what, path, setting }) => {
+    const { folder = path, mount = "/" } = machine.space.get(path) ?? {};
+    return problem(
+      "writable",
+      `${path} can't be written, which is for ${what}.`,
+      `${folder} belongs to another user or is read-only (its file system is that of ${mount}).`,
+      `Make ${folder} writable for this user, or ${setting.replace("a larger disk", "a writable one")}.`,
+    );
+  });
+  const missing = entries.filter((entry) => !entry.isFilled && !isClosed(entry));
+  const full = diskFindings(missing, (path) => machine.space.get(path ?? ""), RESERVE_GB);
+  return [...closed, ...full];
+}
+
+function portFindings(plan: LocalPlan, { machine, holders }: LocalReading): readonly Finding[] {
   return chosenPorts(plan)
-    .filter(([, port]) => listening.has(port))
-    .map(([path, port]) => ({
-      severity: "problem",
-      check: "ports",
-      what: `Port ${port} is in use.`,
-      why: `${path} of the stack file asks for it.`,
-      fix: "End who listens there (`ss -ltnp`), or leave the key out: then a free one is taken.",
-    }));
+    .filter(([, port]) => machine.listening.has(port))
+    .map(([path, port]) =>
+      problem(
+        "ports",
+        `Port ${port} is taken by ${holders.get(port) ?? "another process"}.`,
+        `${path} of the stack file asks for it.`,
+        "End that program, choose another port, or remove the key: a free port is taken then.",
+      ),
+    );
 }
 
-/** Those that the stack file sets, with their paths: 0 takes a free one. */
-function chosenPorts({ gateway, encoders, models, databases }: LocalPlan): [string, number][] {
+/** Ports that the stack file sets, with their paths: 0 takes a free one. */
+export function chosenPorts({ gateway, encoders, models, databases }: LocalPlan): [string, number][] {
   const below = (path: string, ports: object): [string, number][] =>
     Object.entries(ports).map(([name, port]) => [`${path}.${name}`, port as number]);
   const all: [string, number][] = [

@@ -38,8 +38,13 @@ export interface MachineReading {
 
 interface Space {
   readonly freeBytes: number;
+  /** Files that may still be made; null where the file system has no fixed number. */
+  readonly freeFiles: number | null;
   /** Where the file system is mounted: two paths may share it. */
   readonly mount: string;
+  /** The path, or the nearest folder above it that exists. */
+  readonly folder: string;
+  readonly isWritable: boolean;
 }
 
 const LIMITS = ["fs.inotify.max_user_instances", "fs.inotify.max_user_watches", "vm.max_map_count"] as const;
@@ -72,7 +77,8 @@ function script(paths: readonly string[]): string {
       (name) => `printf '${name} '; cat /proc/sys/${name.replaceAll(".", "/")} 2>/dev/null || echo`,
     ),
     "section space",
-    'space() { p=$1; while [ ! -e "$p" ]; do p=$(dirname "$p"); done; df -Pk "$p" | tail -n 1; printf \'=%s\\n\' "$1"; }',
+    'space() { p=$1; while [ ! -e "$p" ]; do p=$(dirname "$p"); done',
+    '  printf \'=%s\\n@%s\\n\' "$1" "$p"; df -Pk "$p" | tail -n 1; df -Pi "$p" 2>/dev/null | tail -n 1; test -w "$p" && echo writable; }',
     ...paths.map((path) => `space ${shellLine([path])}`),
     "exit 0",
     "",
@@ -129,15 +135,28 @@ function parseGpus(lines: readonly string[]): Pick<MachineReading, "gpus" | "gpu
   return { gpus, gpuWords: "" };
 }
 
-/** A line of `df -Pk` each, and the path that it is for behind it. */
+/** For each path: itself, the folder that was looked at, a line of `df -Pk`, one of `df -Pi`, and whether it can be written. */
 function parseSpace(lines: readonly string[]): ReadonlyMap<string, Space> {
   const space = new Map<string, Space>();
   lines.forEach((line, index) => {
     if (!line.startsWith("=")) return;
-    const [, , , , availableKiB, mount] =
-      /^(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(?:\d+%|-)\s+(.*)$/.exec(lines[index - 1] ?? "") ?? [];
+    const next = lines.findIndex((other, place) => place > index && other.startsWith("="));
+    const [folder = "", blocks = "", files = "", last] = lines.slice(index + 1, next < 0 ? undefined : next);
+    const [, , , , availableKiB, mount] = dfColumns(blocks);
+    const [, , totalFiles, , freeFiles] = dfColumns(files);
     if (availableKiB !== undefined && mount !== undefined)
-      space.set(line.slice(1), { freeBytes: Number(availableKiB) * 1024, mount });
+      space.set(line.slice(1), {
+        freeBytes: Number(availableKiB) * 1024,
+        freeFiles: Number(totalFiles ?? 0) > 0 ? Number(freeFiles) : null,
+        mount,
+        folder: folder.slice(1),
+        isWritable: last === "writable",
+      });
   });
   return space;
+}
+
+/** The whole line, then device, total, used, available and mount. */
+function dfColumns(line: string): readonly (string | undefined)[] {
+  return /^(.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+(?:\d+%|-)\s+(.*)$/.exec(line) ?? [];
 }

@@ -5,13 +5,13 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { CONFIG_NAMESPACE, stackKinds } from "../../infra/config/config.ts";
 import {
-  ConfigError,
-  isSecure,
-  nearestName,
-  type Problem,
-  pathParts,
-  showValue,
-} from "../../infra/problems.ts";
+  parseStackText,
+  runtimeText,
+  type StackText,
+  shownEntry,
+  withLines,
+} from "../../infra/config/stack-text.ts";
+import { ConfigError, isSecure, nearestName, type Problem, pathParts } from "../../infra/problems.ts";
 
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
@@ -90,69 +90,49 @@ export function requireStackFile({ name, configFile }: StackReference): void {
  * Reads the file of a stack. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
  * opaque secrets and no code here ever sees the plain text.
  *
- * @throws ConfigError when the file is missing, is no YAML mapping, or has a key that nobody would read.
+ * @throws ConfigError when the file is missing, is not a YAML mapping, or has a key that nothing reads.
  */
 export function readStackFile(stack: StackReference): RuntimeConfig {
   requireStackFile(stack);
-  const { configFile } = stack;
-  const { config, environment } = parseMapping(basename(configFile), readFileSync(configFile, "utf8"));
-  const problems = namespaceProblems(config);
-  if (problems.length > 0) throw new ConfigError(problems);
-  const values: Record<string, string> = {};
-  const secretKeys: string[] = [];
-  for (const [key, value] of Object.entries(config)) {
-    values[key] = typeof value === "string" ? value : JSON.stringify(value);
-    if (containsSecure(value)) secretKeys.push(key);
-  }
-  return { values, secretKeys, ...(environment === undefined ? {} : { leftOut: LEFT_OUT }) };
+  const name = typedPath(stack);
+  const text = parseStackText(name, readFileSync(stack.configFile, "utf8"));
+  const found = text.problems.length > 0 ? text.problems : namespaceProblems(text);
+  if (found.length > 0) throw new ConfigError(found, name);
+  const entries = Object.entries(text.config);
+  return {
+    values: Object.fromEntries(entries.map(([key, value]) => [key, runtimeText(value)])),
+    secretKeys: entries.flatMap(([key, value]) => (containsSecure(value) ? [key] : [])),
+    ...(text.hasEnvironment ? { leftOut: LEFT_OUT } : {}),
+  };
 }
 
 const LEFT_OUT =
   "`environment:` of the stack file is not applied here: only the Pulumi CLI reads values from Pulumi ESC.";
 
-function parseMapping(
-  file: string,
-  text: string,
-): { readonly config: Readonly<Record<string, unknown>>; readonly environment?: unknown } {
-  let content: unknown;
-  try {
-    content = parse(text);
-  } catch (error) {
-    const [sentence = ""] = (error as Error).message.split("\n");
-    throw new ConfigError([
-      {
-        path: file,
-        value: "(not readable)",
-        reason: `This is no YAML: ${sentence.replace(/:$/, "")}.`,
-        fix: "Correct the file at that place.",
-      },
-    ]);
-  }
-  const { config = {}, environment } = (content ?? {}) as { config?: unknown; environment?: unknown };
-  if (typeof config !== "object" || config === null || Array.isArray(config)) {
-    throw new ConfigError([
-      {
-        path: `${file}: config`,
-        value: JSON.stringify(config),
-        reason: "It must be a mapping.",
-        fix: "Write `config:` and the keys below it.",
-      },
-    ]);
-  }
-  return { config: config as Record<string, unknown>, environment };
+/** An error about a stack's configuration with the lines of its file, as far as there are any; another error as it is. */
+export function withStackLines(error: unknown, stack: StackReference): unknown {
+  return withLines(error, stack.configFile, typedPath(stack));
+}
+
+/** The stack's file as the user would type it. */
+function typedPath({ configFile }: StackReference): string {
+  const path = relative(callerDirectory(), configFile);
+  return path.startsWith("..") ? configFile : path;
 }
 
 /**
  * Keys of other namespaces belong to providers, to the CLI, or to the user, and are left alone. A key that is meant for this program
  * and has another namespace would pass as its default.
  */
-function namespaceProblems(config: Readonly<Record<string, unknown>>): Problem[] {
-  return Object.entries(config).flatMap(([key, value]) => {
-    const [namespace = "", name] = key.split(":", 2);
+function namespaceProblems({ config, lineOf }: StackText): Problem[] {
+  return Object.keys(config).flatMap((path) => {
+    const [namespace = "", name] = path.split(":", 2);
     const reason = namespaceMistake(namespace, name);
     if (reason === undefined) return [];
-    const fix = `Write \`${CONFIG_NAMESPACE}:${name ?? key}\`.`;
-    return [{ path: key, value: showValue(value), reason, fix }];
+    const fix = `Write \`${CONFIG_NAMESPACE}:${name ?? path}\`.`;
+    const problem = { path, value: shownEntry(config, path), reason, fix };
+    const line = lineOf(path);
+    return [line === undefined ? problem : { ...problem, line }];
   });
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import { SECRET_PATHS } from "../../infra/config/common.ts";
 import { readStack } from "../../infra/config/config.ts";
+import { SECRET_PATHS } from "../../infra/problems.ts";
 import { markdownComment } from "../../scripts/diff/report/markdown.ts";
 import { textReport } from "../../scripts/diff/report/text.ts";
 import { prettyJson } from "../../scripts/pretty-json.ts";

@@ -177,6 +177,6 @@ test("a problem that the program finds is reported by the command as a sentence,
   const { exitCode, stderr } = await start({ DEBUG: "1" }, ...command);
   rmSync(dirname(file), { recursive: true });
   expect(exitCode).toBe(1);
-  expect(stderr).toContain("There is no such key");
+  expect(stderr).toContain("Unknown key");
   expect(stderr).not.toMatch(/^\s+at /m);
 });

@@ -55,8 +55,8 @@ describe("stack files", () => {
 
   test.each([
     ["is missing", undefined, "has no file"],
-    ["is no YAML", "config: [", "This is no YAML"],
-    ["has a key a column too far", "config:\n   a: 1\n  b: 2\n", "at line 3, column 1.\n"],
+    ["is no YAML", "config: [", "Invalid YAML at line 1, column 10"],
+    ["has a key a column too far", "config:\n   a: 1\n  b: 2\n", "at line 3, column 1: "],
     ["has a list for its config", "config: [1]", "It must be a mapping"],
   ])("a stack file that %s is one problem with a fix", (_title, text, sentence) => {
     const act = () =>

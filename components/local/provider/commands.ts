@@ -76,21 +76,61 @@ export async function runCommand(argv: readonly string[], options: CommandOption
  * Runs `argv` to its end, and throws one sentence where it fails.
  *
  * @param purpose - As in `installing uv`.
- * @param path - Where it writes, for the sentence about a full disk.
+ * @param paths - Where it writes, for the sentence about a full disk.
+ * @param registry - Where it downloads from, and the variables by which another address is given.
  */
 export async function runOrThrow(
   argv: readonly string[],
-  { purpose, path, ...options }: CommandOptions & { readonly purpose: string; readonly path: string },
+  {
+    purpose,
+    paths,
+    registry,
+    ...options
+  }: CommandOptions & {
+    readonly purpose: string;
+    readonly paths: readonly string[];
+    readonly registry?: string;
+  },
 ): Promise<void> {
   const { exitCode, stdout, stderr, timedOut } = await runCommand(argv, options);
   if (exitCode === 0) return;
-  if (/no space left on device|os error 28|disk quota exceeded/i.test(`${stdout}\n${stderr}`))
-    throw diskFullError(path);
-  throw new Error(
-    timedOut
-      ? `${purpose} did not end within ${options.timeoutSeconds} s; check the network and run it again.`
-      : `${purpose} failed: ${lastLines(stderr || stdout, 8)}`,
-  );
+  const output = `${stdout}\n${stderr}`;
+  if (/no space left on device|os error 28|disk quota exceeded/i.test(output))
+    throw await diskFullError(paths);
+  if (timedOut)
+    throw new Error(
+      `${purpose} did not end within ${options.timeoutSeconds} s; check the network and run it again.`,
+    );
+  const failure = registry === undefined ? undefined : connectionFailure(output);
+  if (failure !== undefined)
+    throw new Error(
+      `${purpose} failed: ${failure}. It downloads from ${registry}; check the network, and run it again.`,
+    );
+  throw new Error(`${purpose} failed: ${lastLines(stderr || stdout, 8)}`);
+}
+
+/** What a client says where a registry does not answer, from the most to the least telling. */
+const CONNECTION_FAILURES: readonly (readonly [RegExp, string])[] = [
+  [/connection refused/i, "the connection was refused"],
+  [
+    /name or service not known|dns error|failed to lookup address|temporary failure in name resolution/i,
+    "its name was not found",
+  ],
+  [/certificate|tls handshake/i, "its TLS certificate was not accepted"],
+  [/timed? ?out/i, "it did not answer in time"],
+  [
+    /network is unreachable|no route to host|connection reset|error sending request|newconnectionerror/i,
+    "it can't be reached",
+  ],
+];
+
+/** With the host, where the program says which; undefined where the reason is another one. */
+function connectionFailure(output: string): string | undefined {
+  const [, words] = CONNECTION_FAILURES.find(([pattern]) => pattern.test(output)) ?? [];
+  if (words === undefined) return undefined;
+  const host =
+    /https?:\/\/(?:[^/@\s`'"]*@)?([^/\s`'"]+)/.exec(output)?.[1] ?? /host='([^']+)'/.exec(output)?.[1];
+  return `${host === undefined ? "the registry" : `the registry ${host}`} is not reachable, ${words}`;
 }
 
 /** The end of a program's output as one line for an error message. */

@@ -1,7 +1,7 @@
 /** Files and folders: paths, atomic writes, hashes, removal of empty folders. */
 import { createHash } from "node:crypto";
 import { createReadStream, realpathSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, rmdir, stat, statfs, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -14,6 +14,16 @@ export function projectRoot(): string {
 export function fromRoot(...path: readonly string[]): string {
   return join(projectRoot(), ...path);
 }
+
+/** supervisord takes its files by a pattern, and PATH separates folders by colons. */
+export function isUsableRoot(path: string): boolean {
+  return !/[*?[\]:\n]/.test(path);
+}
+
+export const UNUSABLE_ROOT = {
+  why: "supervisord and PATH take no path with * ? [ ] : or a line break.",
+  fix: "Move the project to a path without these characters.",
+} as const;
 
 /** Wheels, built artifacts and uv, which survive `down`. ENGINE_ROOM_CACHE_DIR, else below XDG_CACHE_HOME or ~/.cache. */
 export function cacheDirectory(): string {
@@ -38,8 +48,8 @@ export async function temporaryFolder(path: string): Promise<string> {
 
 /** Lets `make` fill a temporary folder and renames it to `path`, unless another process has made that in the meantime. */
 export async function makeFolder(path: string, make: (temporary: string) => Promise<void>): Promise<void> {
-  const fail = (error: unknown) => {
-    throw explainDiskFull(error, path);
+  const fail = async (error: unknown) => {
+    throw await explainFileError(error, path);
   };
   const temporary = await temporaryFolder(path).catch(fail);
   try {
@@ -72,7 +82,7 @@ export async function replaceWhole(path: string, make: (temporary: string) => Pr
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { recursive: true, force: true });
-    throw explainDiskFull(error, path);
+    throw await explainFileError(error, path);
   }
 }
 
@@ -134,15 +144,44 @@ export function orWhenMissing<T>(value: T): (error: unknown) => T {
   };
 }
 
-/** The same error, or one plain sentence where the reason is a full disk or quota. */
-function explainDiskFull(error: unknown, path: string): unknown {
-  return hasCode(error, "ENOSPC", "EDQUOT") ? diskFullError(path) : error;
+/** The same error, or one plain sentence where the reason is a disk that is full or can't be written. */
+async function explainFileError(error: unknown, path: string): Promise<unknown> {
+  if (hasCode(error, "ENOSPC", "EDQUOT")) return diskFullError([path]);
+  if (!hasCode(error, "EACCES", "EPERM", "EROFS")) return error;
+  return new Error(
+    `${path} can't be written (${(error as NodeJS.ErrnoException).code}); make it writable for this user, or set ENGINE_ROOM_CACHE_DIR, if it is the download cache, to a folder that is.`,
+  );
 }
 
-export function diskFullError(path: string): Error {
-  return new Error(
-    `${path}: the disk is full; free some space there (df -h shows how much) and run it again.`,
+/**
+ * One sentence about the fullest of the file systems that were written to: a program seldom says on which it failed.
+ *
+ * @param paths - In them, or in the nearest folders above them that exist.
+ */
+export async function diskFullError(paths: readonly string[]): Promise<Error> {
+  const spaces = await Promise.all(
+    paths.map(async (path) => {
+      const { bavail, bsize, files, ffree } = await statfs(await nearestFolder(path));
+      return { path, freeMB: (bavail * bsize) / 1e6, freeFiles: files > 0 ? ffree : null };
+    }),
   );
+  const rank = ({ freeMB, freeFiles }: (typeof spaces)[number]) =>
+    Math.min(freeMB, (freeFiles ?? Infinity) / 100);
+  const [fullest] = spaces.toSorted((a, b) => rank(a) - rank(b));
+  const { path = "", freeMB = 0, freeFiles = null } = fullest ?? {};
+  const inodes = freeFiles === null ? "" : ` and ${freeFiles} inodes`;
+  const otherwise = path.startsWith(cacheDirectory())
+    ? ", or set ENGINE_ROOM_CACHE_DIR to a folder on a larger disk"
+    : "";
+  return new Error(
+    `The disk of ${path} was full; it has ${freeMB.toFixed(0)} MB${inodes} free now. Free more there${otherwise}, and run it again.`,
+  );
+}
+
+async function nearestFolder(path: string): Promise<string> {
+  let folder = path;
+  while (!(await exists(folder))) folder = dirname(folder);
+  return folder;
 }
 
 const tails = new Map<string, Promise<unknown>>();

@@ -1,6 +1,6 @@
 /** Inputs and outputs of the three `local:` resources. */
 import { z } from "zod";
-import { projectRoot } from "./files.ts";
+import { isUsableRoot, projectRoot, UNUSABLE_ROOT } from "./files.ts";
 
 /**
  * All paths are relative to the project's root, with `/` between plain names, so that neither the state nor a rendered
@@ -26,10 +26,9 @@ const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 lowe
 export const PYTHON_VERSIONS = ["3.12", "3.11", "3.10"] as const;
 
 export const pythonEnvironmentInputs = z.strictObject({
-  // Triton starts its Python models by a line of shell text in which paths are not quoted.
-  directory: stackContentPath.refine(() => /^[A-Za-z0-9_./@%+=:,-]+$/.test(projectRoot()), {
+  directory: stackContentPath.refine(() => isUsableRoot(projectRoot()), {
     error: () =>
-      `The project lies in ${JSON.stringify(projectRoot())}; Triton's Python models start only from paths of letters, digits and _ . / @ % + = : , - (no spaces). Move the project to such a path`,
+      `The project is in ${JSON.stringify(projectRoot())}; ${UNUSABLE_ROOT.why} ${UNUSABLE_ROOT.fix}`,
   }),
   /** A lock with a hash for every file, as `uv pip compile --generate-hashes` writes it. */
   requirements: projectPath,

@@ -162,7 +162,7 @@ async function build(
   const argv = ["-m", "engine_room.cpu_models.build", specFile, "--output", content, "--cache", downloads];
   await runOrThrow([fromRoot(python), ...argv], {
     purpose: `The builder of ${content}`,
-    path: content,
+    paths: [content, downloads],
     cwd: builder,
     environment: { ...process.env, PYTHONPATH: builder, PYTHONUNBUFFERED: "1", PYTHONDONTWRITEBYTECODE: "1" },
     timeoutSeconds: BUILD_TIMEOUT_SECONDS,

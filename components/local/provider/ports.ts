@@ -92,7 +92,7 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 /** Who listens: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
-async function portHolder(port: number): Promise<string> {
+export async function portHolder(port: number): Promise<string> {
   const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   // proc_pid_net(5), state 0A is LISTEN: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …

@@ -141,7 +141,7 @@ export async function writeProcess(inputs: ProcessInputs, ports: Ports): Promise
   await write(own(`conf.d/${name}.conf`), programConfiguration(inputs));
 }
 
-// The pattern is safe: a project's path has no character that means something in patterns (see inputs.ts).
+// The pattern is safe: a project's path has no character that means something in patterns (`isUsableRoot`).
 function supervisorConfiguration(stackDirectory: string): string {
   const own = (file: string) => supervisorFile(stackDirectory, file);
   return `[supervisord]

@@ -4,6 +4,7 @@
  * pinned version in the download cache, which fills them by hard links.
  */
 import { access, constants, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { runCommand, runOrThrow } from "./commands.ts";
 import { type HandlerContext, resourceHandler } from "./contract.ts";
@@ -209,6 +210,10 @@ const UV_VERSION = "0.13.8";
 // The first install brings some hundred MiB over whatever line there is.
 const INSTALL_TIMEOUT_SECONDS = 1800;
 
+/** Where each program looks for packages, and how it is told another place. */
+const PIP_REGISTRY = "https://pypi.org, or the index that PIP_INDEX_URL or pip.conf names";
+const UV_REGISTRY = "https://pypi.org, or the index that UV_DEFAULT_INDEX or uv.toml names";
+
 interface WantedEnvironment {
   /** Absolute path. */
   readonly directory: string;
@@ -231,11 +236,15 @@ export async function installEnvironment(
   if (!keep) {
     const options = ["--quiet", "--no-config", "--no-project", "--clear", "--python", python.executable];
     const purpose = `making the environment ${directory}`;
-    await run([uv, "venv", ...options, directory], { purpose, path: directory }, context);
+    await run([uv, "venv", ...options, directory], { purpose, paths: [directory] }, context);
   }
   const options = ["--no-build", "--require-hashes", "--allow-empty-requirements"];
   const sync = [uv, "pip", "sync", ...options, "--python", join(directory, "bin", "python"), ...locks];
-  const step = { purpose: `installing ${locks.join(" and ")}`, path: directory };
+  const step = {
+    purpose: `installing ${locks.join(" and ")}`,
+    paths: [directory, cacheDirectory(), tmpdir()],
+    registry: UV_REGISTRY,
+  };
   const isCached = await run([...sync, "--offline"], step, context).then(
     () => true,
     () => false,
@@ -265,7 +274,7 @@ async function ensureUv(
       const pip = [join(temporary, "bin", "python"), "-m", "pip", "install", "--quiet", "--no-deps"];
       const options = ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"];
       const lock = join(import.meta.dirname, "uv-requirements.txt");
-      const step = { purpose, path: folder };
+      const step = { purpose, paths: [folder, tmpdir()], registry: PIP_REGISTRY };
       await run([executable, "-I", "-m", "venv", temporary], step, context);
       await run([...pip, ...options, "--requirement", lock], step, context);
     });
@@ -276,7 +285,7 @@ async function ensureUv(
 /** Throws one sentence where the program fails. */
 async function run(
   argv: readonly string[],
-  step: { readonly purpose: string; readonly path: string; readonly onLine?: (line: string) => void },
+  step: Pick<Parameters<typeof runOrThrow>[1], "purpose" | "paths" | "registry" | "onLine">,
   { signal }: HandlerContext,
 ): Promise<void> {
   const environment = {

@@ -135,7 +135,7 @@ export async function startSupervisor(stackDirectory: string, python: string): P
   // It returns when the daemon listens.
   await runOrThrow([fromRoot(python), "-I", "-m", "supervisor.supervisord", "-c", configuration], {
     purpose: "starting supervisord",
-    path: fromRoot(stackDirectory),
+    paths: [fromRoot(stackDirectory)],
     cwd: projectRoot(),
     environment: { ...environment, ...markOf(stackDirectory, SUPERVISORD) },
     timeoutSeconds: START_TIMEOUT_SECONDS,

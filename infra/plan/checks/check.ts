@@ -1,6 +1,6 @@
 /** Checks of a stack file: their type, and how findings become problems. */
 import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
-import { distinct, type Problem, pathParts, showValue, valueAt } from "../../problems.ts";
+import { distinct, type Problem, pathParts, shownValue } from "../../problems.ts";
 import type { MemoryFit } from "../fit/memory-fit.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 
@@ -75,14 +75,7 @@ export function asProblems(
 ): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
   const of = (severity: Finding["severity"]) =>
     distinct(findings.filter((finding) => finding.severity === severity)).map(
-      ({ path, value = shownAt(config, path), reason, fix }) => ({ path, value, reason, fix }),
+      ({ path, value = shownValue(pathParts(path), config), reason, fix }) => ({ path, value, reason, fix }),
     );
   return { problems: of(undefined), warnings: [...of("warning"), ...of("note")] };
-}
-
-/** Keys below `hub` hold credentials, which the Pulumi runtime passes in plain text. */
-function shownAt(config: unknown, path: string): string {
-  const parts = pathParts(path);
-  const value = valueAt(config, parts);
-  return parts[0] === "hub" && value !== undefined ? "[secret]" : showValue(value);
 }

@@ -117,7 +117,7 @@ test("all mistakes of the schema are reported at once, each with path, value, re
   const byPath = new Map(problems.map((problem) => [problem.path, problem]));
   expect(byPath.get("models[0].paralelRequests")?.fix).toBe("Did you mean `parallelRequests`?");
   expect(byPath.get("encoders.maxBatchSize")?.reason).toContain("256");
-  expect(byPath.get("models[2].threads")?.fix).toBe("Write a number, without quotes.");
+  expect(byPath.get("models[2].threads")?.fix).toBe("Write a number.");
   expect(byPath.get("models[1].model")?.fix).toContain("smollm2-135m-instruct");
 });
 
@@ -241,7 +241,7 @@ test.each<[string, Record<string, unknown>, string, string]>([
 
 test.each<[string, unknown, string, string]>([
   ["of a wrong choice in a mapping", { device: "tpu" }, "encoders.device", 'Choose one of "cpu", "gpu".'],
-  ["that is neither false nor a mapping", "yes", "encoders", "Choose one of false. Or: Write a mapping."],
+  ["that is neither false nor a mapping", "yes", "encoders", "Write false. Or: Write a mapping."],
 ])("a value %s is explained", (_title, encoders, path, fix) => {
   expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
 });
@@ -375,11 +375,11 @@ test("the problem of a value that is not JSON shows nothing of it: it may hold a
   expect(act).not.toThrow("hf_clear");
 });
 
-test("a number of tokens is no secret, and a text in its place may be one", () => {
+test("a number of tokens is not a credential, whatever its form", () => {
   const shown = (maxInputTokens: unknown) =>
     problemsOf({ ...smallestDocker, models: [{ name: "a", model: "x", limits: { maxInputTokens } }] })[0]
       ?.value;
-  expect([shown(0), shown("0")]).toEqual(["0", "[secret]"]);
+  expect([shown(0), shown("0")]).toEqual(["0", '"0"']);
 });
 
 test("a key with a dot is a path that was set without --path", () => {

@@ -286,7 +286,7 @@ test("a stack file with problems has its problems and no resources", async () =>
     stackFileText({ ...cluster, models: [{ ...gpt, size: 1 }] }),
   );
   expect({ resources, plan, failure: head.failure }).toEqual({ resources: null, plan: null, failure: null });
-  expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "There is no such key." }]);
+  expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "Unknown key." }]);
 });
 
 test("broken policies have the resource's label, and say whether they are new", async () => {

@@ -68,7 +68,9 @@ describe("npx engine-room plan", () => {
   test("`plan --json` prints problems that the schema finds, too", async () => {
     const { exitCode, stdout } = await planValues({ ...docker, models: [] }, "--json");
     expect(exitCode).toBe(1);
-    expect(JSON.parse(stdout)).toMatchObject({ problems: [{ path: "models" }] });
+    const { problems } = JSON.parse(stdout) as { problems: object[] };
+    expect(problems).toMatchObject([{ path: "models", value: "[]", line: expect.any(Number) }]);
+    expect(Object.keys(problems[0] ?? {}).toSorted()).toEqual(["fix", "line", "path", "reason", "value"]);
   });
 
   test("`plan` reports a missing stack file as a problem", async () => {

@@ -21,6 +21,10 @@ export interface FakeHost {
   readonly limits?: Readonly<Record<string, number>>;
   /** GB free, by folder; the rest has 1000. Folders of one mount have one figure. */
   readonly freeGB?: Readonly<Record<string, number>>;
+  /** Inodes, by folder in the same way; the rest has a million. */
+  readonly freeFiles?: Readonly<Record<string, number>>;
+  /** A file system that can't be written. */
+  readonly readOnly?: string;
   readonly shellFails?: string;
 }
 
@@ -82,9 +86,15 @@ function machineText(host: FakeHost, paths: readonly string[]): string {
     ...Object.entries(limits).map(([name, value]) => `${name} ${value}`),
     "@@space",
     ...paths.flatMap((path) => {
-      const mount = Object.keys(host.freeGB ?? {}).find((one) => path.startsWith(one)) ?? "/";
+      const mounts = [...Object.keys({ ...host.freeGB, ...host.freeFiles }), host.readOnly ?? "/"];
+      const mount = mounts.find((one) => path.startsWith(one)) ?? "/";
       const freeKiB = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 1024);
-      return [`/dev/nvme0n1p1 2000000000 1 ${freeKiB} 1% ${mount}`, `=${path}`];
+      const freeFiles = host.freeFiles?.[mount] ?? 1_000_000;
+      return [
+        ...[`=${path}`, `@${path}`, `/dev/nvme0n1p1 2000000000 1 ${freeKiB} 1% ${mount}`],
+        `/dev/nvme0n1p1 2000000 1 ${freeFiles} 1% ${mount}`,
+        ...(host.readOnly === mount ? [] : ["writable"]),
+      ];
     }),
     "",
   ].join("\n");

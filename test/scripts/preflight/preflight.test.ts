@@ -281,15 +281,20 @@ describe("a machine for a local stack", () => {
   }).plan as LocalPlan;
 
   async function findings(host: FakeHost, changes: Partial<LocalReading> = {}) {
-    const machine = await readMachine(fakeProbe(host), ["/cache", "/project"]);
+    const machine = await readMachine(fakeProbe(host), ["/cache", "/project/.stacks/a", "/project/.data/a"]);
     if ("unreachable" in machine) throw new Error(machine.unreachable);
     return localFindings(plan, {
       machine,
       node: "20.19.0",
       pythonProblem: null,
       isUp: false,
-      cache: "/cache",
-      project: "/project",
+      holders: new Map([[9001, "python3 (pid 4711)"]]),
+      folders: {
+        cache: { path: "/cache", isFilled: false },
+        stack: { path: "/project/.stacks/a", isFilled: false },
+        data: { path: "/project/.data/a", isFilled: false },
+      },
+      project: "/project with a space (1)",
       ...changes,
     });
   }
@@ -307,8 +312,37 @@ describe("a machine for a local stack", () => {
       /apt-get/,
     ],
     "little memory": [{ memoryAvailableKiB: 2 ** 20 }, {}, "memory", /1024 MiB.*3072 MiB/],
-    "a full disk": [{ freeGB: { "/project": 3 } }, {}, "disk", /\/project has 3\.0 GB free/],
-    "a port in use": [{ listening: [9001] }, {}, "ports", /Port 9001.*models\[0\]\.ports\.grpc/],
+    "a full disk of the project": [
+      { freeGB: { "/project": 1.2 } },
+      {},
+      "disk",
+      /^\/project has 1\.2 GB free\. 1\.4 GB are needed: 0\.8 the stack, 0\.1 documents, 0\.5 in reserve\./,
+    ],
+    "a full disk of the cache": [
+      { freeGB: { "/cache": 1 } },
+      {},
+      "disk",
+      /^\/cache has 1\.0 GB free\. 1\.7 GB are needed: 1\.2 downloads, .* set ENGINE_ROOM_CACHE_DIR/,
+    ],
+    "a cache without inodes": [
+      { freeFiles: { "/cache": 12 } },
+      {},
+      "inodes",
+      /^\/cache has 12 inodes free, .* About 8000 are needed: 8000 downloads\. Delete 7988 files/,
+    ],
+    "a cache that can't be written": [
+      { readOnly: "/cache" },
+      {},
+      "writable",
+      /^\/cache can't be written.* Make \/cache writable for this user, or set ENGINE_ROOM_CACHE_DIR to a folder on a writable one\./,
+    ],
+    "a path with a colon": [{}, { project: "/a:b" }, "path", /The project is in \/a:b\./],
+    "a port in use": [
+      { listening: [9001] },
+      {},
+      "ports",
+      /Port 9001 is taken by python3 \(pid 4711\)\. models\[0\]\.ports\.grpc of/,
+    ],
   };
 
   test("preflight finds nothing wrong with a complete machine", async () => {
@@ -319,7 +353,7 @@ describe("a machine for a local stack", () => {
     const [host, changes, check, words] = wrong[name] ?? expect.fail();
     const all = await findings(host, changes);
     expect(all.map((one) => one.check)).toEqual([check]);
-    expect(`${all[0]?.what} ${all[0]?.why}`).toMatch(words);
+    expect(`${all[0]?.what} ${all[0]?.why} ${all[0]?.fix}`).toMatch(words);
   });
 
   test("preflight accepts a running local stack's own ports, memory and disk", async () => {
@@ -336,7 +370,11 @@ describe("a machine for a local stack", () => {
     expect(machine.availableMiB).toBeGreaterThan(100);
     expect(machine.limits.get("vm.max_map_count")).toBeGreaterThan(1000);
     expect(machine.space.get("/")?.freeBytes).toBeGreaterThan(0);
-    expect(machine.space.get("/none/it's $(here)")?.mount).toBe(machine.space.get("/")?.mount);
+    expect(machine.space.get("/none/it's $(here)")).toMatchObject({
+      folder: "/",
+      mount: machine.space.get("/")?.mount,
+      isWritable: machine.space.get("/")?.isWritable,
+    });
   });
 });
 

@@ -28,7 +28,7 @@ export async function unpacked(name: string, source: Source, folder: string): Pr
       runOrThrow(argv, {
         cwd: temporary,
         purpose: `getting the tests of ${name}`,
-        path: directory,
+        paths: [directory],
         timeoutSeconds: DOWNLOAD_SECONDS,
       });
     if ("url" in source) {

@@ -50,7 +50,14 @@ def find_server() -> WheelServer:
     library_folder = libpython_folder(stub, libpython_folders())
     if library_folder is not None:
         environment["LD_LIBRARY_PATH"] = _first(library_folder, "LD_LIBRARY_PATH")
-    return WheelServer(root / "bin" / "tritonserver", backends, environment)
+    return WheelServer(root / "bin" / "tritonserver", _from_here(backends), environment)
+
+
+def _from_here(folder: Path) -> Path:
+    """A path without the working folder's own name: Triton starts its Python models by a line of shell text
+    in which paths are not quoted."""
+    here = Path.cwd().resolve()
+    return Path("/proc/self/cwd") / folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _link_stub(stub: Path, link: Path) -> None:
