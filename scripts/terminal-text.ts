@@ -2,7 +2,7 @@
  * Text that fits the terminal it is printed on, with colours by meaning; pipes and files get whole lines without colours, which
  * scripts and logs search.
  */
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import { wrapText } from "./plan/text-table.ts";
 
 /** Formats by meaning. */
@@ -29,32 +29,46 @@ export function styled(
 /** Stands for a space that no line ends at. Unicode leaves it to whoever uses it, so that no text has it. */
 const KEPT_SPACE = "\ue000";
 
+/** Behind a wide head a text has at least so many. */
+const LEAST_COLUMNS = 20;
+
+/** Words of reports that say how things are. */
+const WORDS = {
+  ok: /\bRUNNING\b|\bok$/gm,
+  failed: /\b(?:FAILED|FATAL|EXITED|MISSING|\d+ problems?)\b/g,
+  warning: /\b(?:STARTING|BACKOFF|STOPPED|\d+ warnings?)\b|\bWarning:/g,
+} as const;
+
+/** A report with those words in colour. */
+export function highlighted(text: string, stream: NodeJS.WriteStream = process.stdout): string {
+  return Object.entries(WORDS).reduce(
+    (before, [meaning, words]) =>
+      before.replaceAll(words, (word) => styled(meaning as keyof typeof WORDS, word, stream)),
+    text,
+  );
+}
+
+type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
+
 /** Wrapped where the stream is a terminal that knows its width; as it is elsewhere. */
-export function forTerminal(
-  text: string,
-  { isTTY = false, columns = 0 }: Pick<NodeJS.WriteStream, "isTTY" | "columns">,
-): string {
-  if (!isTTY || columns === 0) return text;
+export function forTerminal(text: string, terminal: Terminal): string {
   return text
     .split("\n")
-    .flatMap((line) => wrapLine(line, columns))
+    .map((line) => {
+      const [margin = ""] = /^ *(?:\d+\. )?/.exec(line) ?? [];
+      return hanging(margin, line.slice(margin.length), terminal);
+    })
     .join("\n");
 }
 
-/** Below its own beginning: behind the margin and the number of a list. What stands in backquotes is typed, and stays whole. */
-function wrapLine(line: string, columns: number): readonly string[] {
-  const [head = ""] = /^ *(?:\d+\. )?/.exec(line) ?? [];
-  const body = line.slice(head.length).replaceAll(/`[^`]*`/g, keepSpaces);
-  const [first = "", ...rest] = wrapText(body, columns - head.length).map(withSpaces);
-  return [`${head}${first}`, ...rest.map((part) => `${" ".repeat(head.length)}${part}`)];
-}
-
-/** Text that {@link wrapText} takes for one word. */
-export function keepSpaces(text: string): string {
-  return text.replaceAll(" ", KEPT_SPACE);
-}
-
-/** The text as it was. */
-export function withSpaces(text: string): string {
-  return text.replaceAll(KEPT_SPACE, " ");
+/**
+ * A text that wraps behind its head, such as the columns before the last one. What stands in backquotes is typed, and stays whole.
+ */
+export function hanging(head: string, text: string, { isTTY = false, columns = 0 }: Terminal): string {
+  if (!isTTY || columns === 0) return `${head}${text}`;
+  const margin = stripVTControlCharacters(head).length;
+  const body = text.replaceAll(/`[^`]*`/g, (typed) => typed.replaceAll(" ", KEPT_SPACE));
+  const width = Math.max(LEAST_COLUMNS, columns - margin);
+  const lines = wrapText(body, width).map((line) => line.replaceAll(KEPT_SPACE, " "));
+  return lines.map((line, index) => `${index === 0 ? head : " ".repeat(margin)}${line}`).join("\n");
 }

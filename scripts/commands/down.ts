@@ -1,11 +1,13 @@
 import { endStack, openStack } from "../stack/backend.ts";
 import { isConfirmed } from "../stack/confirm.ts";
 import { requireKnownStack } from "../stack/stack-paths.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
 export const command = defineCommand({
   options: {
     "--delete-data": "the documents of its databases as well",
+    "--json":
+      "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false where AWS does not say what still costs money",
     "-y, --yes": "delete rented machines and what is on them without a question; CI=true means the same",
   },
   notes: [
@@ -15,7 +17,9 @@ export const command = defineCommand({
     requireKnownStack(stack);
     const isGoing = await isConfirmed(stack, await openStack(stack), "down", values.yes === true);
     if (!isGoing) return EXIT.failed;
-    const { isRestKnown } = await endStack(stack, values.deleteData === true);
+    const out = values.json === true ? process.stderr : process.stdout;
+    const { isRestKnown, changes } = await endStack(stack, values.deleteData === true, out);
+    if (values.json === true) printJson({ stack: stack.name, ...changes, isRestKnown });
     return isRestKnown ? EXIT.ok : EXIT.failed;
   },
 });

@@ -1,6 +1,7 @@
 import { operationsOf } from "../platforms/index.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable, silentEndpoints } from "../stack/endpoint-table.ts";
+import { forTerminal } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -9,7 +10,9 @@ export const command = defineCommand({
     const outputs = await requireOutputs(stack);
     const isElsewhere = (await operationsOf(stack)).isBehindSsh();
     process.stdout.write(
-      values.json === true ? `${JSON.stringify(outputs, null, 2)}\n` : endpointTable(outputs),
+      values.json === true
+        ? `${JSON.stringify(outputs, null, 2)}\n`
+        : forTerminal(endpointTable(outputs), process.stdout),
     );
     // Not part of the object, which says what was deployed.
     for (const { name, address } of isElsewhere ? [] : await silentEndpoints(outputs))

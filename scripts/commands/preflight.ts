@@ -1,5 +1,6 @@
 import { operationsOf } from "../platforms/index.ts";
 import { checkTable, findingsReport } from "../preflight/finding.ts";
+import { highlighted } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -14,7 +15,9 @@ export const command = defineCommand({
     process.stdout.write(
       values.json === true
         ? `${JSON.stringify({ host, checks: counts, findings }, null, 2)}\n`
-        : `${checks === undefined ? "" : `${checkTable(checks)}\n`}${findingsReport(host, findings)}`,
+        : highlighted(
+            `${checks === undefined ? "" : `${checkTable(checks)}\n`}${findingsReport(host, findings)}`,
+          ),
     );
     return findings.some(({ severity }) => severity === "problem") ? EXIT.failed : EXIT.ok;
   },

@@ -5,7 +5,7 @@ import { errorWords } from "../errors.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
-import { styled } from "../terminal-text.ts";
+import { hanging, styled } from "../terminal-text.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 
 export const command = defineCommand({
@@ -54,7 +54,8 @@ async function smoke(
     const milliseconds = Math.round(performance.now() - started);
     results.push({ name: check.name, outcome, milliseconds, text });
     const sign = styled(STYLES[outcome], outcome.padEnd(7), out);
-    out.write(`${sign} ${check.name.padEnd(width)} ${String(milliseconds).padStart(6)} ms  ${text}\n`);
+    const head = `${sign} ${check.name.padEnd(width)} ${String(milliseconds).padStart(6)} ms  `;
+    out.write(`${hanging(head, text, out)}\n`);
   }
   const count = (outcome: SmokeResult["outcome"]) =>
     results.filter((result) => result.outcome === outcome).length;

@@ -9,6 +9,7 @@ import { openStack } from "../stack/backend.ts";
 import { isConfirmed } from "../stack/confirm.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
+import { forTerminal } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -37,7 +38,9 @@ export const command = defineCommand({
       isBehindSsh,
       keepsDocuments: operations.keepsDocuments,
     });
-    process.stdout.write(`\nUp in ${seconds} s.\n\n${endpointTable(outputs)}\n${next}`);
+    process.stdout.write(
+      `\nUp in ${seconds} s.\n\n${forTerminal(endpointTable(outputs), process.stdout)}\n${next}`,
+    );
     return EXIT.ok;
   },
 });

@@ -1,4 +1,5 @@
 import { operationsOf } from "../platforms/index.ts";
+import { forTerminal, highlighted } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -10,7 +11,11 @@ export const command = defineCommand({
   asksCluster: true,
   async run({ stack, values }) {
     const { services, isHealthy, text } = await (await operationsOf(stack)).status();
-    process.stdout.write(values.json === true ? `${JSON.stringify(services, null, 2)}\n` : text);
+    process.stdout.write(
+      values.json === true
+        ? `${JSON.stringify(services, null, 2)}\n`
+        : forTerminal(highlighted(text), process.stdout),
+    );
     return isHealthy ? EXIT.ok : EXIT.failed;
   },
 });

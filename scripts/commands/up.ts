@@ -2,10 +2,12 @@ import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { openStack } from "../stack/backend.ts";
 import { isConfirmed } from "../stack/confirm.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printJson } from "./command.ts";
 
 export const command = defineCommand({
   options: {
+    "--json":
+      "print JSON: {stack, changes, unchanged, outputs}; a change has operation (create, update, replace, delete, delete-replaced), name, type, urn; outputs are those of `outputs --json`",
     "-y, --yes": "rent machines without a question; CI=true means the same",
     "--registries":
       "of a stack on AWS the image repositories alone, which take images before all else is made",
@@ -22,8 +24,10 @@ export const command = defineCommand({
     await operations.installPrograms(false);
     const backend = await openStack(stack);
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
-    await backend.up({ targets, enforcesPolicies: values.policies === true });
+    const changes = await backend.up({ targets, enforcesPolicies: values.policies === true });
     if (!isForRegistries) await operations.afterUp();
+    if (values.json === true)
+      printJson({ stack: stack.name, ...changes, outputs: (await backend.outputs()) ?? null });
     return EXIT.ok;
   },
 });

@@ -7,7 +7,7 @@ import { stackContainers } from "../docker-host/containers.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
-import { styled } from "../terminal-text.ts";
+import { hanging, styled } from "../terminal-text.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
   counts,
@@ -126,10 +126,9 @@ function progressPrinter({ models }: StackPlan, out: NodeJS.WriteStream): (progr
       styled(meaning, sign, out),
       subject.padEnd(subjectWidth),
       title.padEnd(titleWidth),
-      `${milliseconds.toFixed(0).padStart(6)} ms`,
-      text,
+      `${milliseconds.toFixed(0).padStart(6)} ms  `,
     ];
-    out.write(`${columns.join("  ").trimEnd()}\n`);
+    out.write(`${hanging(columns.join("  "), text, out).trimEnd()}\n`);
   };
 }
 

@@ -42,7 +42,7 @@ export async function survey(states: readonly PulumiState[], now: number): Promi
 
 export type Ending =
   /** With `isRestKnown` false it is not known whether something of it still costs money. */
-  | ({ readonly kind: "ended" } & StackEnd)
+  | ({ readonly kind: "ended" } & Pick<StackEnd, "isRestKnown">)
   /** Changed since it was surveyed, or taken by another operation. */
   | { readonly kind: "left"; readonly reason: string; readonly lifetime: Lifetime }
   /** Not begun: there was no time left that is long enough for an end. */
@@ -68,8 +68,8 @@ export async function endIfOver({ state, record }: SurveyedStack, now: number): 
 
 async function ended(state: PulumiState, record: SurveyedStack["record"], now: number): Promise<Ending> {
   try {
-    const end = await withStackFile(state, record.name, (stack) => endStack(stack, false));
-    return { kind: "ended", ...end };
+    const { isRestKnown } = await withStackFile(state, record.name, (stack) => endStack(stack, false));
+    return { kind: "ended", isRestKnown };
   } catch (error) {
     if (!(error instanceof StackLockedError)) throw error;
     const lifetime = await readLifetime(state, { ...record, isUpdating: true }, now);

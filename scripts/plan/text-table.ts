@@ -1,4 +1,5 @@
-/** Tables and figures as plain text, for terminals and pipes alike: no colour, no escape codes. */
+/** Tables and figures as text, for terminals and pipes alike. */
+import { stripVTControlCharacters } from "node:util";
 
 /** Where there is no terminal, and the environment says nothing. */
 const DEFAULT_COLUMNS = 80;
@@ -68,13 +69,13 @@ export function textTable(
   return [lines(columns.map(({ title }) => title)), ...rows.map(lines)].flat();
 }
 
-/** Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own. */
+/** Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own, and colour no width. */
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(" ")) {
     const longer = line === "" ? word : `${line} ${word}`;
-    if (longer.length <= width || line === "") {
+    if (stripVTControlCharacters(longer).length <= width || line === "") {
       line = longer;
     } else {
       lines.push(line);

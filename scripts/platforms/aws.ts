@@ -72,11 +72,11 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
       if (known === "empty") await forget();
       refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
     },
-    async afterDown(deletesData) {
-      await defaults.afterDown(deletesData);
+    async afterDown(deletesData, out) {
+      await defaults.afterDown(deletesData, out);
       // `retain`, claims of databases and copies outlive a stack, and cost money.
       const answer = await taggedArns(place.region, stack.name);
-      process.stdout.write(leftoversReport(place.region, stack.name, answer));
+      out.write(leftoversReport(place.region, stack.name, answer));
       return answer.kind === "answer";
     },
   };

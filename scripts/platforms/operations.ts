@@ -156,7 +156,7 @@ export interface Operations {
    */
   beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
   /** Deletes documents, or says where they are kept. @returns Whether it is known what still costs money. */
-  afterDown(deletesData: boolean): Promise<boolean>;
+  afterDown(deletesData: boolean, out: NodeJS.WriteStream): Promise<boolean>;
 
   /** The stack's Docker host; null: none that can be asked. */
   hostProbe(): HostProbe | null;

@@ -4,6 +4,7 @@ import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { findPulumi, noSuchStack } from "./pulumi-cli.ts";
+import type { StackChanges } from "./reporter.ts";
 import { assertTryoutOwns, requireKnownStack, stackPaths } from "./stack-paths.ts";
 import type { StackBackend } from "./state.ts";
 
@@ -47,24 +48,32 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
 export interface StackEnd {
   /** False: the stack is gone, and nobody can say whether something of it still costs money. */
   readonly isRestKnown: boolean;
+  readonly changes: StackChanges;
 }
 
 /**
  * Stops and deletes everything of a stack, and prints what stays: documents, and of a stack on AWS what still costs money.
  *
  * @param deletesData - Whether the documents of its databases are deleted as well.
+ * @param out - Where the list of what still costs money is printed.
  * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
  *   account has things of a stack that the state does not know.
  * @throws ConfigError where there is neither a file nor a state of such a stack.
  */
-export async function endStack(stack: StackReference, deletesData: boolean): Promise<StackEnd> {
+export async function endStack(
+  stack: StackReference,
+  deletesData: boolean,
+  out: NodeJS.WriteStream = process.stdout,
+): Promise<StackEnd> {
   requireKnownStack(stack);
   const backend = await openStack(stack);
   const operations = await operationsOf(stack);
   await operations.beforeDown(
     () => backend.record(),
-    () => backend.down(),
+    async () => {
+      await backend.down();
+    },
   );
-  await backend.down();
-  return { isRestKnown: await operations.afterDown(deletesData) };
+  const changes = await backend.down();
+  return { isRestKnown: await operations.afterDown(deletesData, out), changes };
 }

@@ -32,13 +32,13 @@ export async function isConfirmed(
     throw new UserError(
       `\`${operation}\` of the stack ${stack.name} is about rented machines, and nobody can be asked without a terminal. Add --yes to go on; CI=true means the same.`,
     );
-  const isChanged = await backend.preview({ operation });
+  const { changes } = await backend.preview({ operation, out: process.stderr });
   const lines =
     operation === "up"
       ? [upCost(stack, await backend.lastApplied())]
       : [`It ends ${downCost(stack)}.`, ...(keepsDocuments ? [] : [LOST])];
   process.stderr.write(`${lines.join("\n")}\n`);
-  if (operation === "up" && !isChanged) return true;
+  if (operation === "up" && changes.length === 0) return true;
   return ask(operation === "up" ? "Go on?" : `Delete the stack ${stack.name}?`);
 }
 

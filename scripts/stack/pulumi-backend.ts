@@ -22,7 +22,7 @@ import {
   pulumiEnvironment,
   runPulumi,
 } from "./pulumi-cli.ts";
-import { EngineReport, StepReporter } from "./reporter.ts";
+import { EngineReport, type StackChanges, StepReporter } from "./reporter.ts";
 import {
   earlierBackend,
   refuseOtherBackend,
@@ -72,17 +72,17 @@ export class PulumiBackend implements StackBackend {
     this.#executable = executable;
   }
 
-  async preview(options: PreviewOptions = {}): Promise<boolean> {
+  async preview(options: PreviewOptions = {}): Promise<StackChanges> {
     if (existsSync(this.#paths.tryoutState)) {
       // Only an `up` hands the stack over; a look at it changes no owner.
       const { TryoutBackend } = await import("./tryout-backend.ts");
       return new TryoutBackend(this.#stack, this.#paths).preview(options);
     }
-    const { isFull = false, operation = "up" } = options;
+    const { isFull = false, operation = "up", out = process.stdout } = options;
     return this.#locked("preview", async () => {
       const values = fromRuntimeConfig(readStackFile(this.#stack).values);
       const state = await this.#state();
-      const reporter = new StepReporter({ out: process.stdout, isPreview: true });
+      const reporter = new StepReporter({ out, isPreview: true });
       const replace = [...(await this.#unfinished(state ?? EMPTY))];
       const look = (url: string) =>
         operation === "up"
@@ -91,7 +91,7 @@ export class PulumiBackend implements StackBackend {
       if (state !== undefined) await look(this.#sourceUrl);
       else await this.#inScratchBackend(look);
       reporter.preview(operation === "up" ? await this.lastApplied() : undefined, values, isFull);
-      return reporter.hasChanges();
+      return reporter.result();
     });
   }
 
@@ -102,7 +102,7 @@ export class PulumiBackend implements StackBackend {
     return (await state.lastUp(this.#stack.name))?.values;
   }
 
-  async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, targets = [], onBegin }: UpOptions = {}): Promise<StackChanges> {
     await this.#requireAccess();
     onBegin?.();
     return this.#locked("up", async () => {
@@ -115,7 +115,10 @@ export class PulumiBackend implements StackBackend {
       await this.#sayChanges();
       const changes = targets.length === 0 ? await this.#readyMachines() : [];
       try {
-        await this.#run("up", { ...options, ...(targets.length === 0 ? {} : { target: [...targets] }) });
+        return await this.#run("up", {
+          ...options,
+          ...(targets.length === 0 ? {} : { target: [...targets] }),
+        });
       } catch (error) {
         const { name } = this.#stack;
         if (changes.length > 0)
@@ -127,12 +130,12 @@ export class PulumiBackend implements StackBackend {
     });
   }
 
-  async refresh(): Promise<void> {
+  async refresh(): Promise<StackChanges> {
     await this.#requireAccess();
     return this.#locked("refresh", async () => {
       await this.#own();
       await this.#taintUnfinished();
-      await this.#run("refresh");
+      return this.#run("refresh");
     });
   }
 
@@ -144,20 +147,22 @@ export class PulumiBackend implements StackBackend {
     return state.resources.length + state.pending_operations.length === 0 ? "empty" : "resources";
   }
 
-  async down(): Promise<void> {
+  async down(): Promise<StackChanges> {
     return this.#locked("down", async () => {
       if ((await this.record()) === "none") {
         await this.#removeLeftovers();
         await sweepStack(this.#paths.relativeDirectory, []);
-        return void process.stderr.write("  nothing to do\n");
+        process.stderr.write("  nothing to do\n");
+        return { changes: [], unchanged: 0 };
       }
       await this.#own();
       this.#refuseProtected((await this.#state()) ?? EMPTY);
       await this.#removeLeftovers();
-      await this.#run("destroy");
+      const changes = await this.#run("destroy");
       // The CLI deletes the stack's file of the project as well, if it may.
       await this.#cli("stack", "rm", "--yes", "--preserve-config", "--stack", this.#stack.name);
       await sweepStack(this.#paths.relativeDirectory, []);
+      return changes;
     });
   }
 
@@ -269,7 +274,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   /** A preview of a stack that is not there leaves nothing in the backend. */
-  async #inScratchBackend(work: (url: string) => Promise<void>): Promise<void> {
+  async #inScratchBackend(work: (url: string) => Promise<unknown>): Promise<void> {
     await this.#inTemporaryFolder(async (folder) => {
       await this.#init(`file://${folder}`);
       await work(`file://${folder}`);
@@ -352,7 +357,7 @@ export class PulumiBackend implements StackBackend {
     operation: StackOperation,
     options: RunOptions = {},
     { url = this.#url, reporter = new StepReporter() }: { url?: string; reporter?: StepReporter } = {},
-  ): Promise<void> {
+  ): Promise<StackChanges> {
     const report = new EngineReport(reporter, operation === "refresh");
     const abort = new AbortController();
     // Ctrl-C reaches the CLI too, which ends what it is doing and writes its state; until then the stack is locked.
@@ -369,6 +374,7 @@ export class PulumiBackend implements StackBackend {
         await start().catch((error: unknown) => this.#afterLock(error, stack, start));
       });
       if (!operation.startsWith("preview")) process.stderr.write(`  ${reporter.summary()}\n`);
+      return reporter.result();
     } catch (error) {
       throw await this.#failure(operation, error, report);
     } finally {

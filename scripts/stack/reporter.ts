@@ -4,6 +4,14 @@ import { propertyChanges } from "../program/changes.ts";
 import { styled } from "../terminal-text.ts";
 import { changeLines, type Operation, propertyLines, type StackValues, type Step } from "./preview-text.ts";
 
+/** What an operation changed, or would change. */
+export interface StackChanges {
+  /** In the order in which they ended; a replacement is told twice, as `replace` and `delete-replaced`. */
+  readonly changes: readonly Pick<Step, "operation" | "name" | "type" | "urn">[];
+  /** Number of resources that stay as they are. */
+  readonly unchanged: number;
+}
+
 const SIGNS: Readonly<Record<Operation, string>> = {
   create: "+",
   delete: "-",
@@ -67,8 +75,8 @@ export class StepReporter {
     this.#running.delete(step.urn);
     this.#counts.set(step.operation, (this.#counts.get(step.operation) ?? 0) + 1);
     if (step.operation === "same") return;
-    if (this.#isPreview) this.#steps.push(step);
-    else this.#print(this.#line(step, took >= 0.05 ? `${took.toFixed(1)} s` : ""));
+    this.#steps.push(step);
+    if (!this.#isPreview) this.#print(this.#line(step, took >= 0.05 ? `${took.toFixed(1)} s` : ""));
   }
 
   /**
@@ -121,6 +129,13 @@ export class StepReporter {
       return count === undefined ? [] : [`${count} ${words[tense]}`];
     });
     return parts.length > 0 ? parts.join(", ") : "nothing to do";
+  }
+
+  result(): StackChanges {
+    return {
+      changes: this.#steps.map(({ operation, name, type, urn }) => ({ operation, name, type, urn })),
+      unchanged: this.#counts.get("same") ?? 0,
+    };
   }
 
   hasChanges(): boolean {

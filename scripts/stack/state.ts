@@ -2,6 +2,7 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { KnownObjects } from "../docker-host/leftovers.ts";
 import type { StackValues } from "./preview-text.ts";
+import type { StackChanges } from "./reporter.ts";
 
 /** A resource as `pulumi stack export` has it. */
 export interface StateResource {
@@ -45,22 +46,24 @@ export interface PreviewOptions {
   readonly operation?: "up" | "down";
   /** Whether each property is shown, hashes too. @default false */
   readonly isFull?: boolean;
+  /** Where it is shown. @default process.stdout */
+  readonly out?: NodeJS.WriteStream;
 }
 
 /** What can be done with the resources of a stack, whoever applies it. */
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
-  /** Shows what `up` or `down` would do. @returns whether anything would change. */
-  preview(options?: PreviewOptions): Promise<boolean>;
+  /** Shows what `up` or `down` would do. */
+  preview(options?: PreviewOptions): Promise<StackChanges>;
   /** Makes the stack what its file says, after reading what there really is. */
-  up(options?: UpOptions): Promise<void>;
+  up(options?: UpOptions): Promise<StackChanges>;
   /** Reads what there really is into the state. */
-  refresh(): Promise<void>;
+  refresh(): Promise<StackChanges>;
   /** What the state has of the stack; begun operations count as resources. */
   record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
-  down(): Promise<void>;
+  down(): Promise<StackChanges>;
   /** Values of the stack file at the last `up`; undefined before the first one, and where they are not known. */
   lastApplied(): Promise<StackValues | undefined>;
   /** Outputs of the last `up`; undefined before the first one. */

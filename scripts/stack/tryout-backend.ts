@@ -14,7 +14,7 @@ import { destroy, refresh, type StateOperation } from "../tryout/refresh.ts";
 import { loadState, saveState, stackOutputs } from "../tryout/state.ts";
 import { lockStack } from "./lock.ts";
 import { changeLines, type StackValues, type Step, withoutSecrets } from "./preview-text.ts";
-import { StepReporter } from "./reporter.ts";
+import { type StackChanges, StepReporter } from "./reporter.ts";
 import { assertTryoutOwns, type StackPaths } from "./stack-paths.ts";
 import type { PreviewOptions, StackBackend, StackRecord, UpOptions } from "./state.ts";
 
@@ -31,19 +31,19 @@ export class TryoutBackend implements StackBackend {
     this.#paths = paths;
   }
 
-  async preview({ isFull = false }: PreviewOptions = {}): Promise<boolean> {
+  async preview({ isFull = false, out = process.stdout }: PreviewOptions = {}): Promise<StackChanges> {
     await this.#refuseOtherPlatforms();
-    const reporter = new StepReporter({ out: process.stdout, isPreview: true });
+    const reporter = new StepReporter({ out, isPreview: true });
     try {
       await this.#apply(reporter, true);
       reporter.preview(await this.lastApplied(), this.#values(), isFull);
-      return reporter.hasChanges();
+      return reporter.result();
     } finally {
       reporter.close();
     }
   }
 
-  async up({ enforcesPolicies = false, onBegin }: UpOptions = {}): Promise<void> {
+  async up({ enforcesPolicies = false, onBegin }: UpOptions = {}): Promise<StackChanges> {
     if (enforcesPolicies)
       throw new UserError(
         "Policies are enforced by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies.",
@@ -60,7 +60,7 @@ export class TryoutBackend implements StackBackend {
     });
   }
 
-  async refresh(): Promise<void> {
+  async refresh(): Promise<StackChanges> {
     await this.#refuseForeignStack();
     return this.#locked("refresh", async (reporter) => {
       await refresh(this.#stateOperation(reporter));
@@ -72,7 +72,7 @@ export class TryoutBackend implements StackBackend {
     return existsSync(this.#paths.tryoutState) ? "resources" : "none";
   }
 
-  async down(): Promise<void> {
+  async down(): Promise<StackChanges> {
     await this.#refuseForeignStack();
     return this.#locked("down", async (reporter) => {
       await destroy(this.#stateOperation(reporter));
@@ -152,7 +152,7 @@ export class TryoutBackend implements StackBackend {
     };
   }
 
-  async #locked(operation: string, work: (reporter: StepReporter) => Promise<void>): Promise<void> {
+  async #locked(operation: string, work: (reporter: StepReporter) => Promise<void>): Promise<StackChanges> {
     const lock = await lockStack(this.#stack.name, this.#paths.directory, operation);
     const reporter = new StepReporter();
     const interrupted = () => {
@@ -165,6 +165,7 @@ export class TryoutBackend implements StackBackend {
       assertTryoutOwns(this.#stack.name, this.#paths);
       await work(reporter);
       process.stderr.write(`  ${reporter.summary()}\n`);
+      return reporter.result();
     } catch (error) {
       if (reporter.hasChanges())
         reporter.note(`${reporter.summary()}, then it failed. ${this.#goOn(operation)}`);

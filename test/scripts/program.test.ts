@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { styleText } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { CONFIG_NAMESPACE, fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -10,7 +11,7 @@ import { propertyChanges } from "../../scripts/program/changes.ts";
 import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/marks.ts";
 import { projectRoot, readStackFile, stackNames, stackReference } from "../../scripts/program/stack-file.ts";
 import { makeUrn, urnParts } from "../../scripts/program/urns.ts";
-import { forTerminal } from "../../scripts/terminal-text.ts";
+import { forTerminal, hanging, highlighted } from "../../scripts/terminal-text.ts";
 import { runCommand } from "./plan/run-plan.ts";
 
 describe("stack files", () => {
@@ -244,6 +245,24 @@ test.each([
 ])("a text for %s is not wrapped", (_what, stream) => {
   const text = "word ".repeat(40);
   expect(forTerminal(text, stream)).toBe(text);
+});
+
+test("a text behind columns wraps below itself, whatever colour they have", () => {
+  const head = `${styleText("green", "ok", { validateStream: false })}  gateway  `;
+  expect(hanging(head, "answers with a picture and a text", narrow)).toBe(
+    `${head}answers with a picture and\n             a text`,
+  );
+});
+
+test("words that say how things are have a colour on a terminal alone", () => {
+  vi.stubEnv("NO_COLOR", undefined);
+  vi.stubEnv("FORCE_COLOR", "1");
+  expect(highlighted("gateway RUNNING\ndisk  2 problems")).toBe(
+    "gateway \u001b[32mRUNNING\u001b[39m\ndisk  \u001b[31m2 problems\u001b[39m",
+  );
+  vi.stubEnv("FORCE_COLOR", undefined);
+  vi.stubEnv("NO_COLOR", "1");
+  expect(highlighted("gateway RUNNING")).toBe("gateway RUNNING");
 });
 
 describe("errors of commands", () => {

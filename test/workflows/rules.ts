@@ -156,8 +156,8 @@ const TAKES_CREDENTIALS =
   /^(?:aws-actions\/configure-aws-credentials|docker\/login-action)@|^\.\/\.github\/actions\/stack-tools$/;
 
 /**
- * Packages run scripts of their own, which have whatever a step has: they are installed before. `npm ci` does not count: the first
- * command after it, which finds no word of it beside the packages, installs them once more.
+ * Packages run scripts of their own, which have whatever a step has: they are installed before. One command does it
+ * everywhere, which needs Node alone.
  */
 const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, { env, steps }]) => {

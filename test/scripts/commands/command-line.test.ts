@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "../../../scripts/commands/index.ts";
+import { logEntry } from "../../../scripts/commands/logs.ts";
 import { needs } from "../../harness/needs.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
@@ -156,8 +157,34 @@ describe("completion", () => {
           cwd: folder,
           encoding: "utf8",
         });
-        expect([stderr, stdout.trim().split("\n").join(" ")]).toEqual(["", expected]);
+        // zsh itself leaves out what does not begin with the word.
+        const typed = line.split(" ").at(-1) ?? "";
+        const words = stdout.split("\n").filter((word) => shell === "bash" || word.startsWith(typed));
+        expect([stderr, words.join(" ").trim()]).toEqual(["", expected]);
       },
     );
   });
+});
+
+test.each([
+  [
+    '{"level":30,"time":1795830361654,"service":"gateway","requestId":"6b","method":"GET","route":"/healthz","status":200,"durationMs":36.069,"model":"","msg":"request"}',
+    ["2026-11-28T01:46:01Z", "info", "GET /healthz 200 36 ms"],
+  ],
+  [
+    '{"level":50,"time":1795830361735,"service":"mongo","command":"find","milliseconds":5.77,"ok":false,"msg":"command"}',
+    ["2026-11-28T01:46:01Z", "error", "command 5.8 ms command=find ok=false"],
+  ],
+  [
+    '2026-11-28T01:45:51Z W 18971 memory.cc:273] "Unable to allocate"',
+    ["2026-11-28T01:45:51Z", "warn", "Unable to allocate (memory.cc:273)"],
+  ],
+  [
+    "[pod/triton-0/triton] I1128 01:45:51.123456 1 server.cc:1] ready",
+    ["", "info", "[pod/triton-0/triton] ready (server.cc:1)"],
+  ],
+  ["{not JSON", ["", "", "{not JSON"]],
+  ['{"time":"now"}', ["", "", '{"time":"now"}']],
+])("a line of a log has time, level and message: %s", (line, [time, level, message]) => {
+  expect(logEntry(line)).toEqual({ time, level, message });
 });

@@ -67,6 +67,26 @@ fi
     expect(stdout + stderr).not.toContain("error");
   });
 
+  test("`preview --json` prints the changes as one object, and what people read on standard error", async () => {
+    const { exitCode, stdout, stderr } = await preview("changed", "--json");
+    expect([exitCode, JSON.parse(stdout)]).toEqual([
+      0,
+      {
+        stack: NAME,
+        changes: [
+          {
+            operation: "create",
+            name: "gateway",
+            type: "local:index:Process",
+            urn: `urn:pulumi:${NAME}::engine-room::local:index:Process::gateway`,
+          },
+        ],
+        unchanged: 0,
+      },
+    ]);
+    expect(stderr).toContain("1 to create\n");
+  });
+
   test("`preview --expect-no-changes` fails with one sentence where something would change", async () => {
     const { exitCode, stdout, stderr } = await preview("changed", "--expect-no-changes");
     expect(exitCode).toBe(1);
