@@ -84,7 +84,8 @@ function listen(server: Server, name: string): Promise<void> {
   });
 }
 
-const ANSWER_TIMEOUT_MILLISECONDS = 1000;
+/** A holder that is busy planning answers late. */
+const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
 /** `gone`: a file that nobody listens at any more. undefined: who holds it does not say. */
 function askHolder(name: string): Promise<LockHolder | "gone" | undefined> {

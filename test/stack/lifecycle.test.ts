@@ -61,9 +61,9 @@ describe("a stack", { shuffle: false }, () => {
     test("a second up changes nothing", async () => {
       const before = await stack.pids();
       const { stderr } = await stack.succeed("up");
-      expect(stderr).toMatch(/^ {2}\d+ same$/m);
+      expect(stderr).toMatch(/^ {2}\d+ unchanged$/m);
       expect(await stack.pids()).toEqual(before);
-      expect((await stack.succeed("preview", "--expect-no-changes")).stdout).toMatch(/^\d+ same$/m);
+      expect((await stack.succeed("preview", "--expect-no-changes")).stdout).toMatch(/^\d+ unchanged$/m);
     });
 
     test("changed settings restart only the services that they reach, as the preview says, and a second up meanwhile is told who holds the lock", async () => {
