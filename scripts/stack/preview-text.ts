@@ -69,8 +69,9 @@ function partOf(path: string, { models }: StackValues): string {
   return String(model?.name ?? "");
 }
 
-/** Properties of a step below it. @param isFull - Whether hashes and triggers, which follow from other properties, are shown. */
-export function propertyLines({ changes, replaceReasons }: Step, isFull: boolean): string[] {
+/** Properties of a step below it. @param isFull - Whether hashes and triggers, which follow from other properties, and all of what is new are shown. */
+export function propertyLines({ operation, changes, replaceReasons }: Step, isFull: boolean): string[] {
+  if (operation === "create" && !isFull) return [];
   return changes.flatMap(({ path, kind, before, after, lines }) => {
     if (!isFull && isDerived(path, before ?? after)) return [];
     const forced = replaceReasons.includes(path.split(/[.[]/)[0] ?? "") ? "  (forces replacement)" : "";
