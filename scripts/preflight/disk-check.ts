@@ -65,7 +65,7 @@ export function diskFindings(
           "inodes",
           `${mount} has ${freeFiles} inodes free, one for each file.`,
           `About ${neededFiles} are needed: ${terms.join(", ")}.`,
-          `Delete ${neededFiles - freeFiles} files there, or ${otherwise}.`,
+          `Make room for ${neededFiles - freeFiles} more files there, or ${otherwise}.`,
         ),
       );
     }

@@ -113,7 +113,7 @@ function folderFindings({ machine, folders }: LocalReading): readonly Finding[] 
       "writable",
       `${path} can't be written, which is for ${what}.`,
       `${folder} belongs to another user or is read-only (its file system is that of ${mount}).`,
-      `Make ${folder} writable for this user, or ${setting.replace("a larger disk", "a writable one")}.`,
+      `Make ${folder} writable for this user, or ${setting.replace(/(on|to) a larger disk/, "$1 a writable disk")}.`,
     );
   });
   const missing = entries.filter((entry) => !entry.isFilled && !isClosed(entry));

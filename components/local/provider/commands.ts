@@ -122,6 +122,8 @@ const CONNECTION_FAILURES: readonly (readonly [RegExp, string])[] = [
     /network is unreachable|no route to host|connection reset|error sending request|newconnectionerror/i,
     "it can't be reached",
   ],
+  // All that a quiet pip says where nothing answers.
+  [/\(from versions: none\)/, "it does not answer, or lacks the package"],
 ];
 
 /** With the host, where the program says which; undefined where the reason is another one. */
@@ -130,7 +132,7 @@ function connectionFailure(output: string): string | undefined {
   if (words === undefined) return undefined;
   const host =
     /https?:\/\/(?:[^/@\s`'"]*@)?([^/\s`'"]+)/.exec(output)?.[1] ?? /host='([^']+)'/.exec(output)?.[1];
-  return `${host === undefined ? "the registry" : `the registry ${host}`} is not reachable, ${words}`;
+  return `${host === undefined ? "the registry" : `the registry ${host}`} can't be used: ${words}`;
 }
 
 /** The end of a program's output as one line for an error message. */

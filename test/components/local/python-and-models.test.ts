@@ -142,6 +142,15 @@ describe("python environment", () => {
     }
   });
 
+  test("an index that does not answer is one short sentence with the setting that names another", async () => {
+    vi.stubEnv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple");
+    vi.stubEnv("UV_HTTP_RETRIES", "0");
+    const lock = `engine-room-absent==1.0.0 --hash=sha256:${"0".repeat(64)}\n`;
+    await expect(pythonEnvironment.create("python", inputs("g", lock), context)).rejects.toThrow(
+      /^installing g\.lock failed: the registry 127\.0\.0\.1:9 can't be used: the connection was refused\. It downloads from .* UV_DEFAULT_INDEX or uv\.toml names; check the network, and run it again\.$/,
+    );
+  });
+
   test("a lock that changed since the program read it is refused", async () => {
     const wanted = inputs("f", SUPERVISOR_LOCK);
     writeProjectFile("f.lock", "# edited\n");

@@ -328,13 +328,13 @@ describe("a machine for a local stack", () => {
       { freeFiles: { "/cache": 12 } },
       {},
       "inodes",
-      /^\/cache has 12 inodes free, .* About 8000 are needed: 8000 downloads\. Delete 7988 files/,
+      /^\/cache has 12 inodes free, .* About 8000 are needed: 8000 downloads\. Make room for 7988 more files/,
     ],
     "a cache that can't be written": [
       { readOnly: "/cache" },
       {},
       "writable",
-      /^\/cache can't be written.* Make \/cache writable for this user, or set ENGINE_ROOM_CACHE_DIR to a folder on a writable one\./,
+      /^\/cache can't be written.* Make \/cache writable for this user, or set ENGINE_ROOM_CACHE_DIR to a folder on a writable disk\./,
     ],
     "a path with a colon": [{}, { project: "/a:b" }, "path", /The project is in \/a:b\./],
     "a port in use": [
