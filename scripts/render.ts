@@ -6,15 +6,15 @@ import { canonicalJson } from "../infra/plan/plain-data.ts";
 import { ConfigError } from "../infra/problems.ts";
 import { prettyJson } from "./pretty-json.ts";
 import { isSecret } from "./program/changes.ts";
+import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
+import { runProgram } from "./program/run-program.ts";
 import {
   type Properties,
   SECRET_PLACEHOLDER,
   secretMark,
   UNKNOWN_PLACEHOLDER,
   UNKNOWN_VALUE,
-} from "./program/marks.ts";
-import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
-import { runProgram } from "./program/run-program.ts";
+} from "./program/serialized.ts";
 import { projectName, type RuntimeConfig, readStackFile, type StackReference } from "./program/stack-file.ts";
 
 /** A registration with what it leaves open left out, secrets masked, and unknown values as a placeholder. */

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { type Answer, ask, required } from "./session.ts";
 
 interface EcrHost {

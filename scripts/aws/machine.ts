@@ -7,7 +7,7 @@ import { ConfigError } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { type Finding, problem, refusal } from "../preflight/finding.ts";
 import { programFindings } from "../preflight/programs.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { sizePools } from "./pools.ts";
 import { type Answer, ask, mapAnswer, required, tagMap } from "./session.ts";
 

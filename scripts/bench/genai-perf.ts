@@ -13,7 +13,7 @@ import { type ClusterProbe, kubectlText } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
 import { lastLine } from "../preflight/host-probe.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 
 export interface Load {
   /** Requests at a time. */

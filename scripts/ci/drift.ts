@@ -1,7 +1,7 @@
 /** Where what is deployed is no longer what the program says: from `pulumi preview --refresh`. */
 import { z } from "zod";
 import { code, counted, markdownInline } from "../markdown.ts";
-import { urnParts } from "../program/urns.ts";
+import { urnParts } from "../program/serialized.ts";
 import type { GitHub } from "./github.ts";
 import { keepIssue } from "./threads.ts";
 

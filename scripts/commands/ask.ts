@@ -17,8 +17,8 @@ import {
 import { figuresLine, send } from "../ask/send.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import { defineCommand, EXIT, printJson } from "./command.ts";
 
 const FORMS = ["curl", "python", "grpc"] as const;

@@ -6,8 +6,8 @@ import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({

@@ -20,7 +20,7 @@ import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({

@@ -2,7 +2,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { errorWords } from "../errors.ts";
-import { readPlan } from "../program/docker-target.ts";
+import { readPlan } from "../program/targets.ts";
 import { smokeChecks } from "../smoke/checks.ts";
 import { CheckSkipped } from "../smoke/requests.ts";
 import { hanging, styled } from "../terminal-text.ts";

@@ -1,8 +1,8 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { readPlan } from "../program/docker-target.ts";
 import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import { SampleMark } from "../seed/samples.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
 import { openStack } from "../stack/backend.ts";

@@ -5,8 +5,8 @@ import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { stackContainers } from "../docker-host/containers.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { readPlan } from "../program/docker-target.ts";
 import { callerDirectory, projectRoot } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import { hanging, styled } from "../terminal-text.ts";
 import { type CheckResult, ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {

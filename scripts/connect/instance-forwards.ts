@@ -2,7 +2,7 @@
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { portSession, requireMachine } from "../aws/machine.ts";
 import { lastLine } from "../preflight/host-probe.ts";
-import type { InstanceTarget } from "../program/instance-target.ts";
+import type { InstanceTarget } from "../program/targets.ts";
 import { type ConnectedPart, wantedEndpoints } from "./cluster-forwards.ts";
 import { type Forward, forwards, portClaims } from "./forwards.ts";
 import type { ForwardCommand, ForwardFailure } from "./port-forwarder.ts";

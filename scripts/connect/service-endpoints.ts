@@ -2,7 +2,7 @@
 import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";
 import { type ClusterProbe, clusterProbe, kubectlItems } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 import { type ConnectedPart, type ServiceForward, serviceForwards } from "./cluster-forwards.ts";
 import { portClaims } from "./forwards.ts";
 

@@ -1,7 +1,12 @@
 /** What happens to every resource between two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { type LeafDifference, leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
-import { isMaskedSecret, SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER, withoutMarks } from "../program/marks.ts";
+import {
+  isMaskedSecret,
+  SECRET_PLACEHOLDER,
+  UNKNOWN_PLACEHOLDER,
+  withoutMarks,
+} from "../program/serialized.ts";
 import type { GraphResource } from "./rendered-tree.ts";
 import { deletesFirst, propertyEffect, type ReplacementContext, worstEffect } from "./replacements.ts";
 import { earlierUrns, isAtOption, resourceDifferences, resourceLabel } from "./resource-names.ts";

@@ -3,8 +3,13 @@ import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import { UserError } from "../errors.ts";
 import { isSecret, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
-import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, withoutMarks } from "../program/marks.ts";
-import { urnParts } from "../program/urns.ts";
+import {
+  secretMark,
+  UNKNOWN_PLACEHOLDER,
+  UNKNOWN_VALUE,
+  urnParts,
+  withoutMarks,
+} from "../program/serialized.ts";
 import { byPath, type GraphChanges, keptBy, shownDifference } from "./graph-changes.ts";
 import { deletesFirst } from "./replacements.ts";
 import { resourceDifferences, resourceLabel } from "./resource-names.ts";

@@ -6,7 +6,7 @@ import {
   leafDifferences,
   type PropertyKeys,
 } from "../program/changes.ts";
-import { makeUrn, urnParts } from "../program/urns.ts";
+import { makeUrn, urnParts } from "../program/serialized.ts";
 import type { GraphResource } from "./rendered-tree.ts";
 
 type Named = Pick<GraphResource, "type" | "name" | "inputs">;

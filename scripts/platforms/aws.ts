@@ -8,7 +8,7 @@ import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 import { awsPreflight, ownAddress } from "../preflight/aws.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
-import { readAwsTarget } from "../program/aws-target.ts";
+import { readAwsTarget } from "../program/targets.ts";
 import { noSuchStack } from "../stack/pulumi-cli.ts";
 import { suspectGroups } from "../stack/state.ts";
 import { defaultOperations } from "./defaults.ts";

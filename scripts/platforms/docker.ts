@@ -10,7 +10,7 @@ import { dockerPreflight } from "../preflight/docker.ts";
 import { engineFinding } from "../preflight/docker-reading.ts";
 import { hostProbe, sshDestination } from "../preflight/host-probe.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
-import { type DockerTarget, readDockerTarget } from "../program/docker-target.ts";
+import { type DockerTarget, readDockerTarget } from "../program/targets.ts";
 import { knownObjects } from "../stack/state.ts";
 import { defaultOperations, deleteDocuments, formatSeconds, sayKept } from "./defaults.ts";
 import type { Operations, StackSource, StatusReport } from "./operations.ts";

@@ -11,8 +11,7 @@ import {
   localInstanceEndpoints,
 } from "../connect/instance-forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
-import { readAwsTarget } from "../program/aws-target.ts";
-import { type InstanceTarget, readInstanceTarget } from "../program/instance-target.ts";
+import { type InstanceTarget, readAwsTarget, readInstanceTarget } from "../program/targets.ts";
 import { asleepLine, awsOperations } from "./aws.ts";
 import { HERE, type Operations, type StackSource, type StatusReport } from "./operations.ts";
 

@@ -1,6 +1,6 @@
 /** Stacks in a cluster of their own on AWS. */
 import { changePools, useStackCluster } from "../aws/pools.ts";
-import { readAwsTarget } from "../program/aws-target.ts";
+import { readAwsTarget } from "../program/targets.ts";
 import { asleepLine, awsOperations } from "./aws.ts";
 import { operations as kubernetesOperations } from "./kubernetes.ts";
 import type { Operations, StackSource } from "./operations.ts";

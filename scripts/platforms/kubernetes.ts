@@ -18,7 +18,7 @@ import { duration } from "../plan/text-table.ts";
 import { clusterPreflight } from "../preflight/cluster.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
-import { type ClusterTarget, readClusterTarget } from "../program/cluster-target.ts";
+import { type ClusterTarget, readClusterTarget } from "../program/targets.ts";
 import { defaultOperations } from "./defaults.ts";
 import {
   type Forwarding,

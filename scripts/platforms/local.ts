@@ -47,7 +47,7 @@ export function operations(source: StackSource): Operations {
 async function preflight({ stack }: StackSource): Promise<Preflight> {
   const { hostProbe } = await import("../preflight/host-probe.ts");
   const { localPreflight } = await import("../preflight/preflight.ts");
-  const { readPlan } = await import("../program/docker-target.ts");
+  const { readPlan } = await import("../program/targets.ts");
   const plan = readPlan(stack);
   if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
   return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };

@@ -6,9 +6,8 @@ import type { ForwardCommand, ForwardFailure } from "../connect/port-forwarder.t
 import type { ImageTarget } from "../images/image-states.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
 import type { Deployment, StackRecord, StateResource } from "../stack/state.ts";
 
 /** What a platform's module needs: the stack, and the values of its file, which need not be valid. */

@@ -9,7 +9,7 @@ import { buildsOf } from "../../infra/plan/pool-space.ts";
 import { unanswered } from "../aws/account.ts";
 import type { Machine } from "../aws/machine.ts";
 import { type Answer, ask, mapAnswer, type Output } from "../aws/session.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
 /** Machines of one pool. */

@@ -2,7 +2,7 @@
 import { unanswered } from "../aws/account.ts";
 import { ask } from "../aws/session.ts";
 import { errorWords } from "../errors.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
 /** null: the stack has nothing of the kind. */

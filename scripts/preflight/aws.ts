@@ -10,7 +10,7 @@ import { caller, callerFindings, exampleAccountFindings, unanswered } from "../a
 import { databaseDiskFindings, databaseDisks, runningMachines } from "../aws/machine.ts";
 import { ask, tagMap } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { machineNeeds, offeringFindings, quotaFindings, reservationFindings } from "./aws-capacity.ts";
 import {
   certificateFindings,

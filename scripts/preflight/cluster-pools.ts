@@ -3,7 +3,7 @@ import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { gpusOf, placementOf } from "../../infra/plan/kubernetes/capacity.ts";
 import { slotsPerMachine } from "../../infra/plan/pool-space.ts";
 import type { GpuSharing, PoolSpec } from "../../infra/plan/spec.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 import {
   allocatableOf,
   type FreeNode,

@@ -2,7 +2,7 @@
 import type { Placement, PodResources } from "../../infra/plan/kubernetes/capacity.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../../infra/plan/kubernetes/pods.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
 type Strings = Readonly<Record<string, string>>;

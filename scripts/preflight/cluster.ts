@@ -6,7 +6,7 @@ import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-sta
 import type { ApiObject } from "../../infra/plan/kubernetes/objects.ts";
 import { type ClusterProbe, silenceFinding } from "../cluster/kubectl.ts";
 import type { AskRegistry } from "../images/registry.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 import { apiFindings, isCertified, refusalFindings, rightsFindings } from "./cluster-objects.ts";
 import { poolFindings } from "./cluster-pools.ts";
 import { frontFindings, isOfStack, type NodeObject, type PodObject } from "./cluster-room.ts";

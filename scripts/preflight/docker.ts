@@ -3,7 +3,7 @@ import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
 import { GB_PER_GIB } from "../../infra/plan/units.ts";
 import { downloadGB, missingImages } from "../images/image-states.ts";
-import type { DockerTarget } from "../program/docker-target.ts";
+import type { DockerTarget } from "../program/targets.ts";
 import { type DiskNeed, diskFindings, type HostSpace } from "./disk-check.ts";
 import { type EngineReading, engineFinding, readDocker } from "./docker-reading.ts";
 import { type Finding, isOlder, noShell, problem, warning } from "./finding.ts";

@@ -2,8 +2,7 @@
 import type { ClusterImage } from "../../infra/plan/images.ts";
 import { ecrHost, ecrImage, ecrReference } from "../aws/ecr.ts";
 import type { AskRegistry, ManifestAnswer } from "../images/registry.ts";
-import type { AwsTarget } from "../program/aws-target.ts";
-import type { ClusterTarget } from "../program/cluster-target.ts";
+import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
 /** Answers by reference, of the images that were asked for. */

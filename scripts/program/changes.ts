@@ -1,7 +1,7 @@
 /** What differs between two sets of properties, one entry a leaf: the part of a preview that people read. */
 import { isDeepStrictEqual } from "node:util";
 import { diffLines } from "diff";
-import { type Properties, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "./marks.ts";
+import { type Properties, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "./serialized.ts";
 
 export interface PropertyChange {
   /** `environment.PATH`, `command[3]`. */

@@ -5,10 +5,7 @@
 import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
 import resource from "@pulumi/pulumi/proto/resource_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
-import type { Properties } from "./marks.ts";
-import { makeUrn } from "./urns.ts";
-
-export type { Properties } from "./marks.ts";
+import { makeUrn, type Properties } from "./serialized.ts";
 
 /** One resource as the program asked for it. */
 export interface Registration {

@@ -4,8 +4,8 @@ import { checkedPlan } from "../../infra/checked-plan.ts";
 import { UserError } from "../errors.ts";
 import { HOURLY_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { readPlan } from "../program/docker-target.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import type { StackValues } from "./preview-text.ts";
 import type { StackBackend } from "./state.ts";
 

@@ -4,13 +4,8 @@
  * a recorded run of the real engine is the test of that. It is no second engine for clouds.
  */
 import { propertyChanges } from "../program/changes.ts";
-import type {
-  MonitorOwner,
-  Properties,
-  Registered,
-  Registration,
-  RegistrationOptions,
-} from "../program/monitor.ts";
+import type { MonitorOwner, Registered, Registration, RegistrationOptions } from "../program/monitor.ts";
+import type { Properties } from "../program/serialized.ts";
 import type { Step } from "../stack/preview-text.ts";
 import { defaultProvider, type PendingOperation, type ResourceState } from "./state.ts";
 import {

@@ -16,8 +16,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import type { Properties } from "../program/monitor.ts";
-import { makeUrn } from "../program/urns.ts";
+import { makeUrn, type Properties } from "../program/serialized.ts";
 
 /** One resource of a deployment; the keys are Pulumi's own (apitype.ResourceV3). */
 export interface ResourceState {

@@ -1,6 +1,7 @@
 /** What the try-out runner, its provider and its reports talk about. */
 import { isSecret, type PropertyChange } from "../program/changes.ts";
-import type { Properties, Registered, Registration } from "../program/monitor.ts";
+import type { Registered, Registration } from "../program/monitor.ts";
+import type { Properties } from "../program/serialized.ts";
 import type { Operation, Step } from "../stack/preview-text.ts";
 import type { PendingOperation, ResourceState } from "./state.ts";
 

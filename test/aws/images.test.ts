@@ -12,7 +12,7 @@ import type { ImageState } from "../../scripts/images/image-states.ts";
 import { makeImage } from "../../scripts/images/make-images.ts";
 import { mirroredBases, mirrorLines, mirrorStates } from "../../scripts/images/mirror.ts";
 import { hostProbe } from "../../scripts/preflight/host-probe.ts";
-import { awsTarget } from "../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { ecrClient, emptyManifest, makeRepository, pushImage } from "../harness/aws/resources.ts";
 import { EKS_STACK } from "../harness/aws/stacks.ts";

@@ -23,7 +23,7 @@ import { awaitTarget } from "../../scripts/aws/machine-waits.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { instanceFailure, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
-import { readInstanceTarget } from "../../scripts/program/instance-target.ts";
+import { readInstanceTarget } from "../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { ec2Client, makeMachine, makeNetwork } from "../harness/aws/resources.ts";
 import { EC2_STACK, EKS_STACK } from "../harness/aws/stacks.ts";

@@ -19,7 +19,7 @@ import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { runningMachines } from "../../scripts/aws/machine.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import type { Finding } from "../../scripts/preflight/finding.ts";
-import { awsTarget } from "../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { found, inNetwork, ofCheck, REGION, STACK, VALUES, type Values } from "../harness/aws/preflight.ts";
 import {

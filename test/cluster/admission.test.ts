@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf.ts";
-import { readClusterTarget } from "../../scripts/program/cluster-target.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
+import { readClusterTarget } from "../../scripts/program/targets.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";

@@ -25,12 +25,8 @@ import {
 } from "../../scripts/connect/cluster-forwards.ts";
 import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
 import { clusterPreflight } from "../../scripts/preflight/cluster.ts";
-import {
-  type ClusterTarget,
-  clusterTarget,
-  readClusterTarget,
-} from "../../scripts/program/cluster-target.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
+import { type ClusterTarget, clusterTarget, readClusterTarget } from "../../scripts/program/targets.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";

@@ -8,9 +8,14 @@ import { parse } from "yaml";
 import { CONFIG_NAMESPACE, fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { propertyChanges } from "../../scripts/program/changes.ts";
-import { SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "../../scripts/program/marks.ts";
+import {
+  makeUrn,
+  SECRET_SIGNATURE,
+  SIGNATURE_KEY,
+  UNKNOWN_VALUE,
+  urnParts,
+} from "../../scripts/program/serialized.ts";
 import { projectRoot, readStackFile, stackNames, stackReference } from "../../scripts/program/stack-file.ts";
-import { makeUrn, urnParts } from "../../scripts/program/urns.ts";
 import { forTerminal, hanging, highlighted } from "../../scripts/terminal-text.ts";
 import { runCommand } from "./plan/run-plan.ts";
 

@@ -1,7 +1,7 @@
 /** What happens to resources: what must be seen before a change is merged, and then every one of them, by kind. */
 import { code, type Inline, joined, strong } from "../../markdown.ts";
 import { propertyPath } from "../../program/changes.ts";
-import { SECRET_PLACEHOLDER } from "../../program/marks.ts";
+import { SECRET_PLACEHOLDER } from "../../program/serialized.ts";
 import { ownName, resourceDifferences, resourceLabel } from "../resource-names.ts";
 import type { ChangeKind, PropertyDifference, ResourceChange } from "../types.ts";
 import { keptClaims, type Loss, machineWords, refusals } from "./consequences.ts";

@@ -1,7 +1,8 @@
 /** What a component registers, under the SDK's own monitor for tests. */
 import type { AwsContext } from "../../../infra/plan/aws/context.ts";
-import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import type { MonitorOwner, Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
+import type { Properties } from "../../../scripts/program/serialized.ts";
 import { withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const CONTEXT: AwsContext = {

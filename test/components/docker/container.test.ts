@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { StackContainer, taskFailure } from "../../../components/docker/container.ts";
 import { type Container, container } from "../../../infra/plan/containers/container.ts";
 import { type DockerContainer, dockerContainer } from "../../../infra/plan/docker/container-args.ts";
-import { SECRET_SIGNATURE, SIGNATURE_KEY } from "../../../scripts/program/marks.ts";
+import { SECRET_SIGNATURE, SIGNATURE_KEY } from "../../../scripts/program/serialized.ts";
 import { byName, registeredBy } from "../aws/registered.ts";
 
 const PLACEMENT = {

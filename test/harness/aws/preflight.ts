@@ -3,7 +3,7 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { awsPreflight } from "../../../scripts/preflight/aws.ts";
 import type { Finding } from "../../../scripts/preflight/finding.ts";
-import { type AwsTarget, awsTarget } from "../../../scripts/program/aws-target.ts";
+import { type AwsTarget, awsTarget } from "../../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "./moto.ts";
 import type { MadeNetwork } from "./resources.ts";
 import { EKS_STACK } from "./stacks.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER } from "../../../scripts/program/marks.ts";
+import { SECRET_PLACEHOLDER, UNKNOWN_PLACEHOLDER } from "../../../scripts/program/serialized.ts";
 
 /** `eks:CreateCluster`: the name of botocore's folder, and the operation. */
 export type OperationName = `${string}:${string}`;

@@ -1,8 +1,8 @@
 /** The project's own stacks on AWS, and its example of one machine, without an engine. */
 import { join } from "node:path";
-import type { Properties } from "../../../scripts/program/marks.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
+import type { Properties } from "../../../scripts/program/serialized.ts";
 import {
   projectRoot,
   type RuntimeConfig,

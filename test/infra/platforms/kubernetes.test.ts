@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { StackOutputs } from "../../../infra/outputs.ts";
 import { kubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { deployCluster } from "../../../infra/platforms/kubernetes.ts";
-import type { Properties } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
+import type { Properties } from "../../../scripts/program/serialized.ts";
 import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { renderJson } from "../../../scripts/render.ts";
 import {

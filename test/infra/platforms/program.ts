@@ -2,7 +2,8 @@
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { loadPlan } from "../../../infra/load-plan.ts";
 import { deploy } from "../../../infra/platforms/index.ts";
-import type { MonitorOwner, Properties, Registration } from "../../../scripts/program/monitor.ts";
+import type { MonitorOwner, Registration } from "../../../scripts/program/monitor.ts";
+import type { Properties } from "../../../scripts/program/serialized.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
 import { renderStack } from "../../../scripts/render.ts";
 

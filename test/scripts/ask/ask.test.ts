@@ -20,8 +20,8 @@ import {
   usualEndpoint,
 } from "../../../scripts/ask/question.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
-import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
+import { readPlan } from "../../../scripts/program/targets.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/smoke/requests.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 

@@ -7,7 +7,7 @@ import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { withLogin } from "../../../scripts/aws/ecr.ts";
 import { leftovers, leftoversReport, refuseStrangers } from "../../../scripts/aws/leftovers.ts";
 import { useStackCluster } from "../../../scripts/aws/pools.ts";
-import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../../scripts/program/targets.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../harness/aws/stacks.ts";
 import { stackFileText } from "../../harness/stack-files.ts";

@@ -10,7 +10,7 @@ import { changeMachine, readyMachines } from "../../../scripts/aws/machine.ts";
 import { awaitCommands, awaitTarget } from "../../../scripts/aws/machine-waits.ts";
 import { changePools, type NodeGroupReading, poolChanges } from "../../../scripts/aws/pools.ts";
 import { asleepLine } from "../../../scripts/platforms/aws.ts";
-import { awsTarget } from "../../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../../scripts/program/targets.ts";
 import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";

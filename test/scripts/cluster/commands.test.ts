@@ -17,7 +17,7 @@ import {
   localEndpoints,
   serviceForwards,
 } from "../../../scripts/connect/cluster-forwards.ts";
-import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
+import { clusterTarget } from "../../../scripts/program/targets.ts";
 import { type FakeServers, GATEWAY_KEY, startFakeServers } from "../ask/fake-servers.ts";
 import { type FakeKubectl, fakeKubectl, STACK, watch } from "./fake-kubectl.ts";
 

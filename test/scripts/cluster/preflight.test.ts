@@ -7,7 +7,7 @@ import { clusterPreflight } from "../../../scripts/preflight/cluster.ts";
 import { quantity } from "../../../scripts/preflight/cluster-room.ts";
 import { checkTable, type Finding } from "../../../scripts/preflight/finding.ts";
 import { clusterImageFindings } from "../../../scripts/preflight/images.ts";
-import { clusterTarget } from "../../../scripts/program/cluster-target.ts";
+import { clusterTarget } from "../../../scripts/program/targets.ts";
 import { type FakeCluster, fakeClusterProbe, node } from "./fake-cluster.ts";
 
 type Values = Readonly<Record<string, unknown>>;

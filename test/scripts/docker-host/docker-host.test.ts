@@ -5,7 +5,7 @@ import { dockerLines, type HostContainer } from "../../../scripts/docker-host/co
 import { removeLeftovers } from "../../../scripts/docker-host/leftovers.ts";
 import { isServing, serviceStatuses } from "../../../scripts/docker-host/service-states.ts";
 import type { HostProbe } from "../../../scripts/preflight/host-probe.ts";
-import { dockerTarget } from "../../../scripts/program/docker-target.ts";
+import { dockerTarget } from "../../../scripts/program/targets.ts";
 import { container, fakeEngine } from "./hosts.ts";
 
 const known = (ids: readonly string[] = [], begunNames: readonly string[] = []) => ({

@@ -8,7 +8,7 @@ import { type LocalReading, localFindings } from "../../../scripts/preflight/loc
 import { type MachineReading, readMachine } from "../../../scripts/preflight/machine-reading.ts";
 
 import { pulumiCheck } from "../../../scripts/preflight/programs.ts";
-import { dockerTarget } from "../../../scripts/program/docker-target.ts";
+import { dockerTarget } from "../../../scripts/program/targets.ts";
 import { A10G, type FakeHost, fakeProbe } from "./hosts.ts";
 
 const gpu = {

@@ -1,8 +1,8 @@
 /** Smoke checks of language models of the GPU tier, against servers that answer in each model's own shape. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { askedModel } from "../../../scripts/ask/golden.ts";
-import { readPlan } from "../../../scripts/program/docker-target.ts";
 import { stackReference } from "../../../scripts/program/stack-file.ts";
+import { readPlan } from "../../../scripts/program/targets.ts";
 import { gatewayModelChecks, generateChecks } from "../../../scripts/smoke/checks.ts";
 import { CheckSkipped } from "../../../scripts/smoke/requests.ts";
 import { type FakeStack, startFakeStack } from "../verify/fake-stack.ts";

@@ -13,7 +13,7 @@ import emptyProto from "google-protobuf/google/protobuf/empty_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { unwrap, wrap } from "../../../../components/local/provider/contract.ts";
 import { deletesFirst, propertyEffect } from "../../../../scripts/diff/replacements.ts";
-import { UNKNOWN_VALUE } from "../../../../scripts/program/marks.ts";
+import { UNKNOWN_VALUE } from "../../../../scripts/program/serialized.ts";
 import { Account, type LiveResource, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
 import { endingWith, refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";

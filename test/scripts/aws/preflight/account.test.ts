@@ -3,7 +3,7 @@ import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { awsPreflight } from "../../../../scripts/preflight/aws.ts";
-import { awsTarget } from "../../../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../../../scripts/program/targets.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../../harness/aws/stacks.ts";
 import { stackConfig } from "../../../infra/platforms/aws-stacks.ts";
 import {

@@ -3,7 +3,7 @@ import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { machineNeeds, vcpuFindings } from "../../../../scripts/preflight/aws-capacity.ts";
 import { checkTable } from "../../../../scripts/preflight/finding.ts";
-import { awsTarget } from "../../../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../../../scripts/program/targets.ts";
 import { EC2_STACK, EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { projectStackValues } from "../../../harness/stack-files.ts";
 import { type Answers, quotaOf, running } from "../account.ts";

@@ -7,7 +7,7 @@ import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { awsPreflight } from "../../../../scripts/preflight/aws.ts";
 import type { MachineNeed } from "../../../../scripts/preflight/aws-capacity.ts";
 import type { Finding } from "../../../../scripts/preflight/finding.ts";
-import { awsTarget } from "../../../../scripts/program/aws-target.ts";
+import { awsTarget } from "../../../../scripts/program/targets.ts";
 import { EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { type Answers, account } from "../account.ts";
 import { type FakeAws, startFakeAws, stubCredentials } from "../fake-aws.ts";

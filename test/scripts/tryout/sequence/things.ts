@@ -2,7 +2,7 @@
  * A provider of things that exist only in memory, small enough to see what it must answer. The try-out runner calls it
  * directly, the real engine through the plugin beside it, so that their operations can be compared.
  */
-import type { Properties } from "../../../../scripts/program/monitor.ts";
+import type { Properties } from "../../../../scripts/program/serialized.ts";
 import type { ResourceProvider } from "../../../../scripts/tryout/steps.ts";
 
 /** `value` updates in place, `kind` replaces, `slot` replaces and must be free first; `token` is known only after `up`. */

@@ -1,4 +1,4 @@
-/** Properties as the SDK serializes them. */
+/** How Pulumi writes down resources: URNs, as `sdk/go/common/resource/urn` has them, secrets and unknown values. */
 
 export type Properties = Record<string, unknown>;
 
@@ -32,4 +32,39 @@ export function withoutMarks(value: unknown): unknown {
   if (typeof value === "object" && value !== null)
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutMarks(inner)]));
   return value;
+}
+
+interface UrnParts {
+  readonly stack: string;
+  readonly project: string;
+  /** Types of all parents below the stack, then its own, with `$` between them. */
+  readonly qualifiedType: string;
+  readonly type: string;
+  /** May have `::` itself. */
+  readonly name: string;
+}
+
+/** What is missing is empty. */
+export function urnParts(urn: string): UrnParts {
+  const [head = "", project = "", qualifiedType = "", ...name] = urn.split("::");
+  return {
+    stack: head.replace(/^urn:pulumi:/, ""),
+    project,
+    qualifiedType,
+    type: qualifiedType.split("$").at(-1) ?? "",
+    name: name.join("::"),
+  };
+}
+
+/** As the engine makes it. @param parts - `parent`: a URN; empty for the stack itself. */
+export function makeUrn({
+  stack,
+  project,
+  parent,
+  type,
+  name,
+}: Omit<UrnParts, "qualifiedType"> & { readonly parent: string }): string {
+  const { qualifiedType: above } = urnParts(parent);
+  const qualifiedType = above === "" || above === "pulumi:pulumi:Stack" ? type : `${above}$${type}`;
+  return `urn:pulumi:${stack}::${project}::${qualifiedType}::${name}`;
 }
