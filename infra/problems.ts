@@ -196,3 +196,9 @@ export function editDistance(a: string, b: string): number {
   }
   return row[b.length] ?? 0;
 }
+
+/**
+ * Namespace of every key in a stack file, whatever the name of the project is: `pulumi new` gives it another one, and what documents
+ * and errors say holds there too.
+ */
+export const CONFIG_NAMESPACE = "engine-room";

@@ -3,7 +3,7 @@
  * beside its unit; rules over several keys are in plan/checks.
  */
 import type { z } from "zod";
-import { ConfigError, nearestName, type Problem, shownValue } from "../problems.ts";
+import { CONFIG_NAMESPACE, ConfigError, nearestName, type Problem, shownValue } from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
@@ -167,12 +167,6 @@ function unknownKind(
     fix: `Set \`engine-room:${key}: ${likely}\`; valid values${ofPlatform} are ${names.join(", ")}.`,
   };
 }
-
-/**
- * Namespace of every key in a stack file, whatever the name of the project is: `pulumi new` gives it another one, and what documents
- * and errors say holds there too.
- */
-export const CONFIG_NAMESPACE = "engine-room";
 
 /**
  * Configuration of the Pulumi runtime as `parseConfig` takes it: only keys of {@link CONFIG_NAMESPACE}, without it, structured values

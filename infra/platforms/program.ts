@@ -1,8 +1,7 @@
 /** Parts of Pulumi's runtime that platforms share: secrets of the stack file, images without a digest, stack traces. */
 import * as pulumi from "@pulumi/pulumi";
-import { CONFIG_NAMESPACE } from "../config/config.ts";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/host.ts";
-import { ConfigError, isSecure, type Problem } from "../problems.ts";
+import { CONFIG_NAMESPACE, ConfigError, isSecure, type Problem } from "../problems.ts";
 
 /** Secrets of the stack file: the plan has none, so that they are read from the stack's configuration here. */
 export function secretValues(

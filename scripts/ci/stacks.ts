@@ -2,9 +2,10 @@
  * Stacks that the workflows know, and what they do with each; and `pr-<number>`, which a label of a pull request brings up, and
  * which ends with it.
  */
+
 import { parse, stringify } from "yaml";
 import { z } from "zod";
-import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import type { GitHub } from "./github.ts";
 

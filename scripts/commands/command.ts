@@ -1,4 +1,5 @@
 /** What every command of the project has in common. */
+import type { Command as Parser } from "commander";
 import type { StackReference } from "../program/stack-file.ts";
 
 /** What the help says of an option; a text alone is the sentence. */
@@ -50,6 +51,12 @@ export type Values<Options extends OptionTable> = {
   readonly [Flags in keyof Options & string as OptionName<Flags>]: OptionValue<Flags, Options[Flags]>;
 };
 
+/** A command, and its parser with all options. */
+export interface DescribedCommand {
+  readonly parser: Parser;
+  readonly command: Command;
+}
+
 export interface Command<Options extends OptionTable = OptionTable, Choices extends string = string> {
   readonly options?: Options;
   readonly argument?: ArgumentText & { readonly choices?: Readonly<Record<Choices, string>> };
@@ -67,6 +74,8 @@ export interface Command<Options extends OptionTable = OptionTable, Choices exte
     readonly values: Values<Options>;
     readonly positionals: readonly Choices[];
     readonly stack: StackReference;
+    /** All commands; it loads each of them. */
+    describedCommands(): Promise<readonly DescribedCommand[]>;
   }): Promise<number>;
 }
 

@@ -1,7 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { defineCommand, EXIT } from "./command.ts";
-import { COMMANDS } from "./index.ts";
-import { describe, rootParser } from "./parser.ts";
+import { type DescribedCommand, defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
   argument: {
@@ -16,9 +14,9 @@ export const command = defineCommand({
     "Completes `engine-room` and `npx engine-room`: commands, options and their values, and the names of stacks and models from the stack files of the current folder. Where each shell should start quickly, write the script to a file and source that.",
   ],
   takesNoStack: true,
-  async run({ positionals: [shell] }) {
+  async run({ positionals: [shell], describedCommands }) {
     if (shell === undefined) throw new UsageError("Missing shell: bash or zsh.");
-    const script = bashScript(await completedWords());
+    const script = bashScript((await describedCommands()).map(completedWords));
     process.stdout.write(shell === "bash" ? script : `${ZSH_HEAD}${script}`);
     return EXIT.ok;
   },
@@ -32,28 +30,21 @@ interface CompletedCommand {
   readonly values: ReadonlyMap<string, readonly string[]>;
 }
 
-async function completedWords(): Promise<readonly CompletedCommand[]> {
-  return Promise.all(
-    rootParser().commands.map(async (parser) => {
-      const name = parser.name();
-      const { command } = (await COMMANDS[name]?.load()) ?? {};
-      if (command !== undefined) describe(parser, command, async () => {});
-      const taking = parser.options.filter((option) => option.required);
-      return {
-        name,
-        words: [
-          ...Object.keys(command?.argument?.choices ?? {}),
-          ...parser.options.flatMap(({ long }) => long ?? []),
-          "--help",
-        ],
-        values: new Map(
-          taking.flatMap(({ short, long, argChoices = [] }) =>
-            [short, long].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const])),
-          ),
-        ),
-      };
-    }),
-  );
+function completedWords({ parser, command }: DescribedCommand): CompletedCommand {
+  const taking = parser.options.filter((option) => option.required);
+  return {
+    name: parser.name(),
+    words: [
+      ...Object.keys(command.argument?.choices ?? {}),
+      ...parser.options.flatMap(({ long }) => long ?? []),
+      "--help",
+    ],
+    values: new Map(
+      taking.flatMap(({ short, long, argChoices = [] }) =>
+        [short, long].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const])),
+      ),
+    ),
+  };
 }
 
 /** zsh runs completions of bash. */

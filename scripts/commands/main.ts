@@ -4,7 +4,7 @@ import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { stackReference, withStackLines } from "../program/stack-file.ts";
 import { forTerminal } from "../terminal-text.ts";
-import { type Command, EXIT } from "./command.ts";
+import { type Command, type DescribedCommand, EXIT } from "./command.ts";
 import { COMMANDS } from "./index.ts";
 import { describe, type ParsedLine, rootParser, sentence } from "./parser.ts";
 
@@ -39,9 +39,21 @@ async function runCommand(command: Command, { values, positionals }: ParsedLine)
     const { operationsOf } = await import("../platforms/index.ts");
     await (await operationsOf(stack)).prepare();
   }
-  return command.run({ values, positionals, stack }).catch((error: unknown) => {
+  return command.run({ values, positionals, stack, describedCommands }).catch((error: unknown) => {
     throw withStackLines(error, stack);
   });
+}
+
+function describedCommands(): Promise<readonly DescribedCommand[]> {
+  const parsers = new Map(rootParser().commands.map((parser) => [parser.name(), parser]));
+  return Promise.all(
+    Object.entries(COMMANDS).map(async ([name, { load }]) => {
+      const parser = parsers.get(name) as Parser;
+      const { command } = await load();
+      describe(parser, command, async () => {});
+      return { parser, command };
+    }),
+  );
 }
 
 /** npm keeps an option of `npm start`, `npm test` or `npm run` for itself where `--` is missing. */

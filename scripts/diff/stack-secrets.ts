@@ -1,6 +1,13 @@
 /** Secrets of stack files, to be compared and kept out of what is shown. */
-import { CONFIG_NAMESPACE, fromRuntimeConfig } from "../../infra/config/config.ts";
-import { formatPath, isSecure, pathParts, SECRET_PATHS, valueAt } from "../../infra/problems.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import {
+  CONFIG_NAMESPACE,
+  formatPath,
+  isSecure,
+  pathParts,
+  SECRET_PATHS,
+  valueAt,
+} from "../../infra/problems.ts";
 import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
 import { readStackFile, type StackReference } from "../program/stack-file.ts";
 import type { SecretChange } from "./types.ts";

@@ -2,8 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
-import { formatPath } from "../../infra/problems.ts";
+import { CONFIG_NAMESPACE, formatPath } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { backendUrl, runPulumi } from "../stack/pulumi-cli.ts";

@@ -1,14 +1,13 @@
 /** What `init` asks and writes: which machines hold the models, what they cost, and the text of the stack file. Pure. */
 import { stringify } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
 import { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
 import { GPU_NAMES, gpus } from "../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import type { LanguageModel } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { ConfigError } from "../../infra/problems.ts";
+import { CONFIG_NAMESPACE, ConfigError } from "../../infra/problems.ts";
 import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
 import { figure } from "../plan/text-table.ts";
 

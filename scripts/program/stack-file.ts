@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { CONFIG_NAMESPACE, stackKinds } from "../../infra/config/config.ts";
+import { stackKinds } from "../../infra/config/config.ts";
 import {
   parseStackText,
   runtimeText,
@@ -11,7 +11,14 @@ import {
   shownEntry,
   withLines,
 } from "../../infra/config/stack-text.ts";
-import { ConfigError, isSecure, nearestName, type Problem, pathParts } from "../../infra/problems.ts";
+import {
+  CONFIG_NAMESPACE,
+  ConfigError,
+  isSecure,
+  nearestName,
+  type Problem,
+  pathParts,
+} from "../../infra/problems.ts";
 
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));

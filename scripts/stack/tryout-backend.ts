@@ -2,9 +2,10 @@
 import { existsSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
-import { CONFIG_NAMESPACE, fromRuntimeConfig } from "../../infra/config/config.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { projectName, readStackFile, type StackReference } from "../program/stack-file.ts";

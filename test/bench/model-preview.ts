@@ -1,11 +1,12 @@
 /** What models and whole stacks add to a preview, against previews of a program that registers nothing. */
+
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parse, stringify } from "yaml";
-import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { median } from "../../scripts/bench/load.ts";
 import { UserError } from "../../scripts/errors.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";

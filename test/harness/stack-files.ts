@@ -1,8 +1,9 @@
 /** Stack files as tests need them. */
+
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
-import { CONFIG_NAMESPACE } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 
 type Values = Readonly<Record<string, unknown>>;

@@ -5,8 +5,8 @@ import { delimiter, join } from "node:path";
 import { styleText } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import { CONFIG_NAMESPACE, fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
-import { ConfigError } from "../../infra/problems.ts";
+import { fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
+import { CONFIG_NAMESPACE, ConfigError } from "../../infra/problems.ts";
 import { propertyChanges } from "../../scripts/program/changes.ts";
 import {
   makeUrn,

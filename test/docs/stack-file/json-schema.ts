@@ -1,10 +1,11 @@
 /** JSON Schema of the stack file as users write it, for editors: from the schemas that parse it, with the sentences of docs/stack-file.md. */
 import { z } from "zod";
-import { CONFIG_NAMESPACE, KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
+import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { GPU_NAMES } from "../../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../infra/plan/catalogue/machines.ts";
 import { RELEASE_TAGS } from "../../../infra/plan/catalogue/releases.ts";
+import { CONFIG_NAMESPACE } from "../../../infra/problems.ts";
 import type { Key } from "./keys.ts";
 import { describedKinds } from "./reference.ts";
 
