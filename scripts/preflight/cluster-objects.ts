@@ -54,16 +54,21 @@ function objectsOf(stack: KubernetesStack): readonly Manifest[] {
 /** A pod of each workload, as its controller would make it. */
 function podsOf({ builds, servers, databases, prePulls, priorities, namespace }: KubernetesStack) {
   const own = priorities.map(({ metadata }) => metadata.name);
-  return [...builds, ...servers, ...databases, ...prePulls].map(({ name, pod }): Manifest => {
-    const { metadata, spec } = pod.template;
-    const { priorityClassName = "", ...rest } = spec ?? {};
+  return [...builds, ...servers, ...databases, ...prePulls].map((workload): Manifest => {
+    const { name, pod } = workload;
+    const { metadata, spec: planned } = pod.template;
+    const { priorityClassName = "", ...rest } = planned ?? {};
     // A class that the stack makes is not there yet.
     const priority = priorityClassName === "" || own.includes(priorityClassName) ? {} : { priorityClassName };
-    return {
-      apiVersion: "v1",
-      kind: "Pod",
-      ...{ metadata: { ...metadata, name, namespace: namespace.name }, spec: { ...rest, ...priority } },
-    };
+    // The controller of a StatefulSet adds the volumes of its claims, which a dry run does not look for.
+    const templates = "statefulSet" in workload ? workload.statefulSet.spec?.volumeClaimTemplates : undefined;
+    const claims = (templates ?? []).map((template) => ({
+      name: template.metadata?.name,
+      persistentVolumeClaim: { claimName: `${template.metadata?.name}-${name}-0` },
+    }));
+    const made = { ...metadata, name, namespace: namespace.name };
+    const spec = { ...rest, ...priority, volumes: [...(rest.volumes ?? []), ...claims] };
+    return { apiVersion: "v1", kind: "Pod", metadata: made, ...{ spec } };
   });
 }
 
