@@ -27,8 +27,8 @@ export const UNUSABLE_ROOT = {
 
 /** Wheels, built artifacts and uv, which survive `down`. ENGINE_ROOM_CACHE_DIR, else below XDG_CACHE_HOME or ~/.cache. */
 export function cacheDirectory(): string {
-  const given = process.env.ENGINE_ROOM_CACHE_DIR;
-  return resolve(given ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "engine-room"));
+  const given = process.env.ENGINE_ROOM_CACHE_DIR || undefined;
+  return resolve(given ?? join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "engine-room"));
 }
 
 /**

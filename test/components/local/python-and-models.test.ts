@@ -11,7 +11,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { PropertyMap } from "../../../components/local/provider/contract.ts";
@@ -234,6 +234,8 @@ describe("python environment", () => {
     vi.stubEnv("ENGINE_ROOM_CACHE_DIR", undefined);
     vi.stubEnv("XDG_CACHE_HOME", "/xdg");
     expect(cacheDirectory()).toBe("/xdg/engine-room");
+    vi.stubEnv("XDG_CACHE_HOME", "");
+    expect(cacheDirectory()).toBe(join(homedir(), ".cache/engine-room"));
     vi.stubEnv("ENGINE_ROOM_CACHE_DIR", "/given");
     expect(cacheDirectory()).toBe("/given");
   });
