@@ -110,22 +110,31 @@ export function withLines(
   values?: Readonly<Record<string, string>>,
 ): unknown {
   if (!(error instanceof ConfigError) || error.problems.some(({ line }) => line !== undefined)) return error;
-  let text: StackText;
-  try {
-    text = parseStackText(name, readFileSync(file, "utf8"));
-  } catch {
-    return error;
-  }
-  const { config, problems, lineOf } = text;
+  const text = readText(file, name);
+  if (text === undefined) return error;
   // Nothing of it was read.
-  if (problems.length > 0)
-    return Object.keys(values ?? {}).length > 0 ? error : new ConfigError(problems, name);
+  if (text.problems.length > 0)
+    return Object.keys(values ?? {}).length > 0 ? error : new ConfigError(text.problems, name);
   const isFrom = (path: string) => {
     const full = Object.keys(values ?? {}).find((one) => shortKey(one) === pathParts(path)[0]);
-    return full === undefined || isSame(values?.[full] ?? "", config[full]);
+    return full === undefined || isSame(values?.[full] ?? "", text.config[full]);
   };
-  const found = error.problems.map((one) => (isFrom(one.path) ? located(one, lineOf(one.path)) : one));
+  const found = error.problems.map((one) => (isFrom(one.path) ? located(one, text.lineOf(one.path)) : one));
   return found.some(({ line }) => line !== undefined) ? new ConfigError(found, name) : error;
+}
+
+/** Problems or warnings about a stack file that can be read, with its lines. @param file - Absolute path. */
+export function locatedProblems(problems: readonly Problem[], file: string): readonly Problem[] {
+  const text = readText(file, file);
+  return problems.map((problem) => located(problem, text?.lineOf(problem.path)));
+}
+
+function readText(file: string, name: string): StackText | undefined {
+  try {
+    return parseStackText(name, readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
 function located(problem: Problem, line: number | undefined): Problem {

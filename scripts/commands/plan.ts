@@ -1,20 +1,16 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig, type StackConfig } from "../../infra/config/config.ts";
+import { locatedProblems } from "../../infra/config/stack-text.ts";
 import { objectName } from "../../infra/plan/docker/host-objects.ts";
-import type { ClusterGpuPlan, GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { ConfigError, nearestName } from "../../infra/problems.ts";
+import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { devicePluginValues } from "../plan/device-plugin-values.ts";
-import { explain, explainableNames } from "../plan/explain.ts";
-import { mermaidChart } from "../plan/mermaid.ts";
+import { explain } from "../plan/explain.ts";
+import { devicePluginValues, mermaidChart } from "../plan/formats.ts";
 import { planReport } from "../plan/report.ts";
 import { prettyJson } from "../pretty-json.ts";
-import { readStackFile, type StackReference, stackOptions, withStackLines } from "../program/stack-file.ts";
+import { readStackFile, stackOptions, typedPath, withStackLines } from "../program/stack-file.ts";
 import { defineCommand, EXIT } from "./command.ts";
-
-/** Where weights and engines lie on a machine that the stack doesn't describe. */
-const DEFAULT_STORE_PATH = "/var/lib/engine-room/store";
 
 export const command = defineCommand({
   options: {
@@ -24,7 +20,7 @@ export const command = defineCommand({
       text: "a picture of the stack as a Mermaid flowchart, which GitHub and GitLab draw in Markdown",
       choices: ["mermaid"],
     },
-    "--json": "print JSON: {plan, warnings}; {problems}, with their lines, where the plan fails",
+    "--json": "print JSON: {plan, warnings}; {problems} where the plan fails; both with lines of the file",
     "--explain <model>":
       "the commands behind one model, as a person would type them; `encoders` for the encoders",
     "--device-plugin-config":
@@ -34,39 +30,36 @@ export const command = defineCommand({
     "Read from the stack file alone: nothing is contacted or changed. All problems of a stack file are printed at once, and end with exit code 1.",
   ],
   async run({ values, stack }) {
-    refuseCombinations(values);
-    const read = () => {
+    const given = Object.keys(values).filter((name) => name in FORMS) as (keyof typeof FORMS)[];
+    if (given.length > 1)
+      throw new UsageError(`Choose one of ${given.map((name) => FORMS[name]).join(" and ")}.`);
+    try {
       const { values: written, leftOut } = readStackFile(stack);
       if (leftOut !== undefined) process.stderr.write(`${leftOut}\n`);
-      return fromRuntimeConfig(written);
-    };
-    if (values.json === true) return printJson(stack, read);
-    const { plan, config, warnings } = checkedPlan(read());
-    if (values.devicePluginConfig === true) {
-      process.stdout.write(devicePluginValues(clusterGpuPlan(plan)));
+      const { plan, config, warnings } = checkedPlan(fromRuntimeConfig(written));
+      const located = locatedProblems(warnings, stack.configFile);
+      const reference = { name: stack.name, options: stackOptions(stack), file: typedPath(stack) };
+      process.stdout.write(
+        values.json === true
+          ? prettyJson({ plan: withoutRepeats(plan), warnings: located.map(lineOrNull) })
+          : values.format !== undefined
+            ? mermaidChart(plan)
+            : values.devicePluginConfig === true
+              ? devicePluginValues(onGpus(plan, "--device-plugin-config", true))
+              : values.explain !== undefined
+                ? explain(onGpus(plan, "--explain"), values.explain, storeSource(stack.name, config))
+                : planReport(reference, plan, located, values.full === true),
+      );
       return EXIT.ok;
+    } catch (error) {
+      const located = withStackLines(error, stack);
+      if (values.json !== true || !(located instanceof ConfigError)) throw located;
+      // A script reads standard output alone, so problems are part of what it gets.
+      process.stdout.write(prettyJson({ problems: located.problems.map(lineOrNull) }));
+      return EXIT.failed;
     }
-    if (values.format === "mermaid") {
-      process.stdout.write(mermaidChart(plan));
-      return EXIT.ok;
-    }
-    const { explain: name } = values;
-    process.stdout.write(
-      name !== undefined
-        ? explained(gpuPlan(plan), storeSource(stack.name, config), name)
-        : planReport(
-            { name: stack.name, options: stackOptions(stack) },
-            plan,
-            warnings,
-            values.full === true,
-          ),
-    );
-    return EXIT.ok;
   },
 });
-
-/** Of a stack, as the program gets them. */
-type StackValues = Readonly<Record<string, unknown>>;
 
 /** What is printed, by option. */
 const FORMS = {
@@ -77,27 +70,10 @@ const FORMS = {
   devicePluginConfig: "--device-plugin-config",
 } as const;
 
-function refuseCombinations(
-  values: Readonly<Record<keyof typeof FORMS, string | boolean | undefined>>,
-): void {
-  const given = Object.entries(FORMS).filter(([name]) => values[name as keyof typeof FORMS] !== undefined);
-  if (given.length > 1) throw new UsageError(`Choose one of ${given.map(([, flag]) => flag).join(" and ")}.`);
-}
-
-/** A script reads standard output alone, so problems are part of what it gets. */
-function printJson(stack: StackReference, read: () => StackValues): number {
-  try {
-    const { plan, warnings } = checkedPlan(read());
-    process.stdout.write(prettyJson({ plan: withoutRepeats(plan), warnings }));
-    return EXIT.ok;
-  } catch (error) {
-    const located = withStackLines(error, stack);
-    if (!(located instanceof ConfigError)) throw located;
-    const problems = located.problems.map(({ line = null, ...problem }) => ({ ...problem, line }));
-    process.stdout.write(prettyJson({ problems }));
-    return EXIT.failed;
-  }
-}
+const lineOrNull = <Located extends { line?: number }>({ line, ...problem }: Located) => ({
+  ...problem,
+  line: line ?? null,
+});
 
 /** Each model of a plan carries its own specification, so that of the stack need not repeat it. */
 function withoutRepeats(plan: StackPlan): object {
@@ -106,27 +82,17 @@ function withoutRepeats(plan: StackPlan): object {
   return { ...plan, spec };
 }
 
-function gpuPlan(plan: StackPlan): GpuPlan {
-  if (plan.tier === "gpu") return plan;
-  throw new UserError("A stack on a CPU builds no engine; --explain is for stacks on GPUs.");
-}
-
-function clusterGpuPlan(plan: StackPlan): ClusterGpuPlan {
-  if (plan.tier === "gpu" && "cluster" in plan) return plan;
-  throw new UserError("--device-plugin-config is for stacks on GPUs in a cluster.");
+function onGpus(plan: StackPlan, option: string, inCluster = false): Extract<StackPlan, { tier: "gpu" }> {
+  if (plan.tier === "gpu" && (!inCluster || "cluster" in plan)) return plan;
+  throw new UserError(
+    inCluster
+      ? `${option} is for stacks on GPUs in a cluster.`
+      : `A stack on a CPU builds no engine; ${option} is for stacks on GPUs.`,
+  );
 }
 
 /** What a person mounts at /store: a folder of the machine, or the volume of a stack on Docker. */
 function storeSource(stack: string, config: StackConfig): string {
-  if (config.platform !== "docker" || config.tier !== "gpu") return DEFAULT_STORE_PATH;
+  if (config.platform !== "docker" || config.tier !== "gpu") return "/var/lib/engine-room/store";
   return config.engineStore.path ?? objectName(stack, "store");
-}
-
-function explained(plan: GpuPlan, store: string, name: string): string {
-  const text = explain(plan, name, { storePath: store });
-  if (text !== undefined) return text;
-  const names = explainableNames(plan);
-  const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? `Here are ${names.join(", ")}.` : `Did you mean ${nearest}?`;
-  throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
 }

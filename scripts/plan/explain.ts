@@ -1,7 +1,6 @@
 /** The commands behind a plan, as a person would type them: nothing happens on a GPU that can't be read here. */
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
-import type { GoldenPicture } from "../../infra/plan/catalogue/types.ts";
 import { type EncoderPlan, towerName } from "../../infra/plan/encoders/encoder-plan.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import type { RepositoryClone } from "../../infra/plan/engine/release.ts";
@@ -10,6 +9,7 @@ import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/eng
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import { TRITON_PORTS, withExitTimeout } from "../../infra/plan/repository/launch.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../infra/plan/repository/repository-plan.ts";
+import { unknownName } from "../errors.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
 /** Name under which `--explain` knows the encoders of a stack. */
@@ -18,33 +18,22 @@ const ENCODERS = "encoders";
 /** A command without address answers here, inside the container and, with `--net host`, beside it. */
 const SERVER = `http://localhost:${TRITON_PORTS.http}`;
 
-interface ExplainOptions {
-  /** Folder of the machine that keeps weights and engines. */
-  readonly storePath: string;
-}
-
-interface Chapter {
-  readonly title: string;
-  readonly lines: readonly string[];
-}
-
-/** Names that {@link explain} knows, in the order of the stack file. */
-export function explainableNames({ models, encoders }: GpuPlan): string[] {
-  return [...models.map(({ name }) => name), ...(encoders === null ? [] : [ENCODERS])];
-}
+type Chapter = readonly [title: string, lines: readonly string[]];
 
 /**
  * Shell lines from an empty machine with the right GPU to the first answer, in one copy of which every path and number is
  * the plan's own.
  *
- * @param name - One of {@link explainableNames}; a model called `encoders` comes before the encoders.
- * @returns undefined for another name.
+ * @param name - Of a model, or `encoders`; a model of that name comes before the encoders.
+ * @param storePath - Folder or volume of the machine that keeps weights and engines.
+ * @throws UsageError for a name that the stack lacks.
  */
-export function explain(plan: GpuPlan, name: string, options: ExplainOptions): string | undefined {
-  const model = plan.models.find((one) => one.name === name);
-  if (model !== undefined) return explainModel(plan, model, options);
-  if (plan.encoders === null || name !== ENCODERS) return undefined;
-  return `${explainEncoders(plan.encoders).join("\n")}\n`;
+export function explain(plan: GpuPlan, name: string, storePath: string): string {
+  const model = plan.models.find((each) => each.name === name);
+  if (model !== undefined) return explainModel(plan, model, storePath);
+  if (plan.encoders !== null && name === ENCODERS) return `${explainEncoders(plan.encoders).join("\n")}\n`;
+  const names = [...plan.models.map((each) => each.name), ...(plan.encoders === null ? [] : [ENCODERS])];
+  throw unknownName("model", name, names);
 }
 
 /** Purpose and owner of each command of the encoders. */
@@ -73,35 +62,48 @@ export function explainEncoders(plan: EncoderPlan): readonly string[] {
   ];
 }
 
-function explainModel(plan: GpuPlan, model: ModelPlan, options: ExplainOptions): string {
-  const chapters = [
-    containerChapter(plan, model, options),
-    cloneChapter(model),
+function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): string {
+  const { release } = plan;
+  const { name, spec, engine, repository } = model;
+  const gpu = gpuIdentity(spec.engine.target);
+  const built = engine === null ? `runtime ${spec.serving.runtime}, no engine` : `engine ${engine.shortKey}`;
+  const driver = release.minimumDriver === null ? "" : ` and NVIDIA driver ${release.minimumDriver} or newer`;
+  const { answerContains } = spec.engine.row.golden;
+  const ranks = repository.launch.ranks.length;
+  const chapters: readonly Chapter[] = [
+    [
+      `On a machine with ${gpu}${driver}: the container that builds and serves.`,
+      [containerLine(plan, model, storePath)],
+    ],
+    // Those of the tutorials are patched by containers/trtllm/patches.
+    [
+      "In the container: files that NVIDIA's image lacks; this project's image has them, patched where containers/trtllm/patches says so.",
+      repository.clones.flatMap(cloneLines),
+    ],
     ...buildChapters(model),
-    repositoryChapter(model),
-    launchChapter(model),
-    requestChapter(model),
-  ].filter(({ lines }) => lines.length > 0);
-  const body = chapters.flatMap(({ title, lines }, index) => [
-    "",
-    ...comment(`${index + 1}. ${title}`),
-    ...lines,
-  ]);
-  return `${[...comment(headline(plan, model)), ...body].join("\n")}\n`;
-}
-
-function headline({ release }: GpuPlan, { name, spec, engine }: ModelPlan): string {
-  const what = engine === null ? `runtime ${spec.serving.runtime}, no engine` : `engine ${engine.shortKey}`;
-  return `${name}: ${spec.engine.row.title} on ${release.tag} (TensorRT-LLM ${release.tensorRtLlm}), ${what} for ${gpuIdentity(spec.engine.target)}.`;
+    [
+      "In the container: the model repository, every placeholder that it has and none besides.",
+      fillTemplateLines(repository),
+    ],
+    [
+      `In the container: the server, ${ranks === 1 ? "one rank" : `${ranks} ranks`}; \`pkill tritonserver\` ends it.`,
+      launchLines(model),
+    ],
+    [
+      `A request; its answer holds ${answerContains.map((text) => JSON.stringify(text)).join(" or ")} (upper and lower case alike).`,
+      [requestLine(model)],
+    ],
+  ];
+  const lines = chapters
+    .filter(([, commands]) => commands.length > 0)
+    .flatMap(([title, commands], index) => ["", ...comment(`${index + 1}. ${title}`), ...commands]);
+  const headline = `${name}: ${spec.engine.row.title} on ${release.tag} (TensorRT-LLM ${release.tensorRtLlm}), ${built} for ${gpu}.`;
+  return `${[...comment(headline), ...lines].join("\n")}\n`;
 }
 
 /** The image is started the same way to build and to serve: an engine only runs on the TensorRT that built it. */
-function containerChapter(
-  { release, spec: stack }: GpuPlan,
-  { spec }: ModelPlan,
-  { storePath }: ExplainOptions,
-): Chapter {
-  const driver = release.minimumDriver === null ? "" : ` and NVIDIA driver ${release.minimumDriver} or newer`;
+function containerLine({ spec: stack }: GpuPlan, { spec }: ModelPlan, storePath: string): string {
+  const { weights } = spec.engine;
   const gpus = spec.gpuIndices === undefined ? "all" : `"device=${spec.gpuIndices.join(",")}"`;
   const flags = [
     ...["--rm", "-it", "--net", "host", "--gpus", gpus],
@@ -109,15 +111,12 @@ function containerChapter(
     ...["--shm-size=2g", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864"],
     ...["--volume", `${storePath}:/store`],
     // A folder of the store is there already.
-    ...(spec.engine.weights.kind === "folder" && !isInStore(spec.engine.weights.path)
-      ? ["--volume", `${spec.engine.weights.path}:${spec.engine.weights.path}`]
+    ...(weights.kind === "folder" && !isInStore(weights.path)
+      ? ["--volume", `${weights.path}:${weights.path}`]
       : []),
     ...secretVariables(spec.engine).flatMap((name) => ["--env", name]),
   ];
-  return {
-    title: `On a machine with ${gpuIdentity(spec.engine.target)}${driver}: the container that builds and serves.`,
-    lines: [`${shellLine(["docker", "run", ...flags])} \\\n  ${shellLine([stack.image.base, "bash"])}`],
-  };
+  return `${shellLine(["docker", "run", ...flags])} \\\n  ${shellLine([stack.image.base, "bash"])}`;
 }
 
 /** Variables that Docker hands on from the shell, by name alone: no value is in a command line. */
@@ -129,47 +128,24 @@ function secretVariables({ weights, row }: ModelPlan["spec"]["engine"]): readonl
 }
 
 function buildChapters({ spec, engine }: ModelPlan): Chapter[] {
-  if (engine === null) {
-    const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
-    return downloadSteps(spec.engine, weights).map(({ name, summary, argv }) => ({
-      title: `In the container, ${name}: ${summary}.`,
-      lines: [shellLine(argv)],
-    }));
-  }
-  const { goldenImage } = engine.places;
-  return engine.steps.map(({ name, summary, argv, environment }) => ({
-    title: `In the container, ${name}: ${summary}.`,
-    lines: [
-      ...(argv.some((word) => word.endsWith(goldenImage)) ? pictureLines(spec, goldenImage) : []),
-      shellLine(argv, environment),
-    ],
-  }));
+  const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
+  const steps = engine?.steps ?? downloadSteps(spec.engine, weights);
+  const path = engine?.places.goldenImage;
+  const url = pictureUrl(spec);
+  return steps.map(({ name, summary, argv, environment }) => {
+    // This project's own image has the pictures; NVIDIA's does not.
+    const needsPicture = path !== undefined && argv.some((word) => word.endsWith(path));
+    const picture =
+      needsPicture && url !== undefined
+        ? [shellLine(["curl", "-fsSL", url, "--create-dirs", "--output", path])]
+        : [];
+    return [`In the container, ${name}: ${summary}.`, [...picture, shellLine(argv, environment)]];
+  });
 }
 
-/** This project's own image has the pictures; NVIDIA's does not. */
-function pictureLines({ engine }: ModelPlan["spec"], path: string): string[] {
-  const url = pictureUrl(engine.row.golden.image);
-  return url === undefined ? [] : [shellLine(["curl", "-fsSL", url, "--create-dirs", "--output", path])];
-}
-
-function pictureUrl(image: GoldenPicture | undefined): string | undefined {
+function pictureUrl({ engine }: ModelPlan["spec"]): string | undefined {
+  const { image } = engine.row.golden;
   return image === undefined ? undefined : goldenPictures[image];
-}
-
-/** This project's own image has these files, those of the tutorials with the patches of containers/trtllm/patches. */
-function cloneChapter({ repository: { clones } }: ModelPlan): Chapter {
-  return {
-    title:
-      "In the container: files that NVIDIA's image lacks; this project's image has them, patched where containers/trtllm/patches says so.",
-    lines: clones.flatMap(cloneLines),
-  };
-}
-
-function repositoryChapter({ repository }: ModelPlan): Chapter {
-  return {
-    title: "In the container: the model repository, every placeholder that it has and none besides.",
-    lines: fillTemplateLines(repository),
-  };
 }
 
 /**
@@ -228,13 +204,11 @@ function modelLines(
  * https://github.com/triton-inference-server/tensorrtllm_backend/blob/v0.16.0/tools/fill_template.py
  */
 export function fillTemplateArgument(substitutions: Readonly<Record<string, string>>): string {
+  const escaped = (text: string, delimiter: string) =>
+    text.replaceAll("\\", "\\\\").replaceAll(delimiter, `\\${delimiter}`);
   return Object.entries(substitutions)
     .map(([key, value]) => escaped(`${key}:${escaped(value, ":")}`, ","))
     .join(",");
-}
-
-function escaped(text: string, delimiter: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll(delimiter, `\\${delimiter}`);
 }
 
 /** A command in one line, other than `shellLine`, which begins a line for each flag. */
@@ -243,70 +217,48 @@ function line(...words: readonly string[]): string {
 }
 
 /** What the entry point of this project's image runs; here in the background, for the commands that follow. */
-function launchChapter({ repository }: ModelPlan): Chapter {
+function launchLines({ repository }: ModelPlan): string[] {
   const { environment, mpirun, ranks } = withExitTimeout(repository.launch);
   const command =
     mpirun.length === 0
       ? ranks.flat()
       : [...mpirun, ...ranks.flatMap((argv, rank) => [...(rank === 0 ? [] : [":"]), "-n", "1", ...argv])];
-  const count = ranks.length === 1 ? "one rank" : `${ranks.length} ranks`;
-  return {
-    title: `In the container: the server, ${count}; \`pkill tritonserver\` ends it.`,
-    lines: [
-      `${shellLine(command, environment)} &`,
-      `until ${shellLine(["curl", "-sf", `${SERVER}/v2/health/ready`])}; do sleep 2; done`,
-    ],
-  };
+  return [
+    `${shellLine(command, environment)} &`,
+    `until ${shellLine(["curl", "-sf", `${SERVER}/v2/health/ready`])}; do sleep 2; done`,
+  ];
 }
 
-function requestChapter(model: ModelPlan): Chapter {
-  const { golden } = model.spec.engine.row;
-  const answers = golden.answerContains.map((text) => JSON.stringify(text)).join(" or ");
-  return {
-    title: `A request; its answer holds ${answers} (upper and lower case alike).`,
-    lines: requestLines(model),
-  };
-}
-
-function requestLines({ request, spec, repository, engine }: ModelPlan): string[] {
+function requestLine({ request, spec, repository, engine }: ModelPlan): string {
   const { golden, vision } = spec.engine.row;
-  const url = request.image === null ? undefined : pictureUrl(golden.image);
+  const { maxTokens } = golden;
+  const url = request.image === null ? undefined : pictureUrl(spec);
   const images = url === undefined ? [] : [url];
   const text = wrapQuestion(request, golden.prompt, images.length);
   try {
     const { path, headers, body } = buildGenerateRequest(request, {
       text,
       images,
-      maxTokens: golden.maxTokens,
+      maxTokens,
       temperature: 0,
     });
     const headerFlags = Object.entries(headers).flatMap(([name, value]) => ["--header", `${name}: ${value}`]);
-    return [shellLine(["curl", "-sS", `${SERVER}${path}`, ...headerFlags, "--data", String(body)])];
+    return shellLine(["curl", "-sS", `${SERVER}${path}`, ...headerFlags, "--data", String(body)]);
   } catch (error) {
     if (!(error instanceof RequestError) || url === undefined || vision === undefined) throw error;
     // The images of these models only travel as tensors that the hub's processor made, so curl can't ask them.
-    return [
-      shellLine(
-        [
-          "python3",
-          repository.fillTemplate.replace(/fill_template\.py$/, "multimodal/client.py"),
-          "--model_type",
-          vision.modelType,
-          "--hf_model_dir",
-          weightsDirectory(spec.engine.model, spec.engine.weights),
-          "--text",
-          text,
-          "--image",
-          url,
-          "--request-output-len",
-          String(golden.maxTokens),
-        ],
-        engine?.steps.find(({ name }) => name === "vision")?.environment,
-      ),
-    ];
+    const client = repository.fillTemplate.replace(/fill_template\.py$/, "multimodal/client.py");
+    const weights = weightsDirectory(spec.engine.model, spec.engine.weights);
+    return shellLine(
+      [
+        ...["python3", client, "--model_type", vision.modelType, "--hf_model_dir", weights],
+        ...["--text", text, "--image", url, "--request-output-len", String(maxTokens)],
+      ],
+      engine?.steps.find(({ name }) => name === "vision")?.environment,
+    );
   }
 }
 
 function comment(text: string): string[] {
-  return wrapText(text, PAGE_COLUMNS - 2).map((line) => `# ${line}`);
+  return wrapText(text, PAGE_COLUMNS - 2).map((each) => `# ${each}`);
 }

@@ -1,62 +1,53 @@
 /** A plan as text for people; the same plan, the same bytes. */
-import { monthOf } from "../../infra/plan/cost/cost.ts";
+import { knownSum, monthOf } from "../../infra/plan/cost/cost.ts";
 import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { FirstUp } from "../../infra/plan/cost/types.ts";
+import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
-import {
-  asleepHour,
-  buildSum,
-  HOURLY_DIGITS,
-  isNotPriced,
-  isWhollyUnpriced,
-  SUM_DIGITS,
-  sumUsd,
-} from "./amounts.ts";
-import { costSection } from "./cost-section.ts";
+import { asleepHour, HOURLY_DIGITS, isLowerBound, SUM_DIGITS, sumUsd } from "./amounts.ts";
 import {
   advisorySection,
+  awsSection,
+  clusterSection,
   coldStartSection,
-  encoderSection,
+  costSection,
   engineSection,
-  fitSection,
-  servingSection,
-  VERDICTS,
-} from "./gpu-sections.ts";
-import { awsSection, cpuSections, operationsSection } from "./platform-sections.ts";
-import {
-  duration,
-  figure,
-  PAGE_COLUMNS,
-  paragraph,
+  isNotPriced,
+  memorySection,
   type Section,
-  textTable,
-  wrapText,
-} from "./text-table.ts";
+  VERDICTS,
+} from "./sections.ts";
+import { duration, figure, PAGE_COLUMNS, paragraph, textTable, wrapText } from "./text-table.ts";
 
 /**
  * What is built and run, its cost and its cold start, then warnings, the serious ones first, and the next command. With `isFull`
- * every part of the plan: memory term by term, cost part by part, each vulnerability of the release.
+ * also memory term by term, cost part by part, and each vulnerability of the release.
  *
- * @param stack - Its name, and the options by which commands know it: `--stack dev`.
+ * @param stack - Its name, the options by which commands know it (`--stack dev`), and its file as the user would type it.
+ * @param warnings - With lines of the stack file, as far as they are known.
  * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer, and commands.
  */
 export function planReport(
-  stack: { readonly name: string; readonly options: string },
+  stack: { readonly name: string; readonly options: string; readonly file: string },
   plan: StackPlan,
   warnings: readonly Problem[],
   isFull: boolean,
 ): string {
+  const isOnGpus = plan.tier === "gpu";
   const sections = [
-    ...(plan.tier === "cpu" ? cpuSections(plan) : isFull ? fullSections(plan) : [modelSection(plan)]),
-    ...(isFull ? [...operationsSection(stack.name, plan), ...awsSection(plan)] : []),
-    ...warningSection(warnings),
-    ...(isFull && plan.tier === "gpu" ? advisorySection(plan) : []),
-  ];
-  const hasMore = !isFull && (plan.tier === "gpu" || "cluster" in plan);
+    isOnGpus ? modelSection(plan) : cpuSection(plan),
+    ...(isFull && isOnGpus ? [engineSection(plan), memorySection(plan), costSection(plan)] : []),
+    ...(isFull && isOnGpus ? [coldStartSection(plan)] : []),
+    ...(isFull ? [clusterSection(stack.name, plan), awsSection(plan)] : []),
+    warningSection(warnings, stack.file),
+    ...(isFull && isOnGpus ? [advisorySection(plan)] : []),
+  ].filter(({ lines }) => lines.length > 0);
   const commands = [
-    ...(hasMore ? [`All details: npx engine-room plan ${stack.options} --full`] : []),
+    ...(!isFull && (isOnGpus || "cluster" in plan)
+      ? [`All details: npx engine-room plan ${stack.options} --full`]
+      : []),
     ...(plan.platform === "local" ? [] : [`Next: npx engine-room preflight ${stack.options}`]),
   ];
   const lines = [
@@ -69,70 +60,61 @@ export function planReport(
 }
 
 function headline(plan: StackPlan): string {
-  if (plan.tier === "cpu") {
+  if (plan.tier === "cpu")
     return `platform ${plan.platform}${plan.platform === "local" ? "" : ", tier cpu"}, ${plan.release}`;
-  }
   const { tag, tensorRtLlm, tensorRt } = plan.release;
   const where = plan.spec.region === null ? "" : ` in ${plan.spec.region}`;
   return `platform ${plan.platform}${where}, release ${tag} (TensorRT-LLM ${tensorRtLlm}, TensorRT ${tensorRt ?? "unknown"})`;
 }
 
-function fullSections(plan: GpuPlan): Section[] {
-  return [
-    engineSection(plan),
-    servingSection(plan),
-    ...encoderSection(plan),
-    fitSection(plan),
-    costSection(plan),
-    coldStartSection(plan),
+/** Machines, cost and the time of a first `up`, a paragraph each. */
+export function summaryLines(plan: StackPlan): readonly string[] {
+  const texts =
+    plan.tier === "cpu"
+      ? [`Cost: your own ${plan.platform === "kubernetes" ? "cluster" : "machine"}, not priced.`]
+      : [machineWords(plan), costWords(plan), timeWords(plan)];
+  return texts.flatMap((text) => paragraph(text));
+}
+
+function machineWords({ spec }: GpuPlan): string {
+  const machines = [
+    ...spec.pools.map((pool) => ({
+      count: plannedNodes(spec, pool),
+      asleep: asleepNodes(spec, pool),
+      type: `${pool.instanceType ?? `machine of ${pool.name}`}${pool.capacity === "owned" ? " (your own)" : ""}`,
+    })),
+    ...spec.rented.machines.map(({ count, instanceType: type }) => ({ count, asleep: count, type })),
   ];
+  const list = (of: "count" | "asleep") =>
+    machines
+      .filter((each) => each[of] > 0)
+      .map((each) => `${each[of]} × ${each.type}`)
+      .join(" + ") || "none";
+  return `Machines: ${list("count")}${spec.isRented ? `; asleep ${list("asleep")}` : ""}.`;
 }
 
-/** A row for each model: where it runs, and how long it takes to build and to start. */
-function modelSection(plan: GpuPlan): Section {
-  const { models, encoders, spec } = plan;
-  const columns = [
-    { title: "MODEL" },
-    { title: "SERVERS", align: "right" },
-    { title: "POOL" },
-    { title: "ENGINE" },
-    { title: "BUILD", align: "right" },
-    { title: "COLD START", align: "right" },
-    { title: "GPU MEMORY" },
-  ] as const;
-  const rows = models.map((model) => [
-    model.name,
-    String(model.spec.serving.replicas),
-    model.spec.pool,
-    model.engine?.shortKey ?? "none",
-    buildTime(plan, model),
-    duration(model.coldStart.seconds),
-    memoryWords(plan, model),
-  ]);
-  const device = encoders?.gpu === null ? "the CPU" : `a GPU (${encoders?.gpu})`;
-  return {
-    title: "Models (times and memory are estimates)",
-    lines: [
-      ...textTable(columns, rows),
-      ...(encoders === null ? [] : paragraph(`Encoders: on ${device}, pool ${spec.encoders?.pool}.`)),
-    ],
-  };
-}
-
-/** Of an engine that several models share it is the same build. */
-function buildTime({ cost }: GpuPlan, { engine }: ModelPlan): string {
-  const build = cost.builds.find((one) => one.engine === `${engine?.model}/${engine?.shortKey}`);
-  return build === undefined ? "" : duration(build.seconds);
-}
-
-/** Of the fullest GPU that the model's server is on. */
-function memoryWords({ fit }: GpuPlan, { name, spec }: ModelPlan): string {
-  const [fullest] = fit
-    .filter(({ pool, terms }) => pool === spec.pool && terms.some(({ tenant }) => tenant === name))
-    .toSorted((one, other) => other.needGiB / other.capacityGiB - one.needGiB / one.capacityGiB);
-  if (fullest === undefined) return "";
-  const { needGiB, capacityGiB, verdict } = fullest;
-  return `${figure(needGiB, 1)} of ${figure(capacityGiB, 1)} GiB, ${VERDICTS[verdict]}`;
+/** What is billed by use is in no sum, so that a sum is a lower bound wherever there is any of it. */
+function costWords({ cost, spec }: GpuPlan): string {
+  const { elsewhere, withoutPrice, lines, builds } = cost;
+  const own = spec.pools.filter(isNotPriced).map(({ name }) => name);
+  if (!spec.isRented && own.length === spec.pools.length)
+    return "Cost: your own machines, not priced; `hourlyUsd` of a host or pool sets a price.";
+  const amounts = (hour: number | null, month: number | null, asleep: string) =>
+    `${sumUsd(hour, HOURLY_DIGITS, isLowerBound(cost))} an hour (${sumUsd(month, SUM_DIGITS, isLowerBound(cost))} a month), ${asleep} asleep (\`npx engine-room sleep\`)`;
+  const prices = builds.map((build) => build.usd);
+  const once =
+    builds.length === 0
+      ? ""
+      : `; engines, built once: ${sumUsd(knownSum(prices), SUM_DIGITS, prices.includes(null))}`;
+  // A sum of the few parts with a price would be read as the cost of the stack.
+  const known =
+    elsewhere === null
+      ? `${amounts(cost.hourlyUsd, cost.monthlyUsd, asleepHour(cost))}${once}`
+      : `no price table for ${spec.region}; in ${elsewhere.region} it would be ${amounts(elsewhere.hourlyUsd, monthOf(elsewhere.hourlyUsd), sumUsd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS, isLowerBound(cost)))}`;
+  const missing =
+    withoutPrice.length === 0 ? "" : ` Without a price: ${withoutPrice.length} of ${lines.length} parts.`;
+  const ownWords = own.length === 0 ? "" : ` Your own machines are not priced: ${own.join(", ")}.`;
+  return `Cost: ${known}.${missing}${ownWords}`;
 }
 
 const FIRST_STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = {
@@ -143,54 +125,6 @@ const FIRST_STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = 
   coldStart: "cold start",
 };
 
-/** Machines, cost and the time of a first `up`, a paragraph each; nothing for stacks without engines. */
-export function summaryLines(plan: StackPlan): readonly string[] {
-  if (plan.tier === "cpu") return [];
-  return [machineWords(plan), costWords(plan), timeWords(plan)].flatMap((text) => paragraph(text));
-}
-
-function machineWords({ spec }: GpuPlan): string {
-  const pools = spec.pools.map((pool) => {
-    const type = pool.instanceType ?? `machine of ${pool.name}`;
-    const own = pool.capacity === "owned" ? " (your own)" : "";
-    return { count: plannedNodes(spec, pool), asleep: asleepNodes(spec, pool), type: `${type}${own}` };
-  });
-  const always = spec.rented.machines.map(({ count, instanceType }) => ({
-    count,
-    asleep: count,
-    type: instanceType,
-  }));
-  const list = (of: "count" | "asleep") =>
-    [...pools, ...always]
-      .filter((machines) => machines[of] > 0)
-      .map((machines) => `${machines[of]} × ${machines.type}`)
-      .join(" + ") || "none";
-  const asleep = spec.isRented ? `; asleep ${list("asleep")}` : "";
-  return `Machines: ${list("count")}${asleep}.`;
-}
-
-/** What is billed by use is in no sum, so that a sum is a lower bound wherever there is any of it. */
-function costWords({ cost, spec }: GpuPlan): string {
-  if (isWhollyUnpriced(spec))
-    return "Cost: your own machines, not priced; `hourlyUsd` of a host or pool sets a price.";
-  const isAtLeast = cost.withoutPrice.length > 0 || cost.besides.length > 0;
-  const hour = (amount: number | null) => `${sumUsd(amount, HOURLY_DIGITS, isAtLeast)} an hour`;
-  const month = (amount: number | null) => `${sumUsd(amount, SUM_DIGITS, isAtLeast)} a month`;
-  const once = cost.builds.length === 0 ? "" : `; engines, built once: ${buildSum(cost.builds)}`;
-  const own = spec.pools.filter(isNotPriced).map(({ name }) => name);
-  const ownWords = own.length === 0 ? "" : ` Your own machines are not priced: ${own.join(", ")}.`;
-  const { elsewhere, hourlyUsd, monthlyUsd, withoutPrice, lines } = cost;
-  const here = `${hour(hourlyUsd)} (${month(monthlyUsd)}), ${asleepHour(cost)} asleep (\`npx engine-room sleep\`)${once}`;
-  if (withoutPrice.length === 0) return `Cost: ${here}.${ownWords}`;
-  const isOne = withoutPrice.length === 1;
-  const missing = `${withoutPrice.length} of its ${lines.length} parts ${isOne ? "has" : "have"} no price`;
-  if (elsewhere === null) return `Cost: ${here}. ${missing}.${ownWords}`;
-  const there = `${hour(elsewhere.hourlyUsd)} (${month(monthOf(elsewhere.hourlyUsd))}), ${sumUsd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS, isAtLeast)} asleep`;
-  // A sum of nothing, or of parts that cost nothing, says nothing.
-  const others = hourlyUsd === null || hourlyUsd === 0 ? "" : `; the others: ${here}`;
-  return `Cost: no price table for ${spec.region}; in ${elsewhere.region} it would be ${there}. ${missing} in ${spec.region}${others}.${ownWords}`;
-}
-
 /** A Docker host has no registry before it: its cold start downloads the images. */
 function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   const parts = steps.map((step) => `${FIRST_STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
@@ -198,19 +132,82 @@ function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts})${images}.`;
 }
 
-/** Several warnings about one key are listed below it. */
-function warningSection(warnings: readonly Problem[]): Section[] {
-  if (warnings.length === 0) return [];
-  const byKey = new Map<string, Problem[]>();
-  for (const warning of warnings) {
-    const key = `${warning.path} = ${warning.value}`;
-    byKey.set(key, [...(byKey.get(key) ?? []), warning]);
-  }
-  const lines = [...byKey].flatMap(([key, about]) => [...paragraph(key), ...about.flatMap(point)]);
-  return [{ title: `Warnings (${warnings.length})`, lines }];
+/** A row for each model: where it runs, and how long it takes to build and to start. */
+function modelSection(plan: GpuPlan): Section {
+  const { models, encoders, spec } = plan;
+  const rows = models.map((model) => [
+    model.name,
+    String(model.spec.serving.replicas),
+    [model.spec.pool, model.spec.gpuIndices?.map((index) => `GPU ${index}`)].flat().join(" "),
+    model.engine?.shortKey ?? "none",
+    buildTime(plan, model),
+    duration(model.coldStart.seconds),
+    memoryWords(plan, model),
+  ]);
+  const device = encoders?.gpu === null ? "the CPU" : `a GPU (${encoders?.gpu})`;
+  return {
+    title: "Models (times and memory are estimates)",
+    lines: [
+      ...textTable(["MODEL", ">SERVERS", "POOL", "ENGINE", ">BUILD", ">COLD START", "GPU MEMORY"], rows),
+      ...(encoders === null
+        ? []
+        : paragraph(`Encoders: ${encoders.precision} on ${device}, pool ${spec.encoders?.pool}.`)),
+    ],
+  };
 }
 
-function point({ reason, fix }: Problem): string[] {
-  const [first = "", ...rest] = paragraph(reason, 6);
-  return [`    - ${first.trimStart()}`, ...rest, ...paragraph(fix, 6)];
+/** Of an engine that several models share it is the same build. */
+function buildTime({ cost }: GpuPlan, { engine }: ModelPlan): string {
+  const build = cost.builds.find((each) => each.engine === `${engine?.model}/${engine?.shortKey}`);
+  return build === undefined ? "" : duration(build.seconds);
+}
+
+/** Of the fullest GPU that the model's server is on. */
+function memoryWords({ fit }: GpuPlan, { name, spec }: ModelPlan): string {
+  const [fullest] = fit
+    .filter(({ pool, terms }) => pool === spec.pool && terms.some(({ tenant }) => tenant === name))
+    .toSorted((a, b) => b.needGiB / b.capacityGiB - a.needGiB / a.capacityGiB);
+  if (fullest === undefined) return "";
+  const { needGiB, capacityGiB, verdict } = fullest;
+  return `${figure(needGiB, 1)} of ${figure(capacityGiB, 1)} GiB, ${VERDICTS[verdict]}`;
+}
+
+function cpuSection({ models, encoders }: CpuPlan): Section {
+  const rows = models.map((model) => [
+    model.name,
+    model.model,
+    String(model.parallelRequests),
+    `${model.contextTokens} tokens`,
+    `${model.maxTokens} tokens`,
+    model.threads === 0 ? "as the machine has" : String(model.threads),
+  ]);
+  const { text, vision, maxBatchSize, dynamicBatching } = encoders;
+  const batches = dynamicBatching ? `batches of up to ${maxBatchSize}` : "no batching";
+  return {
+    title: "Models, each on a Triton of its own on the CPU, no engine",
+    lines: [
+      ...textTable(["MODEL", "WEIGHTS", ">REQUESTS AT A TIME", ">CONTEXT", ">ANSWER", "THREADS"], rows),
+      ...paragraph(
+        `Encoders: text_encoder (${text.dimension} numbers), vision_encoder (${vision.dimension} numbers), ${batches}.`,
+      ),
+    ],
+  };
+}
+
+/** Several warnings about a key are listed below it. */
+function warningSection(warnings: readonly Problem[], file: string): Section {
+  const byKey = new Map<string, Problem[]>();
+  for (const warning of warnings) {
+    const { path, value, line } = warning;
+    const key = `${line === undefined ? "" : `${file}:${line}  `}${path} = ${value}`;
+    byKey.set(key, [...(byKey.get(key) ?? []), warning]);
+  }
+  const lines = [...byKey].flatMap(([key, about]) => [
+    ...paragraph(key),
+    ...about.flatMap(({ reason, fix }) => {
+      const [first = "", ...rest] = paragraph(reason, 6);
+      return [`    - ${first.trimStart()}`, ...rest, ...paragraph(fix, 6)];
+    }),
+  ]);
+  return { title: `Warnings (${warnings.length})`, lines };
 }

@@ -1,26 +1,16 @@
 /** Tables and figures as text, for terminals and pipes alike. */
 import { stripVTControlCharacters } from "node:util";
 
-/** Where there is no terminal, and the environment says nothing. */
-const DEFAULT_COLUMNS = 80;
-/** Below it tables have no room for their last column; above it lines are too long to read. */
-const [LEAST_COLUMNS, MOST_COLUMNS] = [60, 120];
-
-/** Columns that every output of the plan keeps to: those that `COLUMNS` says, or the terminal has. */
+/** Columns that every output of the plan keeps to: `COLUMNS`, else those of the terminal, else 80. */
 export const PAGE_COLUMNS = pageColumns(process.env.COLUMNS, process.stdout.columns);
 
 /**
- * @param said - What `COLUMNS` says.
- * @param terminal - undefined where there is none.
+ * Below 60 columns tables have no room for their last column; above 120 lines are too long to read.
+ *
+ * @param said - `COLUMNS`. @param terminal - undefined where there is none.
  */
 export function pageColumns(said: string | undefined, terminal: number | undefined): number {
-  return Math.min(MOST_COLUMNS, Math.max(LEAST_COLUMNS, Number(said) || terminal || DEFAULT_COLUMNS));
-}
-
-/** Part of a report: a heading and the lines below it. */
-export interface Section {
-  readonly title: string;
-  readonly lines: readonly string[];
+  return Math.min(120, Math.max(60, Number(said) || terminal || 80));
 }
 
 interface Column {
@@ -42,19 +32,24 @@ const GAP = "  ";
  * A table whose columns are as wide as their cells; the last one is left-aligned and wraps at spaces, so that no line is
  * wider than the page unless a single word is.
  *
+ * @param columns - Titles; `>` before a title aligns its column at the right.
  * @param rows - Cells by row; a missing cell is empty.
  */
 export function textTable(
-  columns: readonly Column[],
+  columns: readonly (string | Column)[],
   rows: readonly (readonly string[])[],
   { indent = 2, width = PAGE_COLUMNS }: TableOptions = {},
 ): string[] {
-  const fixed = columns.slice(0, -1);
+  const titled = columns.map((column) =>
+    typeof column !== "string"
+      ? column
+      : { title: column.replace(/^>/, ""), align: column.startsWith(">") ? "right" : "left" },
+  );
+  const fixed = titled.slice(0, -1);
   const widths = fixed.map(({ title }, index) =>
     Math.max(title.length, ...rows.map((row) => (row[index] ?? "").length)),
   );
   const used = indent + widths.reduce((sum, each) => sum + each + GAP.length, 0);
-  const margin = " ".repeat(indent);
   const lines = (cells: readonly string[]): string[] => {
     const head = fixed.map(({ align }, index) => {
       const cell = cells[index] ?? "";
@@ -62,11 +57,11 @@ export function textTable(
     });
     const [first = "", ...rest] = wrapText(cells[fixed.length] ?? "", Math.max(20, width - used));
     return [
-      `${margin}${[...head, first].join(GAP)}`.trimEnd(),
+      `${" ".repeat(indent)}${[...head, first].join(GAP)}`.trimEnd(),
       ...rest.map((part) => `${" ".repeat(used)}${part}`),
     ];
   };
-  return [lines(columns.map(({ title }) => title)), ...rows.map(lines)].flat();
+  return [lines(titled.map(({ title }) => title)), ...rows.map(lines)].flat();
 }
 
 /** Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own, and colour no width. */
@@ -87,8 +82,7 @@ export function wrapText(text: string, width: number): string[] {
 
 /** A paragraph with a margin, wrapped to the page. */
 export function paragraph(text: string, indent = 2): string[] {
-  const margin = " ".repeat(indent);
-  return wrapText(text, PAGE_COLUMNS - indent).map((line) => `${margin}${line}`);
+  return wrapText(text, PAGE_COLUMNS - indent).map((line) => `${" ".repeat(indent)}${line}`);
 }
 
 /** `1234567.891` with two digits as `1,234,567.89`, the same in every locale. */

@@ -122,7 +122,7 @@ export function withStackLines(error: unknown, stack: StackReference): unknown {
 }
 
 /** The stack's file as the user would type it. */
-function typedPath({ configFile }: StackReference): string {
+export function typedPath({ configFile }: StackReference): string {
   const path = relative(callerDirectory(), configFile);
   return path.startsWith("..") ? configFile : path;
 }

@@ -2,7 +2,7 @@
 import { rebuildPrefix } from "../../../infra/plan/engine/explain-key-change.ts";
 import { code, type Inline, joined, strong } from "../../markdown.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../../plan/amounts.ts";
-import { VERDICTS } from "../../plan/gpu-sections.ts";
+import { VERDICTS } from "../../plan/sections.ts";
 import { duration, figure } from "../../plan/text-table.ts";
 import type { Amount, ComparedTree, FitState, PlanDifferences } from "../types.ts";
 import { type Entry, grouped, list, type Section } from "./section.ts";

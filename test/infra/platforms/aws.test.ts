@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
-import { costSection } from "../../../scripts/plan/cost-section.ts";
+import { costSection } from "../../../scripts/plan/sections.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
 import { expectPart } from "../../harness/recorded-part.ts";

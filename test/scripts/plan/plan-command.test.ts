@@ -10,8 +10,8 @@ import { parseConfig } from "../../../infra/config/config.ts";
 import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
 import { devicePluginConfig } from "../../../infra/plan/kubernetes/capacity.ts";
 import { planStack } from "../../../infra/plan/plan-stack.ts";
-import { devicePluginValues } from "../../../scripts/plan/device-plugin-values.ts";
-import { explain, explainableNames } from "../../../scripts/plan/explain.ts";
+import { explain } from "../../../scripts/plan/explain.ts";
+import { devicePluginValues } from "../../../scripts/plan/formats.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { planExample, runCommand } from "./run-plan.ts";
 
@@ -138,7 +138,7 @@ describe("npx engine-room plan", () => {
 
     test("the plan of a cluster says what is monitored, or that nothing is", async () => {
       expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
-        /^ {2}Prometheus operator: 5 monitors and \d\d alerts; Grafana: 3 dashboards\.$/,
+        /^ {2}Prometheus operator: 5 monitors; Grafana: 3 dashboards\.$/,
       );
       const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
       const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
@@ -150,7 +150,7 @@ describe("npx engine-room plan", () => {
 
     test("the plan of a cluster warns of autoscalers without metrics", async () => {
       const { stdout } = await planValues(scaled);
-      expect(stdout).toContain('monitoring = "none"');
+      expect(stdout).toMatch(/^ {2}\S+\.yaml:\d+ {2}monitoring = "none"$/m);
       expect(stdout.replaceAll(/\s+/g, " ")).toContain("servers at zero would not start again.");
       const { stdout: awake } = await planValues({
         ...scaled,
@@ -175,21 +175,21 @@ describe("npx engine-room plan", () => {
 
   test("`plan --explain` of a mistyped model names the nearest", async () => {
     const { exitCode, stdout, stderr } = await planExample("multimodal-guide", "--explain", "villa");
-    expect([exitCode, stdout]).toEqual([1, ""]);
-    expect(stderr).toContain('no model "villa". Did you mean vila?');
+    expect([exitCode, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain('Unknown model "villa". Did you mean vila?');
   });
 
   test("`plan --explain` of an unknown model lists the known ones", async () => {
     const { exitCode, stderr } = await planExample("multimodal-guide", "--explain", "gemma-something");
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("Here are blip2, llava, vila, onevision, mllama");
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain("Choose from blip2, llava, vila, onevision, mllama");
   });
 
   test("the plan of a local stack has models and encoders, and no cost", async () => {
     const { exitCode, stdout } = await runCommand("plan", "--stack", "local");
     expect(exitCode).toBe(0);
     expect(stdout).toContain("smollm2-135m-instruct");
-    expect(stdout).toContain("Your own machine, not priced.");
+    expect(stdout).toContain("Cost: your own machine, not priced.");
   });
 
   test("the JSON of a plan is the same in every run", async () => {
@@ -366,7 +366,7 @@ function planned(
 }
 
 function explained(plan: GpuPlan): string {
-  return explain(plan, "model", { storePath: "/data/store" }) ?? "";
+  return explain(plan, "model", "/data/store");
 }
 
 test("commands of a release without converters clone the backend once, before they use it", () => {
@@ -406,8 +406,9 @@ test("commands of several ranks check and serve with all of them", () => {
 
 test("only models of the stack have commands", () => {
   const plan = planned({ model: "gpt2-medium" });
-  expect(explainableNames(plan)).toEqual(["model"]);
-  expect(explain(plan, "encoders", { storePath: "/data/store" })).toBeUndefined();
+  expect(() => explain(plan, "encoders", "/data/store")).toThrow(
+    'Unknown model "encoders". Choose from model.',
+  );
 });
 
 describe("npx engine-room plan --device-plugin-config", () => {
