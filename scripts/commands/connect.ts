@@ -1,9 +1,8 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import type { ConnectedPart } from "../connect/cluster-forwards.ts";
-import { isListening } from "../connect/forwards.ts";
-import { type ForwardCommand, type ForwardFailure, startPortForwards } from "../connect/port-forwarder.ts";
+import { startPortForwards } from "../connect/connected-stack.ts";
+import { type ConnectedPart, type ForwardCommand, isListening } from "../connect/forwards.ts";
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
@@ -56,7 +55,7 @@ export const command = defineCommand({
 async function connect(forwarding: Forwarding, isDryRun: boolean): Promise<number> {
   const commands = await forwarding.commands();
   const text = `${table(forwarding.addresses, forwarding.where)}\n\n`;
-  if (!isDryRun) return forwardUntilInterrupted(commands, text, forwarding.failure);
+  if (!isDryRun) return forwardUntilInterrupted(commands, text);
   process.stdout.write(`${text}${commands.map(({ argv }) => `${shellLine(argv)}\n`).join("")}`);
   return EXIT.ok;
 }
@@ -64,15 +63,11 @@ async function connect(forwarding: Forwarding, isDryRun: boolean): Promise<numbe
 const END = "Ctrl-C ends it.\n";
 
 /** @param text - Said when all of them lead there. */
-async function forwardUntilInterrupted(
-  commands: readonly ForwardCommand[],
-  text: string,
-  failure: ForwardFailure,
-): Promise<number> {
+async function forwardUntilInterrupted(commands: readonly ForwardCommand[], text: string): Promise<number> {
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => resolve());
   });
-  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`), failure);
+  const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`));
   process.stdout.write(`${text}${END}`);
   await interrupted;
   await forwarder.stop();

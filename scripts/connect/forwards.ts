@@ -1,8 +1,17 @@
-/** Endpoints of a stack on another machine, and the ports of this one that lead to them. */
+/** Endpoints of a stack on another machine, the ports of this one that lead to them, and the commands that forward them. */
 import { connect, createServer } from "node:net";
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
+import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";
+import { portSession } from "../aws/machine.ts";
+import { clusterProbe, kubectlCommand, kubectlItems, silenceWords } from "../cluster/kubectl.ts";
+import { UserError } from "../errors.ts";
+import { lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
+import type { ClusterTarget } from "../program/targets.ts";
 
-/** One address that the stack answers at, as its own host sees it. */
+/** Parts that are forwarded on request; the gateway always is. */
+export type ConnectedPart = "triton" | "databases" | "grafana";
+
+/** An address that the stack answers at, as its own host or cluster sees it. */
 export interface RemoteEndpoint {
   /** `gateway`, `llava gRPC`. */
   readonly name: string;
@@ -18,9 +27,19 @@ export interface Forward extends RemoteEndpoint {
   readonly localAddress: string;
 }
 
+/** A program that forwards: all ports of one Service, or one port of a machine. */
+export interface ForwardCommand {
+  /** Name in messages: `gateway`, `llava`. */
+  readonly service: string;
+  readonly argv: readonly string[];
+  /** Number of ports that it reports as forwarded, a line each. */
+  readonly ports: number;
+  /** Message where it ends before all ports are forwarded. */
+  failure(end: ProbeAnswer): string;
+}
+
 /** Every address of the outputs, the gateway first. */
 export function remoteEndpoints({ gateway, encoders, models, mongo, vector }: Endpoints): RemoteEndpoint[] {
-  const databases = { mongo, vector };
   const tritons = { ...(encoders === null ? {} : { encoders }), ...models };
   return [
     { name: "gateway", address: gateway },
@@ -29,29 +48,60 @@ export function remoteEndpoints({ gateway, encoders, models, mongo, vector }: En
       { name: `${name} gRPC`, address: grpc },
       { name: `${name} metrics`, address: metrics },
     ]),
-    ...Object.entries(databases).flatMap(([name, address]) => (address === null ? [] : [{ name, address }])),
+    ...Object.entries({ mongo, vector }).flatMap(([name, address]) =>
+      address === null ? [] : [{ name, address }],
+    ),
   ];
 }
 
+/** The gateway, and the endpoints of the named parts, whose host the pattern matches: others are reachable as they are. */
+export function wantedEndpoints(
+  endpoints: Endpoints,
+  parts: readonly ConnectedPart[],
+  host: RegExp,
+): readonly RemoteEndpoint[] {
+  return remoteEndpoints(endpoints).filter(({ name, address }) => {
+    const part = name === "mongo" || name === "vector" ? "databases" : "triton";
+    return host.test(address) && (name === "gateway" || parts.includes(part));
+  });
+}
+
 /**
- * The same ports here where they are free, so that addresses stay what they are; others where somebody listens.
+ * Local ports are those of the endpoints where they are free, so that addresses stay the same.
  *
  * @param claimPort - A free port of 127.0.0.1: the wanted one, or another.
  */
 export async function forwards(
   endpoints: readonly RemoteEndpoint[],
-  claimPort: (wanted: number) => Promise<number>,
+  claimPort: (wanted: number) => Promise<number> = portClaims(),
 ): Promise<readonly Forward[]> {
   const made: Forward[] = [];
   for (const endpoint of endpoints) {
-    const { host, port, localAddress } = parts(endpoint.address);
+    const [, scheme = "", host = "", ownPort, path = ""] =
+      /^([a-z]+:\/\/)?(\[[^\]]+\]|[^:/]+)(?::(\d+))?(\/.*)?$/.exec(endpoint.address) ?? [];
+    const port = Number(ownPort ?? (scheme === "https://" ? 443 : 80));
     const localPort = await claimPort(port);
-    made.push({ ...endpoint, host, port, localPort, localAddress: localAddress(localPort) });
+    made.push({ ...endpoint, host, port, localPort, localAddress: `${scheme}127.0.0.1:${localPort}${path}` });
   }
   return made;
 }
 
-/** Words of one ssh that forwards all of it, runs nothing, and ends when a port can't be had or the host is gone. */
+/** Endpoints as they are reached from here; those that are not forwarded are unchanged. */
+export function localEndpoints(endpoints: Endpoints, all: readonly Forward[]): Endpoints {
+  const ports = new Map(all.map(({ host, port, localPort }) => [`${host}:${port}`, localPort]));
+  const replaced = (value: unknown): unknown => {
+    if (typeof value === "string")
+      return value.replace(/[a-z0-9.-]+:\d+/, (address) => {
+        const port = ports.get(address);
+        return port === undefined ? address : `127.0.0.1:${port}`;
+      });
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, replaced(inner)]));
+  };
+  return replaced(endpoints) as Endpoints;
+}
+
+/** One ssh that forwards all ports, runs nothing, and ends when a port is in use or the host is gone. */
 export function sshCommand(destination: readonly string[], all: readonly Forward[]): readonly string[] {
   return [
     ...["ssh", "-N", "-T"],
@@ -61,22 +111,91 @@ export function sshCommand(destination: readonly string[], all: readonly Forward
   ];
 }
 
-/**
- * Finds free ports of this machine, none of them twice. A port is free for everybody again until ssh takes it, which ends
- * with a sentence where somebody was faster.
- */
+/** The gateway by its Service: its host name may not resolve yet. */
+export function serviceEndpoints({ plan }: ClusterTarget): Endpoints {
+  return plan.tier === "cpu"
+    ? clusterEndpoints({ ...plan, cluster: { ...plan.cluster, ingress: null } })
+    : clusterEndpoints({ ...plan, cluster: { ...plan.cluster, ingress: null } });
+}
+
+/** Services of a stack in a cluster that are forwarded. @throws UserError where Grafana is wanted and the cluster has none. */
+export async function clusterForwards(
+  target: ClusterTarget,
+  parts: readonly ConnectedPart[],
+): Promise<readonly Forward[]> {
+  const wanted = wantedEndpoints(serviceEndpoints(target), parts, /\.svc:\d/);
+  const grafana = parts.includes("grafana")
+    ? [{ name: "grafana", address: await grafanaAddress(target) }]
+    : [];
+  return forwards([...wanted, ...grafana]);
+}
+
+interface ApiService {
+  readonly metadata: { readonly name: string };
+  readonly spec: { readonly ports?: readonly { readonly port: number }[] };
+}
+
+/** By the label of its Helm chart, in the namespace of Prometheus. @throws UserError where there is none. */
+async function grafanaAddress({ plan, stack }: ClusterTarget): Promise<string> {
+  const { monitoringNamespace: namespace } = plan.cluster;
+  const selector = "app.kubernetes.io/name=grafana";
+  const words = ["services", "--namespace", namespace, "--selector", selector];
+  const [service] = await kubectlItems<ApiService>(clusterProbe(stack.context), words);
+  const [port] = service?.spec.ports ?? [];
+  if (service === undefined || port === undefined)
+    throw new UserError(
+      `The namespace ${namespace} has no Service with the label ${selector}; \`monitoringNamespace\` of the stack file says where Grafana is.`,
+    );
+  return `http://${service.metadata.name}.${namespace}.svc:${port.port}`;
+}
+
+/** One kubectl for each Service. @param context - Of the kubeconfig; null: the current one. */
+export function kubectlForwards(context: string | null, all: readonly Forward[]): readonly ForwardCommand[] {
+  return [...new Set(all.map(({ host }) => host))].map((host) => {
+    const own = all.filter((forward) => forward.host === host);
+    const [service = "", namespace = ""] = host.split(".");
+    return {
+      service,
+      ports: own.length,
+      argv: [
+        ...kubectlCommand(context),
+        ...["--namespace", namespace, "port-forward", "--address", "127.0.0.1", `service/${service}`],
+        ...own.map(({ localPort, port }) => `${localPort}:${port}`),
+      ],
+      failure: (end) =>
+        silenceWords(context, end) ??
+        `The Service ${service} can't be forwarded: ${lastLine(end.stderr)}\n\`npx engine-room status\` says whether its pods run.`,
+    };
+  });
+}
+
+/** One session of Systems Manager for each port of a machine. @param id - Of the machine. */
+export function sessionForwards(
+  region: string,
+  id: string,
+  all: readonly Forward[],
+): readonly ForwardCommand[] {
+  return all.map((forward) => ({
+    service: forward.name,
+    ports: 1,
+    argv: portSession(region, id, forward),
+    failure: ({ stderr }) =>
+      `The endpoint ${forward.name} can't be forwarded: ${lastLine(stderr)}\n\`npx engine-room status\` says whether the machine runs; your credentials must be allowed ssm:StartSession on it.`,
+  }));
+}
+
+/** Finds free ports of this machine, none of them twice. A port can still be taken before the program that forwards it starts. */
 export function portClaims(): (wanted: number) => Promise<number> {
   const claimed = new Set<number>();
   return async (wanted) => {
-    const isFree = !claimed.has(wanted) && (await tryListen(wanted)) !== undefined;
-    let port = isFree ? wanted : undefined;
-    while (port === undefined || (port !== wanted && claimed.has(port))) port = await tryListen(0);
+    let port = claimed.has(wanted) ? undefined : await tryListen(wanted);
+    while (port === undefined || claimed.has(port)) port = await tryListen(0);
     claimed.add(port);
     return port;
   };
 }
 
-/** Whether somebody takes connections to a port of 127.0.0.1. */
+/** Whether a program takes connections to a port of 127.0.0.1. */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
@@ -85,7 +204,7 @@ export function isListening(port: number): Promise<boolean> {
   });
 }
 
-/** @returns The port, 0 standing for any; undefined where it can't be had. */
+/** @param port - 0: any. @returns The port; undefined where it is in use. */
 function tryListen(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -95,18 +214,4 @@ function tryListen(port: number): Promise<number | undefined> {
       server.close(() => resolve(typeof address === "object" ? address?.port : undefined));
     });
   });
-}
-
-function parts(address: string): {
-  readonly host: string;
-  readonly port: number;
-  readonly localAddress: (port: number) => string;
-} {
-  const [, scheme = "", host = "", port, path = ""] =
-    /^([a-z]+:\/\/)?(\[[^\]]+\]|[^:/]+)(?::(\d+))?(\/.*)?$/.exec(address) ?? [];
-  return {
-    host,
-    port: Number(port ?? (scheme === "https://" ? 443 : 80)),
-    localAddress: (local) => `${scheme}127.0.0.1:${local}${path}`,
-  };
 }

@@ -2,7 +2,7 @@
 
 import { planImages } from "../../infra/image-inputs.ts";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
-import { forwards, portClaims, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
+import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { dockerLines, ofStack, stackContainers } from "../docker-host/containers.ts";
 import { removeLeftovers } from "../docker-host/leftovers.ts";
 import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
@@ -57,7 +57,7 @@ export function operations(source: StackSource): Operations {
       const destination = sshDestination(plan.host.uri);
       if (destination === undefined) return null;
       // The plan knows the endpoints: the state may be on another machine.
-      return forwards(remoteEndpoints(dockerEndpoints(plan)), portClaims()).then((addresses) => ({
+      return forwards(remoteEndpoints(dockerEndpoints(plan))).then((addresses) => ({
         argv: sshCommand(destination, addresses),
         addresses,
       }));

@@ -4,12 +4,7 @@ import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { changeMachine, requireMachine, stackMachine, terminalSession } from "../aws/machine.ts";
 import { awaitCommands, awaitTarget } from "../aws/machine-waits.ts";
-import {
-  instanceCommands,
-  instanceFailure,
-  instanceForwards,
-  localInstanceEndpoints,
-} from "../connect/instance-forwards.ts";
+import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
 import { type InstanceTarget, readAwsTarget, readInstanceTarget } from "../program/targets.ts";
 import { asleepLine, awsOperations } from "./aws.ts";
@@ -43,17 +38,16 @@ export function operations(source: StackSource): Operations {
       );
     },
     async forwarding(parts) {
-      const instance = target();
-      const addresses = await instanceForwards(instance, parts);
+      const { stack, context } = target();
+      const addresses = await forwards(wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/));
       return {
         addresses,
         where: "ON THE MACHINE",
-        commands: () => instanceCommands(instance, addresses),
-        failure: instanceFailure,
+        commands: async () => sessionForwards(context.region, await requireMachine(context), addresses),
         // The load balancer may answer its own network alone; a session reaches the gateway in any case.
         outputs: async (known) => ({
           ...(await known()),
-          endpoints: { ...localInstanceEndpoints(instance.stack.endpoints, addresses), ...HERE },
+          endpoints: { ...localEndpoints(stack.endpoints, addresses), ...HERE },
         }),
       };
     },

@@ -8,11 +8,11 @@ import { sleepReport, wakeReport } from "../cluster/sleep-report.ts";
 import { isServing, logTargets, type WorkloadStatus, workloadStatuses } from "../cluster/workload-states.ts";
 import {
   type ConnectedPart,
-  forwardCommands,
+  clusterForwards,
+  kubectlForwards,
   localEndpoints,
-  serviceFailure,
-} from "../connect/cluster-forwards.ts";
-import { clusterForwards, serviceEndpoints } from "../connect/service-endpoints.ts";
+  serviceEndpoints,
+} from "../connect/forwards.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { duration } from "../plan/text-table.ts";
 import { clusterPreflight } from "../preflight/cluster.ts";
@@ -149,8 +149,7 @@ async function forwarding(target: ClusterTarget, parts: readonly ConnectedPart[]
   return {
     addresses,
     where: "IN THE CLUSTER",
-    commands: async () => forwardCommands(context, addresses),
-    failure: serviceFailure(context),
+    commands: async () => kubectlForwards(context, addresses),
     outputs: async () => ({
       ...clusterOutputs(target.plan, target.stack),
       endpoints: { ...localEndpoints(serviceEndpoints(target), addresses), ...HERE },

@@ -1,8 +1,7 @@
 /** What the commands do with one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
-import type { ConnectedPart } from "../connect/cluster-forwards.ts";
-import type { ForwardCommand, ForwardFailure } from "../connect/port-forwarder.ts";
+import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
 import type { ImageTarget } from "../images/image-states.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
@@ -62,7 +61,6 @@ export interface Forwarding {
   readonly where: string;
   /** @throws UserError where they can't be opened. */
   commands(): Promise<readonly ForwardCommand[]>;
-  readonly failure: ForwardFailure;
   /** Outputs whose endpoints are those of this machine. @param known - Outputs of the stack's state. */
   outputs(known: () => Promise<StackOutputs>): Promise<StackOutputs>;
 }

@@ -18,11 +18,11 @@ import {
 } from "@aws-sdk/client-elastic-load-balancing-v2";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
-import { portSession, requireMachine } from "../../scripts/aws/machine.ts";
+import { requireMachine } from "../../scripts/aws/machine.ts";
 import { awaitTarget } from "../../scripts/aws/machine-waits.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
-import { instanceFailure, localInstanceEndpoints } from "../../scripts/connect/instance-forwards.ts";
-import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
+import { startPortForwards } from "../../scripts/connect/connected-stack.ts";
+import { localEndpoints, sessionForwards } from "../../scripts/connect/forwards.ts";
 import { readInstanceTarget } from "../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { ec2Client, makeMachine, makeNetwork } from "../harness/aws/resources.ts";
@@ -158,21 +158,16 @@ describe("connect", () => {
   test("a forwarded endpoint has an address on this machine, and the other endpoints keep theirs", () => {
     const { endpoints } = readInstanceTarget(stack()).stack;
     const forward = { name: "gateway", address: endpoints.gateway, host: "127.0.0.1", port: 8080 };
-    const local = localInstanceEndpoints(endpoints, [{ ...forward, localPort: 9000, localAddress: "" }]);
+    const local = localEndpoints(endpoints, [{ ...forward, localPort: 9000, localAddress: "" }]);
     expect(local).toEqual({ ...endpoints, gateway: "http://127.0.0.1:9000" });
   });
 
   const forwarded = () =>
     startPortForwards(
-      [
-        {
-          service: "gateway",
-          ports: 1,
-          argv: portSession(REGION, "i-0123456789abcdef0", { port: 8080, localPort: 18_080 }),
-        },
-      ],
+      sessionForwards(REGION, "i-0123456789abcdef0", [
+        { name: "gateway", address: "", host: "127.0.0.1", port: 8080, localPort: 18_080, localAddress: "" },
+      ]),
       () => {},
-      instanceFailure,
     );
 
   test("connect asks for a session, waits until the port is open, and ends the plug-in with the CLI", async () => {

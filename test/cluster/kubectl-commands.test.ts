@@ -18,12 +18,8 @@ import {
   wakeChanges,
 } from "../../scripts/cluster/sleep.ts";
 import { workloadStatuses } from "../../scripts/cluster/workload-states.ts";
-import {
-  forwardCommands,
-  type ServiceForward,
-  serviceFailure,
-} from "../../scripts/connect/cluster-forwards.ts";
-import { startPortForwards } from "../../scripts/connect/port-forwarder.ts";
+import { startPortForwards } from "../../scripts/connect/connected-stack.ts";
+import { type Forward, kubectlForwards } from "../../scripts/connect/forwards.ts";
 import { clusterPreflight } from "../../scripts/preflight/cluster.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
 import { type ClusterTarget, clusterTarget, readClusterTarget } from "../../scripts/program/targets.ts";
@@ -411,7 +407,7 @@ describeWithCluster(
   ({ api, connection }) => {
     let server: Server;
     let localPort: number;
-    let forwards: readonly ServiceForward[];
+    let forwards: readonly Forward[];
     const lines: string[] = [];
     const labels = { app: "gateway" };
     const pod = {
@@ -470,17 +466,16 @@ describeWithCluster(
     });
     afterEach(() => vi.unstubAllEnvs());
 
-    const forward = (service: string): ServiceForward => ({
+    const forward = (service: string): Forward => ({
       name: "gateway",
       address: `http://${service}.${FORWARDED}.svc:80`,
-      service,
-      namespace: FORWARDED,
+      host: `${service}.${FORWARDED}.svc`,
       port: 80,
       localPort,
       localAddress: `http://127.0.0.1:${localPort}`,
     });
     const start = (context: string | null = null, all = forwards) =>
-      startPortForwards(forwardCommands(context, all), (line) => lines.push(line), serviceFailure(context));
+      startPortForwards(kubectlForwards(context, all), (line) => lines.push(line));
     const ask = () =>
       fetch(`http://127.0.0.1:${localPort}/ready`, { headers: { connection: "close" } }).then(
         (response) => response.text(),

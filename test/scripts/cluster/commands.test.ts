@@ -13,10 +13,11 @@ import {
   type WorkloadObject,
 } from "../../../scripts/cluster/workload-states.ts";
 import {
-  forwardCommands,
+  forwards,
+  kubectlForwards,
   localEndpoints,
-  serviceForwards,
-} from "../../../scripts/connect/cluster-forwards.ts";
+  wantedEndpoints,
+} from "../../../scripts/connect/forwards.ts";
 import { clusterTarget } from "../../../scripts/program/targets.ts";
 import { type FakeServers, GATEWAY_KEY, startFakeServers } from "../ask/fake-servers.ts";
 import { type FakeKubectl, fakeKubectl, STACK, watch } from "./fake-kubectl.ts";
@@ -57,21 +58,23 @@ function claims() {
   };
 }
 
+const IN_THE_CLUSTER = /\.svc:\d/;
+
 test("`connect` forwards only the gateway unless more parts are named", async () => {
-  const all = await serviceForwards({ endpoints, parts: new Set(), grafana: null }, claims());
+  const all = await forwards(wantedEndpoints(endpoints, [], IN_THE_CLUSTER), claims());
   expect(all.map(({ name, localAddress }) => [name, localAddress])).toEqual([
     ["gateway", "http://127.0.0.1:8080"],
   ]);
-  expect(forwardCommands(null, all).map(({ argv }) => argv.join(" "))).toEqual([
+  expect(kubectlForwards(null, all).map(({ argv }) => argv.join(" "))).toEqual([
     "kubectl --namespace models port-forward --address 127.0.0.1 service/gateway 8080:8080",
   ]);
 });
 
 test("all parts get one kubectl per Service with distinct ports, and parts outside the cluster get none", async () => {
-  const grafana = "http://grafana.monitoring.svc:80";
-  const parts = new Set(["triton", "databases", "grafana"] as const);
-  const all = await serviceForwards({ endpoints, parts, grafana }, claims());
-  expect(forwardCommands("there", all)).toEqual(
+  const grafana = { name: "grafana", address: "http://grafana.monitoring.svc:80" };
+  const wanted = wantedEndpoints(endpoints, ["triton", "databases"], IN_THE_CLUSTER);
+  const all = await forwards([...wanted, grafana], claims());
+  expect(kubectlForwards("there", all)).toMatchObject(
     [
       ["models", "gateway", "8080:8080"],
       ["models", "llava", "8000:8000", "8001:8001", "8002:8002"],
