@@ -1,7 +1,11 @@
 /** All that commands ask of a cluster, through the user's kubectl: kubeconfigs name programs that log in, and it runs them. */
+import type { Plain } from "../../infra/plan/plain-data.ts";
 import { UserError } from "../errors.ts";
 import { type Finding, problem } from "../preflight/finding.ts";
 import { lastLine, type ProbeAnswer, probeProgram } from "../preflight/host-probe.ts";
+
+/** An object as `kubectl get --output json` prints it: a part that is empty is left out. */
+export type Found<T> = Plain<T> & { readonly metadata: { readonly name: string } };
 
 export interface ClusterProbe {
   /** Of the kubeconfig; null: the current one. */
@@ -32,46 +36,12 @@ export function clusterName(context: string | null): string {
   return context === null ? "the cluster of the current context" : `the cluster of the context ${context}`;
 }
 
-/** Why there is no answer of an API server: the first that fits. */
-const SILENCES: readonly {
-  readonly words: RegExp;
-  readonly what: (where: string) => string;
-  readonly fix: string;
-}[] = [
-  {
-    words: /context .* does not exist|no context exists|context was not found/i,
-    what: () => "The kubeconfig has no such context.",
-    fix: "`kubectl config get-contexts` lists them; correct `context` of the stack file, or set KUBECONFIG.",
-  },
-  {
-    words: /exec: |executable .* (failed|not found)|getting credentials/i,
-    what: (where) => `The program that logs in to ${where} fails.`,
-    fix: "Install what users[].exec of the kubeconfig names, log in with it, and try `kubectl version`.",
-  },
-  {
-    words: /unauthorized|must be logged in|provide credentials/i,
-    what: (where) => `You are not logged in to ${where}.`,
-    fix: "Log in anew, and try `kubectl version`.",
-  },
-  {
-    words: /x509|certificate/i,
-    what: (where) => `The certificate of ${where} is not accepted.`,
-    fix: "Fetch the kubeconfig anew: the cluster may have another certificate authority.",
-  },
-  {
-    words:
-      /connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i,
-    what: (where) => `No API server answers for ${where}.`,
-    fix: "Try `kubectl version`; `context` of the stack file and KUBECONFIG say which cluster is meant.",
-  },
-];
-
-/** Of `kubectl create`, whose first question is the server's schema: it helps nobody where no server is. */
-const VALIDATION_ADVICE = /; if you choose to ignore these errors,.*$/;
+/** Errors of the connection: no context, a program that logs in, a login, a certificate, no server. */
+const NO_ACCESS =
+  /context .* does not exist|no context exists|context was not found|exec: |executable .* (failed|not found)|getting credentials|unauthorized|must be logged in|provide credentials|x509|certificate|connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i;
 
 /** What keeps every question from being answered; null where the server gave an answer, an error included. */
-export function silenceFinding(context: string | null, answer: ProbeAnswer): Finding | null {
-  const { exitCode, stderr } = answer;
+export function silenceFinding(context: string | null, { exitCode, stderr }: ProbeAnswer): Finding | null {
   if (exitCode === 0) return null;
   if (exitCode === null && stderr.includes("ENOENT"))
     return problem(
@@ -80,12 +50,17 @@ export function silenceFinding(context: string | null, answer: ProbeAnswer): Fin
       `It asks ${clusterName(context)}, and none was found on the PATH.`,
       "Install it (https://kubernetes.io/docs/tasks/tools/).",
     );
-  const words = lastLine(stderr).replace(VALIDATION_ADVICE, "");
+  // Of `kubectl create`, whose first question is the server's schema: the advice helps nobody where no server is.
+  const words = lastLine(stderr).replace(/; if you choose to ignore these errors,.*$/, "");
   // The server's own refusals have a reason in brackets.
-  if (/Error from server \((?!Unauthorized|ServiceUnavailable)/.test(words)) return null;
-  const silence = SILENCES.find((one) => one.words.test(stderr));
-  if (silence === undefined) return null;
-  return problem("server", silence.what(clusterName(context)), words, silence.fix);
+  if (/Error from server \((?!Unauthorized|ServiceUnavailable)/.test(words) || !NO_ACCESS.test(stderr))
+    return null;
+  return problem(
+    "server",
+    `kubectl has no access to ${clusterName(context)}.`,
+    words,
+    "Try `kubectl version`; `context` of the stack file and KUBECONFIG say which cluster is meant (`kubectl config get-contexts`).",
+  );
 }
 
 /** The same, as an error says it. */
@@ -99,12 +74,11 @@ export async function kubectlText(probe: ClusterProbe, args: readonly string[], 
   return textOf(probe, args, await probe.kubectl(args, input));
 }
 
-function textOf(probe: ClusterProbe, args: readonly string[], answer: ProbeAnswer): string {
+function textOf({ context }: ClusterProbe, args: readonly string[], answer: ProbeAnswer): string {
   if (answer.exitCode === 0) return answer.stdout;
-  const silence = silenceWords(probe.context, answer);
-  if (silence !== null) throw new UserError(silence);
   throw new UserError(
-    `\`kubectl ${args[0]}\` failed at ${clusterName(probe.context)}: ${lastLine(answer.stderr)}`,
+    silenceWords(context, answer) ??
+      `\`kubectl ${args[0]}\` failed at ${clusterName(context)}: ${lastLine(answer.stderr)}`,
   );
 }
 

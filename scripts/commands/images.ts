@@ -15,9 +15,9 @@ import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images
 import { duration, textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackImages } from "../platforms/operations.ts";
-import { diskFindings } from "../preflight/disk-check.ts";
 import { type EngineReading, readDocker } from "../preflight/docker-reading.ts";
 import { findingsReport } from "../preflight/finding.ts";
+import { diskFindings } from "../preflight/host-checks.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
 import type { AwsTarget } from "../program/targets.ts";
@@ -176,6 +176,6 @@ async function refuseFullDisk(
   const space = machine.space.get(rootDirectory);
   if (space === undefined)
     process.stderr.write(`Nobody knows whether they fit: df says nothing of ${rootDirectory}.\n`);
-  const findings = diskFindings([{ what: `images ${names}`, gb, path: null }], () => space);
+  const findings = diskFindings([{ what: `images ${names}`, gb, space }]);
   if (findings.length > 0) throw new UserError(findingsReport(uri, findings));
 }

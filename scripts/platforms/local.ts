@@ -46,7 +46,7 @@ export function operations(source: StackSource): Operations {
 /** `status`, `logs` and `down` load neither the plan of GPUs nor what looks at machines. */
 async function preflight({ stack }: StackSource): Promise<Preflight> {
   const { hostProbe } = await import("../preflight/host-probe.ts");
-  const { localPreflight } = await import("../preflight/preflight.ts");
+  const { localPreflight } = await import("../preflight/local.ts");
   const { readPlan } = await import("../program/targets.ts");
   const plan = readPlan(stack);
   if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);

@@ -2,33 +2,18 @@
  * What a cluster has of a stack's needs. Its API server judges the stack's objects in a dry run; the questions here are those
  * that it can't answer: machines, storage, Secrets of others, images. Nothing is changed.
  */
+import type { types } from "@pulumi/kubernetes";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { ApiObject } from "../../infra/plan/kubernetes/objects.ts";
-import { type ClusterProbe, silenceFinding } from "../cluster/kubectl.ts";
+import { type ClusterProbe, type Found, silenceFinding } from "../cluster/kubectl.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/targets.ts";
+import { isOfStack, machineFindings, quotaFindings } from "./cluster-machines.ts";
 import { apiFindings, isCertified, refusalFindings, rightsFindings } from "./cluster-objects.ts";
-import { poolFindings } from "./cluster-pools.ts";
-import { frontFindings, isOfStack, type NodeObject, type PodObject } from "./cluster-room.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
 import { lastLine } from "./host-probe.ts";
 import { clusterImageFindings } from "./images.ts";
 
-type Strings = Readonly<Record<string, string>>;
-
-/** The part of classes of volumes and of Ingresses, of claims and of volumes that is read. */
-interface ReadObject {
-  readonly metadata: { readonly name: string; readonly labels?: Strings; readonly annotations?: Strings };
-  readonly provisioner?: string;
-  readonly spec?: {
-    readonly storageClassName?: string;
-    readonly claimRef?: { readonly namespace?: string; readonly name?: string };
-  };
-  readonly status?: { readonly phase?: string };
-}
-
-/** null: the user may not list them. */
-type Listed<T = ReadObject> = readonly T[] | null;
+type ClassObject = Found<types.input.storage.v1.StorageClass | types.input.networking.v1.IngressClass>;
 
 /** @returns All checks; where the API server gives no answer, that alone. */
 export async function clusterPreflight(
@@ -36,28 +21,33 @@ export async function clusterPreflight(
   probe: ClusterProbe,
   ask: AskRegistry,
 ): Promise<readonly CheckResult[]> {
-  const { stack, plan } = target;
+  const { stack } = target;
   const version = await probe.kubectl(["get", "--raw", "/version"]);
-  const silence = silenceFinding(probe.context, version) ?? refusedVersion(version);
+  const silence = silenceFinding(probe.context, version);
   if (silence !== null) return [{ looksAt: "API server", findings: [silence] }];
+  if (version.exitCode !== 0) {
+    const fix =
+      "Ask whoever owns the cluster for the role system:discovery, which every user has by default.";
+    const what = "The API server refuses to say which version it is.";
+    return [{ looksAt: "API server", findings: [problem("server", what, lastLine(version.stderr), fix)] }];
+  }
   const own = ["--namespace", stack.namespace.name];
+  const running = ["--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"];
   // No more at a time: each is a process, and many clusters start a program that logs in for each.
-  const [namespace, nodes, pods] = await Promise.all([
-    named(probe, "namespace", stack.namespace.name),
-    list<NodeObject>(probe, "nodes"),
-    list<PodObject>(
-      probe,
-      ...["pods", "--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"],
-    ),
+  const [namespaces, nodes, pods] = await Promise.all([
+    list<types.input.core.v1.Namespace>(probe, "namespace", stack.namespace.name, "--ignore-not-found"),
+    list<types.input.core.v1.Node>(probe, "nodes"),
+    list<types.input.core.v1.Pod>(probe, "pods", ...running),
   ]);
-  const [storageClasses, ingressClasses, claims] = await Promise.all([
-    list(probe, "storageclasses.storage.k8s.io"),
-    list(probe, "ingressclasses.networking.k8s.io"),
-    list(probe, "persistentvolumeclaims", ...own),
+  const [storageClasses, ingressClasses, claims, quotas] = await Promise.all([
+    list<types.input.storage.v1.StorageClass>(probe, "storageclasses.storage.k8s.io"),
+    list<types.input.networking.v1.IngressClass>(probe, "ingressclasses.networking.k8s.io"),
+    list<types.input.core.v1.PersistentVolumeClaim>(probe, "persistentvolumeclaims", ...own),
+    list<types.input.core.v1.ResourceQuota>(probe, "resourcequotas", ...own),
   ]);
   const state = {
     // Of a namespace that the user may not see, the server says the rest.
-    hasNamespace: namespace !== null,
+    hasNamespace: namespaces === null || namespaces.length > 0,
     isUp: pods?.some(isOfStack(stack)) ?? false,
   };
   const [refusals, rights, apis] = await Promise.all([
@@ -65,54 +55,46 @@ export async function clusterPreflight(
     rightsFindings(stack, probe),
     apiFindings(stack, probe),
   ]);
-  const room = { nodes, pods };
+  const isQuotaRefused = state.isUp || refusals.some(({ check }) => check === "quota");
+  const claimNames = claims?.map(({ metadata }) => metadata.name) ?? null;
   const results: readonly (readonly [looksAt: string, findings: readonly Finding[]])[] = [
     ["objects, as the API server judges them", refusals],
     ["metrics and certificates of others", apis],
     ["your rights", rights],
-    ["namespace", namespaceFindings(target, namespace)],
+    ["namespace", namespaceFindings(target, namespaces?.[0])],
+    ["quotas", isQuotaRefused ? [] : quotaFindings(stack, quotas ?? [])],
     ["Secrets", state.hasNamespace ? await secretFindings(stack, probe) : []],
-    ["engine store", await storeFindings(stack, probe, { claims, storageClasses, ...state })],
-    ["storage of databases", databaseFindings(stack, { claims, storageClasses })],
-    ["Ingress", ingressFindings(stack, ingressClasses)],
-    ["what may be listed", listFindings(room)],
+    ["engine store", state.hasNamespace ? await storeFindings(stack, probe, claimNames) : []],
     [
-      "pools: GPUs, drivers, room",
-      plan.tier === "cpu"
-        ? []
-        : plan.spec.pools.flatMap((pool) => poolFindings({ ...target, plan }, pool, room)),
+      "classes of volumes and Ingresses",
+      classFindings(stack, { claimNames, storageClasses, ingressClasses }),
     ],
-    ["room for all else", frontFindings(target, room)],
+    ["what may be listed", nodes !== null && pods !== null ? [] : [notListed(nodes === null)]],
+    ["machines: GPUs, drivers, room", nodes === null ? [] : machineFindings(target, nodes, pods)],
     ["images and registries", await clusterImageFindings(target, ask)],
   ];
   return results.map(([looksAt, findings]) => ({ looksAt, findings }));
 }
 
-function refusedVersion({ exitCode, stderr }: { readonly exitCode: number | null; readonly stderr: string }) {
-  if (exitCode === 0) return null;
-  return problem(
-    "server",
-    "The API server refuses to say which version it is.",
-    lastLine(stderr),
-    "Ask whoever owns the cluster for the role system:discovery, which every user has by default.",
-  );
-}
-
-async function list<T = ReadObject>(probe: ClusterProbe, ...words: readonly string[]): Promise<Listed<T>> {
-  const { exitCode, stdout } = await probe.kubectl(["get", ...words, "--output", "json"]);
-  return exitCode === 0 ? (JSON.parse(stdout) as { readonly items: readonly T[] }).items : null;
-}
-
-/** null: there is none; undefined: the user may not look. */
-async function named(
+/** Objects of a kind, or the one of a name; null: the user may not see them. */
+async function list<T>(
   probe: ClusterProbe,
-  kind: string,
-  name: string,
-): Promise<ReadObject | null | undefined> {
-  const words = ["get", kind, name, "--ignore-not-found", "--output", "json"];
-  const { exitCode, stdout } = await probe.kubectl(words);
-  if (exitCode !== 0) return undefined;
-  return stdout.trim() === "" ? null : (JSON.parse(stdout) as ReadObject);
+  ...words: readonly string[]
+): Promise<readonly Found<T>[] | null> {
+  const { exitCode, stdout } = await probe.kubectl(["get", ...words, "--output", "json"]);
+  if (exitCode !== 0) return null;
+  if (stdout.trim() === "") return [];
+  const answer = JSON.parse(stdout) as Found<T> | { readonly items: readonly Found<T>[] };
+  return "items" in answer ? answer.items : [answer];
+}
+
+function notListed(isNodes: boolean): Finding {
+  return warning(
+    "machines",
+    `You may not list ${isNodes ? "nodes" : "pods of all namespaces"}.`,
+    isNodes ? "So machines, GPUs and drivers are not checked." : "So every GPU counts as free.",
+    "Ask whoever owns the cluster to run preflight, or for the ClusterRole view.",
+  );
 }
 
 /** Of all objects of a stack. */
@@ -121,255 +103,166 @@ const STACK_LABEL = "app.kubernetes.io/instance";
 /** `up` takes over a namespace of the name, whoever made it, and gives it labels and a quota. */
 function namespaceFindings(
   { stack: { namespace }, name: stackName }: ClusterTarget,
-  there: ReadObject | null | undefined,
+  there: Found<types.input.core.v1.Namespace> | undefined,
 ): readonly Finding[] {
-  const { name, object } = namespace;
   const owner = there?.metadata.labels?.[STACK_LABEL];
   // A namespace that an earlier `up` of the same stack has left is its own.
-  if (object === null || there == null || owner === object.metadata.labels[STACK_LABEL]) return [];
+  if (there === undefined || namespace.object === null) return [];
+  if (owner === namespace.object.metadata.labels[STACK_LABEL]) return [];
   return [
     problem(
       "namespace",
-      `The namespace ${name} is there already, and the stack ${stackName} has not made it.`,
+      `The namespace ${namespace.name} is there already, and the stack ${stackName} has not made it.`,
       `${owner === undefined ? "Its owner is not known" : `The stack ${owner} has made it`}, and it would get this stack's Pod Security labels and quota.`,
       "Name another one in `namespace`; or write `createNamespace: false`, which leaves it as it is.",
     ),
   ];
 }
 
-function listFindings({ nodes, pods }: { readonly nodes: Listed<unknown>; readonly pods: Listed<unknown> }) {
-  if (nodes !== null && pods !== null) return [];
-  return [
-    warning(
-      "machines",
-      `You may not list ${nodes === null ? "nodes" : "pods of all namespaces"}.`,
-      nodes === null ? "So machines, GPUs and drivers are not checked." : "So every GPU counts as free.",
-      "Ask whoever owns the cluster to run preflight, or for the ClusterRole view.",
-    ),
-  ];
-}
+/** A Secret of others, the key that is read of it, and words of `kubectl create secret` that make it. */
+type NamedSecret = readonly [name: string, key: string, why: string, kind: string, values: string];
 
-/** Secrets of others that the stack names, with the key that it reads and the command that makes them. */
-function namedSecrets(stack: KubernetesStack) {
-  const { builds, servers, imagePullSecrets, ingress, apiKeys, namespace } = stack;
-  const references = [...builds, ...servers].flatMap(({ pod }) => Object.values(pod.secretFiles));
+function namedSecrets({ builds, servers, imagePullSecrets, ingress, apiKeys }: KubernetesStack) {
   const tlsSecret = ingress?.spec?.tls?.[0]?.secretName;
-  const create = (kind: string, name: string, rest: string) =>
-    `\`kubectl create secret ${kind} ${name} --namespace ${namespace.name} ${rest}\`.`;
-  const all = [
-    ...references
+  const all: readonly NamedSecret[] = [
+    ...[...builds, ...servers]
+      .flatMap(({ pod }) => Object.values(pod.secretFiles))
       .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name)
-      .map(({ name, key }) => ({
-        ...{ name, key, why: "The stack file names it, and pods that mount it wait until it is there." },
-        fix: create("generic", name, `--from-file=${key}=FILE`),
-      })),
-    ...imagePullSecrets.map((name) => ({
-      name,
-      key: ".dockerconfigjson",
-      why: "images.pullSecrets names it, and without it a private registry gives no image.",
-      fix: create("docker-registry", name, "--docker-server=… --docker-username=…"),
-    })),
-    ...(ingress === null || tlsSecret === undefined || isCertified(ingress)
-      ? []
-      : [
-          {
-            name: tlsSecret,
-            key: "tls.crt",
-            why: `gateway.tls.secretName names it: the certificate of ${hostOf(ingress)}.`,
-            fix: create("tls", tlsSecret, "--cert=FILE --key=FILE"),
-          },
-        ]),
+      .map(({ name, key }): NamedSecret => {
+        const why = "The stack file names it, and pods that mount it wait until it is there.";
+        return [name, key, why, "generic", `--from-file=${key}=FILE`];
+      }),
+    ...imagePullSecrets.map((name): NamedSecret => {
+      const why = "images.pullSecrets names it, and without it a private registry gives no image.";
+      return [name, ".dockerconfigjson", why, "docker-registry", "--docker-server=… --docker-username=…"];
+    }),
   ];
-  return [...new Map(all.map((one) => [`${one.name} ${one.key}`, one])).values()];
+  if (ingress === null || tlsSecret === undefined || isCertified(ingress)) return all;
+  const why = "gateway.tls.secretName names it: the certificate of the host name.";
+  return [...all, [tlsSecret, "tls.crt", why, "tls", "--cert=FILE --key=FILE"] as const];
 }
 
 async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Promise<readonly Finding[]> {
-  const findings = namedSecrets(stack).map(async ({ name, key, why, fix }) => {
+  const namespace = stack.namespace.name;
+  const distinct = new Map(namedSecrets(stack).map((one) => [`${one[0]} ${one[1]}`, one]));
+  const findings = [...distinct.values()].map(async ([name, key, why, kind, values]) => {
     // Names of keys alone: values stay in kubectl.
     const { exitCode, stdout } = await probe.kubectl([
-      ...["get", "secret", name, "--namespace", stack.namespace.name, "--ignore-not-found"],
+      ...["get", "secret", name, "--namespace", namespace, "--ignore-not-found"],
       ...["--output", 'go-template={{range $key, $_ := .data}}{{$key}}{{"\\n"}}{{end}}'],
     ]);
     const keys = stdout.split("\n").filter((one) => one !== "");
     if (exitCode !== 0 || keys.includes(key)) return [];
     const what =
       keys.length === 0
-        ? `There is no Secret ${name} in the namespace ${stack.namespace.name}.`
-        : `The Secret ${name} has no key ${key}.`;
-    return [problem("secrets", what, keys.length === 0 ? why : `${why} It has ${keys.join(", ")}.`, fix)];
+        ? `There is no Secret ${name} in the namespace ${namespace}.`
+        : `The Secret ${name} has no key ${key}; it has ${keys.join(", ")}.`;
+    const fix = `\`kubectl create secret ${kind} ${name} --namespace ${namespace} ${values}\`.`;
+    return [problem("secrets", what, why, fix)];
   });
   return (await Promise.all(findings)).flat();
 }
 
-/** Host name of the stack's Ingress. */
-function hostOf({ spec }: ApiObject<"Ingress">): string {
-  return spec?.rules?.[0]?.host ?? "";
-}
-
-/** Drivers of disks that one machine at a time mounts for writing. */
-const ONE_MACHINE: ReadonlySet<string> = new Set([
-  "disk.csi.azure.com",
-  "ebs.csi.aws.com",
-  "kubernetes.io/aws-ebs",
-  "kubernetes.io/gce-pd",
-  "pd.csi.storage.gke.io",
-  "rancher.io/local-path",
-  "k8s.io/minikube-hostpath",
-  "topolvm.io",
-]);
-
-interface StoreReading {
-  readonly claims: Listed;
-  readonly storageClasses: Listed;
-  readonly hasNamespace: boolean;
-}
-
+/** A claim or a volume that the stack file names; the dry run judges a claim that an earlier stack left. */
 async function storeFindings(
   { store }: KubernetesStack,
   probe: ClusterProbe,
-  { claims, storageClasses, hasNamespace }: StoreReading,
+  claimNames: readonly string[] | null,
 ): Promise<readonly Finding[]> {
-  if (store === null) return [];
-  const { claim, object } = store;
-  const there = claims?.find(({ metadata }) => metadata.name === claim);
-  // The dry run judges a claim that an earlier stack left.
-  if (object?.spec !== undefined && there !== undefined) return [];
-  if (object?.spec?.volumeName !== undefined)
-    return volumeFindings(
-      object.spec.volumeName,
-      object.spec.storageClassName ?? "",
-      await named(probe, "persistentvolume", object.spec.volumeName),
-    );
-  if (object?.spec !== undefined) {
-    const { storageClassName = null, accessModes: [mode] = [] } = object.spec;
-    return newClaimFindings(storageClasses, storageClassName, mode);
-  }
-  if (claims === null || !hasNamespace) return [];
-  if (there === undefined)
+  if (store === null || claimNames === null || claimNames.includes(store.claim)) return [];
+  if (store.object === null)
     return [
       problem(
         "claim",
-        `There is no claim ${claim}.`,
-        `engineStore.existingClaim names it; the namespace has ${claims.map(({ metadata }) => metadata.name).join(", ") || "none"}.`,
+        `There is no claim ${store.claim}.`,
+        `engineStore.existingClaim names it; the namespace has ${claimNames.join(", ") || "none"}.`,
         "Make it, or name a class in engineStore.storageClass, and the stack makes one.",
       ),
     ];
-  // A claim that waits for its first pod is Pending, and right so.
-  if (there.status?.phase !== "Lost") return [];
+  const { volumeName: name, storageClassName: wanted = "" } = store.object.spec ?? {};
+  if (name === undefined) return [];
+  const volumes = await list<types.input.core.v1.PersistentVolume>(
+    probe,
+    ...["persistentvolume", name, "--ignore-not-found"],
+  );
+  if (volumes === null) return [];
+  const [{ spec, status } = {}] = volumes;
+  const { storageClassName = "", claimRef } = spec ?? {};
+  if (status?.phase === "Available" && storageClassName === wanted) return [];
+  const claim = claimRef === undefined ? "" : ` of the claim ${claimRef.namespace}/${claimRef.name}`;
   return [
     problem(
-      "claim",
-      `The claim ${claim} has lost its volume.`,
-      "Its phase is Lost.",
-      `\`kubectl describe pvc ${claim}\` says which volume it was; make claim and volume anew.`,
+      "volume",
+      volumes.length === 0
+        ? `There is no volume ${name}.`
+        : `The volume ${name} can't be bound to the stack's claim.`,
+      volumes.length === 0
+        ? "engineStore.existingVolume names it."
+        : `It is ${status?.phase}${claim}, of the class ${storageClassName || "(none)"}; the claim needs one that is Available, of the class ${wanted || "(none)"}.`,
+      "Name another volume, its class beside existingVolume (`storageClass`), or its claim in engineStore.existingClaim. One that is Released loses its old claim by `kubectl edit pv` (claimRef).",
     ),
   ];
 }
 
-/** @param wanted - Class of the claim; empty: none. */
-function volumeFindings(
-  name: string,
-  wanted: string,
-  volume: ReadObject | null | undefined,
-): readonly Finding[] {
-  if (volume === undefined) return [];
-  const found = (what: string, why: string, fix: string) => [problem("volume", what, why, fix)];
-  if (volume === null)
-    return found(
-      `There is no volume ${name}.`,
-      "engineStore.existingVolume names it.",
-      "Make the PersistentVolume, or name a class in engineStore.storageClass.",
-    );
-  const { storageClassName = "", claimRef } = volume.spec ?? {};
-  const phase = volume.status?.phase;
-  if (phase !== "Available")
-    return found(
-      `The volume ${name} is ${phase}.`,
-      `It belongs to ${claimRef === undefined ? "a claim" : `the claim ${claimRef.namespace}/${claimRef.name}`}, and a volume is bound to one claim.`,
-      phase === "Released"
-        ? `Take its claimRef away (\`kubectl edit pv ${name}\`) where its old claim is gone for good, or name another volume.`
-        : "Name its claim in engineStore.existingClaim, or another volume.",
-    );
-  if (storageClassName === wanted) return [];
-  return found(
-    `The volume ${name} is of the class ${storageClassName || "none"}.`,
-    `The claim asks for the class ${wanted || "none"}, and only a volume of the same class is bound to it.`,
-    storageClassName === ""
-      ? "Remove engineStore.storageClass."
-      : `Write \`storageClass: ${storageClassName}\` beside existingVolume.`,
-  );
-}
-
-function newClaimFindings(classes: Listed, wanted: string | null, mode?: string): readonly Finding[] {
-  const found = classFindings(
-    classes,
-    wanted,
-    "storageClass",
-    "The engine store",
-    "engineStore.storageClass",
-  );
-  const { metadata, provisioner = "" } = chosenClass(classes, wanted) ?? {};
-  if (found.length > 0 || mode !== "ReadWriteMany" || !ONE_MACHINE.has(provisioner)) return found;
-  return [
-    problem(
-      "storageClass",
-      `Volumes of the class ${metadata?.name} are mounted by one machine at a time.`,
-      `Its driver is ${provisioner}, and the engine store is asked for as ReadWriteMany, since builds and servers run on several machines.`,
-      "Name a class of shared files in engineStore.storageClass (NFS, CephFS, EFS, Filestore, Azure Files), or set `accessMode: ReadWriteOnce` where all pods with GPUs run on one machine.",
-    ),
-  ];
-}
-
-function databaseFindings(
-  { databases }: KubernetesStack,
-  { claims, storageClasses }: Pick<StoreReading, "claims" | "storageClasses">,
-): readonly Finding[] {
-  const isThere = ({ claim }: { readonly claim: string }) =>
-    claims?.some(({ metadata }) => metadata.name === claim) === true;
-  if (databases.every(isThere)) return [];
-  return [...new Set(databases.map(({ storageClass }) => storageClass))].flatMap((wanted) =>
-    classFindings(storageClasses, wanted, "storageClass", "Databases", "databaseStorage.storageClass"),
-  );
-}
-
-function ingressFindings({ ingress }: KubernetesStack, classes: Listed): readonly Finding[] {
-  if (ingress === null) return [];
-  const wanted = ingress.spec?.ingressClassName ?? null;
-  return classFindings(
-    classes,
-    wanted,
-    "ingress",
-    `The Ingress for ${hostOf(ingress)}`,
-    "gateway.ingressClass",
-  );
-}
+/** Drivers of disks that one machine at a time mounts for writing. */
+const ONE_MACHINE =
+  /^(ebs\.csi\.aws\.com|disk\.csi\.azure\.com|pd\.csi\.storage\.gke\.io|kubernetes\.io\/(aws-ebs|gce-pd)|rancher\.io\/local-path|k8s\.io\/minikube-hostpath|topolvm\.io)$/;
 
 const IS_DEFAULT = /^(storageclass|ingressclass)\.kubernetes\.io\/is-default-class$/;
 
-function chosenClass(classes: Listed, wanted: string | null): ReadObject | undefined {
-  return classes?.find(({ metadata: { name, annotations = {} } }) =>
-    wanted === null
-      ? Object.entries(annotations).some(([key, value]) => IS_DEFAULT.test(key) && value === "true")
-      : name === wanted,
-  );
+interface ClassReading {
+  readonly claimNames: readonly string[] | null;
+  readonly storageClasses: readonly ClassObject[] | null;
+  readonly ingressClasses: readonly ClassObject[] | null;
 }
 
-/** A class of volumes or Ingresses that the cluster lacks. @param key - Of the stack file. */
+/** Classes of volumes and Ingresses that the stack asks for, by their keys in the stack file. */
 function classFindings(
-  classes: Listed,
-  wanted: string | null,
-  check: string,
-  what: string,
-  key: string,
+  { store, databases, ingress }: KubernetesStack,
+  { claimNames, storageClasses, ingressClasses }: ClassReading,
 ): readonly Finding[] {
-  if (classes === null || chosenClass(classes, wanted) !== undefined) return [];
-  const names = classes.map(({ metadata }) => metadata.name).join(", ");
-  return [
-    problem(
-      check,
-      wanted === null ? "The cluster has no default class for it." : `There is no class ${wanted}.`,
-      `${what} ${what.endsWith("s") ? "need" : "needs"} it; the cluster has ${names || "none"}.`,
-      names === "" ? `Install a driver, and name its class in ${key}.` : `Name one of these in ${key}.`,
-    ),
+  const isThere = (claim: string) => claimNames?.includes(claim) === true;
+  const spec = store === null || isThere(store.claim) ? undefined : store.object?.spec;
+  const databaseClasses = new Set(
+    databases.flatMap(({ claim, storageClass }) => (isThere(claim) ? [] : [storageClass])),
+  );
+  const wanted = [
+    ...(spec === undefined || spec.volumeName !== undefined
+      ? []
+      : [["engineStore.storageClass", spec.storageClassName ?? null, storageClasses] as const]),
+    ...[...databaseClasses].map((name) => ["databaseStorage.storageClass", name, storageClasses] as const),
+    ...(ingress === null
+      ? []
+      : [["gateway.ingressClass", ingress.spec?.ingressClassName ?? null, ingressClasses] as const]),
   ];
+  return wanted.flatMap(([key, name, classes]) => {
+    if (classes === null) return [];
+    const chosen = classes.find(({ metadata }) =>
+      name === null
+        ? Object.entries(metadata.annotations ?? {}).some(
+            ([one, value]) => IS_DEFAULT.test(one) && value === "true",
+          )
+        : metadata.name === name,
+    );
+    const check = classes === ingressClasses ? "ingress" : "storageClass";
+    if (chosen === undefined)
+      return [
+        problem(
+          check,
+          name === null ? `The cluster has no default class for ${key}.` : `There is no class ${name}.`,
+          `${key} ${name === null ? "is not set" : "names it"}; the cluster has ${classes.map(({ metadata }) => metadata.name).join(", ") || "none"}.`,
+          `Name one of the cluster's classes in ${key}; where it has none, install a driver.`,
+        ),
+      ];
+    const isShared = key === "engineStore.storageClass" && spec?.accessModes?.[0] === "ReadWriteMany";
+    if (!isShared || !("provisioner" in chosen) || !ONE_MACHINE.test(chosen.provisioner)) return [];
+    return [
+      problem(
+        check,
+        `Volumes of the class ${chosen.metadata.name} are mounted by one machine at a time.`,
+        `Its driver is ${chosen.provisioner}, and the engine store is asked for as ReadWriteMany, since builds and servers run on several machines.`,
+        "Name a class of shared files in engineStore.storageClass (NFS, CephFS, EFS, Filestore, Azure Files), or set `accessMode: ReadWriteOnce` where all pods with GPUs run on one machine.",
+      ),
+    ];
+  });
 }

@@ -527,7 +527,7 @@ describe("with a kubectl", () => {
       ["ask", "What is the capital of France?"],
       ["status"],
       ["bench", "--model", "llava"],
-    ])("`%s` says that no API server answers", async (...words) => {
+    ])("`%s` says that kubectl has no access to the cluster", async (...words) => {
       kubectl.says(
         words[0] === "bench"
           ? 'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false'
@@ -536,7 +536,7 @@ describe("with a kubectl", () => {
       const output = await kubectl.run(...words);
       expect(output.code).toBe(1);
       expect(output.text).toMatch(
-        /^No API server answers for the cluster of the context fake\. .*refused.*\nTry `kubectl version`; .*\n$/,
+        /^kubectl has no access to the cluster of the context fake\. .*refused.*\nTry `kubectl version`; .*\n$/,
       );
       expect(output.text).not.toContain("validation off");
     });

@@ -7,8 +7,8 @@ export interface FakeHost {
   readonly info?: Readonly<Record<string, unknown>>;
   /** Instead of its answer. */
   readonly dockerFails?: Partial<ProbeAnswer>;
-  /** Lines of `docker ps`: name, stack, ports. */
-  readonly containers?: readonly (readonly [string, string, string])[];
+  /** Containers that run: name, stack, ports of the host. */
+  readonly containers?: readonly (readonly [string, string, readonly number[]])[];
   /** Lines of `docker image ls`: repository, tag, digest. */
   readonly images?: readonly (readonly [string, string, string])[];
   /** Lines of `nvidia-smi`; null: there is none. */
@@ -18,7 +18,6 @@ export interface FakeHost {
   readonly glibc?: string;
   readonly memoryAvailableKiB?: number;
   readonly listening?: readonly number[];
-  readonly limits?: Readonly<Record<string, number>>;
   /** GB free, by folder; the rest has 1000. Folders of one mount have one figure. */
   readonly freeGB?: Readonly<Record<string, number>>;
   /** Inodes, by folder in the same way; the rest has a million. */
@@ -31,14 +30,13 @@ export interface FakeHost {
 export const A10G = "0, NVIDIA A10G, 23028, 0, 575.57.08, [N/A]";
 
 const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
-const tabbed = (rows: readonly (readonly string[])[] = []) =>
-  rows.map((row) => `${row.join("\t")}\n`).join("");
+const lines = (all: readonly string[] = []) => all.map((line) => `${line}\n`).join("");
 
 /** A host on which everything is as it should be, but for what is given. */
 export function fakeProbe(host: FakeHost = {}): HostProbe {
   return {
     uri: host.uri ?? null,
-    docker: async ([command, subcommand]) => {
+    docker: async ([command, ...words]) => {
       if (host.dockerFails !== undefined) return { exitCode: 1, stdout: "", stderr: "", ...host.dockerFails };
       if (command === "info")
         return ok(
@@ -50,8 +48,27 @@ export function fakeProbe(host: FakeHost = {}): HostProbe {
             ...host.info,
           }),
         );
-      if (command === "ps") return ok(tabbed(host.containers));
-      if (command === "image" && subcommand === "ls") return ok(tabbed(host.images));
+      const filter = (text: string) => words.find((word) => word.startsWith(text))?.slice(text.length) ?? "";
+      if (command === "ps" && words.includes("--quiet"))
+        return ok(
+          lines(
+            host.containers
+              ?.filter(([, stack]) => stack === filter("label=engine-room.stack="))
+              .map(([name]) => name),
+          ),
+        );
+      if (command === "ps")
+        return ok(
+          lines(
+            host.containers
+              ?.filter(([, , ports]) => ports.includes(Number(filter("publish="))))
+              .map(([name, stack]) => `${stack}\t${name}`),
+          ),
+        );
+      if (command === "image" && words[0] === "ls")
+        return ok(
+          lines(host.images?.flatMap(([name, tag, digest]) => [`${name}:${tag}`, `${name}@${digest}`])),
+        );
       throw new Error(`docker ${command} changes something, or nobody expects it`);
     },
     shell: async (script) =>
@@ -63,11 +80,6 @@ export function fakeProbe(host: FakeHost = {}): HostProbe {
 
 /** As the script's own sections have it. */
 function machineText(host: FakeHost, paths: readonly string[]): string {
-  const limits = {
-    "fs.inotify.max_user_instances": 128,
-    "vm.max_map_count": 1_048_576,
-    ...host.limits,
-  };
   const gpus = host.gpus === undefined ? [A10G] : host.gpus;
   return [
     "@@system",
@@ -82,19 +94,14 @@ function machineText(host: FakeHost, paths: readonly string[]): string {
     ...(host.hook === true ? ["/usr/bin/nvidia-container-runtime-hook"] : []),
     "@@listening",
     ...(host.listening ?? []).map((port) => `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`),
-    "@@limits",
-    ...Object.entries(limits).map(([name, value]) => `${name} ${value}`),
     "@@space",
     ...paths.flatMap((path) => {
       const mounts = [...Object.keys({ ...host.freeGB, ...host.freeFiles }), host.readOnly ?? "/"];
       const mount = mounts.find((one) => path.startsWith(one)) ?? "/";
-      const freeKiB = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 1024);
+      const freeBlocks = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 4096);
       const freeFiles = host.freeFiles?.[mount] ?? 1_000_000;
-      return [
-        ...[`=${path}`, `@${path}`, `/dev/nvme0n1p1 2000000000 1 ${freeKiB} 1% ${mount}`],
-        `/dev/nvme0n1p1 2000000 1 ${freeFiles} 1% ${mount}`,
-        ...(host.readOnly === mount ? [] : ["writable"]),
-      ];
+      const space = [path, path, mount, freeBlocks, 4096, 2_000_000, freeFiles];
+      return [[...space, host.readOnly === mount ? "" : "writable"].join("\t")];
     }),
     "",
   ].join("\n");

@@ -1,0 +1,115 @@
+/** Checks that this machine and a Docker host have in common: architecture, ports, memory, disks. */
+import { type Finding, problem, warning } from "./finding.ts";
+import type { MachineReading, Space } from "./machine-reading.ts";
+
+/** @param of - What is made for it: `Triton's wheel`. */
+export function architectureFindings(
+  { system, architecture }: MachineReading,
+  of: string,
+): readonly Finding[] {
+  if (system === "Linux" && ["x86_64", "aarch64"].includes(architecture)) return [];
+  return [
+    problem(
+      "architecture",
+      `The machine is ${system} on ${architecture}.`,
+      `${of} is made for Linux on x86_64 and aarch64.`,
+      "Use such a machine; `platform: docker` reaches one behind ssh.",
+    ),
+  ];
+}
+
+/** A port that the stack file asks for. */
+export interface WantedPort {
+  readonly port: number;
+  /** `gateway.port of the stack file`, `The container room-gateway`. */
+  readonly wantedBy: string;
+}
+
+/** @param holders - Who listens: `python3 (pid 4711)`; a port without a holder may be used. */
+export function portFindings(
+  wanted: readonly WantedPort[],
+  holders: ReadonlyMap<number, string>,
+): readonly Finding[] {
+  return wanted
+    .filter(({ port }) => holders.has(port))
+    .map(({ port, wantedBy }) =>
+      problem(
+        "ports",
+        `Port ${port} is taken by ${holders.get(port)}.`,
+        `${wantedBy} asks for it.`,
+        "End that program, or choose another port (gateway.port, models[].ports, encoders.ports, databasePorts).",
+      ),
+    );
+}
+
+/** @param what - What takes the memory: `The stack`. */
+export function memoryFindings(
+  { availableMiB }: MachineReading,
+  neededMiB: number,
+  what: string,
+  severity: Finding["severity"],
+): readonly Finding[] {
+  if (availableMiB === null || availableMiB >= neededMiB) return [];
+  return [
+    (severity === "problem" ? problem : warning)(
+      "memory",
+      `${availableMiB} MiB of memory are free.`,
+      `${what} takes about ${neededMiB} MiB.`,
+      "End other programs, or use a machine with more memory.",
+    ),
+  ];
+}
+
+/** Something that is still to be stored. */
+export interface DiskNeed {
+  readonly what: string;
+  readonly gb: number;
+  /** Number of files. @default 0 */
+  readonly files?: number;
+  /** Of the folder that it goes to; undefined: could not be measured. */
+  readonly space: Space | undefined;
+  /** What else helps than to free space: `move … to a larger disk`. @default that of Docker's folders */
+  readonly setting?: string;
+}
+
+/** What a Docker host keeps for logs and the layers that are being unpacked. */
+const DOCKER_RESERVE_GB = 5;
+const DOCKER_SETTING =
+  "move Docker's data-root or engineStore.path to a larger disk (`docker system df` says what Docker keeps)";
+
+/**
+ * One finding for each file system that has too little room, or too few inodes, for all that goes there.
+ *
+ * @param reserveGB - Kept free on every file system.
+ */
+export function diskFindings(
+  needs: readonly DiskNeed[],
+  reserveGB: number = DOCKER_RESERVE_GB,
+): readonly Finding[] {
+  const mounts = new Map(needs.flatMap(({ space }) => (space === undefined ? [] : [[space.mount, space]])));
+  return [...mounts.values()].flatMap(({ mount, freeBytes, freeFiles }) => {
+    const own = needs.filter(({ space, gb }) => space?.mount === mount && gb > 0);
+    if (own.length === 0) return [];
+    const otherwise = [...new Set(own.map(({ setting = DOCKER_SETTING }) => setting))].join(", or ");
+    const neededGB = own.reduce((sum, { gb }) => sum + gb, reserveGB);
+    const freeGB = freeBytes / 1e9;
+    const terms = own.map(({ what, gb }) => `${gb.toFixed(1)} ${what}`).join(", ");
+    const full = problem(
+      "disk",
+      `${mount} has ${freeGB.toFixed(1)} GB free.`,
+      `${neededGB.toFixed(1)} GB are needed: ${terms}, ${reserveGB} in reserve.`,
+      `Free ${(neededGB - freeGB).toFixed(1)} GB there, or ${otherwise}.`,
+    );
+    const neededFiles = own.reduce((sum, { files = 0 }) => sum + files, 0);
+    const withoutInodes = problem(
+      "inodes",
+      `${mount} has ${freeFiles} inodes free, one for each file.`,
+      `About ${neededFiles} are needed for ${own.map(({ what }) => what).join(", ")}.`,
+      `Delete ${neededFiles - (freeFiles ?? 0)} files there, or ${otherwise}.`,
+    );
+    return [
+      ...(freeGB < neededGB ? [full] : []),
+      ...(freeFiles !== null && freeFiles < neededFiles ? [withoutInodes] : []),
+    ];
+  });
+}
