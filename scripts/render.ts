@@ -64,7 +64,6 @@ export function renderJson(rendered: RenderedStack): string {
 class RenderingOwner implements MonitorOwner {
   readonly resources: RenderedResource[] = [];
   stackOutputs: Properties = {};
-  failure: Error | undefined;
   readonly #secretText: SecretText;
 
   constructor(secretText: SecretText) {
@@ -81,10 +80,6 @@ class RenderingOwner implements MonitorOwner {
     });
     // As in a preview: inputs come back as outputs, everything else is unknown, the id too.
     return { outputs: registration.inputs };
-  }
-
-  fail(error: Error): void {
-    this.failure ??= error;
   }
 
   registerOutputs(urn: string, outputs: Properties): void {

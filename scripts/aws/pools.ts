@@ -86,23 +86,6 @@ async function nodeGroups(region: string, cluster: string): Promise<Answer<reado
   return { kind: "answer", value: groups };
 }
 
-/**
- * Of some node groups those whose creation failed, which no update mends.
- *
- * @param ids - As Pulumi has them, `CLUSTER:GROUP`. A group that EKS does not have is none of them.
- * @throws UserError where EKS does not say.
- */
-export async function failedGroups(region: string, ids: readonly string[]): Promise<ReadonlySet<string>> {
-  const clusters = [...new Set(ids.map((id) => id.slice(0, id.indexOf(":"))))];
-  const failed = clusters.map(async (cluster) => {
-    const answer = await nodeGroups(region, cluster);
-    const groups = answer.kind === "absent" ? [] : required(answer, "");
-    return groups.flatMap(({ name, status }) => (status === "CREATE_FAILED" ? [`${cluster}:${name}`] : []));
-  });
-  const all = new Set((await Promise.all(failed)).flat());
-  return new Set(ids.filter((id) => all.has(id)));
-}
-
 /** What EKS is told of a node group's size. */
 interface NodeGroupSize {
   readonly name: string;

@@ -23,11 +23,10 @@ export const command = defineCommand({
     const plan = readPlan(stack);
     const operations = await operationsOf(stack);
     await operations.installPrograms(values.yes === true || process.env.CI === "true");
-    const backend = await openStack(stack);
+    const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
-    await backend.up({
-      onBegin: () => process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`),
-    });
+    process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
+    await backend.up();
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
@@ -36,7 +35,7 @@ export const command = defineCommand({
     const next = nextCommands(stack, outputs, {
       needsKey: plan.gateway.apiKeys.length > 0,
       isBehindSsh,
-      keepsDocuments: operations.keepsDocuments,
+      keepsDocuments: !operations.isRented,
     });
     process.stdout.write(
       `\nUp in ${seconds} s.\n\n${forTerminal(endpointTable(outputs), process.stdout)}\n${next}`,

@@ -22,7 +22,7 @@ export const command = defineCommand({
     if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
     if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
     await operations.installPrograms(false);
-    const backend = await openStack(stack);
+    const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
     const changes = await backend.up({ targets, enforcesPolicies: values.policies === true });
     if (!isForRegistries) await operations.afterUp();

@@ -10,7 +10,6 @@ import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
 import { readAwsTarget } from "../program/targets.ts";
 import { noSuchStack } from "../stack/pulumi-cli.ts";
-import { suspectGroups } from "../stack/state.ts";
 import { defaultOperations } from "./defaults.ts";
 import { type Operations, OWN_ENGINE, type StackSource } from "./operations.ts";
 
@@ -49,20 +48,12 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
       };
     },
     upCommand: "up",
-    mayBeKnownElsewhere: true,
     isRented: true,
-    keepsDocuments: false,
     registries: REGISTRIES,
     requireAccess: () => requireAccount(place),
     async beforeUp() {
       const { readyMachines } = await import("../aws/machine.ts");
       return readyMachines(target());
-    },
-    async failedGroups(resources) {
-      const suspects = suspectGroups(resources);
-      if (suspects.length === 0) return new Set();
-      const { failedGroups } = await import("../aws/pools.ts");
-      return failedGroups(place.region, suspects);
     },
     async beforeDown(record, forget) {
       const known = await record();

@@ -31,16 +31,13 @@ export function defaultOperations({ stack, values }: StackSource): Optional {
     },
     isForTryout: false,
     upCommand: "start",
-    mayBeKnownElsewhere: false,
     isRented: false,
-    keepsDocuments: true,
     registries: null,
     installPrograms: async () => {},
     requireAccess: async () => {},
     beforeUp: async () => [],
     afterUp: async () => {},
     removeLeftovers: async () => [],
-    failedGroups: async () => new Set<string>(),
     beforeDown: async () => {},
     afterDown: async (deletesData) => {
       const { data } = stackPaths(stack.name);

@@ -7,7 +7,7 @@ import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
-import type { Deployment, StackRecord, StateResource } from "../stack/state.ts";
+import type { Deployment, StackRecord } from "../stack/state.ts";
 
 /** What a platform's module needs: the stack, and the values of its file, which need not be valid. */
 export interface StackSource {
@@ -122,12 +122,11 @@ export interface Operations {
   readonly isForTryout: boolean;
   /** `npm` command that brings it up. */
   readonly upCommand: "start" | "up";
-  /** Whether another machine's state may have the stack. */
-  readonly mayBeKnownElsewhere: boolean;
-  /** Whether its machines are paid for by the hour, so that `up` and `down` ask first. */
+  /**
+   * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents that `retain` does not
+   * name, and the state is one that several machines use.
+   */
   readonly isRented: boolean;
-  /** Whether `down` leaves documents without `retain`. */
-  readonly keepsDocuments: boolean;
   /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
   readonly registries: readonly string[] | null;
 
@@ -144,8 +143,6 @@ export interface Operations {
   afterUp(): Promise<void>;
   /** Removes what a command that was killed has left. @returns Names. */
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
-  /** Ids of node groups of the state that AWS calls failed. */
-  failedGroups(resources: readonly StateResource[]): Promise<ReadonlySet<string>>;
 
   /**
    * Looks whether the stack may be deleted.

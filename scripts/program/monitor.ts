@@ -28,25 +28,7 @@ export interface Registration {
 }
 
 /** Resource options that differ from their default. */
-export interface RegistrationOptions {
-  readonly version?: string;
-  readonly protect?: boolean;
-  readonly retainOnDelete?: boolean;
-  readonly deleteBeforeReplace?: boolean;
-  readonly ignoreChanges?: readonly string[];
-  readonly replaceOnChanges?: readonly string[];
-  readonly additionalSecretOutputs?: readonly string[];
-  readonly aliases?: readonly string[];
-  readonly deletedWith?: string;
-  readonly importId?: string;
-  readonly pluginDownloadUrl?: string;
-  readonly hideDiffs?: readonly string[];
-  readonly replaceWith?: readonly string[];
-  readonly hooks?: boolean;
-  readonly replacementTrigger?: unknown;
-  readonly envVarMappings?: Readonly<Record<string, string>>;
-  readonly customTimeouts?: Readonly<Record<string, string>>;
-}
+export type RegistrationOptions = Readonly<Partial<ReturnType<typeof allOptions>>>;
 
 export interface Registered {
   readonly id?: string;
@@ -55,24 +37,22 @@ export interface Registered {
 
 /** What the owner of a monitor does with a program's requests. */
 export interface MonitorOwner {
-  register(registration: Registration): Promise<Registered>;
+  /** @param failure - What failed before, so that nothing more should be begun. */
+  register(registration: Registration, failure: Error | undefined): Promise<Registered>;
   /** Outputs of a component or of the stack. */
   registerOutputs(urn: string, outputs: Properties): void;
-  /** The program itself failed: nothing more is to be begun. */
-  fail?(error: Error): void;
-  /** Resolves when nothing is under way any more. @default nothing ever is */
-  settled?(): Promise<void>;
-  /** Why the first registration failed, as the owner would say it. */
-  readonly failure?: Error | undefined;
 }
 
 type Callback = (error: unknown, response?: unknown) => void;
 
 export class ProgramMonitor {
+  /** Why the run ends: what failed first. */
+  failure: Error | undefined;
   readonly #project: string;
   readonly #stack: string;
   readonly #owner: MonitorOwner;
   readonly #urns = new Set<string>();
+  readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(project: string, stack: string, owner: MonitorOwner) {
     this.#project = project;
@@ -80,11 +60,25 @@ export class ProgramMonitor {
     this.#owner = owner;
   }
 
+  fail(error: Error): void {
+    this.failure ??= error;
+  }
+
+  /** Registrations that were begun before one failed are ended, not cut off: what they made belongs into the state. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
   registerResource(request: resourceProto.RegisterResourceRequest, callback: Callback): void {
-    this.#answer(callback, async () => {
-      const registration = this.#registration(request);
-      this.#refuseSecond(registration.urn);
-      const { id, outputs } = await this.#owner.register(registration);
+    const registration = {
+      ...this.#identity(request),
+      custom: request.getCustom(),
+      inputs: toProperties(request.getObject()),
+      propertyDependencies: propertyDependencies(request),
+      readId: undefined,
+      options: registrationOptions(request),
+    };
+    this.#register(registration, callback, ({ id, outputs }) => {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
@@ -98,23 +92,17 @@ export class ProgramMonitor {
   }
 
   readResource(request: resourceProto.ReadResourceRequest, callback: Callback): void {
-    this.#answer(callback, async () => {
-      const urn = this.#urn(request.getParent(), request.getType(), request.getName());
-      const { outputs } = await this.#owner.register({
-        type: request.getType(),
-        name: request.getName(),
-        urn,
-        parent: request.getParent(),
-        custom: true,
-        inputs: toProperties(request.getProperties()),
-        dependencies: request.getDependenciesList().toSorted(),
-        propertyDependencies: {},
-        provider: request.getProvider(),
-        readId: request.getId(),
-        options: {},
-      });
+    const registration = {
+      ...this.#identity(request),
+      custom: true,
+      inputs: toProperties(request.getProperties()),
+      propertyDependencies: {},
+      readId: request.getId(),
+      options: {},
+    };
+    this.#register(registration, callback, ({ outputs }) => {
       const response = new resource.ReadResourceResponse();
-      response.setUrn(urn);
+      response.setUrn(registration.urn);
       response.setProperties(toStruct(outputs));
       return response;
     });
@@ -131,7 +119,7 @@ export class ProgramMonitor {
       `The program calls the provider function ${request.getTok()} while its graph is built, and there is no provider.`,
     );
     // The SDK's own error for it has no message.
-    this.#owner.fail?.(error);
+    this.fail(error);
     callback(error);
   }
 
@@ -147,44 +135,43 @@ export class ProgramMonitor {
     callback(null, response);
   }
 
-  #answer(callback: Callback, work: () => Promise<unknown>): void {
-    work().then(
-      (response) => callback(null, response),
-      (error: unknown) => callback(error),
+  #register(
+    registration: Registration,
+    callback: Callback,
+    response: (registered: Registered) => unknown,
+  ): void {
+    const work = this.#registered(registration).then(
+      (registered) => callback(null, response(registered)),
+      (error: Error) => {
+        this.fail(error);
+        callback(error);
+      },
     );
+    this.#underWay.add(work);
+    void work.then(() => this.#underWay.delete(work));
   }
 
-  /** As an engine does, in the middle of an `up`. @throws Error where the program has registered the URN already. */
-  #refuseSecond(urn: string): void {
-    if (!this.#urns.has(urn)) {
-      this.#urns.add(urn);
-      return;
-    }
-    const error = new Error(
-      `The program registers ${urn} twice, and Pulumi ends an \`up\` there: each resource of a type and parent has a name of its own.`,
-    );
-    this.#owner.fail?.(error);
-    throw error;
+  async #registered(registration: Registration): Promise<Registered> {
+    const { urn } = registration;
+    // As an engine does, in the middle of an `up`.
+    if (registration.readId === undefined && this.#urns.has(urn))
+      throw new Error(
+        `The program registers ${urn} twice, and Pulumi ends an \`up\` there: each resource of a type and parent has a name of its own.`,
+      );
+    this.#urns.add(urn);
+    return this.#owner.register(registration, this.failure);
   }
 
-  #registration(request: resourceProto.RegisterResourceRequest): Registration {
+  #identity(request: resourceProto.RegisterResourceRequest | resourceProto.ReadResourceRequest) {
+    const [parent, type, name] = [request.getParent(), request.getType(), request.getName()];
     return {
-      type: request.getType(),
-      name: request.getName(),
-      urn: this.#urn(request.getParent(), request.getType(), request.getName()),
-      parent: request.getParent(),
-      custom: request.getCustom(),
-      inputs: toProperties(request.getObject()),
+      type,
+      name,
+      urn: makeUrn({ stack: this.#stack, project: this.#project, parent, type, name }),
+      parent,
       dependencies: request.getDependenciesList().toSorted(),
-      propertyDependencies: propertyDependencies(request),
       provider: request.getProvider(),
-      readId: undefined,
-      options: registrationOptions(request),
     };
-  }
-
-  #urn(parent: string, type: string, name: string): string {
-    return makeUrn({ stack: this.#stack, project: this.#project, parent, type, name });
   }
 }
 
@@ -213,11 +200,9 @@ function propertyDependencies(request: resourceProto.RegisterResourceRequest): R
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function registrationOptions(request: resourceProto.RegisterResourceRequest): RegistrationOptions {
+function allOptions(request: resourceProto.RegisterResourceRequest) {
   const timeouts = request.getCustomtimeouts()?.toObject() ?? {};
-  const envVarMappings = request.getEnvvarmappingsMap().toArray().toSorted();
-  const customTimeouts = Object.fromEntries(Object.entries(timeouts).filter(([, value]) => value !== ""));
-  const options: Record<keyof RegistrationOptions, unknown> = {
+  return {
     version: request.getVersion(),
     protect: request.getProtect(),
     retainOnDelete: request.getRetainondelete(),
@@ -238,19 +223,20 @@ function registrationOptions(request: resourceProto.RegisterResourceRequest): Re
     hooks: Object.values(request.getHooks()?.toObject() ?? {}).some(
       (hooks) => Array.isArray(hooks) && hooks.length > 0,
     ),
-    replacementTrigger: request.getReplacementTrigger()?.toJavaScript(),
-    envVarMappings: envVarMappings.length > 0 ? Object.fromEntries(envVarMappings) : undefined,
-    customTimeouts: Object.keys(customTimeouts).length > 0 ? customTimeouts : undefined,
+    replacementTrigger: request.getReplacementTrigger()?.toJavaScript() as unknown,
+    envVarMappings: Object.fromEntries(request.getEnvvarmappingsMap().toArray().toSorted()),
+    customTimeouts: Object.fromEntries(
+      Object.entries(timeouts).filter(([, value]) => value !== ""),
+    ) as Record<string, string>,
   };
-  const isDefault = (value: unknown) =>
-    value === undefined ||
-    value === null ||
-    value === "" ||
-    value === false ||
-    (Array.isArray(value) && value.length === 0);
+}
+
+function registrationOptions(request: resourceProto.RegisterResourceRequest): RegistrationOptions {
+  const isDefault = (key: string, value: unknown) =>
+    key === "deleteBeforeReplace" || key === "replacementTrigger"
+      ? value === undefined || value === null
+      : !value || (typeof value === "object" && Object.keys(value).length === 0);
   return Object.fromEntries(
-    Object.entries(options).filter(([key, value]) =>
-      key === "deleteBeforeReplace" ? value !== undefined : !isDefault(value),
-    ),
+    Object.entries(allOptions(request)).filter(([key, value]) => !isDefault(key, value)),
   );
 }

@@ -31,14 +31,15 @@ export async function runProgram(run: ProgramRun): Promise<void> {
     run.stack,
     run.preview,
   );
-  settings.setMockOptions(new ProgramMonitor(project, run.stack, run.owner), project, run.stack, run.preview);
+  const monitor = new ProgramMonitor(project, run.stack, run.owner);
+  settings.setMockOptions(monitor, project, run.stack, run.preview);
   pulumi.runtime.setAllConfig({ ...run.config.values }, [...run.config.secretKeys]);
 
   const program = run.program ?? (() => import("../../infra/index.ts"));
   // A platform may do without stack traces, and who runs it here may not.
   const { stackTraceLimit } = Error;
   try {
-    await orFirstFailure(run.owner, async () => {
+    await orFirstFailure(monitor, async () => {
       await pulumi.runtime.runInPulumiStack(async () => ({ ...(await program()) }));
       await settings.disconnect();
     });
@@ -49,29 +50,26 @@ export async function runProgram(run: ProgramRun): Promise<void> {
 
 /**
  * A failed registration leaves outputs that never settle, and rejections all over the program. The first one ends the
- * run, but not before what is under way has ended; the owner's own words for it are better than the SDK's.
+ * run, but not before what is under way has ended; the monitor's own words for it are better than the SDK's.
  */
-async function orFirstFailure(owner: MonitorOwner, work: () => Promise<void>): Promise<void> {
-  let fail: (error: unknown) => void = () => {};
-  const failed = new Promise<never>((_resolve, reject) => {
-    fail = reject;
+async function orFirstFailure(monitor: ProgramMonitor, work: () => Promise<void>): Promise<void> {
+  let reject: (error: unknown) => void = () => {};
+  const failed = new Promise<never>((_resolve, rejected) => {
+    reject = rejected;
   });
   // A rejection that the SDK handles late is no news either.
   const ignore = () => {};
-  process.on("unhandledRejection", fail);
-  process.on("rejectionHandled", ignore);
+  process.on("unhandledRejection", reject).on("rejectionHandled", ignore);
   try {
     await Promise.race([work(), failed]);
-    // A last registration that failed may be rejected only after the program has ended.
-    if (owner.failure !== undefined) throw owner.failure;
   } catch (error) {
-    owner.fail?.(error as Error);
-    await owner.settled?.();
-    throw owner.failure ?? error;
+    monitor.fail(error as Error);
+    await monitor.settled();
   } finally {
     // Rejections that follow from the first one arrive over the next turns of the event loop.
     await new Promise((resolve) => setTimeout(resolve, 20));
-    process.off("unhandledRejection", fail);
-    process.off("rejectionHandled", ignore);
+    process.off("unhandledRejection", reject).off("rejectionHandled", ignore);
   }
+  // The last registration that failed may be rejected only after the program has ended.
+  if (monitor.failure !== undefined) throw monitor.failure;
 }

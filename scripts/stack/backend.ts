@@ -1,4 +1,5 @@
 /** Who applies a stack: the Pulumi CLI where there is one, else the try-out runner. A stack has one owner at a time. */
+import { existsSync } from "node:fs";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
@@ -11,18 +12,22 @@ import type { StackBackend } from "./state.ts";
 /**
  * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
  *
+ * @param operation - An `up` with a CLI moves a stack of the try-out runner to the CLI's backend; all else leaves it where it is.
  * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
  */
-export async function openStack(stack: StackReference): Promise<StackBackend> {
-  const paths = stackPaths(stack.name);
+export async function openStack(
+  stack: StackReference,
+  operation: "up" | "other" = "other",
+): Promise<StackBackend> {
   const pulumi = process.env.ENGINE_ROOM_RUNNER === "tryout" ? undefined : findPulumi();
-  if (pulumi !== undefined) {
+  const isOfTryout = operation === "other" && existsSync(stackPaths(stack.name).tryoutState);
+  if (pulumi !== undefined && !isOfTryout) {
     const { PulumiBackend } = await import("./pulumi-backend.ts");
-    return new PulumiBackend(stack, paths, pulumi);
+    return new PulumiBackend(stack, pulumi);
   }
-  assertTryoutOwns(stack.name, paths);
-  const { TryoutBackend } = await import("./tryout-backend.ts");
-  return new TryoutBackend(stack, paths);
+  assertTryoutOwns(stack.name);
+  const { TryoutBackend } = await import("../tryout/backend.ts");
+  return new TryoutBackend(stack);
 }
 
 /**
@@ -35,10 +40,10 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
   if (outputs !== undefined) return outputs;
   requireKnownStack(stack);
   const { name } = stack;
-  const { upCommand, mayBeKnownElsewhere } = await operationsOf(stack);
+  const { upCommand, isRented } = await operationsOf(stack);
   const up = `\`npx engine-room ${upCommand} --stack ${name}\` brings it up`;
   throw new UserError(
-    mayBeKnownElsewhere
+    isRented
       ? `${noSuchStack(name)}; ${up}. Where it is up already, log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL).`
       : `The stack ${name} is not up; ${up}.`,
   );
@@ -70,9 +75,7 @@ export async function endStack(
   const operations = await operationsOf(stack);
   await operations.beforeDown(
     () => backend.record(),
-    async () => {
-      await backend.down();
-    },
+    async () => void (await backend.down()),
   );
   const changes = await backend.down();
   return { isRestKnown: await operations.afterDown(deletesData, out), changes };

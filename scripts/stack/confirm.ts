@@ -23,7 +23,7 @@ export async function isConfirmed(
   operation: "up" | "down",
   isYes: boolean,
 ): Promise<boolean> {
-  const { isRented, keepsDocuments } = await operationsOf(stack);
+  const { isRented } = await operationsOf(stack);
   if (!isRented || isYes || process.env.CI === "true") return true;
   // Refuses credentials of another account, too.
   const record = await backend.record();
@@ -33,32 +33,29 @@ export async function isConfirmed(
       `\`${operation}\` of the stack ${stack.name} is about rented machines, and nobody can be asked without a terminal. Add --yes to go on; CI=true means the same.`,
     );
   const { changes } = await backend.preview({ operation, out: process.stderr });
-  const lines =
-    operation === "up"
-      ? [upCost(stack, await backend.lastApplied())]
-      : [`It ends ${downCost(stack)}.`, ...(keepsDocuments ? [] : [LOST])];
-  process.stderr.write(`${lines.join("\n")}\n`);
+  process.stderr.write(
+    operation === "up" ? upCost(stack, await backend.lastApplied()) : `It ends ${downCost(stack)}.\n${LOST}`,
+  );
   if (operation === "up" && changes.length === 0) return true;
   return ask(operation === "up" ? "Go on?" : `Delete the stack ${stack.name}?`);
 }
 
 const LOST =
-  "Documents of its databases, engines and weights are deleted, but for what `retain` of the stack file names.";
+  "Documents of its databases, engines and weights are deleted, but for what `retain` of the stack file names.\n";
 
 /** @param before - Of the last `up`; undefined: there was none, or it is not known. */
 function upCost(stack: StackReference, before: StackValues | undefined): string {
-  const { cost } = readPlan(stack);
-  const { hourlyUsd, withoutPrice, pricesAsOf } = cost;
-  const now = before === undefined ? null : hourlyOf(before);
-  const isKnown = now !== null && hourlyUsd !== null;
-  const delta = isKnown ? hourlyUsd - now : 0;
-  const change = !isKnown
-    ? ""
-    : delta === 0
-      ? ", as now"
-      : `, ${usd(Math.abs(delta), HOURLY_DIGITS)} ${delta > 0 ? "more" : "less"} than now`;
+  const { hourlyUsd, pricesAsOf, withoutPrice } = readPlan(stack).cost;
+  const was = before === undefined ? null : hourlyOf(before);
+  const delta = was === null || hourlyUsd === null ? null : hourlyUsd - was;
+  const change =
+    delta === null
+      ? ""
+      : delta === 0
+        ? ", as now"
+        : `, ${usd(Math.abs(delta), HOURLY_DIGITS)} ${delta > 0 ? "more" : "less"} than now`;
   const source = pricesAsOf === null ? "" : ` (on-demand prices of ${pricesAsOf})`;
-  return `It costs ${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour${change}${source}.`;
+  return `It costs ${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour${change}${source}.\n`;
 }
 
 function downCost(stack: StackReference): string {

@@ -1,33 +1,40 @@
 /** Outputs of a stack as a table for people, and which endpoints do not answer. */
 import { connect } from "node:net";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import type { Reach, TritonEndpoints } from "../../infra/plan/endpoints.ts";
+
+/** Cells below each other, without titles. @param rows - The last cell of a row may be empty. */
+export function alignedLines(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}
 
 /** One line an endpoint, then what has to be known about them. */
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
+  const { gateway, gatewayReach, encoders, mongo, vector, reach } = endpoints;
   const titles = new Map(models.map((model) => [model.name, model.model]));
-  const rows: [string, string, string][] = [
-    ["gateway", endpoints.gateway, "web page, API at /v1, documentation at /docs"],
-    ...(endpoints.encoders === null ? [] : encoderRows(endpoints.encoders)),
-    ...optionalRow("mongo", endpoints.mongo, "documents (MongoDB's protocol)"),
-    ...optionalRow("vector", endpoints.vector, "vectors (Qdrant's REST API)"),
-    ...Object.entries(endpoints.models).flatMap(([name, model]): [string, string, string][] => [
+  const rows = [
+    ["gateway", gateway, "web page, API at /v1, documentation at /docs"],
+    ["encoders", encoders?.http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
+    ["", encoders?.grpc, "gRPC"],
+    ["", encoders?.metrics, "metrics"],
+    ["mongo", mongo, "documents (MongoDB's protocol)"],
+    ["vector", vector, "vectors (Qdrant's REST API)"],
+    ...Object.entries(endpoints.models).flatMap(([name, model]) => [
       [name, model.generate, `Triton: ${titles.get(name) ?? name}`],
       ["", model.grpc, "gRPC"],
       ["", model.metrics, "metrics"],
     ]),
-  ];
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  const lines = rows.map(
-    ([name, url, text]) => `  ${name.padEnd(widths[0] ?? 0)}  ${url.padEnd(widths[1] ?? 0)}  ${text}`,
+  ].filter((row): row is string[] => Boolean(row[1]));
+  const reaches = gatewayReach === reach ? reach : `${gatewayReach} (gateway), ${reach} (all others)`;
+  const said = [...notes.map((note) => `Note: ${note}`), `Reachable from: ${reaches}`];
+  return [...alignedLines(rows).map((line) => `  ${line}`), "", ...said.map((line) => `  ${line}`), ""].join(
+    "\n",
   );
-  return [
-    ...lines,
-    "",
-    ...notes.map((note) => `  Note: ${note}`),
-    `  Reachable from: ${reach(endpoints)}`,
-    "",
-  ].join("\n");
 }
 
 interface Endpoint {
@@ -39,22 +46,19 @@ const CONNECT_TIMEOUT_MILLISECONDS = 500;
 
 /** Endpoints that this machine should reach, and whose port takes no connection. */
 export async function silentEndpoints({ endpoints }: StackOutputs): Promise<readonly Endpoint[]> {
-  const { gateway, gatewayReach, encoders, models, mongo, vector, reach: others } = endpoints;
-  const isHere = (reach: Reach) => reach === "host" || reach === "public";
-  const named: readonly (readonly [string, string | null | undefined])[] = [
-    ...(isHere(gatewayReach) ? ([["gateway", gateway]] as const) : []),
-    ...(isHere(others)
-      ? [
-          ["encoders", encoders?.http] as const,
-          ["mongo", mongo] as const,
-          ["vector", vector] as const,
-          ...Object.entries(models).map(([name, { http }]) => [name, http] as const),
-        ]
-      : []),
+  const { gateway, gatewayReach, encoders, models, mongo, vector, reach } = endpoints;
+  const all = [
+    { name: "gateway", address: gateway, reach: gatewayReach },
+    { name: "encoders", address: encoders?.http, reach },
+    { name: "mongo", address: mongo, reach },
+    { name: "vector", address: vector, reach },
+    ...Object.entries(models).map(([name, { http }]) => ({ name, address: http, reach })),
   ];
-  const given = named.flatMap(([name, address]) => (address ? [{ name, address }] : []));
-  const answers = await Promise.all(given.map(({ address }) => takesConnections(address)));
-  return given.filter((_, index) => answers[index] === false);
+  const reachable = all.flatMap(({ name, address, reach: from }) =>
+    address && (from === "host" || from === "public") ? [{ name, address }] : [],
+  );
+  const answers = await Promise.all(reachable.map(({ address }) => takesConnections(address)));
+  return reachable.filter((_, index) => answers[index] === false);
 }
 
 function takesConnections(address: string): Promise<boolean> {
@@ -68,20 +72,4 @@ function takesConnections(address: string): Promise<boolean> {
     socket.setTimeout(CONNECT_TIMEOUT_MILLISECONDS, () => end(false));
     socket.once("connect", () => end(true)).once("error", () => end(false));
   });
-}
-
-function reach({ gatewayReach, reach: others }: StackOutputs["endpoints"]): string {
-  return gatewayReach === others ? others : `${gatewayReach} (gateway), ${others} (all others)`;
-}
-
-function encoderRows({ http, grpc, metrics }: TritonEndpoints): [string, string, string][] {
-  return [
-    ["encoders", http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
-    ["", grpc, "gRPC"],
-    ["", metrics, "metrics"],
-  ];
-}
-
-function optionalRow(name: string, address: string | null, text: string): [string, string, string][] {
-  return address === null ? [] : [[name, address, text]];
 }

@@ -1,21 +1,16 @@
 /**
  * One operation of these commands on a stack at a time. The lock is a socket whose name the kernel frees with the process that
- * holds it, however that ends: an abstract one on Linux, a named pipe on Windows. macOS has neither; there it is a file, which is
- * taken over where nobody answers. Who connects is told who holds it. A plain `pulumi` has the lock of its backend.
+ * holds it, however that ends: an abstract one on Linux. macOS has none; there it is a file, which is taken over where
+ * nobody answers. Who connects is told who holds it. A plain `pulumi` has the lock of its backend.
  */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { UserError } from "../errors.ts";
-
-interface LockHolder {
-  readonly pid: number;
-  readonly operation: string;
-  /** ISO 8601. */
-  readonly since: string;
-}
 
 /** Another operation is under way on the same stack, here or elsewhere. */
 export class StackLockedError extends UserError {
@@ -42,12 +37,17 @@ export async function lockStack(
   operation: string,
   name = lockName(directory, process.platform),
 ): Promise<{ release(): void }> {
-  const holder: LockHolder = { pid: process.pid, operation, since: new Date().toISOString() };
-  const server = createServer((socket) => {
-    socket.on("error", () => {});
-    socket.end(JSON.stringify(holder));
-  });
-  await take(server, name, stack);
+  const holder = `process ${process.pid} (\`${operation}\`, since ${new Date().toISOString()})`;
+  const server = createServer((socket) => socket.on("error", () => {}).end(holder));
+  try {
+    await listen(server, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    const other = await askHolder(name);
+    if (other !== null) throw new StackLockedError(stack, other);
+    rmSync(name, { force: true });
+    await listen(server, name);
+  }
   server.unref();
   return { release: () => void server.close() };
 }
@@ -55,56 +55,24 @@ export async function lockStack(
 /** @param platform - As `process.platform` has it. */
 export function lockName(directory: string, platform: NodeJS.Platform): string {
   const name = `engine-room-${createHash("sha256").update(directory).digest("hex").slice(0, 32)}`;
-  if (platform === "linux") return `\0${name}`;
-  return platform === "win32" ? `\\\\.\\pipe\\${name}` : join(tmpdir(), `${name}.sock`);
+  return platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);
 }
 
-async function take(server: Server, name: string, stack: string): Promise<void> {
-  try {
-    return await listen(server, name);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-  }
-  const holder = await askHolder(name);
-  if (holder !== "gone")
-    throw new StackLockedError(
-      stack,
-      holder === undefined
-        ? "another process"
-        : `process ${holder.pid} (\`${holder.operation}\`, since ${holder.since})`,
-    );
-  rmSync(name, { force: true });
-  await listen(server, name);
-}
-
-function listen(server: Server, name: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(name, resolve);
-  });
+async function listen(server: Server, name: string): Promise<void> {
+  await once(server.listen(name), "listening");
 }
 
 /** A holder that is busy planning answers late. */
 const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
-/** `gone`: a file that nobody listens at any more. undefined: who holds it does not say. */
-function askHolder(name: string): Promise<LockHolder | "gone" | undefined> {
-  return new Promise((resolve) => {
-    let text = "";
-    const socket = connect(name);
-    socket.setTimeout(ANSWER_TIMEOUT_MILLISECONDS, () => socket.destroy());
-    socket.setEncoding("utf8").on("data", (data) => {
-      text += data;
-    });
-    socket.on("error", (error: NodeJS.ErrnoException) =>
-      resolve(error.code === "ECONNREFUSED" && !name.startsWith("\0") ? "gone" : undefined),
-    );
-    socket.on("close", () => {
-      try {
-        resolve(JSON.parse(text) as LockHolder);
-      } catch {
-        resolve(undefined);
-      }
-    });
-  });
+/** @returns null: a file that nobody listens at any more. */
+async function askHolder(name: string): Promise<string | null> {
+  const socket = connect(name);
+  socket.setTimeout(ANSWER_TIMEOUT_MILLISECONDS, () => socket.destroy());
+  try {
+    return (await text(socket)) || "another process";
+  } catch (error) {
+    const isGone = (error as NodeJS.ErrnoException).code === "ECONNREFUSED" && !name.startsWith("\0");
+    return isGone ? null : "another process";
+  }
 }

@@ -25,21 +25,10 @@ const SECRET = "(secret)";
 /** Types whose update or replacement ends the program that they run. */
 const PROGRAMS = /^(local:index:Process|docker:index\/container:Container|kubernetes:apps\/v1:\w+)$/;
 
-interface Change {
-  /** `models[0].parallelRequests`. */
-  readonly path: string;
-  /** `4 → 2`. */
-  readonly values: string;
-}
-
-/** Keys of the stack file that differ from those of the last `up`, secrets left out. */
-export function stackFileChanges(before: StackValues, after: StackValues): readonly Change[] {
-  return propertyChanges(withoutSecrets(before), withoutSecrets(after)).map(
-    ({ path, before: was = "(absent)", after: is = "(absent)" }) => ({ path, values: `${was} → ${is}` }),
-  );
-}
-
-/** One line a change, with the programs that restart for it; then those that restart for another reason. */
+/**
+ * One line a key of the stack file that differs from the last `up`, secrets left out, with the programs that restart for it; then
+ * those that restart for another reason.
+ */
 export function changeLines(before: StackValues, after: StackValues, steps: readonly Step[] = []): string[] {
   const restarted = steps
     .filter(
@@ -47,11 +36,12 @@ export function changeLines(before: StackValues, after: StackValues, steps: read
     )
     .map(({ name }) => name);
   const told = new Set<string>();
-  const lines = stackFileChanges(before, after).map(({ path, values }) => {
+  const changes = propertyChanges(withoutSecrets(before), withoutSecrets(after));
+  const lines = changes.map(({ path, before: was = "(absent)", after: is = "(absent)" }) => {
     const part = partOf(path, after);
     const names = restarted.filter((name) => name === part || name.startsWith(`${part}-`));
     for (const name of names) told.add(name);
-    return `${path} ${values}${names.length === 0 ? "" : `: ${restarts([part])}`}`;
+    return `${path} ${was} → ${is}${names.length === 0 ? "" : `: ${restarts([part])}`}`;
   });
   const others = restarted.filter((name) => !told.has(name));
   return others.length === 0 ? lines : [...lines, `${lines.length === 0 ? "" : "also "}${restarts(others)}`];
@@ -69,35 +59,30 @@ function partOf(path: string, { models }: StackValues): string {
   return String(model?.name ?? "");
 }
 
-/** Properties of a step below it. @param isFull - Whether hashes and triggers, which follow from other properties, and all of what is new are shown. */
+/** Values that follow from others: triggers and hashes. */
+const DERIVED_PATH = /^(triggers|replacementTrigger)\b/;
+const HASH = /[0-9a-f]{32,}/;
+
+/** Properties of a step below it. @param isFull - Whether those that follow from others, and all of what is new, are shown. */
 export function propertyLines({ operation, changes, replaceReasons }: Step, isFull: boolean): string[] {
   if (operation === "create" && !isFull) return [];
-  return changes.flatMap(({ path, kind, before, after, lines }) => {
-    if (!isFull && isDerived(path, before ?? after)) return [];
+  return changes.flatMap(({ path, kind, before, after, lines = [] }) => {
+    if (!isFull && (DERIVED_PATH.test(path) || HASH.test(before ?? after ?? ""))) return [];
     const forced = replaceReasons.includes(path.split(/[.[]/)[0] ?? "") ? "  (forces replacement)" : "";
-    const values = { add: `${after}`, delete: `${before}`, update: `${before} → ${after}` };
-    const sign = { add: "+", delete: "-", update: "~" }[kind];
-    return [
-      `      ${sign} ${path}:${lines === undefined ? ` ${values[kind]}` : ""}${forced}`,
-      ...(lines ?? []).map((line) => `          ${line}`),
-    ];
+    const [sign, values] = {
+      add: ["+", `${after}`],
+      delete: ["-", `${before}`],
+      update: ["~", `${before} → ${after}`],
+    }[kind];
+    const shown = lines.length > 0 ? "" : ` ${values}`;
+    return [`      ${sign} ${path}:${shown}${forced}`, ...lines.map((line) => `          ${line}`)];
   });
-}
-
-/** Whether a value follows from others: triggers, and hashes. */
-function isDerived(path: string, shown = ""): boolean {
-  return /^(triggers|replacementTrigger)\b/.test(path) || /[0-9a-f]{32,}/.test(shown);
 }
 
 /** With a mark in place of each secret; numbers, which the program takes as text, are numbers. */
 export function withoutSecrets(values: StackValues): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, withoutSecret(value)]));
-}
-
-function withoutSecret(value: unknown): unknown {
-  if (isSecure(value)) return SECRET;
-  if (typeof value === "string") return /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
-  if (Array.isArray(value)) return value.map(withoutSecret);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutSecret(inner)]));
+  return JSON.parse(JSON.stringify(values), (_key, value: unknown) => {
+    if (isSecure(value)) return SECRET;
+    return typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : value;
+  });
 }

@@ -1,6 +1,6 @@
 /** The Pulumi CLI of this machine: where it is, which backend it is logged in to, and calls of it that only print. */
 import { execFile } from "node:child_process";
-import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
@@ -9,7 +9,7 @@ import { errorWords, UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 
 /** The backend of `pulumi login --local`: files in `~/.pulumi`. */
-export const LOCAL_BACKEND = "file://~";
+const LOCAL_BACKEND = "file://~";
 
 /** A bucket far away answers in seconds. */
 const TIMEOUT_MILLISECONDS = 120_000;
@@ -17,25 +17,15 @@ const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
 type Environment = NodeJS.ProcessEnv;
 
-/** Absolute path of `pulumi`: on PATH, or where the npm package `pulumi` caches it; undefined where there is none. */
-export function findPulumi(environment: Environment = process.env): string | undefined {
-  const onPath = (environment.PATH ?? "")
-    .split(delimiter)
-    // `npm run` and `npx` put node_modules/.bin first; the npm package there is a downloader, not the CLI.
-    .filter((directory) => directory !== "" && !directory.endsWith(join("node_modules", ".bin")))
-    .map((directory) => join(directory, "pulumi"));
-  return [...onPath, ...cachedByNpmPackage(environment)].find(isExecutable);
-}
-
-function cachedByNpmPackage(environment: Environment): string[] {
-  const versions = join(pulumiHome(environment), "versions");
-  try {
-    return readdirSync(versions)
-      .toSorted((a, b) => b.localeCompare(a, "en", { numeric: true }))
-      .map((version) => join(versions, version, "bin", "pulumi"));
-  } catch {
-    return [];
-  }
+/** Absolute path of `pulumi` on PATH; undefined where there is none. */
+export function findPulumi({ PATH = "" }: Environment = process.env): string | undefined {
+  return (
+    PATH.split(delimiter)
+      // `npm run` and `npx` put node_modules/.bin first; the npm package there is a downloader, not the CLI.
+      .filter((directory) => directory !== "" && !directory.endsWith(join("node_modules", ".bin")))
+      .map((directory) => join(directory, "pulumi"))
+      .find(isExecutable)
+  );
 }
 
 function isExecutable(path: string): boolean {
@@ -47,11 +37,6 @@ function isExecutable(path: string): boolean {
   }
 }
 
-function pulumiHome(environment: Environment): string {
-  // As the CLI finds it, which does not look at HOME.
-  return environment.PULUMI_HOME ?? join(userInfo().homedir, ".pulumi");
-}
-
 /**
  * Address of the backend that the CLI uses, in its own order: `s3://bucket/folder`, `file:///folder`, `https://api.pulumi.com`.
  * Read here, because `pulumi whoami` asks Pulumi Cloud, and asks for a login where there is none.
@@ -61,15 +46,14 @@ function pulumiHome(environment: Environment): string {
  */
 export function loginUrl(environment: Environment = process.env, root: string = projectRoot): string | null {
   const project = parse(readFileSync(join(root, "Pulumi.yaml"), "utf8")) as { backend?: { url?: string } };
-  const known = [environment.PULUMI_BACKEND_URL, project.backend?.url, storedLogin(environment)].find(
-    Boolean,
-  );
-  if (known !== undefined) return known;
-  return environment.PULUMI_ACCESS_TOKEN ? (environment.PULUMI_API ?? "https://api.pulumi.com") : null;
+  const { PULUMI_BACKEND_URL, PULUMI_ACCESS_TOKEN, PULUMI_API = "https://api.pulumi.com" } = environment;
+  const token = PULUMI_ACCESS_TOKEN ? PULUMI_API : null;
+  return PULUMI_BACKEND_URL || project.backend?.url || storedLogin(environment) || token;
 }
 
-function storedLogin(environment: Environment): string | undefined {
-  const folder = environment.PULUMI_CREDENTIALS_PATH ?? pulumiHome(environment);
+function storedLogin({ PULUMI_CREDENTIALS_PATH, PULUMI_HOME }: Environment): string | undefined {
+  // As the CLI finds it, which does not look at HOME.
+  const folder = PULUMI_CREDENTIALS_PATH ?? PULUMI_HOME ?? join(userInfo().homedir, ".pulumi");
   try {
     return (JSON.parse(readFileSync(join(folder, "credentials.json"), "utf8")) as { current?: string })
       .current;
@@ -91,14 +75,15 @@ export function noSuchStack(name: string): string {
 /** Environment of a CLI that works on a backend. */
 export function pulumiEnvironment(url: string): Record<string, string> {
   const { PULUMI_CONFIG_PASSPHRASE, PULUMI_CONFIG_PASSPHRASE_FILE } = process.env;
-  const hasPassphrase = PULUMI_CONFIG_PASSPHRASE !== undefined || PULUMI_CONFIG_PASSPHRASE_FILE !== undefined;
   return {
     PULUMI_BACKEND_URL: url,
     PULUMI_SKIP_UPDATE_CHECK: "true",
     // A stack file without `encryptionsalt` or `secretsprovider` takes what the stack was made with.
     PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER: "true",
     // Who has secrets in a stack file has set a passphrase, or has a backend that needs none.
-    ...(hasPassphrase ? {} : { PULUMI_CONFIG_PASSPHRASE: "" }),
+    ...((PULUMI_CONFIG_PASSPHRASE ?? PULUMI_CONFIG_PASSPHRASE_FILE) === undefined
+      ? { PULUMI_CONFIG_PASSPHRASE: "" }
+      : {}),
   };
 }
 
@@ -131,7 +116,7 @@ export async function runPulumi(
   } catch (error) {
     // Its own words, where it had any; none came where it could not be started, or did not end.
     const { stderr = "" } = error as { readonly stderr?: string };
-    const words = stderr.trim() === "" ? errorWords(error) : stderr.trim();
+    const words = stderr.trim() || errorWords(error);
     throw new PulumiError(`\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words)}`);
   }
 }

@@ -1,8 +1,12 @@
 /** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what is under way. */
 import type { EngineEvent, OpType, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import { propertyChanges } from "../program/changes.ts";
+import { urnParts } from "../program/serialized.ts";
+import type { StackReference } from "../program/stack-file.ts";
 import { styled } from "../terminal-text.ts";
+import { lockStack } from "./lock.ts";
 import { changeLines, type Operation, propertyLines, type StackValues, type Step } from "./preview-text.ts";
+import { stackPaths } from "./stack-paths.ts";
 
 /** What an operation changed, or would change. */
 export interface StackChanges {
@@ -12,30 +16,15 @@ export interface StackChanges {
   readonly unchanged: number;
 }
 
-const SIGNS: Readonly<Record<Operation, string>> = {
-  create: "+",
-  delete: "-",
-  "delete-replaced": "-",
-  replace: "±",
-  same: " ",
-  update: "~",
-};
-const COLOURS = {
-  create: "added",
-  update: "changed",
-  replace: "changed",
-  delete: "deleted",
-  "delete-replaced": "deleted",
-  same: "skipped",
+/** In the order of the summary; without words for it, an operation is not counted: a replacement is counted once. */
+const OPERATIONS = {
+  create: { sign: "+", style: "added", done: "created", planned: "to create" },
+  update: { sign: "~", style: "changed", done: "updated", planned: "to update" },
+  replace: { sign: "±", style: "changed", done: "replaced", planned: "to replace" },
+  delete: { sign: "-", style: "deleted", done: "deleted", planned: "to delete" },
+  "delete-replaced": { sign: "-", style: "deleted", done: null, planned: null },
+  same: { sign: " ", style: "skipped", done: "unchanged", planned: "unchanged" },
 } as const;
-/** In the order of the summary. A replacement is counted once, not again for its deletion. */
-const COUNTED = {
-  create: { done: "created", "to come": "to create" },
-  update: { done: "updated", "to come": "to update" },
-  replace: { done: "replaced", "to come": "to replace" },
-  delete: { done: "deleted", "to come": "to delete" },
-  same: { done: "unchanged", "to come": "unchanged" },
-};
 
 const REFRESH_MILLISECONDS = 200;
 
@@ -53,30 +42,27 @@ export class StepReporter {
   readonly #running = new Map<string, { step: Step; since: number; doing: string }>();
   readonly #counts = new Map<Operation, number>();
   readonly #timer: NodeJS.Timeout | undefined;
-  #statusShown = false;
+  #isStatusShown = false;
 
   constructor({ out = process.stderr, isPreview = false }: ReporterOptions = {}) {
     this.#out = out;
     this.#isPreview = isPreview;
-    if (out.isTTY) {
-      this.#timer = setInterval(() => this.#showStatus(), REFRESH_MILLISECONDS);
-      this.#timer.unref();
-    }
+    if (out.isTTY) this.#timer = setInterval(() => this.#showStatus(), REFRESH_MILLISECONDS).unref();
   }
 
   start(step: Step): void {
     if (step.operation !== "same") this.#running.set(step.urn, { step, since: performance.now(), doing: "" });
   }
 
-  /** @param seconds - @default since it started */
-  end(step: Step, seconds?: number): void {
-    const { since = performance.now() } = this.#running.get(step.urn) ?? {};
-    const took = seconds ?? (performance.now() - since) / 1000;
-    this.#running.delete(step.urn);
-    this.#counts.set(step.operation, (this.#counts.get(step.operation) ?? 0) + 1);
-    if (step.operation === "same") return;
+  end(step: Step): void {
+    const { operation, urn } = step;
+    const { since = performance.now() } = this.#running.get(urn) ?? {};
+    const seconds = (performance.now() - since) / 1000;
+    this.#running.delete(urn);
+    this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1);
+    if (operation === "same") return;
     this.#steps.push(step);
-    if (!this.#isPreview) this.#print(this.#line(step, took >= 0.05 ? `${took.toFixed(1)} s` : ""));
+    if (!this.#isPreview) this.#print(this.#line(step, seconds >= 0.05 ? `${seconds.toFixed(1)} s` : ""));
   }
 
   /**
@@ -86,21 +72,18 @@ export class StepReporter {
    * @param isFull - Whether each property is shown, hashes and triggers too.
    */
   preview(before: StackValues | undefined, after: StackValues, isFull: boolean): void {
-    const steps = this.#steps;
-    const words = before === undefined ? [] : changeLines(before, after, steps);
-    if (words.length > 0) this.#print([...words, ""].join("\n"));
-    for (const step of steps) {
-      this.#print(this.#line(step, ""));
-      for (const line of propertyLines(step, isFull)) this.#print(line);
-    }
-    this.#print(this.summary("to come"));
+    const words = before === undefined ? [] : changeLines(before, after, this.#steps);
+    if (words.length > 0) this.#print([...words, "\n"].join("\n"));
+    for (const step of this.#steps)
+      this.#print([this.#line(step), ...propertyLines(step, isFull)].join("\n"));
+    this.#print(this.summary("planned"));
   }
 
   /** Takes the engine's own counts of a refresh, whose steps are all called the same until they have ended. */
   recount(changes: Readonly<Partial<Record<OpType, number>>>): void {
     this.#counts.clear();
     for (const [op, count] of Object.entries(changes)) {
-      const operation = OPERATIONS[op as OpType];
+      const operation = ENGINE_OPERATIONS[op as OpType];
       if (operation !== undefined) this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + count);
     }
   }
@@ -123,12 +106,12 @@ export class StepReporter {
   }
 
   /** `2 created, 1 updated, 5 unchanged`. */
-  summary(tense: "done" | "to come" = "done"): string {
-    const parts = Object.entries(COUNTED).flatMap(([operation, words]) => {
+  summary(tense: "done" | "planned" = "done"): string {
+    const parts = Object.entries(OPERATIONS).flatMap(([operation, words]) => {
       const count = this.#counts.get(operation as Operation);
-      return count === undefined ? [] : [`${count} ${words[tense]}`];
+      return count === undefined || words[tense] === null ? [] : [`${count} ${words[tense]}`];
     });
-    return parts.length > 0 ? parts.join(", ") : "nothing to do";
+    return parts.join(", ") || "nothing to do";
   }
 
   result(): StackChanges {
@@ -138,19 +121,16 @@ export class StepReporter {
     };
   }
 
-  hasChanges(): boolean {
-    return [...this.#counts.keys()].some((operation) => operation !== "same");
-  }
-
   close(): void {
     clearInterval(this.#timer);
     this.#clearStatus();
   }
 
-  #line(step: Step, took: string): string {
-    const { operation } = step;
-    const text = `  ${SIGNS[operation]} ${operation.padEnd(7)} ${label(step).padEnd(48)} ${took}`.trimEnd();
-    return styled(COLOURS[operation], text, this.#out);
+  /** `  + create  encoders (Process)   1.2 s`. */
+  #line({ operation, name, type }: Step, took = ""): string {
+    const { sign, style } = OPERATIONS[operation];
+    const label = `${name} (${type.split(":").at(-1)})`;
+    return styled(style, `  ${sign} ${operation.padEnd(7)} ${label.padEnd(48)} ${took}`.trimEnd(), this.#out);
   }
 
   #print(line: string): void {
@@ -166,22 +146,45 @@ export class StepReporter {
       return `${step.name} ${seconds} s${doing === "" ? "" : ` (${doing})`}`;
     });
     this.#out.write(`  … ${parts.join(" · ")}`.slice(0, Math.max(20, (this.#out.columns ?? 80) - 1)));
-    this.#statusShown = true;
+    this.#isStatusShown = true;
   }
 
   #clearStatus(): void {
-    if (this.#statusShown) this.#out.write("\r\u001b[2K");
-    this.#statusShown = false;
+    if (this.#isStatusShown) this.#out.write("\r\u001b[2K");
+    this.#isStatusShown = false;
   }
 }
 
-/** `encoders (Process)`. */
-function label(step: Step): string {
-  return `${step.name} (${step.type.split(":").at(-1)})`;
+/**
+ * Changes a stack under its lock, with a line for each step and a summary at the end.
+ *
+ * @throws StackLockedError at once, when another operation is under way.
+ */
+export async function changeStack(
+  { name }: StackReference,
+  operation: "up" | "refresh" | "down",
+  work: (reporter: StepReporter) => Promise<void>,
+): Promise<StackChanges> {
+  const lock = await lockStack(name, stackPaths(name).directory, operation);
+  const reporter = new StepReporter();
+  try {
+    await work(reporter);
+    reporter.note(reporter.summary());
+    return reporter.result();
+  } catch (error) {
+    if (reporter.result().changes.length > 0)
+      reporter.note(
+        `${reporter.summary()}, then it failed. \`npx engine-room ${operation} --stack ${name}\` resumes.`,
+      );
+    throw error;
+  } finally {
+    reporter.close();
+    lock.release();
+  }
 }
 
 /** What an operation of the engine is called here; others say nothing of their own: the engine tells a replacement thrice. */
-const OPERATIONS: Partial<Record<OpType, Operation>> = {
+const ENGINE_OPERATIONS: Partial<Record<OpType, Operation>> = {
   same: "same",
   read: "same",
   create: "create",
@@ -225,35 +228,34 @@ export class EngineReport {
     if (step === undefined) return;
     this.#reporter.start(step);
     // A component's end is told only where it has outputs.
-    if (step.operation === "same" || (metadata.new ?? metadata.old)?.custom !== true)
-      this.#reporter.end(step, 0);
+    if (step.operation === "same" || !isCustom(metadata)) this.#reporter.end(step);
   }
 
   #end(metadata: StepEventMetadata): void {
     const step = stepOf(metadata);
-    if (step === undefined || step.operation === "same") return;
-    if ((metadata.new ?? metadata.old)?.custom === true) this.#reporter.end(step);
+    if (step !== undefined && step.operation !== "same" && isCustom(metadata)) this.#reporter.end(step);
   }
 
   #say(severity: string, message: string): void {
-    // The engine's own notes have the inputs of resources, secrets among them.
-    if (severity === "debug") return;
+    // The engine's own notes have the inputs of resources, secrets among them; the last error is of the stack, after the reasons.
+    if (severity === "debug" || message === "" || /^(update|preview|destroy|refresh) failed$/.test(message))
+      return;
     // A provider's line begins with the resource that it is about.
-    const progress = /^(\S+): (.*)$/.exec(message);
-    if (severity === "error") {
-      // Of the stack, after the reasons.
-      if (/^(update|preview|destroy|refresh) failed$/.test(message)) return;
-      if (!this.errors.has(message)) this.#reporter.note(message);
-      this.errors.add(message);
-    } else if (severity.startsWith("info") && progress !== null)
-      this.#reporter.progress(progress[1] ?? "", progress[2] ?? "");
-    else if (message !== "") this.#reporter.note(message);
+    const [, name, line] = /^(\S+): (.*)$/.exec(message) ?? [];
+    if (severity.startsWith("info") && name !== undefined && line !== undefined)
+      this.#reporter.progress(name, line);
+    else if (!this.errors.has(message)) this.#reporter.note(message);
+    if (severity === "error") this.errors.add(message);
   }
 }
 
-function stepOf({ op, urn, type, old, new: now, keys = [] }: StepEventMetadata): Step | undefined {
-  const operation = OPERATIONS[op];
-  const name = urn.split("::").slice(3).join("::");
+function isCustom({ old, new: now }: StepEventMetadata): boolean {
+  return (now ?? old)?.custom === true;
+}
+
+function stepOf({ op, urn, type, old, new: now, keys }: StepEventMetadata): Step | undefined {
+  const operation = ENGINE_OPERATIONS[op];
+  const { name } = urnParts(urn);
   // Default providers are the engine's own.
   if (operation === undefined || (type.startsWith("pulumi:providers:") && name.startsWith("default")))
     return undefined;

@@ -49,53 +49,60 @@ export function requireKnownStack(stack: StackReference): void {
   if (!existsSync(directory) && !existsSync(data)) requireStackFile(stack);
 }
 
+/** Of Pulumi, as it lies beside the stack; undefined: there is none, or the try-out runner. */
 interface Owner {
-  readonly owner: "Pulumi";
   /** Address of the backend; absent where plain `pulumi up` made the stack. */
   readonly backend?: string;
+  /** What says so, and is deleted when the stack is moved. */
+  readonly record: string;
 }
 
-function readOwner({ owner }: StackPaths): Owner | undefined {
-  return existsSync(owner) ? (JSON.parse(readFileSync(owner, "utf8")) as Owner) : undefined;
+function readOwner(stack: string): Owner | undefined {
+  const paths = stackPaths(stack);
+  const earlier = earlierBackend(stack, paths);
+  if (earlier !== undefined) return { backend: earlier, record: paths.earlierState };
+  if (!existsSync(paths.owner)) return undefined;
+  return { ...JSON.parse(readFileSync(paths.owner, "utf8")), record: paths.owner };
 }
 
 export function writeOwner({ directory, owner }: StackPaths, backend: string): void {
   mkdirSync(directory, { recursive: true });
-  writeFileSync(owner, `${JSON.stringify({ owner: "Pulumi", backend } satisfies Owner, null, 2)}\n`);
+  writeFileSync(owner, `${JSON.stringify({ owner: "Pulumi", backend }, null, 2)}\n`);
 }
 
 /** @throws UserError when another backend than the one at `url` has the stack. */
-export function refuseOtherBackend(stack: string, paths: StackPaths, url: string): void {
-  const { backend = url } = readOwner(paths) ?? {};
+export function refuseOtherBackend(stack: string, url: string): void {
+  const { backend = url, record } = readOwner(stack) ?? {};
   if (backend === url) return;
   throw new UserError(
     [
       `The stack ${stack} belongs to the backend ${backend}, and Pulumi uses ${url}.`,
       `To go on there: \`pulumi login ${backend}\`. To move it here:`,
       `  PULUMI_BACKEND_URL=${backend} pulumi stack export --stack ${stack} --file ${stack}.json`,
-      `  pulumi stack init ${stack} && pulumi stack import --stack ${stack} --file ${stack}.json && rm ${paths.owner}`,
+      `  pulumi stack init ${stack} && pulumi stack import --stack ${stack} --file ${stack}.json && rm -r ${record}`,
     ].join("\n"),
   );
 }
 
 /** @throws UserError when plain `pulumi up` made the stack in a backend, and the one at `url` does not know it. */
-export function refuseUnknownBackend(stack: string, paths: StackPaths, url: string): void {
-  if (!existsSync(paths.owner) || readOwner(paths)?.backend !== undefined) return;
+export function refuseUnknownBackend(stack: string, url: string): void {
+  const owner = readOwner(stack);
+  if (owner === undefined || owner.backend !== undefined) return;
   throw new UserError(
-    `\`pulumi up\` made the stack ${stack} in another backend than ${url}, which Pulumi uses now. Log in there (\`pulumi login\`), or, where the stack is gone, delete ${paths.owner}.`,
+    `\`pulumi up\` made the stack ${stack} in another backend than ${url}, which Pulumi uses now. Log in there (\`pulumi login\`), or, where the stack is gone, delete ${owner.record}.`,
   );
 }
 
 /** @throws UserError when the stack belongs to the Pulumi CLI. */
-export function assertTryoutOwns(stack: string, paths: StackPaths): void {
-  if (existsSync(paths.tryoutState)) return;
-  const backend = readOwner(paths)?.backend ?? earlierBackend(stack, paths);
-  if (backend === undefined && !existsSync(paths.owner)) return;
+export function assertTryoutOwns(stack: string): void {
+  const owner = readOwner(stack);
+  if (owner === undefined || existsSync(stackPaths(stack).tryoutState)) return;
+  const where = owner.backend === undefined ? "" : ` (its state is in ${owner.backend})`;
   const why =
     process.env.ENGINE_ROOM_RUNNER === "tryout"
       ? "Unset ENGINE_ROOM_RUNNER, which asks for the try-out runner"
       : "There is none on PATH; put `pulumi` there";
   throw new UserError(
-    `The stack ${stack} belongs to the Pulumi CLI${backend === undefined ? "" : ` (its state is in ${backend})`}. ${why}, and try again. Where the stack is gone, delete ${paths.owner}.`,
+    `The stack ${stack} belongs to the Pulumi CLI${where}. ${why}, and try again. Where the stack is gone, delete ${owner.record}.`,
   );
 }

@@ -10,7 +10,7 @@ export interface StateResource {
   readonly type: string;
   /** As the provider has it; absent for a component. */
   readonly id?: string;
-  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly inputs?: Readonly<Record<string, unknown>> | undefined;
   readonly outputs?: Readonly<Record<string, unknown>>;
   readonly initErrors?: readonly string[];
   /** No operation deletes it. */
@@ -30,8 +30,6 @@ export interface Deployment {
 export type StackRecord = "none" | "empty" | "resources";
 
 export interface UpOptions {
-  /** Called when nothing refuses the stack any more, before anything is changed. */
-  readonly onBegin?: () => void;
   /**
    * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
    * that goes before. @default false
@@ -77,7 +75,9 @@ export function parsedDeployment(text: string): Deployment {
 }
 
 /** Outputs of the stack; undefined before the first `up`. */
-export function outputsOf(resources: readonly StateResource[]): StackOutputs | undefined {
+export function outputsOf(
+  resources: readonly Pick<StateResource, "type" | "outputs">[],
+): StackOutputs | undefined {
   const outputs = resources.find(({ type }) => type === "pulumi:pulumi:Stack")?.outputs;
   return outputs?.endpoints === undefined ? undefined : (outputs as unknown as StackOutputs);
 }
@@ -93,43 +93,27 @@ export function knownObjects({ resources, pending_operations }: Deployment): Kno
   };
 }
 
-const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
-
-/** @param failedGroups - As {@link unfinishedResources} has them. */
-type IsUnfinished = (resource: StateResource, failedGroups: ReadonlySet<string>) => boolean;
-
 const hasFailed = ({ initErrors = [] }: StateResource) => initErrors.length > 0;
 
 /** By type. All else whose creation failed comes right by itself, or by the update that its next `up` sends. */
-const UNFINISHED: Readonly<Record<string, IsUnfinished>> = {
+const UNFINISHED: Readonly<Record<string, (resource: StateResource) => boolean>> = {
   // Tasks that did not end with exit code 0, and services that were made and never became healthy.
   "docker:index/container:Container": (resource) =>
     hasFailed(resource) || (resource.inputs?.attach === true && resource.outputs?.exitCode !== 0),
   // Its command failed on the machine, or did not end in the time it has; nothing of an association is updated but its tags.
   "aws:ssm/association:Association": hasFailed,
-  // For good: EKS takes no update of it any more. One whose update failed has its old machines, which serve.
-  [NODE_GROUP]: ({ id = "" }, failedGroups) => failedGroups.has(id),
+  // EKS takes no update of a group that it could not create. One whose update failed has a status, and old machines that serve.
+  "aws:eks/nodeGroup:NodeGroup": (resource) =>
+    resource.outputs?.status === "CREATE_FAILED" || (hasFailed(resource) && !resource.outputs?.status),
 };
 
 /**
  * URNs that the next `up` has to replace, though nothing about them changed. A resource that was made, and whose wait then
  * failed, is in the state with `initErrors`; `pulumi up --refresh` drops these and finds that nothing changed (issue 17949 of
  * pulumi/pulumi). The graph can't tell either, because it does not depend on how an `up` went.
- *
- * @param failedGroups - Ids of node groups that EKS calls CREATE_FAILED; see {@link suspectGroups}.
  */
-export function unfinishedResources(
-  resources: readonly StateResource[],
-  failedGroups: ReadonlySet<string>,
-): string[] {
+export function unfinishedResources(resources: readonly StateResource[]): string[] {
   return resources
-    .filter((one) => one.delete !== true && UNFINISHED[one.type]?.(one, failedGroups) === true)
+    .filter((one) => one.delete !== true && UNFINISHED[one.type]?.(one) === true)
     .map(({ urn }) => urn);
-}
-
-/** Ids, `CLUSTER:GROUP`, of node groups about which only EKS can tell whether their creation failed. */
-export function suspectGroups(resources: readonly StateResource[]): string[] {
-  return resources.flatMap((one) =>
-    one.type === NODE_GROUP && (hasFailed(one) || one.outputs?.status !== "ACTIVE") ? (one.id ?? []) : [],
-  );
 }

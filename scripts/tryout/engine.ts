@@ -3,278 +3,325 @@
  * operations that such a graph needs (create, update, replace, delete, same, refresh) and refuses everything else;
  * a recorded run of the real engine is the test of that. It is no second engine for clouds.
  */
-import { propertyChanges } from "../program/changes.ts";
-import type { MonitorOwner, Registered, Registration, RegistrationOptions } from "../program/monitor.ts";
-import type { Properties } from "../program/serialized.ts";
-import type { Step } from "../stack/preview-text.ts";
-import { defaultProvider, type PendingOperation, type ResourceState } from "./state.ts";
-import {
-  containsSecret,
-  deleteAll,
-  identity,
-  interruptedCreates,
-  isProvider,
-  newStep,
-  partialResult,
-  type ResourceProvider,
-  type RunnerState,
-  registered,
-  type StepObserver,
-  stepOnState,
-  toState,
-} from "./steps.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { ResourceHandler } from "../../components/local/provider/contract.ts";
+import { isSecret, type PropertyChange, propertyChanges } from "../program/changes.ts";
+import type { MonitorOwner, Registered, Registration } from "../program/monitor.ts";
+import { type Properties, urnParts } from "../program/serialized.ts";
+import type { Operation, Step } from "../stack/preview-text.ts";
+import type { StepReporter } from "../stack/reporter.ts";
+import { defaultProvider, type PendingOperation, type ResourceState, type RunnerState } from "./state.ts";
 
-interface EngineOptions extends StepObserver {
+interface Runner {
   readonly project: string;
   readonly stack: string;
-  readonly preview: boolean;
-  readonly provider: ResourceProvider;
+  readonly isPreview: boolean;
+  /** Operations on a type of resource; undefined for a type that this runner does not have. */
+  readonly handlerOf: (type: string) => ResourceHandler | undefined;
   readonly state: RunnerState;
   /** Called after each change of state; a preview never calls it. */
-  readonly save: (resources: ResourceState[], pending: PendingOperation[]) => void;
+  readonly save: (state: RunnerState) => void;
+  readonly reporter: Pick<StepReporter, "start" | "end" | "progress">;
 }
 
-/** Resource options with a meaning that this runner has; any other is refused, for silence would be a wrong result. */
-const UNDERSTOOD_OPTIONS: readonly (keyof RegistrationOptions)[] = ["version"];
-
 export class TryoutEngine implements MonitorOwner {
-  /** Why the run ends: the first step that failed. */
-  failure: Error | undefined;
-  readonly #options: EngineOptions;
+  readonly #runner: Runner;
   readonly #old: Map<string, ResourceState>;
-  readonly #done: ResourceState[] = [];
-  readonly #replaced: ResourceState[];
+  /** By URN, in the order in which they were made. */
+  readonly #done = new Map<string, ResourceState>();
+  /** Their successors are there, and they are still to be deleted. */
+  readonly #replaced: Set<ResourceState>;
   /** Begun and not ended, by this run or by an interrupted one: done again even where nothing else changed. */
   readonly #pending: Map<string, PendingOperation>;
-  readonly #underWay = new Set<Promise<void>>();
 
-  constructor(options: EngineOptions) {
-    const { resources, pending } = options.state;
-    this.#options = options;
+  constructor(runner: Runner) {
+    const { resources, pending } = runner.state;
+    this.#runner = runner;
     this.#old = new Map(resources.filter((r) => r.delete !== true).map((r) => [r.urn, r]));
-    this.#replaced = resources.filter((resource) => resource.delete === true);
+    this.#replaced = new Set(resources.filter((resource) => resource.delete === true));
     this.#pending = new Map(pending.map((operation) => [operation.resource.urn, operation]));
   }
 
-  register(registration: Registration): Promise<Registered> {
-    const work = this.#register(registration);
-    const ended = work.then(
-      () => {},
-      (error: Error) => this.fail(error),
-    );
-    this.#underWay.add(ended);
-    void ended.then(() => this.#underWay.delete(ended));
-    return work;
-  }
-
-  fail(error: Error): void {
-    this.failure ??= error;
-  }
-
-  /** Steps that were begun before one failed are ended, not cut off: what they made belongs into the state. */
-  async settled(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  async register(registration: Registration, failure: Error | undefined): Promise<Registered> {
+    if (failure !== undefined) throw new Error("Not begun, because another step failed.");
+    this.#refuseWhatIsNotUnderstood(registration);
+    const old = this.#old.get(registration.urn);
+    if (registration.custom) return this.#registerCustom(registration, old);
+    const changes = propertyChanges(old?.inputs ?? {}, registration.inputs);
+    const operation = old === undefined ? "create" : changes.length > 0 ? "update" : "same";
+    this.#note(stepOf(registration, operation, changes), { ...toState(registration), ...kept(old) });
+    return { outputs: {} };
   }
 
   registerOutputs(urn: string, outputs: Properties): void {
-    const resource = this.#done.find((done) => done.urn === urn);
-    if (resource === undefined || this.#options.preview) return;
+    const resource = this.#done.get(urn);
+    if (resource === undefined) return;
     if (Object.keys(outputs).length > 0) resource.outputs = outputs;
     this.#save();
   }
 
-  /** Deletes what the program no longer asks for, dependents first. Call it when the program has ended well. */
+  /**
+   * Deletes what the program has not asked for, dependents first, and what interrupted creates may have left. Without a
+   * program that is the whole stack.
+   */
   async deleteUnregistered(): Promise<void> {
-    const wanted = new Set(this.#done.map((resource) => resource.urn));
-    const halfMade = interruptedCreates(this.#options.state).filter((resource) => !wanted.has(resource.urn));
-    const leftover = [...this.#old.values()].filter((resource) => !wanted.has(resource.urn));
+    const leftover = [...this.#old.values(), ...this.#halfMade()].filter(({ urn }) => !this.#done.has(urn));
     await deleteAll([...this.#replaced], (resource) => this.#delete(resource, "delete-replaced"));
-    await deleteAll([...leftover, ...halfMade], (resource) => this.#delete(resource, "delete"));
+    await deleteAll(leftover, (resource) => this.#delete(resource, "delete"));
   }
 
-  async #register(registration: Registration): Promise<Registered> {
-    if (this.failure !== undefined) throw new Error("Not begun, because another step failed.");
-    this.#refuseWhatIsNotUnderstood(registration);
-    return registration.custom ? this.#registerCustom(registration) : this.#registerComponent(registration);
-  }
-
-  #refuseWhatIsNotUnderstood(registration: Registration): void {
-    const { type, name, custom, options, inputs, readId } = registration;
-    const refuse = (what: string): never => {
-      throw new Error(
-        `${name} (${type}) ${what}, which needs the Pulumi CLI; without it only local: resources are applied.`,
-      );
-    };
-    if (custom && (!this.#options.provider.supports(type) || readId !== undefined))
-      refuse("is no local: resource to create");
-    const unknown = Object.keys(options).find(
-      (key) => !(UNDERSTOOD_OPTIONS as readonly string[]).includes(key),
+  /** Reads every resource as it is now. What is gone leaves the state, so that the next `up` creates it. */
+  async refresh(): Promise<void> {
+    const { state, save, reporter } = this.#runner;
+    const read = await Promise.all(
+      state.resources.map(async (resource) => {
+        if (isProvider(resource)) return [resource];
+        const { id = "", outputs = {} } = resource;
+        const current = resource.custom
+          ? await this.#handler(resource.type).read(id, outputs, this.#context(resource.urn))
+          : { inputs: resource.inputs, outs: outputs };
+        const isSame = current !== undefined && isDeepStrictEqual(current.outs, outputs);
+        const operation = current === undefined ? "delete" : isSame ? "same" : "update";
+        reporter.end(stepOf(resource, operation, propertyChanges(outputs, current?.outs ?? outputs)));
+        if (current === undefined) return [];
+        return [isSame ? resource : { ...resource, inputs: current.inputs, outputs: current.outs }];
+      }),
     );
-    if (unknown !== undefined) refuse(`uses the resource option ${unknown}`);
+    const present = read.flat();
+    const urns = new Set(present.map(({ urn }) => urn));
+    save({ ...state, resources: present.map((resource) => withoutDangling(resource, urns)) });
+  }
+
+  /** A resource option without a meaning here is refused: silence would be a wrong result. */
+  #refuseWhatIsNotUnderstood({ type, name, custom, options, inputs, readId }: Registration): void {
+    const option = Object.keys(options).find((key) => key !== "version");
     const secret = Object.entries(inputs).find(([, value]) => containsSecret(value));
-    if (secret !== undefined) refuse(`takes a secret in ${secret[0]}`);
+    const reason =
+      custom && (this.#runner.handlerOf(type) === undefined || readId !== undefined)
+        ? "is no local: resource to create"
+        : option !== undefined
+          ? `uses the resource option ${option}`
+          : secret !== undefined
+            ? `takes a secret in ${secret[0]}`
+            : undefined;
+    if (reason === undefined) return;
+    throw new Error(
+      `${name} (${type}) ${reason}, which needs the Pulumi CLI; without it only local: resources are applied.`,
+    );
   }
 
-  #registerComponent(registration: Registration): Registered {
-    const old = this.#old.get(registration.urn);
-    const changes = old === undefined ? [] : propertyChanges(old.inputs ?? {}, registration.inputs);
-    const operation = old === undefined ? "create" : changes.length > 0 ? "update" : "same";
-    const resource = toState(registration);
-    if (old?.outputs !== undefined) resource.outputs = old.outputs;
-    this.#note(newStep(registration, operation, changes), resource);
-    return { outputs: {} };
-  }
-
-  async #registerCustom(registration: Registration): Promise<Registered> {
-    const { provider, preview } = this.#options;
-    const { type, name, urn } = registration;
-    const old = this.#old.get(urn);
-    const { inputs, failures } = await provider.check({
-      type,
-      name,
-      olds: old?.inputs,
-      news: registration.inputs,
-    });
-    if (failures.length > 0) {
-      const lines = failures.map(
-        ({ property, reason }) => `${name}${property === "" ? "" : `.${property}`}: ${reason}`,
+  async #registerCustom(given: Registration, old: ResourceState | undefined): Promise<Registered> {
+    const { type, name, urn } = given;
+    const handler = this.#handler(type);
+    const { inputs, failures } = await handler.check(given.inputs, old?.inputs);
+    if (failures.length > 0)
+      throw new Error(
+        failures
+          .map(({ property, reason }) => `${name}${property === "" ? "" : `.${property}`}: ${reason}`)
+          .join("\n"),
       );
-      throw new Error(lines.join("\n"));
-    }
-    const checked = { ...registration, inputs };
+    const made = { ...toState({ ...given, inputs }), provider: this.#providerReference(given) };
     const changes = propertyChanges(old?.inputs ?? {}, inputs);
-    if (old === undefined) return this.#create(checked, newStep(registration, "create", changes));
-
-    const diff = await provider.diff({ type, id: old.id ?? "", olds: old.outputs ?? {}, news: inputs });
-    if (diff.changes && diff.replaces.length > 0) {
-      if (diff.deleteBeforeReplace && !preview) await this.#delete(old, "delete-replaced");
-      return this.#create(checked, newStep(registration, "replace", changes, diff.replaces));
-    }
-    if (diff.changes || this.#pending.has(urn))
-      return this.#update(checked, old, newStep(registration, "update", changes));
-    const resource = { ...toState(checked, this.#providerReference(checked)), ...identity(old) };
-    this.#note(newStep(registration, "same"), resource);
-    return registered(old);
-  }
-
-  async #create(registration: Registration, step: Step): Promise<Registered> {
-    const resource = toState(registration, this.#providerReference(registration));
-    if (this.#options.preview) return this.#preview(step, resource);
-    return this.#perform(step, { type: "creating", resource }, resource, async () => {
-      const { type, name, urn, inputs } = registration;
-      const { id, outputs } = await this.#options.provider.create({ type, name, inputs });
+    const context = this.#context(urn);
+    const create = async () => {
+      const { id, outs } = await handler.create(name, inputs, context);
       // The one that it replaces stays in the state until it is gone, so that an interrupted run still deletes it.
       const previous = this.#old.get(urn);
-      if (previous !== undefined) this.#replaced.push({ ...previous, delete: true });
-      return { ...resource, id, outputs };
-    });
-  }
-
-  async #update(registration: Registration, old: ResourceState, step: Step): Promise<Registered> {
-    const resource = { ...toState(registration, this.#providerReference(registration)), ...identity(old) };
-    if (this.#options.preview) return this.#preview(step, resource);
-    return this.#perform(step, { type: "updating", resource: old }, resource, async () => {
-      const { type, name, inputs: news } = registration;
-      const olds = old.outputs ?? {};
-      return {
-        ...resource,
-        outputs: await this.#options.provider.update({ type, name, id: old.id ?? "", olds, news }),
-      };
-    });
-  }
-
-  /** As the engine does for providers that can't preview: inputs are known, every other output is not. */
-  #preview(step: Step, resource: ResourceState): Registered {
-    this.#note(step, resource);
-    const id = step.operation === "update" ? resource.id : undefined;
-    return { ...(id === undefined ? {} : { id }), outputs: resource.inputs ?? {} };
+      if (previous !== undefined) this.#replaced.add({ ...previous, delete: true });
+      return { ...made, id, outputs: outs };
+    };
+    if (old === undefined) return this.#perform(stepOf(given, "create", changes), made, undefined, create);
+    const olds = old.outputs ?? {};
+    const diff = await handler.diff(old.id ?? "", olds, inputs);
+    const updated = { ...made, ...kept(old) };
+    if (diff.changes && diff.replaces.length > 0) {
+      if (diff.deleteBeforeReplace && !this.#runner.isPreview) await this.#delete(old, "delete-replaced");
+      return this.#perform(stepOf(given, "replace", changes, diff.replaces), made, undefined, create);
+    }
+    if (diff.changes || this.#pending.has(urn))
+      return this.#perform(stepOf(given, "update", changes), updated, old, async () => {
+        const { outs } = await handler.update(old.id ?? "", olds, inputs, context);
+        return { ...updated, outputs: outs };
+      });
+    this.#note(stepOf(given, "same"), updated);
+    return registered(updated);
   }
 
   /** A step that takes no time. */
   #note(step: Step, resource: ResourceState): void {
-    this.#options.onStart(step);
-    this.#finish(resource);
-    this.#options.onEnd(step, 0);
+    this.#done.set(resource.urn, resource);
+    this.#save();
+    this.#runner.reporter.end(step);
   }
 
-  /** @param made - The resource as it will be, but for what only the provider knows. */
+  /**
+   * @param made - The resource as it will be, but for what only the provider knows.
+   * @param old - What is updated; undefined: the resource is created.
+   */
   async #perform(
     step: Step,
-    pending: PendingOperation,
     made: ResourceState,
+    old: ResourceState | undefined,
     work: () => Promise<ResourceState>,
   ): Promise<Registered> {
-    const started = performance.now();
-    this.#options.onStart(step);
-    this.#pending.set(step.urn, pending);
+    if (this.#runner.isPreview) {
+      this.#note(step, made);
+      // As the engine does for providers that can't preview: inputs are known, every other output is not.
+      return registered({ ...made, outputs: made.inputs ?? {} });
+    }
+    this.#runner.reporter.start(step);
+    const type = old === undefined ? "creating" : "updating";
+    this.#pending.set(step.urn, { type, resource: old ?? made });
     this.#save();
     try {
       const resource = await work();
       this.#pending.delete(step.urn);
-      this.#finish(resource);
-      this.#options.onEnd(step, (performance.now() - started) / 1000);
+      this.#note(step, resource);
       return registered(resource);
     } catch (error) {
       // The operation stays pending: what it left behind is unknown, so the next run does it again. What was made but
       // does not work is kept, so that it can be deleted, and is updated by the next run.
-      const partial = partialResult(error);
-      if (partial !== undefined) {
-        const resource = { ...made, ...partial };
+      const { name, id, properties, message } = error as Error & { id?: string; properties?: Properties };
+      if (name === "InitializationError" && id !== undefined) {
+        const resource = { ...made, id, outputs: properties ?? {} };
         this.#pending.set(step.urn, { type: "updating", resource });
-        this.#done.push(resource);
+        this.#done.set(step.urn, resource);
       }
       this.#save();
-      throw new Error(`${step.operation} of ${step.name} (${step.type}): ${(error as Error).message}`, {
-        cause: error,
-      });
+      throw new Error(`${step.operation} of ${step.name} (${step.type}): ${message}`, { cause: error });
     }
   }
 
   async #delete(resource: ResourceState, operation: "delete" | "delete-replaced"): Promise<void> {
-    const step = stepOnState(resource, operation);
-    const { type, name } = step;
-    const started = performance.now();
-    if (!isProvider(resource)) this.#options.onStart(step);
-    if (!this.#options.preview) {
-      if (resource.custom && !isProvider(resource)) {
-        await this.#options.provider.delete({
-          type,
-          name,
-          id: resource.id ?? "",
-          outputs: resource.outputs ?? {},
-        });
-      }
-      const index = this.#replaced.indexOf(resource);
-      if (index >= 0) this.#replaced.splice(index, 1);
-      else this.#old.delete(resource.urn);
-      if (operation === "delete") this.#pending.delete(resource.urn);
-      this.#save();
-    }
-    if (!isProvider(resource)) this.#options.onEnd(step, (performance.now() - started) / 1000);
-  }
-
-  #finish(resource: ResourceState): void {
-    this.#done.push(resource);
+    const { urn, type, id = "", outputs = {}, custom } = resource;
+    const { isPreview, reporter } = this.#runner;
+    const step = stepOf(resource, operation);
+    if (!isProvider(resource)) reporter.start(step);
+    if (custom && !isProvider(resource) && !isPreview)
+      await this.#handler(type).delete(id, outputs, this.#context(urn));
+    if (!this.#replaced.delete(resource)) this.#old.delete(urn);
+    if (operation === "delete") this.#pending.delete(urn);
     this.#save();
+    if (!isProvider(resource)) reporter.end(step);
   }
 
   #save(): void {
-    if (this.#options.preview) return;
-    const wanted = new Set(this.#done.map((resource) => resource.urn));
-    const rest = [...this.#old.values()].filter((resource) => !wanted.has(resource.urn));
-    this.#options.save([...this.#done, ...rest, ...this.#replaced], [...this.#pending.values()]);
+    if (this.#runner.isPreview) return;
+    const rest = [...this.#old.values()].filter(({ urn }) => !this.#done.has(urn));
+    this.#runner.save({
+      resources: [...this.#done.values(), ...rest, ...this.#replaced],
+      pending: [...this.#pending.values()],
+    });
+  }
+
+  /**
+   * Creates that were interrupted: they are not among the resources, yet may have left something. They are known by their
+   * inputs alone, which is what a provider that can repeat a create can also delete by.
+   */
+  #halfMade(): ResourceState[] {
+    return [...this.#pending.values()]
+      .filter(({ type, resource }) => type === "creating" && !this.#old.has(resource.urn))
+      .map(({ resource }) => ({ ...resource, outputs: resource.inputs ?? {} }));
+  }
+
+  #handler(type: string): ResourceHandler {
+    const handler = this.#runner.handlerOf(type);
+    if (handler === undefined) throw new Error(`The state has a resource of the unknown type ${type}.`);
+    return handler;
+  }
+
+  #context(urn: string) {
+    const { name } = urnParts(urn);
+    return { report: (line: string) => this.#runner.reporter.progress(name, line) };
   }
 
   /** Registers the package's default provider of the wanted version on first use, as the engine does. */
-  #providerReference(registration: Registration): string {
-    const packageName = registration.type.split(":")[0] ?? "";
-    const { stack, project } = this.#options;
-    const fresh = defaultProvider(stack, project, packageName, registration.options.version);
-    let resource = this.#done.find((done) => done.urn === fresh.urn);
-    if (resource === undefined) {
-      resource = this.#old.get(fresh.urn) ?? fresh;
-      this.#done.push(resource);
-    }
-    return `${resource.urn}::${resource.id ?? ""}`;
+  #providerReference({ type, options }: Registration): string {
+    const { stack, project } = this.#runner;
+    const fresh = defaultProvider(stack, project, type.split(":")[0] ?? "", options.version);
+    const provider = this.#done.get(fresh.urn) ?? this.#old.get(fresh.urn) ?? fresh;
+    this.#done.set(provider.urn, provider);
+    return `${provider.urn}::${provider.id ?? ""}`;
   }
+}
+
+function stepOf(
+  { urn, type }: Pick<ResourceState, "urn" | "type">,
+  operation: Operation,
+  changes: readonly PropertyChange[] = [],
+  replaceReasons: readonly string[] = [],
+): Step {
+  return { operation, urn, type, name: urnParts(urn).name, changes, replaceReasons };
+}
+
+/** The engine's own bookkeeping, which no provider knows and no report shows. */
+function isProvider({ type }: ResourceState): boolean {
+  return type.startsWith("pulumi:providers:");
+}
+
+function toState(registration: Registration): ResourceState {
+  const { urn, custom, type, inputs, parent, dependencies, propertyDependencies } = registration;
+  return {
+    urn,
+    custom,
+    type,
+    ...(type === "pulumi:pulumi:Stack" ? {} : { inputs }),
+    ...(parent === "" ? {} : { parent }),
+    ...(dependencies.length > 0 ? { dependencies } : {}),
+    ...(custom ? { propertyDependencies } : {}),
+  };
+}
+
+/** What an existing resource keeps over an operation. */
+function kept({ id, outputs }: Partial<ResourceState> = {}): Pick<ResourceState, "id" | "outputs"> {
+  return { ...(id === undefined ? {} : { id }), ...(outputs === undefined ? {} : { outputs }) };
+}
+
+/** The answer to a registration. */
+function registered(resource: ResourceState): Registered {
+  return { outputs: {}, ...kept(resource) };
+}
+
+/**
+ * Deletes each resource as soon as its dependents are gone, as the engine does.
+ *
+ * @param resources - In the order in which they were made.
+ * @throws What the first failed deletion threw. No other one begins after it, and those that had begun have ended.
+ */
+async function deleteAll(
+  resources: readonly ResourceState[],
+  remove: (resource: ResourceState) => Promise<void>,
+): Promise<void> {
+  const deletions = new Map<ResourceState, Promise<void>>();
+  const failures: unknown[] = [];
+  for (const resource of resources.toReversed()) {
+    const dependents = [...deletions].filter(([other]) => dependsOn(other, resource));
+    const deletion = Promise.all(dependents.map(([, gone]) => gone))
+      .then(() => (failures.length > 0 ? undefined : remove(resource)))
+      .catch((error: unknown) => void failures.push(error));
+    deletions.set(resource, deletion);
+  }
+  await Promise.all(deletions.values());
+  if (failures.length > 0) throw failures[0];
+}
+
+function dependsOn({ parent, provider, dependencies }: ResourceState, { urn }: ResourceState): boolean {
+  return parent === urn || provider?.startsWith(`${urn}::`) === true || dependencies?.includes(urn) === true;
+}
+
+/** Without dependencies on what is gone. */
+function withoutDangling(resource: ResourceState, urns: ReadonlySet<string>): ResourceState {
+  const present = (list: readonly string[] = []) => list.filter((urn) => urns.has(urn));
+  const { dependencies, propertyDependencies } = resource;
+  const byProperty = Object.entries(propertyDependencies ?? {}).map(([key, list]) => [key, present(list)]);
+  return {
+    ...resource,
+    ...(dependencies && { dependencies: present(dependencies) }),
+    ...(propertyDependencies && { propertyDependencies: Object.fromEntries(byProperty) }),
+  };
+}
+
+function containsSecret(value: unknown): boolean {
+  if (isSecret(value)) return true;
+  return typeof value === "object" && value !== null && Object.values(value).some(containsSecret);
 }

@@ -1,6 +1,6 @@
 /**
  * State of the try-out runner, in the form of `pulumi stack export` (deployment version 3), so that a Pulumi CLI that
- * appears later imports it and goes on.
+ * appears later imports it.
  */
 import { createHash, randomUUID } from "node:crypto";
 import {
@@ -15,47 +15,44 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import type { StackOutputs } from "../../infra/outputs.ts";
-import { makeUrn, type Properties } from "../program/serialized.ts";
+import type { PropertyMap } from "../../components/local/provider/contract.ts";
+import { makeUrn } from "../program/serialized.ts";
 
 /** One resource of a deployment; the keys are Pulumi's own (apitype.ResourceV3). */
 export interface ResourceState {
-  urn: string;
-  custom: boolean;
-  id?: string;
-  type: string;
-  inputs?: Properties;
-  outputs?: Properties;
-  parent?: string;
-  dependencies?: string[];
-  provider?: string;
-  propertyDependencies?: Record<string, string[]>;
+  readonly urn: string;
+  readonly custom: boolean;
+  readonly id?: string;
+  readonly type: string;
+  readonly inputs?: PropertyMap | undefined;
+  outputs?: PropertyMap;
+  readonly parent?: string;
+  readonly dependencies?: readonly string[];
+  /** `urn::id`. */
+  readonly provider?: string;
+  readonly propertyDependencies?: Readonly<Record<string, readonly string[]>>;
   /** Replaced, and still to be deleted. */
-  delete?: boolean;
+  readonly delete?: boolean;
 }
 
 /** An operation that was under way when the state was written; the next run does it again. */
 export interface PendingOperation {
-  resource: ResourceState;
-  type: "creating" | "updating" | "deleting";
+  readonly resource: ResourceState;
+  readonly type: "creating" | "updating";
 }
 
-interface Deployment {
-  version: 3;
-  deployment: {
-    manifest: { time: string; magic: string; version: string };
-    resources: ResourceState[];
-    pending_operations?: PendingOperation[];
-    metadata: Record<string, never>;
-  };
+export interface RunnerState {
+  readonly resources: readonly ResourceState[];
+  readonly pending: readonly PendingOperation[];
   /** Values of the stack file at the last `up`, as `pulumi stack history` has them; an importing CLI leaves them out. */
-  config?: Readonly<Record<string, unknown>>;
+  readonly config?: PropertyMap;
 }
 
 /** Version of the engine whose format this is; an importing CLI checks `magic` against it. */
 const FORMAT_VERSION = "3.248.0";
 
-export function newDeployment(resources: ResourceState[], pending: PendingOperation[]): Deployment {
+/** A state as it is written. */
+export function newDeployment({ resources, pending, config }: RunnerState) {
   return {
     version: 3,
     deployment: {
@@ -68,35 +65,25 @@ export function newDeployment(resources: ResourceState[], pending: PendingOperat
       ...(pending.length > 0 ? { pending_operations: pending } : {}),
       metadata: {},
     },
+    config,
   };
 }
 
 /** Reads a state file; none is an empty state. @throws One sentence that names the file where it can't be read. */
-export function loadState(path: string): {
-  resources: ResourceState[];
-  pending: PendingOperation[];
-  config?: Deployment["config"];
-} {
+export function loadState(path: string): RunnerState {
   if (!existsSync(path)) return { resources: [], pending: [] };
-  let state: Deployment;
+  let state: ReturnType<typeof newDeployment>;
   try {
-    state = JSON.parse(readFileSync(path, "utf8")) as Deployment;
+    state = JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
     throw new Error(`${path}, the state of the stack, can't be read: ${(error as Error).message}`, {
       cause: error,
     });
   }
-  if (state.version !== 3) {
-    throw new Error(`${path} has deployment version ${String(state.version)}; this program reads version 3.`);
-  }
+  if (state.version !== 3)
+    throw new Error(`${path} has deployment version ${state.version}; this program reads version 3.`);
   const { resources, pending_operations: pending = [] } = state.deployment;
-  return { resources, pending, ...(state.config === undefined ? {} : { config: state.config }) };
-}
-
-/** Outputs of the stack as its state has them; undefined before the first `up`. */
-export function stackOutputs(path: string): StackOutputs | undefined {
-  const stack = loadState(path).resources.find((resource) => resource.type === "pulumi:pulumi:Stack");
-  return stack?.outputs as StackOutputs | undefined;
+  return { resources, pending, ...(state.config && { config: state.config }) };
 }
 
 /**
@@ -104,19 +91,13 @@ export function stackOutputs(path: string): StackOutputs | undefined {
  *
  * @throws When it can't be written whole, as on a full disk; the old state is then untouched.
  */
-export function saveState(
-  path: string,
-  resources: ResourceState[],
-  pending: PendingOperation[],
-  config?: Deployment["config"],
-): void {
+export function saveState(path: string, state: RunnerState): void {
   mkdirSync(dirname(path), { recursive: true });
   const temporary = `${path}.new`;
   try {
     const file = openSync(temporary, "w", 0o600);
     try {
-      const state = { ...newDeployment(resources, pending), config };
-      writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`);
+      writeFileSync(file, `${JSON.stringify(newDeployment(state), null, 2)}\n`);
       fsyncSync(file);
     } finally {
       closeSync(file);
@@ -142,12 +123,13 @@ export function defaultProvider(
   version: string | undefined,
 ): ResourceState {
   const name = version === undefined ? "default" : `default_${version.replace(/[.+-]/g, "_")}`;
+  const type = `pulumi:providers:${packageName}`;
   const properties = version === undefined ? {} : { version };
   return {
-    urn: makeUrn({ stack, project, parent: "", type: `pulumi:providers:${packageName}`, name }),
+    urn: makeUrn({ stack, project, parent: "", type, name }),
     custom: true,
     id: randomUUID(),
-    type: `pulumi:providers:${packageName}`,
+    type,
     inputs: { __internal: {}, ...properties },
     outputs: properties,
   };

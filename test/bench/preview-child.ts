@@ -3,11 +3,12 @@
  *
  *     node loader/run.mjs test/bench/preview-child.ts empty|program STACK CONFIG-FILE
  */
+import type { ResourceHandler } from "../../components/local/provider/contract.ts";
+import { handlers } from "../../components/local/provider/handlers.ts";
 import { runProgram } from "../../scripts/program/run-program.ts";
 import { projectName, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { TryoutEngine } from "../../scripts/tryout/engine.ts";
-import { localProvider } from "../../scripts/tryout/local-provider.ts";
 import { loadState } from "../../scripts/tryout/state.ts";
 
 const [program, name = "local", configFile] = process.argv.slice(2);
@@ -16,14 +17,17 @@ const empty = program === "empty";
 const engine = new TryoutEngine({
   project: projectName(),
   stack: stack.name,
-  preview: true,
-  provider: localProvider(() => {}),
+  isPreview: true,
+  handlerOf: (type) => (handlers as Readonly<Record<string, ResourceHandler>>)[type],
   state: empty ? { resources: [], pending: [] } : loadState(stackPaths(stack.name).tryoutState),
   save: () => {},
-  onStart: () => {},
-  onEnd: (step) => {
-    if (!empty && step.operation !== "same")
-      throw new Error(`The stack is not unchanged: ${step.operation} ${step.name}.`);
+  reporter: {
+    start: () => {},
+    progress: () => {},
+    end: (step) => {
+      if (!empty && step.operation !== "same")
+        throw new Error(`The stack is not unchanged: ${step.operation} ${step.name}.`);
+    },
   },
 });
 await runProgram({

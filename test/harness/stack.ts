@@ -15,7 +15,8 @@ import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
-import { stackOutputs } from "../../scripts/tryout/state.ts";
+import { outputsOf } from "../../scripts/stack/state.ts";
+import { loadState } from "../../scripts/tryout/state.ts";
 import { stackFileText } from "./stack-files.ts";
 
 interface CommandResult {
@@ -130,7 +131,7 @@ export class TestStack {
 
   /** Of a stack of the try-out runner, read without a command. */
   outputs(): StackOutputs {
-    const outputs = stackOutputs(stackPaths(this.name).tryoutState);
+    const outputs = outputsOf(loadState(stackPaths(this.name).tryoutState).resources);
     if (outputs === undefined) throw new Error(`The stack ${this.name} is not up.`);
     return outputs;
   }

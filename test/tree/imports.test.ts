@@ -197,7 +197,7 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
   });
 
   test("a local stack loads nothing that plans GPUs", () => {
-    const loaded = loadedWith("infra/index.ts", "scripts/stack/tryout-backend.ts");
+    const loaded = loadedWith("infra/index.ts", "scripts/tryout/backend.ts");
     expect(loaded).toContain("infra/plan/cpu-stack.ts");
     const ofGpus =
       /^infra\/plan\/(gpu-stack|resolve-stack|checks\/find-problems|resolve|engine|fit|cost|pool-space)\b/;

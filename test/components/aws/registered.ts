@@ -36,9 +36,6 @@ export async function registeredBy(
       };
     },
     registerOutputs: () => undefined,
-    fail: (error) => {
-      throw error;
-    },
   };
   const program = async () => {
     create();

@@ -423,8 +423,7 @@ describe("`up` in a cluster", async () => {
   test("`up` makes no server of a build that failed, and all the others", async () => {
     const job = cluster.made.find(({ name }) => name.startsWith("gpt2-medium") && name.endsWith("-job"));
     const failing = new Cluster(job?.name);
-    // The engine ends `up` with it; here there is none.
-    await up(clusterValues, failing);
+    await expect(up(clusterValues, failing)).rejects.toThrow("BackoffLimitExceeded");
     const made = failing.made.map(({ name }) => name);
     expect(made).not.toContain("gpt-deployment");
     expect(made).toContain("encoders-deployment");

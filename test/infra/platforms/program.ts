@@ -45,7 +45,6 @@ export async function withPlainTraces<T>(work: () => Promise<T>): Promise<T> {
 export class Engine implements MonitorOwner {
   readonly made: Registration[] = [];
   stackOutputs: Properties = {};
-  failure: Error | undefined;
   readonly #outputs: (registration: Registration) => Properties;
 
   /** @param outputs - What each resource comes back with; what it throws is why the resource was not made. */
@@ -61,10 +60,6 @@ export class Engine implements MonitorOwner {
 
   registerOutputs(urn: string, outputs: Properties): void {
     if (urn.includes("::pulumi:pulumi:Stack::")) this.stackOutputs = outputs;
-  }
-
-  fail(error: Error): void {
-    this.failure ??= error;
   }
 }
 

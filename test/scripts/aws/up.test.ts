@@ -309,32 +309,6 @@ describe("through the Pulumi CLI", () => {
       expect(changes()).toEqual(["eks:UpdateNodegroupConfig", "pulumi up"]);
     });
 
-    test("`up` replaces a node group that EKS could not create, and keeps one whose update failed", async () => {
-      const group = (name: string) => ({
-        ...{ urn: `urn:${name}`, type: "aws:eks/nodeGroup:NodeGroup", id: `engine-room-${NAME}:${name}` },
-        initErrors: ["unexpected state"],
-      });
-      vi.stubEnv(
-        "FAKE_STATE",
-        JSON.stringify({ deployment: { resources: [group("cpu-1"), group("gpu-1")] } }),
-      );
-      answers["eks:ListNodegroups"] = () => ({ json: { nodegroups: ["cpu-1", "gpu-1"] } });
-      answers["eks:DescribeNodegroup"] = ({ path }) => ({
-        json: { nodegroup: { status: path.endsWith("gpu-1") ? "CREATE_FAILED" : "ACTIVE" } },
-      });
-      await (await openStack(stack)).up();
-      expect(changes()).toEqual(["pulumi state taint urn:gpu-1", "pulumi up"]);
-    });
-
-    test("a failed `up` names the pools whose machines it started", async () => {
-      vi.stubEnv("FAKE_UP", "255");
-      const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-      await expect((await openStack(stack)).up()).rejects.toThrow(/ended with exit code 255/);
-      expect(stderr.mock.calls.at(-1)?.[0]).toMatch(
-        /^Machines of aws-up-test may run that slept before \(Pool gpu: .*\); `npx engine-room sleep --stack aws-up-test` ends that\.\n$/,
-      );
-    });
-
     test("`up` ends before any change when an image was not pushed", async () => {
       writeFileSync(lockFile, JSON.stringify({ version: 1, images: {} }));
       await expect((await openStack(stack)).up()).rejects.toThrow(ConfigError);

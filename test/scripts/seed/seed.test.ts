@@ -40,11 +40,8 @@ describe("npx engine-room seed", () => {
     folder = mkdtempSync(join(tmpdir(), "engine-room-seed-"));
     const outputs = { endpoints: { gateway: gateway.url } };
     const urn = `urn:pulumi:${stack}::engine-room::pulumi:pulumi:Stack::engine-room-${stack}`;
-    saveState(
-      stackPaths(stack).tryoutState,
-      [{ urn, custom: false, type: "pulumi:pulumi:Stack", outputs }],
-      [],
-    );
+    const resources = [{ urn, custom: false, type: "pulumi:pulumi:Stack", outputs }];
+    saveState(stackPaths(stack).tryoutState, { resources, pending: [] });
   });
 
   afterEach(async () => {

@@ -149,7 +149,7 @@ describe("a stack without a file", () => {
   });
 
   test("`refresh` and `down` of a stack without a file use its state", async () => {
-    saveState(tryoutState, [], []);
+    saveState(tryoutState, { resources: [], pending: [] });
     expect((await runCommand("refresh", "--stack", STACK)).exitCode).toBe(0);
     expect((await runCommand("down", "--stack", STACK)).exitCode).toBe(0);
     expect(existsSync(directory)).toBe(false);

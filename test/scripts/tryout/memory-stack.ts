@@ -3,58 +3,49 @@ import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
 import type { Step } from "../../../scripts/stack/preview-text.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
-import { destroy, refresh } from "../../../scripts/tryout/refresh.ts";
-import type { PendingOperation, ResourceState } from "../../../scripts/tryout/state.ts";
+import type { RunnerState } from "../../../scripts/tryout/state.ts";
 import { program, type ThingConfig } from "./sequence/program.ts";
-import { ThingProvider } from "./sequence/things.ts";
+import { THING, ThingHandler } from "./sequence/things.ts";
 
 export class MemoryStack {
-  readonly provider = new ThingProvider();
-  resources: ResourceState[] = [];
-  pending: PendingOperation[] = [];
-  saves = 0;
+  readonly things = new ThingHandler();
+  state: RunnerState = { resources: [], pending: [] };
 
   async run(things: readonly ThingConfig[], preview: boolean, run = program): Promise<Step[]> {
-    const done: Step[] = [];
+    const { engine, done } = this.#engine(preview);
     const config: RuntimeConfig = {
       values: { "engine-room:things": JSON.stringify(things) },
       secretKeys: [],
     };
-    const engine = new TryoutEngine({
-      project: "engine-room",
-      stack: "test",
-      preview,
-      ...this.#common(done),
-    });
     await runProgram({ stack: "test", config, preview, owner: engine, program: run });
     await engine.deleteUnregistered();
     return done;
   }
 
-  async destroy(): Promise<Step[]> {
-    const done: Step[] = [];
-    await destroy(this.#common(done));
-    return done;
+  async destroy(): Promise<void> {
+    await this.#engine().engine.deleteUnregistered();
   }
 
   async refresh(): Promise<Step[]> {
-    const done: Step[] = [];
-    await refresh(this.#common(done));
+    const { engine, done } = this.#engine();
+    await engine.refresh();
     return done;
   }
 
-  #common(done: Step[]) {
-    return {
-      provider: this.provider,
-      state: { resources: this.resources, pending: this.pending },
-      save: (resources: ResourceState[], pending: PendingOperation[]) => {
-        this.saves += 1;
-        this.resources = structuredClone(resources);
-        this.pending = structuredClone(pending);
+  #engine(isPreview = false) {
+    const done: Step[] = [];
+    const engine = new TryoutEngine({
+      project: "engine-room",
+      stack: "test",
+      isPreview,
+      handlerOf: (type) => (type === THING ? this.things : undefined),
+      state: this.state,
+      save: (state) => {
+        this.state = structuredClone(state);
       },
-      onStart: () => {},
-      onEnd: (step: Step) => void done.push(step),
-    };
+      reporter: { start: () => {}, progress: () => {}, end: (step) => void done.push(step) },
+    });
+    return { engine, done };
   }
 }
 

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { ProgramMonitor } from "../../../scripts/program/monitor.ts";
 import { findPulumi } from "../../../scripts/stack/pulumi-cli.ts";
-import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import { loadState, newDeployment, type ResourceState, saveState } from "../../../scripts/tryout/state.ts";
 import { needs } from "../../harness/needs.ts";
 import recorded from "../../recorded/engine-operations.json" with { type: "json" };
@@ -47,30 +47,30 @@ test("operations of a history of changes equal the installed engine's", {
 test("an unchanged `up` calls no provider function that acts", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b], false);
-  stack.provider.calls.length = 0;
+  stack.things.calls.length = 0;
   await stack.run([a, b], false);
-  expect(stack.provider.calls).toEqual([]);
+  expect(stack.things.calls).toEqual([]);
 });
 
 test("`up` keeps the stack's outputs and the order of dependencies in its state", async () => {
   const stack = new MemoryStack();
   await stack.run([b, a].toReversed(), false);
-  expect(stack.resources.map((resource) => resource.urn.split("::").at(-1))).toEqual([
+  expect(stack.state.resources.map((resource) => resource.urn.split("::").at(-1))).toEqual([
     "engine-room-test",
     "default_0_1_0",
     "a",
     "b",
   ]);
-  expect(stack.resources[0]?.outputs).toEqual({ a: "plain-none", b: "plain-none" });
-  expect(stack.resources[3]?.dependencies).toEqual([stack.resources[2]?.urn]);
+  expect(stack.state.resources[0]?.outputs).toEqual({ a: "plain-none", b: "plain-none" });
+  expect(stack.state.resources[3]?.dependencies).toEqual([stack.state.resources[2]?.urn]);
 });
 
 test("`up` deletes dependents before their dependencies", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b, { name: "c", value: "1", from: "b" }], false);
-  stack.provider.calls.length = 0;
+  stack.things.calls.length = 0;
   await stack.run([], false);
-  expect(stack.provider.calls).toEqual(["delete c", "delete b", "delete a"]);
+  expect(stack.things.calls).toEqual(["delete c", "delete b", "delete a"]);
 });
 
 test("`down` deletes dependents at the same time, and then what they depend on", async () => {
@@ -78,9 +78,9 @@ test("`down` deletes dependents at the same time, and then what they depend on",
   await stack.run([a, b, { name: "c", value: "1", from: "a" }], false);
   const begun: string[] = [];
   const ends: (() => void)[] = [];
-  stack.provider.delete = ({ name }) =>
+  stack.things.delete = (id) =>
     new Promise((resolve) => {
-      begun.push(name);
+      begun.push(id);
       ends.push(resolve);
     });
   const run = stack.destroy();
@@ -89,20 +89,20 @@ test("`down` deletes dependents at the same time, and then what they depend on",
   await vi.waitFor(() => expect(begun).toEqual(["c", "b", "a"]));
   for (const end of ends) end();
   await run;
-  expect(stack.resources).toEqual([]);
+  expect(stack.state.resources).toEqual([]);
 });
 
 test("`down` begins no deletion after one has failed, and keeps what is left in the state", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b, { name: "c", value: "1", from: "b" }, { name: "d", value: "1" }], false);
   const begun: string[] = [];
-  stack.provider.delete = async ({ name }) => {
-    begun.push(name);
-    if (name === "c") throw new Error("power cut");
+  stack.things.delete = async (id) => {
+    begun.push(id);
+    if (id === "c") throw new Error("power cut");
   };
   await expect(stack.destroy()).rejects.toThrow("power cut");
   expect(begun.toSorted()).toEqual(["c", "d"]);
-  const left = stack.resources.map(({ urn }) => urn.split("::").at(-1));
+  const left = stack.state.resources.map(({ urn }) => urn.split("::").at(-1));
   expect(left).toEqual(expect.arrayContaining(["a", "b", "c"]));
   expect(left).not.toContain("d");
 });
@@ -126,17 +126,16 @@ test("`up` reports why a provider refuses a resource, and creates nothing", asyn
   await expect(stack.run([{ name: "a", value: "forbidden" }], false)).rejects.toThrow(
     "a.value: It is forbidden.",
   );
-  expect(stack.provider.calls).toEqual([]);
+  expect(stack.things.calls).toEqual([]);
 });
 
 test("a refresh drops a resource that is gone, and the next `up` creates it again", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b], false);
-  const read = stack.provider.read.bind(stack.provider);
-  stack.provider.read = (request) =>
-    request.outputs.from === undefined ? Promise.resolve(undefined) : read(request);
+  const read = stack.things.read.bind(stack.things);
+  stack.things.read = async (id, outputs) => (outputs.from === undefined ? undefined : read(id, outputs));
   expect(operations(await stack.refresh())).toEqual(["delete local:index:Thing a"]);
-  expect(stack.resources.find((resource) => resource.urn.endsWith("::b"))?.dependencies).toEqual([]);
+  expect(stack.state.resources.find((resource) => resource.urn.endsWith("::b"))?.dependencies).toEqual([]);
   expect(operations(await stack.run([a, b], false))).toEqual(["create local:index:Thing a"]);
 });
 
@@ -198,9 +197,11 @@ describe("the state", () => {
       try {
         const path = join(directory, "state.json");
         const resource: ResourceState = { urn: "urn:a", custom: true, type: "t", inputs: { text: "small" } };
-        saveState(path, [resource], []);
+        saveState(path, { resources: [resource], pending: [] });
         const large = { ...resource, inputs: { text: "x".repeat(200_000) } };
-        expect(() => saveState(path, [large], [])).toThrow("the state of the stack, can't be written");
+        expect(() => saveState(path, { resources: [large], pending: [] })).toThrow(
+          "the state of the stack, can't be written",
+        );
         expect(loadState(path).resources).toEqual([resource]);
         expect(readdirSync(directory)).toEqual(["state.json"]);
       } finally {
@@ -214,7 +215,7 @@ describe("the state", () => {
     const directory = mkdtempSync(join(tmpdir(), "engine-room-state-"));
     directories.push(directory);
     const path = join(directory, "state.json");
-    writeFileSync(path, JSON.stringify({ ...newDeployment([], []), version: 2 }));
+    writeFileSync(path, JSON.stringify({ ...newDeployment({ resources: [], pending: [] }), version: 2 }));
     expect(() => loadState(path)).toThrow("deployment version 2; this program reads version 3");
   });
 
@@ -227,7 +228,7 @@ describe("the state", () => {
     const directory = mkdtempSync(join(tmpdir(), "engine-room-import-"));
     directories.push(directory);
     writeFileSync(join(directory, "Pulumi.yaml"), "name: engine-room\nruntime: nodejs\n");
-    writeFileSync(join(directory, "state.json"), JSON.stringify(newDeployment(stack.resources, [])));
+    writeFileSync(join(directory, "state.json"), JSON.stringify(newDeployment(stack.state)));
     const pulumi = (...args: string[]) =>
       execFileSync(findPulumi() ?? "", [...args, "--stack", "test", "--non-interactive"], {
         cwd: directory,
@@ -245,7 +246,7 @@ describe("the state", () => {
       deployment: { resources: { urn: string }[] };
     };
     expect(exported.deployment.resources.map((resource) => resource.urn)).toEqual(
-      stack.resources.map((resource) => resource.urn),
+      stack.state.resources.map((resource) => resource.urn),
     );
   });
 });
@@ -256,11 +257,11 @@ afterEach(() => {
 
 test("an `up` with a failed step finishes running steps, begins no others, and reports the first failure", async () => {
   const stack = new MemoryStack();
-  const create = stack.provider.create.bind(stack.provider);
-  stack.provider.create = async (request) => {
-    if (request.name === "slow") await new Promise((resolve) => setTimeout(resolve, 100));
-    if (request.name === "bad") throw new Error("no room");
-    return create(request);
+  const create = stack.things.create.bind(stack.things);
+  stack.things.create = async (name, inputs) => {
+    if (name === "slow") await new Promise((resolve) => setTimeout(resolve, 100));
+    if (name === "bad") throw new Error("no room");
+    return create(name, inputs);
   };
   const things = [
     { name: "slow", value: "1" },
@@ -268,24 +269,24 @@ test("an `up` with a failed step finishes running steps, begins no others, and r
     { name: "later", value: "1", from: "slow" },
   ];
   await expect(stack.run(things, false)).rejects.toThrow(/^create of bad \(local:index:Thing\): no room$/);
-  expect(stack.provider.calls).toEqual(["create slow"]);
-  expect(stack.resources.some((resource) => resource.urn.endsWith("::slow"))).toBe(true);
+  expect(stack.things.calls).toEqual(["create slow"]);
+  expect(stack.state.resources.some((resource) => resource.urn.endsWith("::slow"))).toBe(true);
 });
 
 test("an `up` whose program failed begins no more steps", async () => {
   const stack = new MemoryStack();
-  const create = stack.provider.create.bind(stack.provider);
+  const create = stack.things.create.bind(stack.things);
   const events = new EventEmitter();
   const [begun, failed] = [once(events, "begun"), once(events, "failed")];
-  const { fail } = TryoutEngine.prototype;
-  vi.spyOn(TryoutEngine.prototype, "fail").mockImplementation(function (this: TryoutEngine, error) {
+  const { fail } = ProgramMonitor.prototype;
+  vi.spyOn(ProgramMonitor.prototype, "fail").mockImplementation(function (this: ProgramMonitor, error) {
     fail.call(this, error);
     events.emit("failed");
   });
-  stack.provider.create = async (request) => {
+  stack.things.create = async (name, inputs) => {
     events.emit("begun");
     await failed;
-    return create(request);
+    return create(name, inputs);
   };
   const failing = async () => {
     await program();
@@ -294,92 +295,96 @@ test("an `up` whose program failed begins no more steps", async () => {
   };
   const things = [a, b, { name: "c", value: "1", from: "b" }];
   await expect(stack.run(things, false, failing)).rejects.toThrow("the program is wrong");
-  expect(stack.provider.calls).toEqual(["create a"]);
+  expect(stack.things.calls).toEqual(["create a"]);
   await new Promise((resolve) => setTimeout(resolve, 100));
-  expect(stack.provider.calls).toEqual(["create a"]);
+  expect(stack.things.calls).toEqual(["create a"]);
 });
 
 test("the `up` after an interrupted create deletes a resource that is no longer wanted", async () => {
   const stack = new MemoryStack();
-  stack.provider.create = () => Promise.reject(new Error("power cut"));
+  stack.things.create = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a], false)).rejects.toThrow();
   await stack.run([], false);
-  expect(stack.provider.calls).toEqual(["delete a"]);
-  expect(stack.pending).toEqual([]);
+  // Nobody knows its id.
+  expect(stack.things.calls).toEqual(["delete "]);
+  expect(stack.state.pending).toEqual([]);
 });
 
 test("an interrupted update is repeated even after another `up` failed earlier", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b], false);
-  const update = stack.provider.update.bind(stack.provider);
-  stack.provider.update = () => Promise.reject(new Error("power cut"));
+  const update = stack.things.update.bind(stack.things);
+  stack.things.update = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a, { ...b, value: "2" }], false)).rejects.toThrow("update of b");
   await expect(stack.run([{ ...a, value: "forbidden" }, b], false)).rejects.toThrow("forbidden");
-  stack.provider.update = update;
+  stack.things.update = update;
   expect(operations(await stack.run([a, b], false))).toEqual(["update local:index:Thing b"]);
 });
 
 test("a failed create is pending, and the next `up` creates the resource", async () => {
   const stack = new MemoryStack();
-  const create = stack.provider.create.bind(stack.provider);
-  stack.provider.create = () => Promise.reject(new Error("power cut"));
+  const create = stack.things.create.bind(stack.things);
+  stack.things.create = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a], false)).rejects.toThrow("create of a (local:index:Thing): power cut");
-  expect(stack.pending).toMatchObject([{ type: "creating" }]);
-  stack.provider.create = create;
+  expect(stack.state.pending).toMatchObject([{ type: "creating" }]);
+  stack.things.create = create;
   expect(operations(await stack.run([a], false))).toEqual(["create local:index:Thing a"]);
-  expect(stack.pending).toEqual([]);
+  expect(stack.state.pending).toEqual([]);
 });
 
 test("a failed update is repeated even when its change was taken back", async () => {
   const stack = new MemoryStack();
   await stack.run([a], false);
-  const update = stack.provider.update.bind(stack.provider);
-  stack.provider.update = () => Promise.reject(new Error("power cut"));
+  const update = stack.things.update.bind(stack.things);
+  stack.things.update = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([{ ...a, value: "2" }], false)).rejects.toThrow("update of a");
-  stack.provider.update = update;
+  stack.things.update = update;
   expect(operations(await stack.run([a], false))).toEqual(["update local:index:Thing a"]);
 });
 
 test("a created resource that does not answer yet is kept, and the next `up` updates it", async () => {
   const stack = new MemoryStack();
-  const create = stack.provider.create.bind(stack.provider);
-  stack.provider.create = async (request) => {
-    const { id, outputs } = await create(request);
+  const create = stack.things.create.bind(stack.things);
+  stack.things.create = async (name, inputs) => {
+    const { id, outs } = await create(name, inputs);
     throw Object.assign(new Error("it does not answer"), {
       name: "InitializationError",
       id,
-      properties: outputs,
+      properties: outs,
     });
   };
   await expect(stack.run([a], false)).rejects.toThrow("it does not answer");
-  expect(stack.resources.at(-1)).toMatchObject({ id: "a", outputs: { token: "plain-none" } });
-  stack.provider.calls.length = 0;
+  expect(stack.state.resources.at(-1)).toMatchObject({ id: "a", outputs: { token: "plain-none" } });
+  stack.things.calls.length = 0;
   await stack.run([a], false);
-  expect(stack.provider.calls).toEqual(["update a"]);
-  expect(stack.pending).toEqual([]);
+  expect(stack.things.calls).toEqual(["update a"]);
+  expect(stack.state.pending).toEqual([]);
 });
 
 test("`down` deletes a resource of which only the create is recorded", async () => {
   const stack = new MemoryStack();
-  stack.provider.create = () => Promise.reject(new Error("power cut"));
+  stack.things.create = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a], false)).rejects.toThrow();
   await stack.destroy();
-  expect(stack.provider.calls).toEqual(["delete a"]);
-  expect(stack.resources).toEqual([]);
+  // Nobody knows its id.
+  expect(stack.things.calls).toEqual(["delete "]);
+  expect(stack.state.resources).toEqual([]);
 });
 
 test("an interrupted replacement keeps the old resource in the state until it is deleted", async () => {
   const stack = new MemoryStack();
   await stack.run([a], false);
-  const remove = stack.provider.delete.bind(stack.provider);
-  stack.provider.delete = () => Promise.reject(new Error("power cut"));
+  const remove = stack.things.delete.bind(stack.things);
+  stack.things.delete = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([{ ...a, kind: "fancy" }], false)).rejects.toThrow("power cut");
   expect(
-    stack.resources.filter((resource) => resource.urn.endsWith("::a")).map((resource) => resource.delete),
+    stack.state.resources
+      .filter((resource) => resource.urn.endsWith("::a"))
+      .map((resource) => resource.delete),
   ).toEqual([undefined, true]);
-  stack.provider.delete = remove;
-  stack.provider.calls.length = 0;
+  stack.things.delete = remove;
+  stack.things.calls.length = 0;
   await stack.run([{ ...a, kind: "fancy" }], false);
-  expect(stack.provider.calls).toEqual(["delete a"]);
-  expect(stack.resources.filter((resource) => resource.urn.endsWith("::a"))).toHaveLength(1);
+  expect(stack.things.calls).toEqual(["delete a"]);
+  expect(stack.state.resources.filter((resource) => resource.urn.endsWith("::a"))).toHaveLength(1);
 });

@@ -77,9 +77,9 @@ describe("npx engine-room verify", () => {
     const file = isAbsolute(example) ? example : exampleFile(example);
     const plan = planOf(file);
     const { encoders, ...endpoints } = servers.endpoints;
-    saveState(
-      stackPaths(name).tryoutState,
-      [
+    saveState(stackPaths(name).tryoutState, {
+      pending: [],
+      resources: [
         {
           urn: `urn:pulumi:${name}::engine-room::pulumi:pulumi:Stack::engine-room-${name}`,
           custom: false,
@@ -87,8 +87,7 @@ describe("npx engine-room verify", () => {
           outputs: { endpoints: { ...endpoints, encoders: plan.encoders === null ? null : encoders } },
         },
       ],
-      [],
-    );
+    });
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
     vi.stubEnv("ENGINE_ROOM_API_KEY", undefined);
     vi.stubEnv("PATH", `${fakeHost(folder, name, plan, gpu)}:${process.env.PATH}`);

@@ -1,60 +1,52 @@
 /**
- * A provider of things that exist only in memory, small enough to see what it must answer. The try-out runner calls it
+ * Things that exist only in memory, small enough to see what a provider must answer. The try-out runner calls it
  * directly, the real engine through the plugin beside it, so that their operations can be compared.
  */
-import type { Properties } from "../../../../scripts/program/serialized.ts";
-import type { ResourceProvider } from "../../../../scripts/tryout/steps.ts";
+import type { PropertyMap, ResourceHandler } from "../../../../components/local/provider/contract.ts";
+
+export const THING = "local:index:Thing";
 
 /** `value` updates in place, `kind` replaces, `slot` replaces and must be free first; `token` is known only after `up`. */
-export class ThingProvider implements ResourceProvider {
+export class ThingHandler implements ResourceHandler {
   readonly calls: string[] = [];
 
-  supports(type: string): boolean {
-    return type === "local:index:Thing";
+  async check(news: PropertyMap) {
+    const failures = news.value === "forbidden" ? [{ property: "value", reason: "It is forbidden." }] : [];
+    return { inputs: news, failures };
   }
 
-  async check(request: { news: Properties }): ReturnType<ResourceProvider["check"]> {
-    const failures =
-      request.news.value === "forbidden" ? [{ property: "value", reason: "It is forbidden." }] : [];
-    return { inputs: request.news, failures };
-  }
-
-  async diff({ olds, news }: { olds: Properties; news: Properties }): ReturnType<ResourceProvider["diff"]> {
+  async diff(_id: string, olds: PropertyMap, news: PropertyMap) {
     const differs = (key: string) => JSON.stringify(olds[key]) !== JSON.stringify(news[key]);
-    const replaces = ["kind", "slot"].filter(differs);
+    const changedProperties = ["kind", "slot", "value", "from"].filter(differs);
+    const replaces = changedProperties.filter((name) => name === "kind" || name === "slot");
     return {
-      changes: replaces.length > 0 || differs("value") || differs("from"),
+      changes: changedProperties.length > 0,
+      changedProperties,
       replaces,
       deleteBeforeReplace: differs("slot"),
     };
   }
 
-  async create({
-    name,
-    inputs,
-  }: {
-    name: string;
-    inputs: Properties;
-  }): ReturnType<ResourceProvider["create"]> {
+  async create(name: string, inputs: PropertyMap) {
     this.calls.push(`create ${name}`);
-    return { id: name, outputs: withToken(inputs) };
+    return { id: name, outs: withToken(inputs) };
   }
 
-  async read({ outputs }: { outputs: Properties }): ReturnType<ResourceProvider["read"]> {
-    const { token: _token, ...inputs } = outputs;
-    return { inputs, outputs };
+  async read(id: string, state: PropertyMap): ReturnType<ResourceHandler["read"]> {
+    const { token: _token, ...inputs } = state;
+    return { id, inputs, outs: state };
   }
 
-  async update({ name, news }: { name: string; news: Properties }): Promise<Properties> {
-    this.calls.push(`update ${name}`);
-    return withToken(news);
+  async update(id: string, _olds: PropertyMap, news: PropertyMap) {
+    this.calls.push(`update ${id}`);
+    return { outs: withToken(news) };
   }
 
-  async delete({ name }: { name: string }): Promise<void> {
-    this.calls.push(`delete ${name}`);
+  async delete(id: string) {
+    this.calls.push(`delete ${id}`);
   }
 }
 
-function withToken(inputs: Properties): Properties {
+function withToken(inputs: PropertyMap): PropertyMap {
   return { ...inputs, token: `${String(inputs.kind)}-${String(inputs.slot)}` };
 }
