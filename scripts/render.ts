@@ -1,9 +1,4 @@
-/** The whole resource graph of a stack as JSON, and its plan, without network, plugins, CLI or credentials. */
-import { createHmac } from "node:crypto";
-import { checkedPlan } from "../infra/checked-plan.ts";
-import { fromRuntimeConfig } from "../infra/config/config.ts";
-import { canonicalJson } from "../infra/plan/plain-data.ts";
-import { ConfigError } from "../infra/problems.ts";
+/** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
 import { prettyJson } from "./pretty-json.ts";
 import { isSecret } from "./program/changes.ts";
 import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
@@ -11,14 +6,13 @@ import { runProgram } from "./program/run-program.ts";
 import {
   type Properties,
   SECRET_PLACEHOLDER,
-  secretMark,
   UNKNOWN_PLACEHOLDER,
   UNKNOWN_VALUE,
 } from "./program/serialized.ts";
-import { projectName, type RuntimeConfig, readStackFile, type StackReference } from "./program/stack-file.ts";
+import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 
 /** A registration with what it leaves open left out, secrets masked, and unknown values as a placeholder. */
-type RenderedResource = Omit<Registration, "provider" | "readId"> & {
+export type RenderedResource = Omit<Registration, "provider" | "readId"> & {
   /** URN of an explicit provider. */
   readonly provider?: string;
   readonly readId?: string;
@@ -104,41 +98,4 @@ function hasMarks(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === UNKNOWN_VALUE;
   for (const key in value) if (hasMarks((value as Properties)[key])) return true;
   return isSecret(value);
-}
-
-/**
- * What there is of a stack in the tree that this file lies in: its plan and its resource graph, or why there is none.
- *
- * @param secretKey - Of the marks of secrets; undefined: they have none.
- * @param program - Makes the program of a configuration. @default the project's own, which runs once a process
- * @returns What `parseRenderedTree` reads as JSON.
- */
-export async function renderedHere(
-  stack: StackReference,
-  secretKey: string | undefined,
-  program?: (config: RuntimeConfig) => () => Promise<object>,
-): Promise<object> {
-  try {
-    const config = readStackFile(stack);
-    const { plan, warnings } = checkedPlan(fromRuntimeConfig(config.values));
-    const graph = await renderStack(stack.name, config, program?.(config), markedText(secretKey)).catch(
-      failureOf,
-    );
-    return { plan, warnings, ...(typeof graph === "string" ? { failure: graph } : { graph }) };
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return { problems: error.problems };
-  }
-}
-
-/** Equal secrets have equal marks in this run, and only who has the key can test a guess against one. */
-function markedText(key: string | undefined): SecretText | undefined {
-  if (key === undefined) return undefined;
-  return (secret) => secretMark(createHmac("sha256", key).update(canonicalJson(secret)).digest("hex"));
-}
-
-/** Of a stack that can be planned, and not deployed by this version. */
-function failureOf(error: unknown): string {
-  if (error instanceof ConfigError) return error.problems.map(({ reason }) => reason).join(" ");
-  return (error as Error).message;
 }

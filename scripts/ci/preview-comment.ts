@@ -5,7 +5,7 @@
  */
 import { unzipSync } from "fflate";
 import { z } from "zod";
-import { markdownComment } from "../diff/report/markdown.ts";
+import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { code, markdownInline, strong } from "../markdown.ts";

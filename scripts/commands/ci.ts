@@ -21,7 +21,7 @@ import {
   previewStackName,
 } from "../ci/stacks.ts";
 import { reportExpired, upsertComment } from "../ci/threads.ts";
-import { markdownComment } from "../diff/report/markdown.ts";
+import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";

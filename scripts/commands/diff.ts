@@ -1,10 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { compareWithBase } from "../diff/compare.ts";
-import type { GraphChanges } from "../diff/graph-changes.ts";
-import { previewChanges } from "../diff/preview-json.ts";
-import { markdownComment } from "../diff/report/markdown.ts";
-import { textReport } from "../diff/report/text.ts";
+import { previewChanges } from "../diff/preview.ts";
+import { markdownComment, textReport } from "../diff/print.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -26,8 +24,7 @@ export const command = defineCommand({
       default: "text",
       choices: ["text", "markdown", "json"],
     },
-    "--preview <file>":
-      "resources as `pulumi preview --json --show-sames` found them against the stack's state",
+    "--preview <file>": "resources as `pulumi preview --json` found them against the stack's state",
     "--fail-on <policies>": {
       text: "exit code 1, after the report, where the change breaks a mandatory policy that the base keeps",
       choices: ["mandatory"],
@@ -40,8 +37,8 @@ export const command = defineCommand({
   async run({ stack, values }) {
     const { base = "", format, failOn, out } = values;
     if (base === "") throw new UsageError("Missing commit to compare with, such as --base origin/main.");
-    const preview = values.preview === undefined ? undefined : savedPreview(values.preview);
     const file = out === undefined ? undefined : outFile(out);
+    const preview = values.preview === undefined ? undefined : previewChanges(savedText(values.preview));
     const diff = await compareWithBase({ stack, ref: base, preview });
     const text = REPORTS[format](diff);
     if (file === undefined) process.stdout.write(text);
@@ -58,13 +55,11 @@ function outFile(out: string): string {
   return path;
 }
 
-function savedPreview(file: string): GraphChanges {
+function savedText(file: string): string {
   const path = resolve(callerDirectory(), file);
-  let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    return readFileSync(path, "utf8");
   } catch (error) {
     throw new UserError(`${path} can't be read: ${(error as Error).message}.`);
   }
-  return previewChanges(text);
 }

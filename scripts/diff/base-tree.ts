@@ -1,13 +1,9 @@
 /** The commit that a working tree is compared with, checked out elsewhere while it is needed, with its own npm packages. */
-import { execFile } from "node:child_process";
+import { type ExecException, execFile } from "node:child_process";
 import { mkdir, readdir, readFile, readlink, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import {
-  cacheDirectory,
-  exists,
-  orWhenMissing,
-  temporaryFolder,
-} from "../../components/local/provider/files.ts";
+import { promisify } from "node:util";
+import { cacheDirectory, orWhenMissing, temporaryFolder } from "../../components/local/provider/files.ts";
 import { UserError } from "../errors.ts";
 
 const GIT_TIMEOUT_SECONDS = 120;
@@ -16,49 +12,37 @@ const LARGEST_OUTPUT_BYTES = 64 * 2 ** 20;
 
 interface ProcessOptions {
   readonly cwd: string;
-  readonly environment: NodeJS.ProcessEnv;
+  readonly env?: NodeJS.ProcessEnv;
   readonly timeoutSeconds: number;
 }
 
-interface ProcessResult {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** @throws UserError where it can't be started, takes too long, prints more than 64 MiB, or is killed. */
-export function runProcess(
+/** @returns What it printed. @throws UserError with its error, where it fails or takes too long. */
+export async function outputOf(
   program: string,
   argv: readonly string[],
-  { cwd, environment: env, timeoutSeconds }: ProcessOptions,
-): Promise<ProcessResult> {
-  const options = {
-    cwd,
-    env,
-    timeout: timeoutSeconds * 1000,
-    killSignal: "SIGKILL",
-    maxBuffer: LARGEST_OUTPUT_BYTES,
-  } as const;
-  return new Promise((done, reject) => {
-    execFile(program, argv, options, (error, stdout, stderr) => {
-      if (error === null) done({ exitCode: 0, stdout, stderr });
-      else if (typeof error.code === "number") done({ exitCode: error.code, stdout, stderr });
-      else if (error.code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
-        reject(new UserError(`\`${program}\` printed more than 64 MiB and was stopped.`));
-      else if (error.killed)
-        reject(new UserError(`\`${program}\` took more than ${timeoutSeconds} s and was stopped.`));
-      else reject(new UserError(`\`${program}\` failed: ${error.code ?? error.signal ?? error.message}.`));
-    });
-  });
+  { timeoutSeconds, ...options }: ProcessOptions,
+): Promise<string> {
+  const limits = { timeout: timeoutSeconds * 1000, maxBuffer: LARGEST_OUTPUT_BYTES };
+  try {
+    const run = promisify(execFile);
+    return (await run(program, argv, { killSignal: "SIGKILL", ...limits, ...options })).stdout;
+  } catch (error) {
+    const { killed, message, stderr = "" } = error as ExecException;
+    if (killed) throw new UserError(`\`${program}\` took more than ${timeoutSeconds} s and was stopped.`);
+    // Node prints a stack trace below an error's message.
+    const lines = stderr.split("\n").filter((line) => line.trim() !== "");
+    const own = lines.findLast((line) => /^(\w*Error\b.*|fatal): /.test(line)) ?? lines.at(-1) ?? message;
+    throw new UserError(`\`${program}\` failed: ${own.trim()}`, { cause: error });
+  }
 }
 
 /** A commit in a folder of its own. */
 interface BaseTree {
   /** Absolute path of an empty folder for what is made of the two trees. */
   readonly scratch: string;
-  /** Absolute path of the project in it; null where its packages could not be installed. */
-  readonly project: string | null;
-  /** Why there is no project, in one sentence. */
+  /** Absolute path of the project in it. */
+  readonly project: string;
+  /** Why it has no packages, in one sentence. */
   readonly failure: string | null;
 }
 
@@ -80,30 +64,21 @@ export async function withBaseTree<T>(
   try {
     await mkdir(scratch);
     // Hooks are programs of whoever cloned, and expect a person at work.
-    const withoutHooks = ["-c", "core.hooksPath=/dev/null"];
-    await git(
-      project,
-      ...withoutHooks,
-      "worktree",
-      "add",
-      "--quiet",
-      "--detach",
-      "--force",
-      checkout,
-      commit,
-    );
+    const add = ["-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", "--force"];
+    await git(project, ...add, checkout, commit);
     const base = join(checkout, prefix);
-    const failure = await providePackages(base, project).then(() => null, failureOf);
-    return await use({ scratch, project: failure === null ? base : null, failure });
+    const failure = await providePackages(base, project).then(
+      () => null,
+      (error: unknown) => {
+        if (error instanceof UserError) return error.message;
+        throw error;
+      },
+    );
+    return await use({ scratch, project: base, failure });
   } finally {
     await rm(folder, { recursive: true, force: true });
     await git(project, "worktree", "prune").catch(() => {});
   }
-}
-
-function failureOf(error: unknown): string {
-  if (error instanceof UserError) return error.message;
-  throw error;
 }
 
 /**
@@ -111,22 +86,30 @@ function failureOf(error: unknown): string {
  * without any package's scripts, which takes what npm's own cache has from there.
  *
  * @param current - The project in the working tree.
- * @throws UserError where there is no lock file, or it can't be installed.
+ * @throws UserError where they can't be installed.
  */
 export async function providePackages(checkout: string, current: string): Promise<void> {
-  const lockOf = (folder: string) =>
-    readFile(join(folder, "package-lock.json"), "utf8").catch(orWhenMissing(undefined));
-  const lock = await lockOf(checkout);
-  if (lock === undefined) throw new UserError("It has no package-lock.json.");
-  const hasPackages = await exists(join(current, "node_modules"));
-  if (!hasPackages || lock !== (await lockOf(current))) return npmCi(checkout);
-  const { packages = {} } = JSON.parse(lock) as { readonly packages?: Readonly<Record<string, unknown>> };
-  // Members of the workspace have packages of their own beside them.
-  for (const member of Object.keys(packages).filter((path) => !path.split("/").includes("node_modules")))
-    await linkPackages(join(current, member, "node_modules"), join(checkout, member, "node_modules"));
+  const [lock, own] = await Promise.all(
+    [checkout, current].map((folder) =>
+      readFile(join(folder, "package-lock.json"), "utf8").catch(orWhenMissing("")),
+    ),
+  );
+  if (lock === own && (await linkPackages(join(current, "node_modules"), join(checkout, "node_modules"))))
+    return;
+  process.stderr.write("Installing npm packages of the base's lock file …\n");
+  const options = ["--ignore-scripts", "--include=dev", "--prefer-offline", "--no-audit", "--no-fund"];
+  const argv = ["ci", ...options, "--loglevel=error", "--color=false", "--prefix", checkout];
+  await outputOf("npm", argv, { cwd: checkout, timeoutSeconds: INSTALL_TIMEOUT_SECONDS }).catch(
+    (error: Error) => {
+      process.stderr.write(`${(error.cause as ExecException | undefined)?.stderr ?? error.message}\n`);
+      // What npm prints has other folders, addresses and times on each machine.
+      throw new UserError("`npm ci` of its lock file failed; what it printed says why.");
+    },
+  );
 }
 
-async function linkPackages(from: string, to: string): Promise<void> {
+/** @returns Whether there are any. */
+async function linkPackages(from: string, to: string): Promise<boolean> {
   const entries = await readdir(from, { withFileTypes: true }).catch(orWhenMissing([]));
   if (entries.length > 0) await mkdir(to, { recursive: true });
   for (const entry of entries) {
@@ -135,25 +118,9 @@ async function linkPackages(from: string, to: string): Promise<void> {
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
     else if (entry.name.startsWith("@")) await linkPackages(source, target);
     // Others with a dot are caches of tools, and what npm and we note about the folder.
-    else if (!entry.name.startsWith(".") || entry.name === ".bin") await symlink(source, target);
+    else if (!entry.name.startsWith(".")) await symlink(source, target);
   }
-}
-
-async function npmCi(folder: string): Promise<void> {
-  process.stderr.write("Installing npm packages of the base's lock file …\n");
-  const options = ["--ignore-scripts", "--include=dev", "--prefer-offline", "--no-audit", "--no-fund"];
-  const { exitCode, stderr } = await runProcess(
-    "npm",
-    ["ci", ...options, "--loglevel=error", "--color=false", "--prefix", folder],
-    { cwd: folder, environment: process.env, timeoutSeconds: INSTALL_TIMEOUT_SECONDS },
-  );
-  if (exitCode === 0) return;
-  process.stderr.write(stderr);
-  // The rest of what npm prints has other folders, addresses and times on each machine.
-  const code = /^npm (?:error|ERR!) code (\S+)$/m.exec(stderr)?.[1] ?? "no code of an error";
-  throw new UserError(
-    `\`npm ci\` of its lock file ended with exit code ${exitCode}: ${code}; its own output says more.`,
-  );
+  return entries.length > 0;
 }
 
 /**
@@ -161,25 +128,17 @@ async function npmCi(folder: string): Promise<void> {
  * @throws UserError where Git has no such commit.
  */
 export async function commitOf(project: string, ref: string): Promise<string> {
-  try {
-    return (
-      await git(project, "rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`)
-    ).trim();
-  } catch {
+  const argv = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
+  const commit = await git(project, ...argv).catch(() => {
     throw new UserError(
       `Git has no commit ${JSON.stringify(ref)} here; fetch it (\`git fetch origin\`, in full where the clone is shallow) or name another one with --base.`,
     );
-  }
+  });
+  return commit.trim();
 }
 
-async function git(cwd: string, ...argv: readonly string[]): Promise<string> {
+function git(cwd: string, ...argv: readonly string[]): Promise<string> {
   // A hook that calls this has Git's own variables, which would point every command at the caller's index.
-  const environment = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_")),
-  );
-  const options = { cwd, environment, timeoutSeconds: GIT_TIMEOUT_SECONDS };
-  const { exitCode, stdout, stderr } = await runProcess("git", argv, options);
-  if (exitCode !== 0)
-    throw new UserError(`\`git ${argv.join(" ")}\` ended with exit code ${exitCode}: ${stderr.trim()}`);
-  return stdout;
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_"));
+  return outputOf("git", argv, { cwd, env: Object.fromEntries(own), timeoutSeconds: GIT_TIMEOUT_SECONDS });
 }

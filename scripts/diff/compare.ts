@@ -10,7 +10,7 @@ import { type GraphChanges, graphChanges } from "./graph-changes.ts";
 import { planDifferences } from "./plan-differences.ts";
 import { type RenderedTree, renderTree, unrendered } from "./rendered-tree.ts";
 import { changedSecrets, redacted, type StackSecrets, stackSecrets } from "./stack-secrets.ts";
-import type { ComparedTree, StackDiff } from "./types.ts";
+import type { StackDiff } from "./types.ts";
 import { stackViolations } from "./violations.ts";
 
 interface Comparison {
@@ -35,27 +35,29 @@ export async function compareWithBase({
   requireStackFile(stack);
   const commit = await commitOf(project, ref);
   return withBaseTree(project, commit, async (base) => {
-    const render = (tree: string, configFile: string, name: string) =>
-      renderTree({ project: tree, stack: stack.name, configFile, secretKey, out: join(base.scratch, name) });
-    const baseSide = async (): Promise<Pick<BaseSide, "tree" | "secrets" | "hasStack">> => {
-      if (base.project === null)
-        return { tree: unrendered(base.failure ?? ""), secrets: new Map(), hasStack: true };
+    const side = async (tree: string, configFile: string, name: string) => ({
+      tree: await renderTree({
+        project: tree,
+        stack: stack.name,
+        configFile,
+        secretKey,
+        out: join(base.scratch, name),
+      }),
+      secrets: stackSecrets({ name: stack.name, configFile }),
+    });
+    const baseSide = async (): Promise<BaseSide> => {
+      const none = { ref, commit, secrets: new Map(), hasStack: true };
       const file = await fileInBase(stack, project);
       const configFile = join(base.project, file);
-      if (!(await exists(configFile)))
-        return {
-          tree: unrendered(`It has no ${file}: the stack is new.`),
-          secrets: new Map(),
-          hasStack: false,
-        };
-      const tree = await render(base.project, configFile, "base.json");
-      return { tree, secrets: stackSecrets({ name: stack.name, configFile }), hasStack: true };
+      if (base.failure !== null) return { ...none, tree: unrendered(base.failure) };
+      if (await exists(configFile))
+        return { ...none, ...(await side(base.project, configFile, "base.json")) };
+      return { ...none, hasStack: false, tree: unrendered(`It has no ${file}: the stack is new.`) };
     };
-    const [tree, found] = await Promise.all([render(project, stack.configFile, "head.json"), baseSide()]);
-    const hasPolicy = tree.resources !== null || tree.outputs !== null;
-    const policy = hasPolicy ? stackPolicy(stack.name, readStackFile(stack).values) : null;
-    const head = { ref: null, commit: null, tree, secrets: stackSecrets(stack), policy };
-    return stackDiff(stack.name, { ref, commit, ...found }, head, preview);
+    const [head, found] = await Promise.all([side(project, stack.configFile, "head.json"), baseSide()]);
+    const policy =
+      head.tree.problems.length > 0 ? null : stackPolicy(stack.name, readStackFile(stack).values);
+    return stackDiff(stack.name, found, { ...head, policy }, preview);
   });
 }
 
@@ -69,13 +71,13 @@ export async function fileInBase({ name, configFile }: StackReference, project: 
 }
 
 interface Side {
-  readonly ref: string | null;
-  readonly commit: string | null;
   readonly tree: RenderedTree;
   readonly secrets: StackSecrets;
 }
 
 interface BaseSide extends Side {
+  readonly ref: string | null;
+  readonly commit: string | null;
   /** Whether the base has the stack at all: where it has not, all of the head is new. */
   readonly hasStack: boolean;
 }
@@ -90,57 +92,28 @@ interface HeadSide extends Side {
  *
  * @param preview - What the Pulumi CLI found against the stack's state, in place of what the two graphs say.
  */
-export function stackDiff(
-  stack: string,
-  base: BaseSide,
-  head: HeadSide,
-  preview: GraphChanges | null = null,
-): StackDiff {
-  const secrets = new Set([...base.secrets.values(), ...head.secrets.values()]);
-  const graphs = preview ?? resourceChanges(base, head);
+export function stackDiff(stack: string, base: BaseSide, head: HeadSide, preview?: GraphChanges): StackDiff {
+  const { hasStack } = base;
+  const secrets = [...base.secrets.values(), ...head.secrets.values()];
+  const compared = ({ failure, problems }: RenderedTree) => ({
+    failure: failure === null ? null : redacted(failure, secrets),
+    problems,
+  });
+  const former = hasStack ? base.tree : { resources: [], outputs: {}, plan: null };
+  const graphs = preview ?? graphsOf(former.resources, head.tree.resources);
   return {
     stack,
-    source: preview === null ? "rendered" : "pulumi-preview",
-    base: comparedTree(base, base.hasStack, secrets),
-    head: comparedTree(head, true, secrets),
+    source: preview === undefined ? "rendered" : "pulumi-preview",
+    base: { ref: base.ref, commit: base.commit, hasStack, ...compared(base.tree) },
+    head: { ref: null, commit: null, hasStack: true, ...compared(head.tree) },
     resources: graphs?.changes ?? null,
     unchanged: graphs?.unchanged ?? 0,
-    plan: planChanges(base.tree, head.tree),
-    secrets: base.hasStack ? changedSecrets(base.secrets, head.secrets) : [],
-    ...stackViolations({
-      base: base.tree,
-      baseHasStack: base.hasStack,
-      head: head.tree,
-      policy: head.policy,
-    }),
+    plan: head.tree.plan === null ? null : planDifferences(former.plan, head.tree.plan),
+    secrets: hasStack ? changedSecrets(base.secrets, head.secrets) : [],
+    ...stackViolations(hasStack ? base.tree : null, head.tree, head.policy),
   };
 }
 
-function resourceChanges(base: BaseSide, head: Side): GraphChanges | null {
-  if (head.tree.resources === null) return null;
-  const after = { resources: head.tree.resources, hasMarks: head.tree.hasMarks };
-  if (!base.hasStack) return graphChanges({ resources: [], hasMarks: true }, after);
-  if (base.tree.resources === null) return null;
-  return graphChanges({ resources: base.tree.resources, hasMarks: base.tree.hasMarks }, after);
-}
-
-/** Without a plan of the base, everything of the head's is new: it is shown alone. */
-function planChanges(base: RenderedTree, head: RenderedTree): StackDiff["plan"] {
-  if (head.plan === null) return null;
-  const isOfAnotherForm = base.plan === null && base.resources !== null;
-  return isOfAnotherForm ? null : planDifferences(base.plan, head.plan);
-}
-
-function comparedTree(
-  { ref, commit, tree }: Side,
-  hasStack: boolean,
-  secrets: Iterable<string>,
-): ComparedTree {
-  return {
-    ref,
-    commit,
-    hasStack,
-    failure: tree.failure === null ? null : redacted(tree.failure, secrets),
-    problems: tree.problems,
-  };
+function graphsOf(before: RenderedTree["resources"], after: RenderedTree["resources"]): GraphChanges | null {
+  return before === null || after === null ? null : graphChanges(before, after);
 }

@@ -1,178 +1,168 @@
 /** What happens to every resource between two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
-import { type LeafDifference, leafDifferences, propertyPath, shortJson } from "../program/changes.ts";
+import { type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
 import {
   isMaskedSecret,
   SECRET_PLACEHOLDER,
   UNKNOWN_PLACEHOLDER,
   withoutMarks,
 } from "../program/serialized.ts";
-import type { GraphResource } from "./rendered-tree.ts";
-import { deletesFirst, propertyEffect, type ReplacementContext, worstEffect } from "./replacements.ts";
-import { earlierUrns, isAtOption, resourceDifferences, resourceLabel } from "./resource-names.ts";
+import type { RenderedResource } from "../render.ts";
+import { deletesFirst, propertyEffect, worstEffect } from "./replacements.ts";
+import {
+  earlierUrns,
+  isAtOrBelow,
+  keySegments,
+  pathSegments,
+  resourceDifferences,
+  resourceLabel,
+} from "./resource-names.ts";
 import { type PropertyDifference, type ResourceChange, sortedChanges } from "./types.ts";
 
 export interface GraphChanges {
   /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. */
   readonly changes: readonly ResourceChange[];
-  /** Number of resources that do not change. */
+  /** Number of resources that do not change, components among them, as the Pulumi engine counts. */
   readonly unchanged: number;
 }
 
-interface Graph {
-  readonly resources: readonly GraphResource[];
-  /** Whether secrets can be told apart. */
-  readonly hasMarks: boolean;
-}
-
 /** Components have no life of their own, and what is only read belongs to somebody else: neither makes an entry. */
-export function graphChanges(before: Graph, after: Graph): GraphChanges {
-  const hasMarks = before.hasMarks && after.hasMarks;
-  const [left, right] = [before, after].map(({ resources }) =>
-    hasMarks ? resources : resources.map(withoutMarkedInputs),
-  ) as [readonly GraphResource[], readonly GraphResource[]];
-  const pairs = earlierUrns(left, right);
-  const earlier = new Map(left.filter(isManaged).map((resource) => [resource.urn, resource]));
-  const providers = new Map(right.map((resource) => [resource.urn, resource.inputs]));
-  const [deletedWithBefore, deletedWithNow] = [left, right].map(deletedWithOf) as [Relation, Relation];
-  const found = right.filter(isManaged).map((resource) => {
-    const urn = pairs.get(resource.urn);
-    const former = urn === undefined ? undefined : earlier.get(urn);
-    if (former === undefined) return whole("create", resource);
-    earlier.delete(former.urn);
-    const provider = resource.provider === undefined ? {} : (providers.get(resource.provider) ?? {});
+export function graphChanges(
+  before: readonly RenderedResource[],
+  after: readonly RenderedResource[],
+): GraphChanges {
+  const pairs = earlierUrns(before, after);
+  const earlier = new Map(before.filter(isOwn).map((resource) => [resource.urn, resource]));
+  const [deletedWithBefore, deletedWithNow] = [deletedWithOf(before), deletedWithOf(after)];
+  const changes: ResourceChange[] = [];
+  let unchanged = 0;
+  for (const resource of after.filter(isOwn)) {
+    const former = earlier.get(pairs.get(resource.urn) ?? "");
+    if (former !== undefined) earlier.delete(former.urn);
     const now = deletedWithNow(resource);
-    return changed(former, resource, {
-      provider,
-      formerProvider: pairs.get(resource.provider ?? ""),
-      // Under another URN it may be the same as before.
-      deletedWith: [deletedWithBefore(former), pairs.get(now ?? "") ?? now],
-    });
-  });
-  const changes = [
-    ...found.filter((change) => change !== null),
-    ...[...earlier.values()].map((gone) => whole("delete", gone)),
-  ];
+    const change =
+      former === undefined
+        ? wholeChange("create", resource)
+        : changed(former, resource, [
+            ["provider", former.provider, earlierName(resource.provider), "may-replace"],
+            // Under another URN it may be the same as before.
+            ["deletedWith", deletedWithBefore(former), earlierName(now), "update"],
+          ]);
+    if (change === null) unchanged += 1;
+    else if (resource.custom) changes.push(change);
+  }
+  function earlierName(urn: string | undefined): string | undefined {
+    return urn === undefined ? undefined : (pairs.get(urn) ?? urn);
+  }
+  const gone = [...earlier.values()].filter(({ custom }) => custom);
   return {
-    changes: sortedChanges(changes),
-    unchanged: found.filter((change) => change === null).length,
+    changes: sortedChanges([...changes, ...gone.map((resource) => wholeChange("delete", resource))]),
+    unchanged,
   };
 }
 
-/** Of a resource, the URN of another one; null: there is none. */
-type Relation = (resource: GraphResource) => string | null;
+function isOwn({ readId }: RenderedResource): boolean {
+  return readId === undefined;
+}
 
-/** With which one it is deleted: the engine hands that down from parents to children. */
-function deletedWithOf(resources: readonly GraphResource[]): Relation {
+/** With which resource another one is deleted: the engine hands that down from parents to children. */
+function deletedWithOf(
+  resources: readonly RenderedResource[],
+): (resource: RenderedResource) => string | undefined {
   const byUrn = new Map(resources.map((resource) => [resource.urn, resource]));
   return (resource) => {
-    let one: GraphResource | undefined = resource;
-    while (one !== undefined && one.options.deletedWith === undefined) one = byUrn.get(one.parent);
-    return one?.options.deletedWith ?? null;
+    let holder: RenderedResource | undefined = resource;
+    while (holder !== undefined && holder.options.deletedWith === undefined)
+      holder = byUrn.get(holder.parent);
+    return holder?.options.deletedWith;
   };
 }
 
-function withoutMarkedInputs(resource: GraphResource): GraphResource {
-  return { ...resource, inputs: withoutMarks(resource.inputs) as GraphResource["inputs"] };
-}
-
-function isManaged({ custom, readId }: GraphResource): boolean {
-  return custom && readId === undefined;
-}
-
-/** A resource that is on one side only. */
-function whole(kind: "create" | "delete", resource: GraphResource): ResourceChange {
-  const { inputs } = resource;
-  const [before, after] = kind === "create" ? [{}, inputs] : [inputs, {}];
-  return {
-    ...named(resource),
-    kind,
-    properties: leafDifferences(before, after)
-      .map((difference) => shownDifference(difference, null))
-      .toSorted(byPath),
-    before: kind === "create" ? null : shownInputs(resource),
-    after: kind === "create" ? shownInputs(resource) : null,
-    kept: kind === "create" ? null : keptBy(resource.options),
-    deletedFirst: null,
-  };
-}
-
-/** What a resource has from others. */
-interface Surroundings {
-  readonly provider: GraphResource["inputs"];
-  /** URN of what is the provider now, as it was before. */
-  readonly formerProvider: string | undefined;
-  /** URNs of what it is deleted with, both as they were before. */
-  readonly deletedWith: readonly [before: string | null, after: string | null];
-}
-
-function changed(
-  before: GraphResource,
-  after: GraphResource,
-  surroundings: Surroundings,
-): ResourceChange | null {
-  const { provider } = surroundings;
-  const context: ReplacementContext = { before: before.inputs, after: after.inputs, provider };
-  const properties = [
-    ...inputDifferences(after, context),
-    ...optionDifferences(before, after, surroundings),
-  ].toSorted(byPath);
-  if (properties.length === 0) return null;
-  const kind = worstEffect(properties.map(({ effect }) => effect ?? "update"));
-  return {
-    ...named(after),
-    kind,
-    properties,
-    before: shownInputs(before),
-    after: shownInputs(after),
-    kept: keptBy(before.options),
-    deletedFirst:
-      kind === "update" ? null : (after.options.deleteBeforeReplace ?? deletesFirst(after.type, context)),
-  };
-}
-
-function inputDifferences(after: GraphResource, context: ReplacementContext): readonly PropertyDifference[] {
-  const { ignoreChanges, replaceOnChanges } = after.options;
-  return resourceDifferences(after.type, context.before, context.after)
-    .filter(({ keys }) => !isAtOption(ignoreChanges, keys))
-    .flatMap((difference) => {
-      const { keys } = difference;
-      const byProvider = propertyEffect(after.type, keys, difference.after ?? difference.before, context);
-      const effect = isAtOption(replaceOnChanges, keys) ? "replace" : byProvider;
-      return effect === null ? [] : [shownDifference(difference, effect)];
-    });
-}
-
-/**
- * Options that make a resource anew whatever its inputs are, and `deletedWith`: with it nobody calls the provider to delete the
- * resource, so a wrong one leaves it behind. All others change nothing of it.
- */
-function optionDifferences(
-  before: GraphResource,
-  after: GraphResource,
-  { formerProvider, deletedWith }: Surroundings,
-): readonly PropertyDifference[] {
-  const trigger = [before.options.replacementTrigger, after.options.replacementTrigger] as const;
-  const isTriggered = trigger[0] !== undefined && canonicalJson(trigger[0]) !== canonicalJson(trigger[1]);
-  const moved = before.provider !== (after.provider === undefined ? undefined : formerProvider);
-  return [
-    ...(isTriggered ? [option("replacementTrigger", trigger[0], trigger[1] ?? null, "replace")] : []),
-    ...(moved ? [option("provider", before.provider ?? null, after.provider ?? null, "may-replace")] : []),
-    ...(deletedWith[0] === deletedWith[1] ? [] : [option("deletedWith", ...deletedWith, "update")]),
-  ];
-}
-
-function option(
+/** An option that both sides may have, and what another value does to a resource. */
+type OptionPair = readonly [
   name: string,
   before: unknown,
   after: unknown,
-  effect: PropertyDifference["effect"],
-): PropertyDifference {
-  return shownDifference({ keys: [`(${name})`], kind: "update", before, after }, effect);
+  effect: NonNullable<PropertyDifference["effect"]>,
+];
+
+/**
+ * Of the options that both have, those count that replace a resource whatever its inputs are, and `deletedWith`: with it the
+ * provider is never asked to delete the resource, so a wrong one leaves it behind.
+ */
+function changed(
+  before: RenderedResource,
+  after: RenderedResource,
+  inherited: readonly OptionPair[],
+): ResourceChange | null {
+  const { ignoreChanges = [], replaceOnChanges = [], deleteBeforeReplace } = after.options;
+  const isAtOption = (paths: readonly string[], { keys }: LeafDifference) =>
+    paths.some((path) => isAtOrBelow(keySegments(keys), pathSegments(path)));
+  const inputs = resourceDifferences(before.inputs, after.inputs)
+    .filter((difference) => !isAtOption(ignoreChanges, difference))
+    .map((difference) => {
+      const value = difference.after ?? difference.before;
+      const byProvider = propertyEffect(after.type, difference.keys, value);
+      return shownDifference(difference, isAtOption(replaceOnChanges, difference) ? "replace" : byProvider);
+    });
+  const [was, is] = [before.options.replacementTrigger, after.options.replacementTrigger];
+  // A first trigger replaces nothing.
+  const trigger: readonly OptionPair[] =
+    was === undefined ? [] : [["replacementTrigger", was, is, "replace"]];
+  const options = [...trigger, ...inherited]
+    .filter(([, former, now]) => canonicalJson(former ?? null) !== canonicalJson(now ?? null))
+    .map(([name, former = null, now = null, effect]) =>
+      shownDifference({ keys: [`(${name})`], kind: "update", before: former, after: now }, effect),
+    );
+  const properties = [...inputs, ...options];
+  if (properties.length === 0) return null;
+  const kind = worstEffect(properties.map(({ effect }) => effect ?? "update"));
+  const goesFirst = deleteBeforeReplace ?? deletesFirst(after.type, before.inputs, after.inputs);
+  return describedChange({ kind, before, after, properties, deletedFirst: goesFirst });
 }
 
-export function byPath(a: { readonly path: string }, b: { readonly path: string }): number {
-  return a.path < b.path ? -1 : 1;
+function wholeChange(kind: "create" | "delete", resource: RenderedResource): ResourceChange {
+  const [before, after] = kind === "create" ? [null, resource] : [resource, null];
+  const properties = resourceDifferences(before?.inputs ?? {}, after?.inputs ?? {}).map((difference) =>
+    shownDifference(difference, null),
+  );
+  return describedChange({ kind, before, after, properties, deletedFirst: false });
+}
+
+interface ChangedSides extends Pick<ResourceChange, "kind" | "properties"> {
+  readonly before: ChangedSide | null;
+  readonly after: ChangedSide | null;
+  /** Of a replacement. */
+  readonly deletedFirst: boolean;
+}
+
+type ChangedSide = Pick<RenderedResource, "type" | "name" | "urn" | "inputs" | "options">;
+
+/** As a report has it, with secrets that all look alike. */
+export function describedChange({
+  kind,
+  before,
+  after,
+  properties,
+  deletedFirst,
+}: ChangedSides): ResourceChange {
+  const { type, name, urn, inputs } = (after ?? before) as ChangedSide;
+  const shown = (side: ChangedSide | null) =>
+    side === null ? null : (withoutMarks(side.inputs) as ResourceChange["before"]);
+  // The engine heeds the options that a resource was last deployed with.
+  const { protect, retainOnDelete } = before?.options ?? {};
+  return {
+    kind,
+    type,
+    name,
+    urn,
+    label: resourceLabel({ type, name, inputs }),
+    properties: properties.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    before: shown(before),
+    after: shown(after),
+    kept: protect ? "protected" : retainOnDelete ? "retained" : null,
+    deletedFirst: kind === "replace" || kind === "may-replace" ? deletedFirst : null,
+  };
 }
 
 /** A difference as people see it. @param effect - null in a resource that comes or goes as a whole. */
@@ -183,31 +173,28 @@ export function shownDifference(
   return {
     path: propertyPath(keys),
     kind,
-    ...(kind === "add" ? {} : { before: shownValue(before) }),
-    ...(kind === "delete" ? {} : { after: shownValue(after) }),
+    ...(kind === "add" ? {} : { before: shownValue(before, after) }),
+    ...(kind === "delete" ? {} : { after: shownValue(after, before) }),
     effect,
   };
 }
 
-/** JSON in one line, cut; what stands for a secret or for something unknown without quotes. */
-function shownValue(value: unknown): string {
+const LONGEST_TEXT = 100;
+/** Characters of a cut text that both sides have, before the first that differs. */
+const LEAD = 30;
+
+/** JSON in one line, cut, long texts around their difference; placeholders of what is secret or unknown without quotes. */
+function shownValue(value: unknown, other: unknown): string {
   if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
   if (value === UNKNOWN_PLACEHOLDER) return UNKNOWN_PLACEHOLDER;
-  return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner));
-}
-
-function named(resource: GraphResource): Pick<ResourceChange, "type" | "name" | "urn" | "label"> {
-  const { type, name, urn } = resource;
-  return { type, name, urn, label: resourceLabel(resource) };
-}
-
-function shownInputs({ inputs }: GraphResource): GraphResource["inputs"] {
-  return withoutMarks(inputs) as GraphResource["inputs"];
-}
-
-type KeepingOptions = Pick<GraphResource["options"], "protect" | "retainOnDelete">;
-
-/** By the options that it was last deployed with: an engine heeds those. */
-export function keptBy({ protect, retainOnDelete }: KeepingOptions): ResourceChange["kept"] {
-  return protect ? "protected" : retainOnDelete ? "retained" : null;
+  if (typeof value !== "string" || typeof other !== "string" || value.length <= LONGEST_TEXT)
+    return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner));
+  const same = [...value].findIndex((character, index) => character !== other[index]);
+  const start = Math.max(
+    0,
+    Math.min((same === -1 ? value.length : same) - LEAD, value.length - LONGEST_TEXT),
+  );
+  const end = start + LONGEST_TEXT;
+  const inner = JSON.stringify(value.slice(start, end)).slice(1, -1);
+  return `${start > 0 ? "…" : '"'}${inner}${end < value.length ? "…" : '"'}`;
 }

@@ -4,13 +4,8 @@
  */
 import { explainKeyChange } from "../../infra/plan/engine/explain-key-change.ts";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
-import type { Problem } from "../../infra/problems.ts";
 import type { ComparablePlan } from "./rendered-tree.ts";
-import type { Amount, EngineNeed, FitState, PlanDifferences } from "./types.ts";
-
-type AmountName = PlanDifferences["cost"][number]["what"];
-
-const AMOUNT_NAMES: readonly AmountName[] = ["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"];
+import type { Amount, EngineNeed, PlanDifferences } from "./types.ts";
 
 /** @param before null: nothing was planned yet, so all of `after` is new. */
 export function planDifferences(before: ComparablePlan | null, after: ComparablePlan): PlanDifferences {
@@ -18,58 +13,56 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
   const builtBefore = new Set(before?.cost.builds.map(({ engine }) => engine));
   const newBuilds = after.cost.builds
     .filter(({ engine }) => !builtBefore.has(engine))
-    .sort((a, b) => byText(a.engine, b.engine));
+    .toSorted((a, b) => (a.engine < b.engine ? -1 : 1));
+  const warnings = pairs(before?.warnings ?? [], after.warnings, canonicalJson);
   return {
     engines: engineChanges(models, after.models),
-    fit: pairs(withTenantsKey(before?.fit ?? []), withTenantsKey(after.fit), ({ key }) => key).flatMap(
-      ({ was, is, either: { pool, tenants } }) =>
-        ifChanged({ pool, tenants, before: fitState(was), after: fitState(is) }),
-    ),
-    cost: AMOUNT_NAMES.flatMap((what) =>
-      ifChanged({
+    fit: pairs(withTenantsKey(before?.fit ?? []), withTenantsKey(after.fit), ({ key }) => key)
+      .map(({ was, is, either: { pool, tenants } }) => ({
+        pool,
+        tenants,
+        before: was?.state ?? null,
+        after: is?.state ?? null,
+      }))
+      .filter(isChanged),
+    cost: (["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"] as const)
+      .map((what) => ({
         what,
         before: before === null ? null : amountOf(before.cost, what),
         after: amountOf(after.cost, what),
-      }),
-    ),
+      }))
+      .filter(isChanged),
     newBuilds,
     newBuildUsd: Math.round(newBuilds.reduce((sum, { usd }) => sum + (usd ?? 0), 0) * 10_000) / 10_000,
     coldStarts: pairs(models, after.models, ({ name }) => name)
       .map(({ was, is, either }) => ({
         model: either.name,
-        beforeSeconds: was?.coldStart.seconds ?? null,
-        afterSeconds: is?.coldStart.seconds ?? null,
+        beforeSeconds: was?.coldStartSeconds ?? null,
+        afterSeconds: is?.coldStartSeconds ?? null,
       }))
       .filter(({ beforeSeconds, afterSeconds }) => beforeSeconds !== afterSeconds),
-    warnings: problemChanges(before?.warnings ?? [], after.warnings),
-    problems: problemChanges(before?.problems ?? [], after.problems),
+    warnings: {
+      appeared: warnings.flatMap(({ was, either }) => (was === null ? [either] : [])),
+      gone: warnings.flatMap(({ is, either }) => (is === null ? [either] : [])),
+    },
   };
 }
 
-/** Items of two lists by key, sorted by key; null where a list lacks the key. */
+/** Items of two lists by key, sorted by key in code units; null where a list lacks the key. */
 function pairs<Item>(
   before: readonly Item[],
   after: readonly Item[],
   keyOf: (item: Item) => string,
 ): readonly { readonly was: Item | null; readonly is: Item | null; readonly either: Item }[] {
-  const [left, right] = [before, after].map((items) => new Map(items.map((item) => [keyOf(item), item]))) as [
-    Map<string, Item>,
-    Map<string, Item>,
-  ];
+  const byKey = (items: readonly Item[]) => new Map(items.map((item) => [keyOf(item), item]));
+  const [left, right] = [byKey(before), byKey(after)];
   return [...new Map([...left, ...right])]
-    .sort(([a], [b]) => byText(a, b))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, either]) => ({ was: left.get(key) ?? null, is: right.get(key) ?? null, either }));
 }
 
-/** Code units, not a locale: the same order on every machine. */
-function byText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-function ifChanged<Change extends { readonly before: unknown; readonly after: unknown }>(
-  change: Change,
-): readonly Change[] {
-  return canonicalJson(change.before) === canonicalJson(change.after) ? [] : [change];
+function isChanged({ before, after }: { readonly before: unknown; readonly after: unknown }): boolean {
+  return canonicalJson(before) !== canonicalJson(after);
 }
 
 type Models = ComparablePlan["models"];
@@ -90,18 +83,11 @@ function engineChanges(before: Models, after: Models): PlanDifferences["engines"
   return {
     added: changes.flatMap(({ was, either }) => (was === null ? [need(either, left)] : [])),
     removed: changes.flatMap(({ is, either }) => (is === null ? [need(either, right)] : [])),
-    rebuilt: changes.flatMap(({ was, is }) =>
-      was === null || is === null || was.key === is.key
-        ? []
-        : [
-            {
-              model: is.model,
-              before: was.name,
-              after: is.name,
-              reasons: explainKeyChange(was.keyFields, is.keyFields),
-            },
-          ],
-    ),
+    rebuilt: changes.flatMap(({ was, is }) => {
+      if (was === null || is === null || was.key === is.key) return [];
+      const reasons = explainKeyChange(was.keyFields, is.keyFields);
+      return [{ model: is.model, before: was.name, after: is.name, reasons }];
+    }),
     unchanged: changes.flatMap(({ was, is, either }) => (was?.key === is?.key ? [either.model] : [])),
   };
 }
@@ -112,36 +98,18 @@ function engineChanges(before: Models, after: Models): PlanDifferences["engines"
  */
 function withTenantsKey(fits: ComparablePlan["fit"]) {
   const counts = new Map<string, number>();
-  return fits.map((fit) => {
-    const tenants = canonicalJson([fit.pool, ...fit.tenants]);
-    const rank = counts.get(tenants) ?? 0;
-    counts.set(tenants, rank + 1);
-    return { ...fit, key: `${tenants} ${rank}` };
+  return fits.map(({ pool, tenants, ...state }) => {
+    const name = canonicalJson([pool, ...tenants]);
+    const rank = counts.get(name) ?? 0;
+    counts.set(name, rank + 1);
+    return { pool, tenants, state, key: `${name} ${rank}` };
   });
 }
 
-function fitState(fit: FitState | null): FitState | null {
-  if (fit === null) return null;
-  const { gpu, verdict, needGiB, capacityGiB } = fit;
-  return { gpu, verdict, needGiB, capacityGiB };
-}
-
-/** By the lines, since older plans have 0 for a sum of which nothing is known. */
-function amountOf(cost: ComparablePlan["cost"], what: AmountName): Amount {
+/** By the lines: a sum of which a part has no price is a lower bound. */
+function amountOf(cost: ComparablePlan["cost"], what: PlanDifferences["cost"][number]["what"]): Amount {
   const parts = cost.lines.map((line) =>
     what === "asleepMonthlyUsd" ? line.asleepHourlyUsd : line.hourlyUsd,
   );
-  const isAtLeast = parts.includes(null);
-  const isKnown = !isAtLeast || parts.some((part) => part !== null);
-  return { usd: isKnown ? cost[what] : null, isAtLeast };
-}
-
-function problemChanges(before: readonly Problem[], after: readonly Problem[]): PlanDifferences["problems"] {
-  const changes = pairs(before, after, ({ path, value, reason, fix }) =>
-    canonicalJson([path, value, reason, fix]),
-  );
-  return {
-    appeared: changes.flatMap(({ was, either }) => (was === null ? [either] : [])),
-    gone: changes.flatMap(({ is, either }) => (is === null ? [either] : [])),
-  };
+  return { usd: cost[what], isAtLeast: parts.includes(null) };
 }

@@ -1,195 +1,133 @@
-/** What a tree's own code says of a stack, in a process of its own, checked on the way in: older code says less. */
+/** What a tree's own code says of a stack, made in a process of its own, in one form for both sides of a comparison. */
+import { createHmac } from "node:crypto";
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { ZodError, z } from "zod";
 import { exists } from "../../components/local/provider/files.ts";
-import type { Problem } from "../../infra/problems.ts";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import type { EnginePlan } from "../../infra/plan/container-spec-schemas.ts";
+import type { GpuCost } from "../../infra/plan/cost/types.ts";
+import type { GpuPlanParts } from "../../infra/plan/gpu-stack.ts";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
+import { ConfigError, type Problem } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
-import { runProcess } from "./base-tree.ts";
+import { type Properties, secretMark } from "../program/serialized.ts";
+import {
+  projectRoot,
+  type RuntimeConfig,
+  readStackFile,
+  type StackReference,
+} from "../program/stack-file.ts";
+import { type RenderedResource, renderStack } from "../render.ts";
+import { outputOf } from "./base-tree.ts";
+import type { FitState } from "./types.ts";
 
-const problem = z.object({
-  path: z.string(),
-  value: z.string().default(""),
-  reason: z.string(),
-  fix: z.string().default(""),
-});
-
-const options = z.object({
-  protect: z.boolean().default(false),
-  retainOnDelete: z.boolean().default(false),
-  deleteBeforeReplace: z.boolean().optional(),
-  ignoreChanges: z.array(z.string()).default([]),
-  replaceOnChanges: z.array(z.string()).default([]),
-  /** URNs, or JSON of the SDK's specification of an alias. */
-  aliases: z.array(z.string()).default([]),
-  replacementTrigger: z.unknown().optional(),
-  /** URN; children go with it too, which have no option of their own. */
-  deletedWith: z.string().optional(),
-});
-
-const resource = z.object({
-  type: z.string(),
-  name: z.string(),
-  urn: z.string(),
-  parent: z.string().default(""),
-  custom: z.boolean(),
-  inputs: z.record(z.string(), z.unknown()).default({}),
-  /** URNs by input. */
-  propertyDependencies: z.record(z.string(), z.array(z.string())).default({}),
-  /** URN of an explicit provider. */
-  provider: z.string().optional(),
-  /** Of a resource that is only read. */
-  readId: z.string().optional(),
-  options: options.prefault({}),
-});
-
-export type GraphResource = Readonly<z.infer<typeof resource>>;
-
-const graph = z.object({
-  resources: z.array(resource),
-  outputs: z.record(z.string(), z.unknown()).default({}),
-});
-
-const engine = z.object({
-  model: z.string(),
-  key: z.string(),
-  shortKey: z.string(),
-  keyFields: z.object({
-    model: z.string(),
-    weights: z.string(),
-    revision: z.string(),
-    code: z.string().exactOptional(),
-    tensorRtLlm: z.string(),
-    tensorRt: z.string(),
-    gpu: z.string(),
-    dtype: z.string(),
-    quantization: z.string(),
-    tensorParallel: z.number(),
-    pipelineParallel: z.number(),
-    steps: z.record(z.string(), z.array(z.string())),
-  }),
-});
-
-const build = z.object({
-  engine: z.string(),
-  seconds: z.number(),
-  usd: z.number().nullable(),
-  arithmetic: z.string().exactOptional(),
-});
+/** Raise it with each change of {@link RenderedTree}: a base of another version is not compared. */
+const VERSION = 1;
 
 /** Of a plan, what is compared. */
-const plan = z.object({
-  models: z.array(
-    z.object({
-      name: z.string(),
-      engine: engine.nullable(),
-      coldStart: z.object({ seconds: z.number() }),
-    }),
-  ),
-  fit: z.array(
-    z.object({
-      pool: z.string(),
-      gpu: z.string(),
-      tenants: z.array(z.string()),
-      capacityGiB: z.number(),
-      needGiB: z.number(),
-      verdict: z.enum(["fits", "tight", "doesNotFit"]),
-    }),
-  ),
-  cost: z.object({
-    hourlyUsd: z.number().nullable(),
-    monthlyUsd: z.number().nullable(),
-    asleepMonthlyUsd: z.number().nullable(),
-    lines: z
-      .array(
-        z
-          .object({ hourlyUsd: z.number().nullable(), asleepHourlyUsd: z.number().nullish() })
-          // Older code says of no line what is left of it asleep.
-          .transform(({ hourlyUsd, asleepHourlyUsd = hourlyUsd }) => ({ hourlyUsd, asleepHourlyUsd })),
-      )
-      .default([]),
-    builds: z.array(build),
-  }),
-});
-
-/** The compared parts of a plan. */
-export type ComparablePlan = z.infer<typeof plan> & {
+export interface ComparablePlan {
+  readonly models: readonly {
+    readonly name: string;
+    readonly engine: Pick<EnginePlan, "model" | "key" | "shortKey" | "keyFields"> | null;
+    readonly coldStartSeconds: number;
+  }[];
+  readonly fit: readonly (FitState & { readonly pool: string; readonly tenants: readonly string[] })[];
+  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds"> & {
+    readonly lines: readonly Pick<GpuCost["lines"][number], "hourlyUsd" | "asleepHourlyUsd">[];
+  };
   /** Advisories, ends of life and others. */
   readonly warnings: readonly Problem[];
-  readonly problems: readonly Problem[];
-};
-
-const rendered = z.object({
-  graph: graph.nullable().default(null),
-  /** Why there is no graph though there is a plan. */
-  failure: z.string().nullable().default(null),
-  /** Checked apart: a form of it that is not known must not hide the graph. */
-  plan: z.unknown().optional(),
-  warnings: z.array(problem).default([]),
-  problems: z.array(problem).default([]),
-});
-
-/** Of a plan, what is an output of its stack too: infra/outputs.ts. */
-const plannedStack = z.object({
-  cost: z.object({
-    hourlyUsd: z.number().nullable(),
-    withoutPrice: z.array(z.string()).exactOptional(),
-  }),
-  release: z.union([z.string(), z.object({ tag: z.string() }).transform(({ tag }) => tag)]),
-  models: z.array(z.object({ name: z.string(), engine: z.object({ key: z.string() }).nullish() })),
-});
-
-/** What rules about outputs read. null: it is no plan, or one of another form. */
-function plannedOutputs(anyPlan: unknown): RenderedTree["outputs"] {
-  const known = plannedStack.safeParse(anyPlan);
-  if (!known.success) return null;
-  const { cost, release, models } = known.data;
-  return {
-    cost,
-    models: models.map(({ name, engine }) => ({ name, release, engineKey: engine?.key ?? null })),
-  };
 }
 
 /** One side of a comparison. */
 export interface RenderedTree {
+  readonly version: number;
   /** null: there is no graph, for `failure` or `problems`. */
-  readonly resources: readonly GraphResource[] | null;
-  /** Of the stack; without a graph what the plan knows of them; null without either. */
-  readonly outputs: Readonly<Record<string, unknown>> | null;
-  /** Whether secrets carry marks by which they can be told apart. */
-  readonly hasMarks: boolean;
-  readonly failure: string | null;
-  /** null: there is none, it has no engines, or it has another form. */
+  readonly resources: readonly RenderedResource[] | null;
+  /** Of the stack; null without a graph. */
+  readonly outputs: Properties | null;
+  /** null: there is none, or it has no GPUs. */
   readonly plan: ComparablePlan | null;
   readonly problems: readonly Problem[];
-}
-
-/**
- * @param text - JSON of `scripts/diff/render-child.ts`.
- * @throws SyntaxError or ZodError where it is something else.
- */
-export function parseRenderedTree(text: string, hasMarks: boolean): RenderedTree {
-  const { graph: found, failure, plan: anyPlan, warnings, problems } = rendered.parse(JSON.parse(text));
-  const known = plan.safeParse(anyPlan);
-  return {
-    resources: found?.resources ?? null,
-    outputs: found?.outputs ?? plannedOutputs(anyPlan),
-    hasMarks,
-    failure,
-    plan: known.success ? { ...known.data, warnings, problems } : null,
-    problems,
-  };
+  /** Why there is no graph, in one sentence. */
+  readonly failure: string | null;
 }
 
 /** A tree of which there is nothing. */
-export function unrendered(failure: string): RenderedTree {
-  return { resources: null, outputs: null, hasMarks: false, failure, plan: null, problems: [] };
+export function unrendered(failure: string | null, problems: readonly Problem[] = []): RenderedTree {
+  return { version: VERSION, resources: null, outputs: null, plan: null, problems, failure };
+}
+
+/**
+ * What there is of a stack in the tree that this file lies in.
+ *
+ * @param secretKey - Equal secrets have equal marks in this run, and only who has the key can test a guess against one.
+ * @param program - Makes the program of a configuration. @default the project's own, which runs once a process
+ */
+export async function renderedHere(
+  stack: StackReference,
+  secretKey: string,
+  program?: (config: RuntimeConfig) => () => Promise<object>,
+): Promise<RenderedTree> {
+  const mark = (secret: unknown) =>
+    secretMark(createHmac("sha256", secretKey).update(canonicalJson(secret)).digest("hex"));
+  try {
+    const config = readStackFile(stack);
+    const { plan, warnings } = checkedPlan(fromRuntimeConfig(config.values));
+    const planned = {
+      ...unrendered(null),
+      plan: plan.tier === "gpu" ? comparablePlan(plan, warnings) : null,
+    };
+    return await renderStack(stack.name, config, program?.(config), mark).then(
+      ({ resources, outputs }) => ({ ...planned, resources, outputs }),
+      // Of a stack that can be planned, and not deployed by this version.
+      (error: Error) => ({ ...planned, failure: failureOf(error) }),
+    );
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return unrendered(null, error.problems);
+  }
+}
+
+function failureOf(error: Error): string {
+  return error instanceof ConfigError ? error.problems.map(({ reason }) => reason).join(" ") : error.message;
+}
+
+/** Parts of a plan of a stack on GPUs. */
+interface PlannedParts {
+  readonly models: readonly (Pick<GpuPlanParts["models"][number], "name" | "engine"> & {
+    readonly coldStart: { readonly seconds: number };
+  })[];
+  readonly fit: GpuPlanParts["fit"];
+  readonly cost: GpuCost;
+}
+
+export function comparablePlan(
+  { models, fit, cost }: PlannedParts,
+  warnings: readonly Problem[],
+): ComparablePlan {
+  const { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines } = cost;
+  return {
+    models: models.map(({ name, engine, coldStart }) => ({
+      name,
+      engine,
+      coldStartSeconds: coldStart.seconds,
+    })),
+    fit: fit.map(({ pool, tenants, gpu, verdict, needGiB, capacityGiB }) => ({
+      pool,
+      tenants,
+      gpu,
+      verdict,
+      needGiB,
+      capacityGiB,
+    })),
+    cost: { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines },
+    warnings,
+  };
 }
 
 const TIMEOUT_SECONDS = 120;
-
-/** Of a text of any program. */
-const MOST_FAILURE_CHARACTERS = 500;
 
 /** Relative to the project. */
 const CHILD = "scripts/diff/render-child.ts";
@@ -203,7 +141,7 @@ interface RenderRequest {
   readonly stack: string;
   /** Absolute path. */
   readonly configFile: string;
-  /** Of this comparison: secrets that differ get marks that differ. */
+  /** Of this comparison. */
   readonly secretKey: string;
   /** Absolute path of a file that is not there yet. */
   readonly out: string;
@@ -211,63 +149,28 @@ interface RenderRequest {
 
 /** A tree that can't be rendered says why in `failure`; nothing is thrown for what its code does. */
 export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
-  const tree = await renderInto(request).catch(unrenderedFor);
-  const places = [request.project, await realpath(request.project)];
-  const shown = (text: string) => withoutPlaces(text, places);
-  return {
-    ...tree,
-    failure: tree.failure === null ? null : shown(tree.failure).slice(0, MOST_FAILURE_CHARACTERS),
-    problems: tree.problems.map((found) => ({
-      ...found,
-      value: shown(found.value),
-      reason: shown(found.reason),
-      fix: shown(found.fix),
-    })),
-  };
-}
-
-async function renderInto({
-  project,
-  stack,
-  configFile,
-  secretKey,
-  out,
-}: RenderRequest): Promise<RenderedTree> {
+  const { project, stack, configFile, secretKey, out } = request;
   if (!(await exists(join(project, CHILD))))
-    throw new UserError(`It has no ${CHILD}: it is older than \`diff\`.`);
+    return unrendered(`It has no ${CHILD}: it is older than \`diff\`.`);
   const passedOn = Object.entries(process.env).filter(([name]) => PASSED_ON.includes(name));
-  const { exitCode, stderr } = await runProcess(
-    process.execPath,
-    ["loader/run.mjs", CHILD, stack, configFile, out],
-    {
-      cwd: project,
-      environment: { ...Object.fromEntries(passedOn), ENGINE_ROOM_SECRET_MARK_KEY: secretKey },
-      timeoutSeconds: TIMEOUT_SECONDS,
-    },
-  );
-  if (exitCode !== 0)
-    throw new UserError(`Its program ended with exit code ${exitCode}: ${errorMessage(stderr)}`);
-  return parseRenderedTree(await readFile(out, "utf8"), true);
-}
-
-function unrenderedFor(error: unknown): RenderedTree {
-  if (error instanceof UserError) return unrendered(error.message);
-  if (error instanceof SyntaxError || error instanceof ZodError)
-    return unrendered("What its program prints of the stack has a form that can't be read.");
-  throw error;
-}
-
-/** The message of an error, without the stack trace that Node prints below it. */
-function errorMessage(stderr: string): string {
-  const lines = stderr.split("\n").filter((line) => line.trim() !== "");
-  const message = lines.findLast((line) => /^(\w*Error\b.*: |\s+\d+\. )/.test(line)) ?? lines.at(-1);
-  return message?.trim() ?? "it said nothing.";
+  const env = { ...Object.fromEntries(passedOn), ENGINE_ROOM_SECRET_MARK_KEY: secretKey };
+  const argv = ["loader/run.mjs", CHILD, stack, configFile, out];
+  // Packages of the base are links to those of the working tree.
+  const places = [project, await realpath(project), projectRoot.replace(/\/$/, "")];
+  try {
+    await outputOf(process.execPath, argv, { cwd: project, env, timeoutSeconds: TIMEOUT_SECONDS });
+    const tree = JSON.parse(withoutPlaces(await readFile(out, "utf8"), places)) as RenderedTree;
+    if (tree.version === VERSION) return tree;
+    return unrendered("Its program describes stacks in another form than this version of `diff` reads.");
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error;
+    return unrendered(withoutPlaces(error.message.replace(process.execPath, "node"), places));
+  }
 }
 
 /** A tree and its packages lie somewhere else each time: paths are shown as they are in the tree. */
 function withoutPlaces(text: string, places: readonly string[]): string {
   return places
     .flatMap((place) => [`file://${place}/`, `${place}/`])
-    .reduce((shown, place) => shown.replaceAll(place, ""), text)
-    .replaceAll(/(?:file:\/\/)?\/[^\s"'`]*\/node_modules\//g, "node_modules/");
+    .reduce((shown, place) => shown.replaceAll(place, ""), text);
 }

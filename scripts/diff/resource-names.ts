@@ -1,52 +1,99 @@
-/** Names of resources: by which people know them, and by which the engine and API servers find them again. */
-import { z } from "zod";
-import {
-  type ElementNames,
-  type LeafDifference,
-  leafDifferences,
-  type PropertyKeys,
-} from "../program/changes.ts";
+/** Names by which people know resources, the elements of their lists, and the places of options; and by which the engine finds them again. */
+import { type LeafDifference, leafDifferences, type PropertyKeys } from "../program/changes.ts";
 import { makeUrn, urnParts } from "../program/serialized.ts";
-import type { GraphResource } from "./rendered-tree.ts";
 
-type Named = Pick<GraphResource, "type" | "name" | "inputs">;
-
-/**
- * `Deployment engine-room/llava`, `Container engine-room-llava`; the name in the program where the inputs have none, or one
- * that only `up` knows.
- */
-export function resourceLabel({ type, name, inputs }: Named): string {
-  const kind = type.split(/[:/]/).at(-1) ?? type;
-  if (type.startsWith("pulumi:providers:")) return `Provider ${kind} ${name}`;
-  return `${kind} ${ownName({ type, inputs }) ?? name}`;
-}
+type Inputs = Readonly<Record<string, unknown>>;
 
 /**
- * What the cluster or the host knows it by: two that have it can't be there at once. undefined: only `up` knows, or the
- * type has no names that are known here.
+ * `Deployment engine-room/llava`, `Container engine-room-llava`: the name that the inputs give it, else that of the program. A
+ * placeholder of a secret or of something unknown is no name.
  */
-export function ownName({ type, inputs }: Omit<Named, "name">): string | undefined {
-  if (type.startsWith("docker:")) return isPlain(inputs.name) ? inputs.name : undefined;
-  if (!type.startsWith("kubernetes:")) return undefined;
-  const { name, namespace } = (inputs.metadata ?? {}) as { name?: unknown; namespace?: unknown };
-  if (!isPlain(name)) return undefined;
-  return isPlain(namespace) ? `${namespace}/${name}` : name;
+export function resourceLabel({
+  type,
+  name,
+  inputs,
+}: {
+  readonly type: string;
+  readonly name: string;
+  readonly inputs: Inputs;
+}): string {
+  const kind = `${type.startsWith("pulumi:providers:") ? "Provider " : ""}${type.split(/[:/]/).at(-1)}`;
+  const { metadata } = inputs as { readonly metadata?: Inputs };
+  const given = type.startsWith("kubernetes:")
+    ? [metadata?.namespace, metadata?.name]
+    : [type.startsWith("docker:") ? inputs.name : undefined];
+  const isName = (text: unknown): text is string =>
+    typeof text === "string" && text !== "" && !text.startsWith("[");
+  return `${kind} ${isName(given.at(-1)) ? given.filter(isName).join("/") : name}`;
 }
 
-/** No placeholder of a secret or of something unknown. */
-function isPlain(value: unknown): value is string {
-  return typeof value === "string" && value !== "" && !value.startsWith("[");
+/** What elements of lists are known by, in Kubernetes' types and wherever else all have one; the first that tells them apart. */
+const ELEMENT_KEYS = ["mountPath", "devicePath", "name", "containerPort", "ip"];
+
+function elementNames(_keys: PropertyKeys, list: readonly unknown[]): readonly string[] | undefined {
+  for (const key of ELEMENT_KEYS) {
+    const names = list.map((element) => (element as Inputs | null)?.[key]);
+    const isKnown = names.every((name) => typeof name === "string" || typeof name === "number");
+    if (isKnown && new Set(names).size === list.length) return names.map(String);
+  }
+  return undefined;
+}
+
+/** Leaves that differ between two forms of the inputs, within texts of JSON too; elements of lists by their names. */
+export function resourceDifferences(before: unknown, after: unknown): readonly LeafDifference[] {
+  return leafDifferences(before, after, elementNames).flatMap((difference) => {
+    const [was, is] = [parsedJson(difference.before), parsedJson(difference.after)];
+    if (was === undefined || is === undefined) return [difference];
+    const inner = leafDifferences(was, is, elementNames, difference.keys);
+    // Only its spaces differ.
+    return inner.length === 0 ? [difference] : inner;
+  });
+}
+
+/** A text that is an object or a list, such as a file of a ConfigMap. */
+function parsedJson(value: unknown): unknown {
+  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return undefined;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return undefined;
+  }
+}
+
+const SEGMENT = /\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.[\]]+)/g;
+
+/** `spec.template`, `data["a.b"]` and `list[*].name`, as options and providers write paths. */
+export function pathSegments(path: string): readonly string[] {
+  return [...path.matchAll(SEGMENT)].map(([, quoted, index, name]) => quoted ?? index ?? name ?? "");
+}
+
+/** The same of keys, which options and providers know by where they stand. */
+export function keySegments(keys: PropertyKeys): readonly string[] {
+  return keys.map((key) => String(typeof key === "object" ? key.index : key));
+}
+
+/** Whether a place is at or below a path, in which `*` is any name. */
+export function isAtOrBelow(place: readonly string[], path: readonly string[]): boolean {
+  return path.length <= place.length && path.every((name, index) => name === "*" || name === place[index]);
+}
+
+interface AliasedResource {
+  readonly type: string;
+  readonly name: string;
+  readonly urn: string;
+  readonly parent: string;
+  readonly options: { readonly aliases?: readonly string[] };
 }
 
 /** The SDK's specification of an alias; what is empty is as it is now. */
-const aliasSpec = z.object({
-  name: z.string().default(""),
-  type: z.string().default(""),
-  stack: z.string().default(""),
-  project: z.string().default(""),
-  parenturn: z.string().default(""),
-  noparent: z.boolean().default(false),
-});
+interface AliasSpec {
+  readonly name?: string;
+  readonly type?: string;
+  readonly stack?: string;
+  readonly project?: string;
+  readonly parenturn?: string;
+  readonly noparent?: boolean;
+}
 
 /**
  * Pairs the resources of two graphs: by URN, else by an alias of the later one, as Pulumi's engine does
@@ -55,15 +102,15 @@ const aliasSpec = z.object({
  * @returns URN of the earlier resource by that of the later one.
  */
 export function earlierUrns(
-  before: readonly GraphResource[],
-  after: readonly GraphResource[],
+  before: readonly { readonly urn: string }[],
+  after: readonly AliasedResource[],
 ): ReadonlyMap<string, string> {
   const known = new Set(before.map(({ urn }) => urn));
   const byUrn = new Map(after.map((resource) => [resource.urn, resource]));
   const pairs = new Map<string, string>();
   const visited = new Set<string>();
   /** Parents first: a child inherits what its parent was called. */
-  const visit = (resource: GraphResource) => {
+  const visit = (resource: AliasedResource) => {
     if (visited.has(resource.urn)) return;
     visited.add(resource.urn);
     const parent = byUrn.get(resource.parent);
@@ -75,89 +122,31 @@ export function earlierUrns(
   return pairs;
 }
 
-function aliasUrns(resource: GraphResource, pairs: ReadonlyMap<string, string>): readonly string[] {
-  const own = resource.options.aliases.map((alias) => aliasUrn(resource, alias, pairs));
-  const formerParent = pairs.get(resource.parent);
-  if (formerParent === undefined || formerParent === resource.parent) return own;
-  return [...own, ...[resource.urn, ...own].map((urn) => inheritedUrn(urn, resource.parent, formerParent))];
-}
-
-function aliasUrn(resource: GraphResource, alias: string, pairs: ReadonlyMap<string, string>): string {
-  if (alias.startsWith("urn:")) return alias;
-  const spec = aliasSpec.parse(JSON.parse(alias));
-  const { stack, project } = urnParts(resource.urn);
-  const parent = spec.parenturn === "" ? resource.parent : (pairs.get(spec.parenturn) ?? spec.parenturn);
-  return makeUrn({
-    stack: spec.stack || stack,
-    project: spec.project || project,
-    parent: spec.noparent ? "" : parent,
-    type: spec.type || resource.type,
-    name: spec.name || resource.name,
+function aliasUrns(
+  { type, name, urn, parent, options }: AliasedResource,
+  pairs: ReadonlyMap<string, string>,
+): readonly string[] {
+  const own = (options.aliases ?? []).map((alias) => {
+    if (alias.startsWith("urn:")) return alias;
+    const spec = JSON.parse(alias) as AliasSpec;
+    const { stack, project } = urnParts(urn);
+    const former = spec.parenturn ? (pairs.get(spec.parenturn) ?? spec.parenturn) : parent;
+    return makeUrn({
+      stack: spec.stack || stack,
+      project: spec.project || project,
+      parent: spec.noparent ? "" : former,
+      type: spec.type || type,
+      name: spec.name || name,
+    });
   });
-}
-
-/** `{parent}-details` was `{former parent}-details`. */
-function inheritedUrn(urn: string, parent: string, formerParent: string): string {
-  const { name, ...rest } = urnParts(urn);
-  const parentName = urnParts(parent).name;
-  const formerName = name.startsWith(parentName)
-    ? `${urnParts(formerParent).name}${name.slice(parentName.length)}`
-    : name;
-  return makeUrn({ ...rest, parent: formerParent, name: formerName });
-}
-
-/**
- * `listMapKeys` and `patchMergeKey` of the API's types, by the name of the list: `staging/src/k8s.io/api/core/v1/types.go` of
- * Kubernetes. What is not here has no key, and its elements are known by where they stand.
- */
-const MERGE_KEYS: Readonly<Record<string, string>> = {
-  containers: "name",
-  env: "name",
-  ephemeralContainers: "name",
-  hostAliases: "ip",
-  imagePullSecrets: "name",
-  initContainers: "name",
-  ports: "containerPort",
-  volumeDevices: "devicePath",
-  volumeMounts: "mountPath",
-  volumes: "name",
-};
-
-/** Leaves that differ between two forms of the inputs; elements of Kubernetes' lists by what the API server knows them by. */
-export function resourceDifferences(
-  type: string,
-  before: unknown,
-  after: unknown,
-): readonly LeafDifference[] {
-  return leafDifferences(before, after, type.startsWith("kubernetes:") ? elementNames(type) : undefined);
-}
-
-function elementNames(type: string): ElementNames {
-  return (keys, list) => {
-    const name = keys.at(-1);
-    if (typeof name !== "string") return undefined;
-    const key = name === "ports" && type === "kubernetes:core/v1:Service" ? "port" : MERGE_KEYS[name];
-    if (key === undefined) return undefined;
-    const names = list.map((element) => (element as Readonly<Record<string, unknown>> | null)?.[key]);
-    const known = names.filter((one) => typeof one === "string" || typeof one === "number").map(String);
-    // A port may be there twice, for two protocols.
-    return known.length === list.length && new Set(known).size === list.length ? known : undefined;
-  };
-}
-
-const SEGMENT = /\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|([^.[\]]+)/g;
-
-/**
- * Whether a difference is at or below one of the paths of a resource option, such as `spec.template`, `data["a.b"]`,
- * `list[*].name` and `*`.
- */
-export function isAtOption(paths: readonly string[], keys: PropertyKeys): boolean {
-  // Options know elements by where they stand.
-  const names = keys.map((key) => String(typeof key === "object" ? key.index : key));
-  return paths.some((path) => {
-    const segments = [...path.matchAll(SEGMENT)].map(([, quoted, index, name]) => quoted ?? index ?? name);
-    return segments.every(
-      (segment, position) => position < names.length && (segment === "*" || segment === names[position]),
-    );
+  const formerParent = pairs.get(parent);
+  if (formerParent === undefined || formerParent === parent) return own;
+  // `{parent}-details` was `{former parent}-details`.
+  const [now, former] = [urnParts(parent).name, urnParts(formerParent).name];
+  const inherited = [urn, ...own].map((alias) => {
+    const { name: child, ...rest } = urnParts(alias);
+    const formerName = child.startsWith(now) ? `${former}${child.slice(now.length)}` : child;
+    return makeUrn({ ...rest, parent: formerParent, name: formerName });
   });
+  return [...own, ...inherited];
 }

@@ -1,5 +1,6 @@
 /** Secrets of stack files, to be compared and kept out of what is shown. */
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
 import {
   CONFIG_NAMESPACE,
   formatPath,
@@ -9,35 +10,29 @@ import {
   valueAt,
 } from "../../infra/problems.ts";
 import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
-import { readStackFile, type StackReference } from "../program/stack-file.ts";
+import type { StackReference } from "../program/stack-file.ts";
 import type { SecretChange } from "./types.ts";
 
 /** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
 export type StackSecrets = ReadonlyMap<string, string>;
 
 /** None where the file can't be read, which whoever renders it explains. */
-export function stackSecrets(stack: StackReference): StackSecrets {
-  let all: Readonly<Record<string, unknown>>;
+export function stackSecrets({ configFile }: StackReference): StackSecrets {
+  let config: Readonly<Record<string, unknown>>;
   try {
-    const { values } = readStackFile(stack);
-    // Keys of other namespaces keep theirs.
-    const isOwn = (key: string) => key.startsWith(`${CONFIG_NAMESPACE}:`);
-    all = fromRuntimeConfig(
-      Object.fromEntries(
-        Object.entries(values).map(([key, value]) => [
-          isOwn(key) ? key : `${CONFIG_NAMESPACE}:${key}`,
-          value,
-        ]),
-      ),
-    );
+    config = (parse(readFileSync(configFile, "utf8")) as { config?: typeof config } | null)?.config ?? {};
   } catch {
     return new Map();
   }
+  // Keys of other namespaces keep theirs.
+  const values = Object.fromEntries(
+    Object.entries(config).map(([key, value]) => [key.replace(`${CONFIG_NAMESPACE}:`, ""), value]),
+  );
   const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
-    const value = valueAt(all, pathParts(path));
+    const value = valueAt(values, pathParts(path));
     return typeof value === "string" ? [[path, value]] : [];
   });
-  return new Map([...encrypted(all), ...plain]);
+  return new Map([...encrypted(values), ...plain]);
 }
 
 function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
@@ -62,7 +57,7 @@ export function changedSecrets(before: StackSecrets, after: StackSecrets): reado
 /** Shorter ones are no secrets, and would cut words of every sentence. */
 const SHORTEST_REDACTED = 4;
 
-/** A text of somebody else, such as a message of a failed program, without the secrets. */
+/** A text of a program, such as the message of a failure, without the secrets. */
 export function redacted(text: string, secrets: Iterable<string>): string {
   return [...secrets]
     .filter((secret) => secret.length >= SHORTEST_REDACTED)

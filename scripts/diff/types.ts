@@ -9,7 +9,6 @@ const text = z.string().max(100_000);
 const name = z.string().max(500);
 
 const problem = z.strictObject({ path: text, value: text, reason: text, fix: text });
-const changedProblems = z.strictObject({ appeared: z.array(problem), gone: z.array(problem) });
 
 /** One side of a comparison. */
 const comparedTree = z.strictObject({
@@ -32,10 +31,10 @@ const comparedTree = z.strictObject({
 const changeKinds = ["replace", "may-replace", "delete", "update", "create"] as const;
 
 const propertyDifference = z.strictObject({
-  /** `spec.template.spec.containers[gateway].image`; elements that have no name by their place, `args[0]` */
+  /** `spec.template.spec.containers[gateway].image`, `data."server.json".launch`; elements without a name by their place, `args[0]`. */
   path: text,
   kind: z.enum(["add", "update", "delete"]),
-  /** As shown: JSON, cut; `[secret]` for a secret, `[unknown]` for what only `up` knows. Absent for `add`. */
+  /** As shown: JSON, cut around the difference; `[secret]`, `[unknown]` for what only `up` knows. Absent for `add`. */
   before: text.exactOptional(),
   /** Absent for `delete`. */
   after: text.exactOptional(),
@@ -43,7 +42,7 @@ const propertyDifference = z.strictObject({
   effect: z.enum(["update", "replace", "may-replace"]).nullable(),
 });
 
-/** With secrets masked: a hunk shows both sides where that reads better. null: it was not there, or is gone. */
+/** With secrets masked. null: it was not there, or is gone. */
 const inputs = z.record(z.string(), z.unknown()).nullable();
 
 /** A resource that is not the same before and after. */
@@ -157,8 +156,7 @@ const planDifferences = z.strictObject({
       afterSeconds: z.number().nullable(),
     }),
   ),
-  warnings: changedProblems,
-  problems: changedProblems,
+  warnings: z.strictObject({ appeared: z.array(problem), gone: z.array(problem) }),
 });
 
 /** What merging a change would do to one stack. Refuses other keys, and texts too long to be of use. */
@@ -170,9 +168,9 @@ const stackDiff = z.strictObject({
   head: comparedTree,
   /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. null: one side has no graph. */
   resources: z.array(resourceChange).nullable(),
-  /** Number of resources that do not change. */
+  /** Number of resources that do not change, components among them, as the Pulumi engine counts. */
   unchanged: z.int().min(0),
-  /** Engines, memory, money, time to the first answer, advisories, problems. null: one side has no plan with these. */
+  /** Engines, memory, money, time to the first answer, advisories. null: one side has no plan with these. */
   plan: planDifferences.nullable(),
   /** Secrets of the stack file that are not the same, sorted by path: never their values. */
   secrets: z.array(secretChange),

@@ -6,35 +6,29 @@ import {
   type Violation,
   violations,
 } from "../../policy/stack-policy.ts";
+import { urnParts } from "../program/serialized.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import { resourceLabel } from "./resource-names.ts";
 import type { PolicyViolation, StackDiff } from "./types.ts";
 
-interface ComparedTrees {
-  readonly base: RenderedTree;
-  /** Whether the base has the stack at all: where it has not, it breaks nothing. */
-  readonly baseHasStack: boolean;
-  readonly head: RenderedTree;
-  /** null: the stack file has problems, and there is nothing to look at. */
-  readonly policy: StackPolicy | null;
-}
-
-export function stackViolations({
-  base,
-  baseHasStack,
-  head,
-  policy,
-}: ComparedTrees): Pick<StackDiff, "violations" | "uncheckedPolicies"> {
+/**
+ * @param base - null: it has no such stack, and breaks nothing.
+ * @param policy - null: the stack file has problems, and there is nothing to look at.
+ */
+export function stackViolations(
+  base: CheckedSide | null,
+  head: RenderedTree,
+  policy: StackPolicy | null,
+): Pick<StackDiff, "violations" | "uncheckedPolicies"> {
   if (policy === null) return { violations: [], uncheckedPolicies: [] };
-  const before: CheckedSide = baseHasStack ? base : { resources: [], outputs: {} };
   const found = violations(head, policy);
-  const known = knownViolations(found, baseHasStack ? violations(before, policy) : []);
-  const unchecked: readonly string[] = uncheckedPolicies(before, policy);
-  const labels = new Map((head.resources ?? []).map((one) => [one.urn, resourceLabel(one)]));
+  const known = knownViolations(found, base === null ? [] : violations(base, policy));
+  const unasked: readonly string[] = base === null ? [] : uncheckedPolicies(base, policy);
+  const labels = new Map((head.resources ?? []).map((resource) => [resource.urn, resourceLabel(resource)]));
   return {
     violations: found.map((violation) => ({
       ...violation,
-      isNew: known.has(violation) ? false : unchecked.includes(violation.policy) ? null : true,
+      isNew: known.has(violation) ? false : unasked.includes(violation.policy) ? null : true,
       resource: violation.resource === null ? null : (labels.get(violation.resource) ?? violation.resource),
     })),
     uncheckedPolicies: uncheckedPolicies(head, policy),
@@ -49,17 +43,11 @@ export function newMandatory({ violations: all }: StackDiff): readonly PolicyVio
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
 const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
 
-/** In what a violation of the base equals one of the head, from the strictest to the widest. */
-const IDENTITIES: readonly ((violation: Violation) => readonly (string | undefined)[])[] = [
-  ({ policy, resource, reason }) => [policy, resource ?? undefined, reason],
-  // The Job of a rebuilt engine, a ConfigMap that is named after its content.
-  ({ policy, resource, reason }) => [policy, resource?.replaceAll(HASH, ""), reason.replaceAll(HASH, "")],
-  // A renamed resource: the type of a URN, `urn:pulumi:stack::project::parent$type::name`.
-  ({ policy, resource, reason }) => [
-    policy,
-    resource?.split("::")[2]?.split("$").at(-1),
-    reason.replaceAll(HASH, ""),
-  ],
+/** In what a violation of the base equals one of the head: the same resource, then one of its type, for what was renamed or rebuilt. */
+const IDENTITIES: readonly ((violation: Violation) => string)[] = [
+  ({ policy, resource, reason }) => JSON.stringify([policy, resource, reason]),
+  ({ policy, resource, reason }) =>
+    JSON.stringify([policy, urnParts(resource ?? "").type, reason.replaceAll(HASH, "")]),
 ];
 
 /**
@@ -71,16 +59,13 @@ export function knownViolations(
   ofBase: readonly Violation[],
 ): ReadonlySet<Violation> {
   const known = new Set<Violation>();
-  let left = ofBase;
-  for (const identity of IDENTITIES) {
-    const unmatched = new Map<string, Violation[]>();
-    for (const violation of left) {
-      const key = JSON.stringify(identity(violation));
-      unmatched.set(key, [...(unmatched.get(key) ?? []), violation]);
+  const left = new Set(ofBase);
+  for (const identity of IDENTITIES)
+    for (const violation of found.filter((candidate) => !known.has(candidate))) {
+      const same = [...left].find((earlier) => identity(earlier) === identity(violation));
+      if (same === undefined) continue;
+      left.delete(same);
+      known.add(violation);
     }
-    for (const violation of found.filter((one) => !known.has(one)))
-      if (unmatched.get(JSON.stringify(identity(violation)))?.pop() !== undefined) known.add(violation);
-    left = [...unmatched.values()].flat();
-  }
   return known;
 }

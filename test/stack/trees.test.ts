@@ -138,7 +138,8 @@ describe("two trees of the project", () => {
       ["create", "mongo-server"],
       ["create", "vector-server"],
     ]);
-    expect(unchanged).toBe(6);
+    // The stack and its components too.
+    expect(unchanged).toBe(10);
   });
 
   test("an unknown commit leaves no temporary folder behind", async () => {
@@ -198,12 +199,10 @@ describe("the tree of a base", () => {
     git("init", "--quiet");
     git("add", ".");
     git("commit", "--quiet", "--message", "base");
-    // As `npm ci` would: a package, a scoped one, one for a member alone, and the links of the workspace.
+    // As `npm ci` would: a package, a scoped one, and the links of the workspace.
     write("node_modules/plain/text", "plain");
     write("node_modules/@other/scoped/text", "scoped");
-    write("node_modules/.bin/tool", "tool");
     write("node_modules/.cache/text", "cache");
-    write("members/inner/node_modules/own/text", "own");
     mkdirSync(join(project, "node_modules/@small"));
     symlinkSync("../../members/inner", join(project, "node_modules/@small/inner"));
   });
@@ -230,17 +229,17 @@ describe("the tree of a base", () => {
       await commitOf(project, "HEAD"),
       async ({ project: base, failure }) => {
         expect(failure).toBeNull();
-        const at = (path: string) => readFileSync(join(base ?? "", path), "utf8");
+        const at = (path: string) => readFileSync(join(base, path), "utf8");
         expect(at("node_modules/@small/inner/text")).toBe("base");
-        expect(realpathSync(join(base ?? "", "node_modules/@small/inner"))).toBe(
-          realpathSync(join(base ?? "", "members/inner")),
+        expect(realpathSync(join(base, "node_modules/@small/inner"))).toBe(
+          realpathSync(join(base, "members/inner")),
         );
-        expect(
-          ["plain/text", "@other/scoped/text", ".bin/tool"].map((path) => at(join("node_modules", path))),
-        ).toEqual(["plain", "scoped", "tool"]);
-        expect(at("members/inner/node_modules/own/text")).toBe("own");
-        expect(existsSync(join(base ?? "", "untracked"))).toBe(false);
-        expect(existsSync(join(base ?? "", "node_modules/.cache"))).toBe(false);
+        expect(["plain/text", "@other/scoped/text"].map((path) => at(join("node_modules", path)))).toEqual([
+          "plain",
+          "scoped",
+        ]);
+        expect(existsSync(join(base, "untracked"))).toBe(false);
+        expect(existsSync(join(base, "node_modules/.cache"))).toBe(false);
         // A clean-up of somebody else, meanwhile.
         git("worktree", "prune");
         return base;
@@ -258,7 +257,7 @@ describe("the tree of a base", () => {
     git("rm", "--quiet", "--cached", "package-lock.json");
     git("commit", "--quiet", "--message", "no lock");
     expect(await withBaseTree(project, "HEAD", async ({ failure }) => failure)).toBe(
-      "It has no package-lock.json.",
+      "`npm ci` of its lock file failed; what it printed says why.",
     );
     expect(git("worktree", "list").trim().split("\n")).toHaveLength(1);
     expect(readdirSync(join(folder, "cache/worktrees"))).toEqual([]);
@@ -336,32 +335,27 @@ describe("packages of another lock file", () => {
     execFileSync("npm", ["ci", "--silent", "--no-audit"], { cwd: project });
     const seen = await withBaseTree(project, "HEAD~1", async ({ project: base, failure }) => {
       expect(failure).toBeNull();
-      return versionIn(base ?? "");
+      return versionIn(base);
     });
     expect([seen, versionIn(project)]).toEqual(["1.0.0", "2.0.0"]);
   });
 
   const failureOfBase = () => withBaseTree(project, "HEAD", async ({ failure }) => failure);
 
-  test("a lock file that does not match package.json is reported with npm's code, the same bytes each time", async () => {
+  test("a lock file that does not match package.json is a failure with the same bytes each time", async () => {
     commitWith({ version: "1.0.0", resolved: packed("1.0.0") }, "2.0.0");
     writeFileSync(join(project, ".npmrc"), "registry=http://127.0.0.1:1/\nfetch-retries=0\n");
     git("add", ".");
     git("commit", "--quiet", "--message", "nowhere");
-    const failure = await failureOfBase();
-    expect(failure).toMatch(/^`npm ci` of its lock file ended with exit code 1: E[A-Z]+/);
-    expect(failure).not.toMatch(/_logs|complete log|engine-room-installed/);
-    expect(await failureOfBase()).toBe(failure);
+    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; what it printed says why.");
   });
 
-  test("an unreachable registry is reported with npm's code, and npm's own output goes to standard error", async () => {
+  test("an unreachable registry is a failure, and npm's own output goes to standard error", async () => {
     commitWith({ version: "1.0.0", resolved: "http://127.0.0.1:1/small.tgz" });
     writeFileSync(join(project, ".npmrc"), "fetch-retries=0\n");
     git("add", ".");
     git("commit", "--quiet", "--message", "nowhere");
-    expect(await failureOfBase()).toBe(
-      "`npm ci` of its lock file ended with exit code 1: ECONNREFUSED; its own output says more.",
-    );
+    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; what it printed says why.");
     expect(vi.mocked(process.stderr.write).mock.calls.join("")).toContain("127.0.0.1:1");
   });
 });

@@ -10,9 +10,9 @@ import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
 import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
 import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
-import { markdownComment } from "../../../scripts/diff/report/markdown.ts";
+import { markdownComment } from "../../../scripts/diff/print.ts";
 import { projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
-import { change, stackDiff } from "../diff/report/diffs.ts";
+import { change, stackDiff } from "../diff/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
 
@@ -137,7 +137,7 @@ test("`ci preview-comment` writes a comment from the event's file", async () => 
   });
   const { exitCode, stdout } = await ci("preview-comment", "--event", event);
   expect([exitCode, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
-  expect(fake.comments.get(3)?.[0]?.body).toContain("### Stack `dev`");
+  expect(fake.comments.get(3)?.[0]?.body).toContain("- `dev`: **nothing changes**");
 });
 
 test("`ci preview-stack-comment` says that the stack of a pull request is up, has failed or has ended", async () => {

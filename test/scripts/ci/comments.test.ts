@@ -13,7 +13,7 @@ import {
 import { upsertComment } from "../../../scripts/ci/threads.ts";
 import { parsedDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { change, stackDiff, withPlan } from "../diff/report/diffs.ts";
+import { change, stackDiff, withPlan } from "../diff/diffs.ts";
 import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
 
 let fake: FakeGitHub;

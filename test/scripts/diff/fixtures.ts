@@ -5,16 +5,12 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
 import { stackDiff } from "../../../scripts/diff/compare.ts";
-import {
-  type GraphResource,
-  parseRenderedTree,
-  type RenderedTree,
-} from "../../../scripts/diff/rendered-tree.ts";
+import { type RenderedTree, renderedHere } from "../../../scripts/diff/rendered-tree.ts";
 import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 
 import { readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
-import { renderedHere } from "../../../scripts/render.ts";
+import type { RenderedResource } from "../../../scripts/render.ts";
 
 import { program, withPlainTraces } from "../../infra/platforms/program.ts";
 
@@ -25,8 +21,8 @@ export function resource(
   type: string,
   name: string,
   inputs: Record<string, unknown>,
-  rest: Partial<Omit<GraphResource, "options">> & { options?: Partial<GraphResource["options"]> } = {},
-): GraphResource {
+  rest: Partial<RenderedResource> = {},
+): RenderedResource {
   return {
     type,
     name,
@@ -34,21 +30,15 @@ export function resource(
     parent: STACK,
     custom: true,
     inputs,
+    dependencies: [],
     propertyDependencies: {},
+    options: {},
     ...rest,
-    options: {
-      protect: false,
-      retainOnDelete: false,
-      ignoreChanges: [],
-      replaceOnChanges: [],
-      aliases: [],
-      ...rest.options,
-    },
   };
 }
 
 /** A Deployment with one container. */
-export function deployment(name: string, image: string, namespace = "models"): GraphResource {
+export function deployment(name: string, image: string, namespace = "models"): RenderedResource {
   return resource("kubernetes:apps/v1:Deployment", name, {
     metadata: { name, namespace },
     spec: { replicas: 1, selector: { app: name }, template: { spec: { containers: [{ name, image }] } } },
@@ -99,7 +89,7 @@ async function renderedTree(stack: StackReference): Promise<RenderedTree> {
   const printed = vi.spyOn(console, "warn").mockReturnValue(undefined);
   try {
     const here = await withPlainTraces(() => renderedHere(stack, SECRET_KEY, program));
-    return parseRenderedTree(JSON.stringify(here), true);
+    return JSON.parse(JSON.stringify(here)) as RenderedTree;
   } finally {
     printed.mockRestore();
   }
@@ -108,8 +98,7 @@ async function renderedTree(stack: StackReference): Promise<RenderedTree> {
 /** Both texts as stack files of this tree, compared. */
 export async function diffOfFiles(before: string, after: string): Promise<StackDiff> {
   const [base, head] = await Promise.all([renderedText(before), renderedText(after)]);
-  const side = { ref: null, commit: null };
-  return stackDiff("demo", { ...side, ...base, hasStack: true }, { ...side, ...head });
+  return stackDiff("demo", { ref: null, commit: null, ...base, hasStack: true }, head);
 }
 
 /** Kind, label and paths, as a hand writes them. */

@@ -2,16 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { graphChanges } from "../../../scripts/diff/graph-changes.ts";
-import { previewChanges } from "../../../scripts/diff/preview-json.ts";
-import type { GraphResource } from "../../../scripts/diff/rendered-tree.ts";
+import { previewChanges } from "../../../scripts/diff/preview.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import type { RenderedResource } from "../../../scripts/render.ts";
 import { deployment, resource, STACK, summary } from "./fixtures.ts";
 
-const compare = (before: readonly GraphResource[], after: readonly GraphResource[], hasMarks = true) =>
-  graphChanges({ resources: before, hasMarks }, { resources: after, hasMarks });
-
-const summaries = (before: readonly GraphResource[], after: readonly GraphResource[]) =>
-  compare(before, after).changes.map(summary);
+const summaries = (before: readonly RenderedResource[], after: readonly RenderedResource[]) =>
+  graphChanges(before, after).changes.map(summary);
 
 test("resources are created, deleted, changed or unchanged, those that may lose data first", () => {
   const before = [
@@ -26,7 +23,7 @@ test("resources are created, deleted, changed or unchanged, those that may lose 
     deployment("changes", "a:2"),
     deployment("stays", "a:1"),
   ];
-  const { changes, unchanged } = compare(before, after);
+  const { changes, unchanged } = graphChanges(before, after);
   expect(changes.map(summary)).toEqual([
     "replace Deployment others/moves: metadata.namespace",
     "delete Deployment models/goes",
@@ -43,28 +40,28 @@ test("resources are created, deleted, changed or unchanged, those that may lose 
       effect: "update",
     },
   ]);
-  expect(JSON.stringify(compare(before.toReversed(), after.toReversed()))).toBe(
+  expect(JSON.stringify(graphChanges(before.toReversed(), after.toReversed()))).toBe(
     JSON.stringify({ changes, unchanged }),
   );
 });
 
 test("a change says whether the resource is retained or protected, and whether the old one is deleted first", () => {
-  const held = (options: Partial<GraphResource["options"]>, size: string) =>
+  const held = (options: Partial<RenderedResource["options"]>, size: string) =>
     resource("kubernetes:core/v1:PersistentVolumeClaim", "store", claim(size), { options });
   const claim = (storageClassName: string) => ({
     metadata: { name: "store", namespace: "models" },
     spec: { storageClassName },
   });
-  expect(compare([held({ retainOnDelete: true }, "nfs")], []).changes).toMatchObject([
+  expect(graphChanges([held({ retainOnDelete: true }, "nfs")], []).changes).toMatchObject([
     { kind: "delete", kept: "retained", deletedFirst: null },
   ]);
-  expect(compare([held({ protect: true }, "nfs")], [held({ protect: true }, "efs")]).changes).toMatchObject([
-    { kind: "replace", kept: "protected", deletedFirst: true },
-  ]);
-  expect(compare([held({}, "nfs")], [held({ deleteBeforeReplace: false }, "efs")]).changes).toMatchObject([
-    { kind: "replace", kept: null, deletedFirst: false },
-  ]);
-  expect(compare([held({}, "nfs")], [held({ protect: true }, "nfs")]).changes).toEqual([]);
+  expect(
+    graphChanges([held({ protect: true }, "nfs")], [held({ protect: true }, "efs")]).changes,
+  ).toMatchObject([{ kind: "replace", kept: "protected", deletedFirst: true }]);
+  expect(
+    graphChanges([held({}, "nfs")], [held({ deleteBeforeReplace: false }, "efs")]).changes,
+  ).toMatchObject([{ kind: "replace", kept: null, deletedFirst: false }]);
+  expect(graphChanges([held({}, "nfs")], [held({ protect: true }, "nfs")]).changes).toEqual([]);
 });
 
 test("a change of `deletedWith` is an update, on the resource or on its component", () => {
@@ -89,8 +86,8 @@ test("a change of `deletedWith` is an update, on the resource or on its componen
   );
   const goes = [cluster, part(cluster.urn), child];
   const stays = [cluster, part(), child];
-  expect(compare(goes, goes).changes).toEqual([]);
-  expect(compare(stays, goes).changes).toMatchObject([
+  expect(graphChanges(goes, goes).changes).toEqual([]);
+  expect(graphChanges(stays, goes).changes).toMatchObject([
     {
       kind: "update",
       name: "keys",
@@ -105,7 +102,7 @@ test("a change of `deletedWith` is an update, on the resource or on its componen
       ],
     },
   ]);
-  expect(compare(goes, stays).changes).toMatchObject([
+  expect(graphChanges(goes, stays).changes).toMatchObject([
     { name: "keys", properties: [{ before: JSON.stringify(cluster.urn), after: "null" }] },
   ]);
 });
@@ -122,7 +119,7 @@ test("`deletedWith` is unchanged where the resource it names has another URN and
       options: { aliases: [before.urn] },
     },
   );
-  expect(compare([before, secret(before.urn)], [after, secret(after.urn)]).changes).toEqual([]);
+  expect(graphChanges([before, secret(before.urn)], [after, secret(after.urn)]).changes).toEqual([]);
 });
 
 test("components and resources that are only read are no changes, and providers are", () => {
@@ -152,8 +149,8 @@ describe("lists of Kubernetes", () => {
       metadata: { name: "app" },
       spec: { template: { spec: { containers: [{ name: "main", env, ...rest }] } } },
     });
-  const paths = (before: GraphResource, after: GraphResource) =>
-    compare([before], [after]).changes.flatMap(({ properties }) =>
+  const paths = (before: RenderedResource, after: RenderedResource) =>
+    graphChanges([before], [after]).changes.flatMap(({ properties }) =>
       properties.map(({ kind, path }) => `${kind} ${path.replace(/^.*containers/, "")}`),
     );
   const [a, b, c] = [variable("A"), variable("B"), variable("C")];
@@ -167,7 +164,7 @@ describe("lists of Kubernetes", () => {
   });
 
   test("another order is a difference of the whole list", () => {
-    const [change] = compare([pod([a, b])], [pod([b, a])]).changes;
+    const [change] = graphChanges([pod([a, b])], [pod([b, a])]).changes;
     expect(change?.properties).toEqual([
       {
         path: "spec.template.spec.containers[main].env",
@@ -196,8 +193,10 @@ describe("lists of Kubernetes", () => {
       "update [main].ports[1].containerPort",
     ]);
     const service = (...numbers: number[]) =>
-      resource("kubernetes:core/v1:Service", "app", { spec: { ports: numbers.map((port) => ({ port })) } });
-    expect(paths(service(80), service(79, 80))).toEqual(['add spec.ports["79"]']);
+      resource("kubernetes:core/v1:Service", "app", {
+        spec: { ports: numbers.map((port) => ({ name: `p${port}`, port })) },
+      });
+    expect(paths(service(80), service(79, 80))).toEqual(["add spec.ports[p79]"]);
   });
 
   test("`ignoreChanges` names elements of a list by their index", () => {
@@ -212,7 +211,7 @@ describe("lists of Kubernetes", () => {
 
 describe("options of a resource", () => {
   const [before, after] = [deployment("server", "a:1"), deployment("server", "a:2")];
-  const withOptions = (options: Partial<GraphResource["options"]>) => ({
+  const withOptions = (options: Partial<RenderedResource["options"]>) => ({
     ...after,
     options: { ...after.options, ...options },
   });
@@ -226,7 +225,7 @@ describe("options of a resource", () => {
     [{ replaceOnChanges: ["*"] }, ["replace"]],
     [{ replaceOnChanges: ["spec.replicas"] }, ["update"]],
   ])("with the options %j, a changed image gives the changes %j", (options, kinds) => {
-    expect(compare([before], [withOptions(options)]).changes.map(({ kind }) => kind)).toEqual(kinds);
+    expect(graphChanges([before], [withOptions(options)]).changes.map(({ kind }) => kind)).toEqual(kinds);
   });
 
   test("a changed replacement trigger replaces a resource, and another provider may", () => {
@@ -238,7 +237,7 @@ describe("options of a resource", () => {
       'replace Deployment models/server: "(replacementTrigger)"',
     ]);
     const cluster = (name: string) => resource("pulumi:providers:kubernetes", name, {});
-    const on = (provider: GraphResource) => ({ ...before, provider: provider.urn });
+    const on = (provider: RenderedResource) => ({ ...before, provider: provider.urn });
     const [one, two] = [cluster("one"), cluster("two")];
     expect(summaries([one, two, on(one)], [one, two, on(two)])).toEqual([
       'may-replace Deployment models/server: "(provider)"',
@@ -249,7 +248,11 @@ describe("options of a resource", () => {
 describe("aliases", () => {
   const group = (name: string, aliases: string[] = []) =>
     resource("engine-room:demo:Group", name, {}, { custom: false, options: { aliases } });
-  const child = (parent: GraphResource, name: string, options: Partial<GraphResource["options"]> = {}) => ({
+  const child = (
+    parent: RenderedResource,
+    name: string,
+    options: Partial<RenderedResource["options"]> = {},
+  ) => ({
     ...resource("demo:index:Thing", name, {}, { parent: parent.urn, options }),
     urn: `urn:pulumi:demo::engine-room::engine-room:demo:Group$demo:index:Thing::${name}`,
   });
@@ -263,27 +266,27 @@ describe("aliases", () => {
       "delete Deployment models/old",
       "create Deployment models/old",
     ]);
-    expect(compare([old], [aliased(spec({ name: "old" }))])).toEqual({ changes: [], unchanged: 1 });
-    expect(compare([old], [aliased(old.urn)])).toEqual({ changes: [], unchanged: 1 });
+    expect(graphChanges([old], [aliased(spec({ name: "old" }))])).toEqual({ changes: [], unchanged: 1 });
+    expect(graphChanges([old], [aliased(old.urn)])).toEqual({ changes: [], unchanged: 1 });
   });
 
   test("children of a renamed component with an alias are unchanged, though their names change with its name", () => {
     const before = [group("app"), child(group("app"), "app-server")];
     const renamed = group("newapp", [spec({ name: "app" })]);
-    expect(compare(before, [renamed, child(renamed, "newapp-server")])).toEqual({
+    expect(graphChanges(before, [renamed, child(renamed, "newapp-server")])).toEqual({
       changes: [],
-      unchanged: 1,
+      unchanged: 2,
     });
     const unaliased = group("newapp");
-    expect(compare(before, [unaliased, child(unaliased, "newapp-server")]).changes).toHaveLength(2);
+    expect(graphChanges(before, [unaliased, child(unaliased, "newapp-server")]).changes).toHaveLength(2);
   });
 
   test("a resource that moved into a component is unchanged with an alias", () => {
     const before = [resource("demo:index:Thing", "thing", {})];
     const parent = group("app");
     const moved = (alias: object) => [parent, child(parent, "thing", { aliases: [spec(alias)] })];
-    expect(compare(before, moved({ noparent: true }))).toEqual({ changes: [], unchanged: 1 });
-    expect(compare(before, moved({ parenturn: STACK }))).toEqual({ changes: [], unchanged: 1 });
+    expect(graphChanges(before, moved({ noparent: true }))).toEqual({ changes: [], unchanged: 1 });
+    expect(graphChanges(before, moved({ parenturn: STACK }))).toEqual({ changes: [], unchanged: 1 });
   });
 });
 
@@ -291,20 +294,13 @@ const secret = (data: unknown) =>
   resource("kubernetes:core/v1:Secret", "token", { metadata: { name: "token" }, data });
 
 test("secrets with other marks are reported as changed, without the marks", () => {
-  const { changes } = compare(
+  const { changes } = graphChanges(
     [secret({ token: "[secret:0123456789ab]", same: "[secret:aaaaaaaaaaaa]" })],
     [secret({ token: "[secret:ba9876543210]", same: "[secret:aaaaaaaaaaaa]" })],
   );
   expect(changes.map(summary)).toEqual(["replace Secret token: data.token"]);
   expect(changes[0]?.properties).toMatchObject([{ before: "[secret]", after: "[secret]" }]);
   expect(JSON.stringify(changes)).not.toMatch(/0123456789ab|ba9876543210|aaaaaaaaaaaa/);
-});
-
-test("secrets without marks on one side are no difference", () => {
-  const [marked, bare] = [secret({ token: "[secret:0123456789ab]" }), secret({ token: "[secret]" })];
-  expect(
-    graphChanges({ resources: [bare], hasMarks: false }, { resources: [marked], hasMarks: true }).changes,
-  ).toEqual([]);
 });
 
 /** Output of `pulumi preview --json --show-sames` of Pulumi 3.260, without durations and source positions. */
@@ -336,7 +332,8 @@ test("the preview of each operation says what the provider says of it", () => {
     ["update", "encoders-server", null, null],
     ["create", "smollm2-server", null, null],
   ]);
-  expect(unchanged).toBe(3);
+  // As the engine counts: components, providers and the stack too.
+  expect(unchanged).toBe(9);
   const [replaced] = changes;
   expect(replaced?.properties.filter(({ effect }) => effect === "replace")).toEqual([
     {
@@ -419,7 +416,35 @@ test("a variable inserted before others is one difference of a preview, though t
   ]);
 });
 
-test("text that is no preview is refused in a sentence", () => {
+test("text that is no preview, and a preview that failed, are refused in a sentence", () => {
   for (const text of ["Previewing update", "{}", "[]"])
     expect(() => previewChanges(text)).toThrow("no output of `pulumi preview --json`");
+  const failed = { diagnostics: [{ severity: "error", message: "No such region.\n" }], changeSummary: {} };
+  expect(() => previewChanges(JSON.stringify(failed))).toThrow("The preview failed: No such region.");
+});
+
+test("files of JSON within a text are compared member by member, and long texts are shown around their difference", () => {
+  const file = (rest: object, script: string) =>
+    resource("kubernetes:core/v1:ConfigMap", "files", {
+      data: { "server.json": JSON.stringify({ models: [{ name: "a", ...rest }] }), "run.sh": script },
+    });
+  const script = (word: string) => `${"a".repeat(200)} ${word} ${"b".repeat(200)}`;
+  const before = file({ batch: 1, engine: "/e/1" }, script("old"));
+  const { changes } = graphChanges([before], [file({ batch: 1, engine: "/e/2" }, script("new"))]);
+  expect(changes[0]?.properties).toEqual([
+    {
+      path: 'data."run.sh"',
+      kind: "update",
+      before: `…${"a".repeat(29)} old ${"b".repeat(66)}…`,
+      after: `…${"a".repeat(29)} new ${"b".repeat(66)}…`,
+      effect: "replace",
+    },
+    {
+      path: 'data."server.json".models[a].engine',
+      kind: "update",
+      before: '"/e/1"',
+      after: '"/e/2"',
+      effect: "replace",
+    },
+  ]);
 });

@@ -34,10 +34,10 @@ test.each(rowsOf("aws"))("the row of %s names existing properties", (type, { rep
 
 test.each(rowsOf("local"))("the row of %s agrees with its handler's diff", async (type, row) => {
   const handler = handlers[type as keyof typeof handlers];
-  const [replaces, updates, ignores] = [row.replaces, row.updates, row.ignores].map((paths) =>
+  const [replaces, updates] = [row.replaces, row.updates].map((paths) =>
     paths.map((path) => path.join(".")),
-  ) as [string[], string[], string[]];
-  const properties = [...replaces, ...updates, ...ignores];
+  ) as [string[], string[]];
+  const properties = [...replaces, ...updates];
   const diffs = await Promise.all(
     properties.map(async (property) => [
       property,
@@ -48,24 +48,16 @@ test.each(rowsOf("local"))("the row of %s agrees with its handler's diff", async
     const { changes, replaces, deleteBeforeReplace } = diffs[property];
     expect([property, changes, replaces]).toEqual([
       property,
-      !ignores.includes(property),
+      true,
       replaces.includes(property) ? [property] : [],
     ]);
-    expect(deletesFirst(type, { before: {}, after: {} })).toBe(deleteBeforeReplace);
+    expect(deletesFirst(type, {}, {})).toBe(deleteBeforeReplace);
   }
 });
 
 describe("the effect of a property", () => {
-  const effect = (
-    type: string,
-    path: string,
-    { value = 1, after = {}, provider = {} }: { value?: unknown; after?: object; provider?: object } = {},
-  ) =>
-    propertyEffect(type, path.split("."), value, {
-      before: {},
-      after: after as Record<string, unknown>,
-      provider: provider as Record<string, unknown>,
-    });
+  const effect = (type: string, path: string, value: unknown = 1) =>
+    propertyEffect(type, path.split("."), value);
 
   test.each([
     ["kubernetes:apps/v1:Deployment", "spec.selector.matchLabels.app", "replace"],
@@ -81,7 +73,11 @@ describe("the effect of a property", () => {
     ["docker:index/container:Container", "mounts.source", "replace"],
     ["docker:index/container:Container", "somethingNew", "may-replace"],
     ["docker:index/image:Image", "imageName", "may-replace"],
-    ["local:index:ModelRepository", "python", null],
+    ["local:index:ModelRepository", "python", "may-replace"],
+    ["kubernetes:core/v1:ConfigMap", "data.text", "replace"],
+    ["aws:ec2/instance:Instance", "userData", "update"],
+    ["aws:eks/cluster:Cluster", "encryptionConfig", "may-replace"],
+    ["aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", "cidrIpv4", "may-replace"],
     ["kubernetes:helm.sh/v3:Release", "namespace", "replace"],
     ["kubernetes:helm.sh/v3:Release", "values.replicas", "update"],
     ["aws:eks/nodeGroup:NodeGroup", "instanceTypes", "replace"],
@@ -95,43 +91,6 @@ describe("the effect of a property", () => {
     ["aws:s3/bucket:Bucket", "bucket", "may-replace"],
   ])("a change of %s %s has the effect %s", (type, path, expected) => {
     expect(effect(type, path)).toBe(expected);
-  });
-
-  test("other content of a ConfigMap replaces it, unless its provider may change it", () => {
-    const data = (rest: { after?: object; provider?: object }) =>
-      effect("kubernetes:core/v1:ConfigMap", "data.text", rest);
-    expect(data({})).toBe("replace");
-    expect(data({ provider: { enableConfigMapMutable: "true" } })).toBe("update");
-    expect(data({ provider: { enableConfigMapMutable: true }, after: { immutable: true } })).toBe("replace");
-  });
-
-  test("a security group's rule is replaced where its kind of source changes", () => {
-    const type = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule";
-    const before = { cidrIpv4: "10.0.0.0/8" };
-    const source = (path: string, after: Readonly<Record<string, unknown>>) =>
-      propertyEffect(type, [path], "", { before, after, provider: {} });
-    expect(source("cidrIpv4", { cidrIpv4: "10.1.0.0/16" })).toBe("update");
-    expect(source("cidrIpv4", { referencedSecurityGroupId: "sg-0" })).toBe("replace");
-    expect(source("referencedSecurityGroupId", { referencedSecurityGroupId: "sg-0" })).toBe("replace");
-  });
-
-  test("a cluster is replaced where its secrets are no longer encrypted", () => {
-    const type = "aws:eks/cluster:Cluster";
-    const encryption = { encryptionConfig: { resources: ["secrets"] } };
-    const change = (before: object, after: object) =>
-      propertyEffect(type, ["encryptionConfig"], encryption.encryptionConfig, {
-        before: { ...before },
-        after: { ...after },
-        provider: {},
-      });
-    expect(change({}, encryption)).toBe("update");
-    expect(change(encryption, {})).toBe("replace");
-  });
-
-  test("user data updates an instance, or replaces it where it says so", () => {
-    const type = "aws:ec2/instance:Instance";
-    expect(effect(type, "userData")).toBe("update");
-    expect(effect(type, "userData", { after: { userDataReplaceOnChange: true } })).toBe("replace");
   });
 
   test.each([
@@ -199,14 +158,14 @@ describe("the effect of a property", () => {
       true,
     ],
   ])("%s where it is replaced", (_name, type, before, after, expected) => {
-    expect(deletesFirst(type, { before: { ...before }, after: { ...after } })).toBe(expected);
+    expect(deletesFirst(type, { ...before }, { ...after })).toBe(expected);
   });
 
   test("a new part of a resource has the worst effect of its properties", () => {
     const type = "kubernetes:core/v1:Service";
-    expect(effect(type, "spec", { value: { ports: [{ port: 1 }], selector: { app: "a" } } })).toBe("update");
-    expect(effect(type, "spec", { value: { ports: [], clusterIP: "None" } })).toBe("replace");
-    expect(effect(type, "spec", { value: { ports: [], loadBalancerClass: "a" } })).toBe("may-replace");
+    expect(effect(type, "spec", { ports: [{ port: 1 }], selector: { app: "a" } })).toBe("update");
+    expect(effect(type, "spec", { ports: [], clusterIP: "None" })).toBe("replace");
+    expect(effect(type, "spec", { ports: [], loadBalancerClass: "a" })).toBe("may-replace");
   });
 });
 

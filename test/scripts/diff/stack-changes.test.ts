@@ -2,12 +2,12 @@ import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
 import { stackDiff } from "../../../scripts/diff/compare.ts";
-import { parseRenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
-import { dangerSection, machineSection } from "../../../scripts/diff/report/resource-sections.ts";
-import { textReport } from "../../../scripts/diff/report/text.ts";
+import { textReport } from "../../../scripts/diff/print.ts";
+import { comparablePlan, type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
+import { dangerSection } from "../../../scripts/diff/resource-report.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
-import { diffOfFiles, summary } from "./fixtures.ts";
+import { diffOfFiles, resource, summary } from "./fixtures.ts";
 
 const gpt = { name: "gpt", model: "gpt2-medium" };
 
@@ -261,7 +261,7 @@ const OWN_DATABASES = { databases: "container", externalDatabases: undefined };
 test("the report says that databases in another namespace start empty", async () => {
   const text = textReport(await diffOf(OWN_DATABASES, { ...OWN_DATABASES, namespace: "others" }));
   expect(text.replaceAll(/\s+/g, " ")).toContain(
-    "StatefulSet models/mongo is replaced by others/mongo: models/container-data-mongo stays with what it stores, and the new one starts empty",
+    "StatefulSet models/mongo → StatefulSet others/mongo is replaced: the claims of its pods stay with what they store; a set of another name or namespace starts empty",
   );
 });
 
@@ -269,14 +269,14 @@ test("the report says that the claims of larger databases stay as they are", asy
   const stored = (sizeGiB: number) => ({ ...OWN_DATABASES, databaseStorage: { sizeGiB } });
   const text = textReport(await diffOf(stored(50), stored(60)));
   expect(text.replaceAll(/\s+/g, " ")).toContain(
-    "models/container-data-mongo stays as it is, with 50Gi and not 60Gi",
+    "StatefulSet models/mongo is replaced: the claims of its pods stay with what they store",
   );
 });
 
 test("the report says that the retained claim of the engine store blocks one of another class", async () => {
   const diff = await diffOf({}, { engineStore: { storageClass: "efs", sizeGiB: 200 } });
   expect(textReport(diff).replaceAll(/\s+/g, " ")).toContain(
-    "PersistentVolumeClaim models/engine-store is replaced: it is retained and the new one has its name:",
+    "PersistentVolumeClaim models/engine-store is replaced: it is retained: the old one stays where it is, no stack knows it any more, and a new one can't have its name",
   );
 });
 
@@ -595,7 +595,7 @@ describe("a stack on AWS", () => {
 
   const onMachines = async (base: object, change: object) => {
     const diff = await diffOfFiles(stackFileText({ ...base }), stackFileText({ ...base, ...change }));
-    return JSON.stringify(machineSection(diff.resources ?? []).entries);
+    return JSON.stringify(dangerSection(diff.resources ?? []).entries);
   };
 
   test("the report says what another root disk means for running machines", async () => {
@@ -639,16 +639,11 @@ const values = {
   models: [{ name: "gpt", model: "gpt2-medium" }],
 };
 
-/** Machines of one's own cost nothing by the hour; these do. */
-const { plan } = checkedPlan(values);
+const { plan, warnings } = checkedPlan(values);
+if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
 
-const rented = { ...plan, cost: { ...plan.cost, hourlyUsd: 1.6 } };
-
-/** As the tree's own process writes it where the program ends with a sentence. */
-const planned = parseRenderedTree(
-  JSON.stringify({ plan: rented, failure: "This version can't deploy it." }),
-  true,
-);
+/** Of a program that ends with a sentence. */
+const planned = { ...unrendered("It can't be deployed."), plan: comparablePlan(plan, warnings) };
 
 const policy = stackPolicy("demo", {
   ...Object.fromEntries(
@@ -657,40 +652,22 @@ const policy = stackPolicy("demo", {
       typeof value === "string" ? value : JSON.stringify(value),
     ]),
   ),
-  "engine-room:policies": JSON.stringify({ hourlyUsdCap: 0.01 }),
 });
 
-function diffTo(base: typeof planned, hasStack = true) {
-  const side = { ref: null, commit: null, secrets: new Map() };
-  return stackDiff("demo", { ...side, tree: base, hasStack }, { ...side, tree: planned, policy });
-}
-
-test("without a graph, policies of price and releases are checked by the plan, and the others are listed as unchecked", () => {
-  const { violations, uncheckedPolicies } = diffTo(planned);
-  expect(violations.map(({ policy: name, level, isNew }) => [name, level, isNew])).toEqual([
-    ["price-is-below-cap", "mandatory", false],
-    ["release-has-fixes", "advisory", false],
-  ]);
-  expect(uncheckedPolicies).toContain("image-has-digest");
-  expect(uncheckedPolicies).not.toContain("price-is-below-cap");
-});
-
-test("broken policies are new in a new stack, and unknown where the base has no plan", () => {
-  const ofNewStack = diffTo(unrendered("It has no stack file."), false);
-  expect(newMandatory(ofNewStack).map(({ policy: name }) => name)).toEqual(["price-is-below-cap"]);
-  const ofUnreadBase = diffTo(unrendered("npm ci failed."));
-  expect(ofUnreadBase.violations.map(({ isNew }) => isNew)).toEqual([null, null]);
+test("without a graph on the head no policy is checked, and without one on the base broken ones may be old", () => {
+  const base = { ref: null, commit: null, hasStack: true, secrets: new Map() };
+  const graph = { ...planned, failure: null, resources: [], outputs: {} };
+  const diffTo = (before: RenderedTree, after: RenderedTree, hasStack = true) =>
+    stackDiff("demo", { ...base, tree: before, hasStack }, { tree: after, secrets: new Map(), policy });
+  expect(diffTo(planned, planned)).toMatchObject({ resources: null, violations: [] });
+  expect(diffTo(planned, planned).uncheckedPolicies).toContain("image-has-digest");
+  const pod = resource("kubernetes:core/v1:Pod", "a", {
+    spec: { containers: [{ name: "a", image: "i:1" }] },
+  });
+  const broken = { ...graph, resources: [pod] };
+  expect(newMandatory(diffTo(graph, broken)).map(({ policy: name }) => name)).toContain("image-has-digest");
+  expect(newMandatory(diffTo(unrendered("It has no stack file."), broken, false))).not.toEqual([]);
+  const ofUnreadBase = diffTo(unrendered("npm ci failed."), broken);
+  expect(new Set(ofUnreadBase.violations.map(({ isNew }) => isNew))).toEqual(new Set([null]));
   expect(newMandatory(ofUnreadBase)).toEqual([]);
-});
-
-test("a plan of older code, without cost while asleep, is read", () => {
-  if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
-  const { withoutPrice: _none, ...cost } = plan.cost;
-  const older = { ...cost, hourlyUsd: 0, lines: [{ what: "pool gpu", arithmetic: "", hourlyUsd: null }] };
-  const read = parseRenderedTree(JSON.stringify({ plan: { ...plan, cost: older }, failure: "F." }), true);
-  expect(read.plan?.cost.lines).toEqual([{ hourlyUsd: null, asleepHourlyUsd: null }]);
-  const newer = parseRenderedTree(JSON.stringify({ plan, failure: "F." }), true);
-  expect(newer.plan?.cost.lines).toEqual(
-    plan.cost.lines.map(({ hourlyUsd, asleepHourlyUsd }) => ({ hourlyUsd, asleepHourlyUsd })),
-  );
 });

@@ -49,9 +49,9 @@ describe("new violations", () => {
     const pod = resource("kubernetes:core/v1:Pod", "a", {
       spec: { containers: [{ name: "a", image: "i:1" }] },
     });
-    const head = { ...unrendered(""), failure: null, resources: [pod], outputs: {} };
+    const head = { ...unrendered(null), resources: [pod], outputs: {} };
     const isNew = (base: RenderedTree) =>
-      stackViolations({ base, baseHasStack: true, head, policy }).violations.map((one) => one.isNew);
+      stackViolations(base, head, policy).violations.map((violation) => violation.isNew);
     expect(isNew({ ...head, resources: null })).toEqual([null]);
     expect(isNew(head)).toEqual([false]);
     expect(isNew({ ...head, resources: [] })).toEqual([true]);

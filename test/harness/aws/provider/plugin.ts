@@ -80,7 +80,7 @@ function diff(request: providerTypes.DiffRequest) {
   const changed = keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]));
   const replaces = changed.filter((key) =>
     changedPaths(before[key], after[key], [key]).some(({ path, value }) => {
-      const effect = propertyEffect(type, path, value, { before, after });
+      const effect = propertyEffect(type, path, value);
       return effect === "replace" || effect === "may-replace";
     }),
   );
@@ -88,7 +88,7 @@ function diff(request: providerTypes.DiffRequest) {
   response.setChanges(changed.length > 0 ? changes.DIFF_SOME : changes.DIFF_NONE);
   response.setDiffsList(changed);
   response.setReplacesList(replaces);
-  response.setDeletebeforereplace(replaces.length > 0 && deletesFirst(type, { before, after }));
+  response.setDeletebeforereplace(replaces.length > 0 && deletesFirst(type, before, after));
   return response;
 }
 

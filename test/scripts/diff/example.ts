@@ -1,9 +1,9 @@
 /** A realistic change to three stacks, of which one stays as it is. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { StackDiff } from "../../../../scripts/diff/types.ts";
-import { projectRoot } from "../../../../scripts/program/stack-file.ts";
-import { diffOfFiles } from "../fixtures.ts";
+import type { StackDiff } from "../../../scripts/diff/types.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { diffOfFiles } from "./fixtures.ts";
 
 const BASE = { ref: "origin/main", commit: "3f1c0de5a4b89d7766e2f0c1b2a39485d6e7f801" };
 

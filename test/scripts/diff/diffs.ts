@@ -5,7 +5,7 @@ import type {
   PlanDifferences,
   ResourceChange,
   StackDiff,
-} from "../../../../scripts/diff/types.ts";
+} from "../../../scripts/diff/types.ts";
 
 const side: ComparedTree = { ref: null, commit: null, hasStack: true, failure: null, problems: [] };
 
@@ -19,7 +19,6 @@ export const noPlanDifferences: PlanDifferences = {
   newBuildUsd: 0,
   coldStarts: [],
   warnings: { appeared: [], gone: [] },
-  problems: { appeared: [], gone: [] },
 };
 
 /** Nothing changes but what is given. */
@@ -56,8 +55,8 @@ export function change(changes: Partial<ResourceChange> = {}): ResourceChange {
     urn: "urn:pulumi:dev::engine-room::kubernetes:apps/v1:Deployment::gpt",
     label: "Deployment models/gpt",
     properties: [{ path: "spec.replicas", kind: "update", before: "1", after: "2", effect: "update" }],
-    before: { metadata: { name: "gpt" }, spec: { replicas: 1 } },
-    after: { metadata: { name: "gpt" }, spec: { replicas: 2 } },
+    before: { metadata: { name: "gpt", namespace: "models" }, spec: { replicas: 1 } },
+    after: { metadata: { name: "gpt", namespace: "models" }, spec: { replicas: 2 } },
     kept: null,
     deletedFirst: null,
     ...changes,

@@ -1,0 +1,158 @@
+/** What happens to resources: what must be seen before a change is merged, and then every one of them, by kind. */
+import { code, type Inline, joined, strong } from "../markdown.ts";
+import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
+import { resourceLabel } from "./resource-names.ts";
+import type { ChangeKind, PropertyDifference, ResourceChange } from "./types.ts";
+
+/** A point of a list, with points below it. */
+export interface Entry {
+  readonly text: Inline;
+  readonly points?: readonly Inline[];
+}
+
+export interface Section {
+  readonly title: string;
+  /** Without any the section is left out. */
+  readonly entries: readonly Entry[];
+  /** Whether a comment shows only its title until a reader asks, and cuts it before the others. @default false */
+  readonly isFolded?: boolean;
+}
+
+/** In the order of a report. */
+export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
+  replace: "replaced",
+  "may-replace": "may be replaced",
+  delete: "deleted",
+  update: "updated",
+  create: "created",
+};
+
+/** `protect` and `retainOnDelete` of the Pulumi engine, where a resource goes. */
+const KEPT: Readonly<Record<NonNullable<ResourceChange["kept"]>, string>> = {
+  protected: "it is protected, so `up` refuses to delete it",
+  retained:
+    "it is retained: the old one stays where it is, no stack knows it any more, and a new one can't have its name",
+};
+
+/** What a change means beyond what a resource graph says. */
+interface Consequence {
+  readonly type: string;
+  readonly applies: (change: ResourceChange) => boolean;
+  readonly words: string;
+}
+
+const CONSEQUENCES: readonly Consequence[] = [
+  // Claims are the controller's, not the program's: no graph has them, and a set finds them again by its name and namespace.
+  {
+    type: "kubernetes:apps/v1:StatefulSet",
+    applies: (change) => isLoss(change) && hasClaims(change, "Retain"),
+    words:
+      "the claims of its pods stay with what they store; a set of another name or namespace starts empty, and another size is not applied",
+  },
+  {
+    type: "kubernetes:apps/v1:StatefulSet",
+    applies: (change) => isLoss(change) && hasClaims(change, "Delete"),
+    words: "the claims of its pods go with it, and what they store is lost",
+  },
+  // https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
+  {
+    type: "aws:eks/cluster:Cluster",
+    applies: (change) => change.kind === "update" && changes(change, /^vpcConfig\.subnetIds\b/),
+    words:
+      "EKS takes subnets only in the zones that the cluster was made with, and wants one in each of them; it refuses others",
+  },
+  {
+    type: "aws:ec2/launchTemplate:LaunchTemplate",
+    applies: (change) =>
+      change.kind === "update" &&
+      change.urn.includes("engine-room:aws:Instance$") &&
+      changes(change, /^(blockDeviceMappings|imageId)\b/),
+    words:
+      "the running machine keeps its image and its root disk; docs/aws.md says how to get another one (“A newer machine image, another root disk”)",
+  },
+  {
+    type: "aws:ec2/launchTemplate:LaunchTemplate",
+    applies: (change) =>
+      change.kind === "update" &&
+      change.urn.includes("engine-room:aws:GpuNodePool$") &&
+      // Its own tags make no version of it.
+      changes(change, /^(?!(tags|tagsAll|updateDefaultVersion)\b)/),
+    words:
+      "EKS replaces the machines of its pool one at a time, and gives them the newest image too; with GPUs the old one ends first, and its models are away meanwhile",
+  },
+];
+
+function isLoss({ kind }: ResourceChange): boolean {
+  return kind === "replace" || kind === "may-replace" || kind === "delete";
+}
+
+function changes({ properties }: ResourceChange, paths: RegExp): boolean {
+  return properties.some(({ path }) => paths.test(path));
+}
+
+function hasClaims({ before }: ResourceChange, whenDeleted: "Retain" | "Delete"): boolean {
+  const spec = (before?.spec ?? {}) as {
+    readonly volumeClaimTemplates?: unknown;
+    readonly persistentVolumeClaimRetentionPolicy?: { readonly whenDeleted?: unknown } | null;
+  };
+  const policy = spec.persistentVolumeClaimRetentionPolicy?.whenDeleted ?? "Retain";
+  return spec.volumeClaimTemplates !== undefined && policy === whenDeleted;
+}
+
+const MOST_NAMED_PATHS = 5;
+
+/** Losses of what is held or stored, replacements that can't be ruled out, updates that are refused or do less than they seem to. */
+export function dangerSection(resources: readonly ResourceChange[]): Section {
+  const entries = resources.flatMap((change): Entry[] => {
+    const { kind, type, name, label, kept, before } = change;
+    const reasons: readonly Inline[] = [
+      ...(kind === "may-replace" ? causes(change, "the table of replacements does not know ", kind) : []),
+      ...(kept !== null && isLoss(change) ? [[KEPT[kept]]] : []),
+      ...CONSEQUENCES.filter((row) => row.type === type && row.applies(change)).map(({ words }) => [words]),
+    ];
+    if (reasons.length === 0) return [];
+    const former = before === null ? label : resourceLabel({ type, name, inputs: before });
+    const names: Inline = former === label ? [code(label)] : [code(former), " → ", code(label)];
+    const words = strong(`${kind === "may-replace" ? "" : "is "}${KIND_WORDS[kind]}`);
+    return [{ text: [...names, " ", words, ": ", ...joined(reasons, "; ")] }];
+  });
+  return { title: "Look at these first", entries };
+}
+
+/** Properties that decide what happens; none where it is not they, as with what replaces a resource by its own options. */
+function causes({ properties }: ResourceChange, words: string, effect: ChangeKind): readonly Inline[] {
+  const deciding = properties.filter((property) => property.effect === effect);
+  if (deciding.length === 0) return [];
+  const more = deciding.length - MOST_NAMED_PATHS;
+  const named = deciding.slice(0, MOST_NAMED_PATHS).map(({ path }): Inline => [code(path)]);
+  return [[words, ...joined([...named, ...(more > 0 ? [[`${more} more`]] : [])], ", ")]];
+}
+
+/** Every resource, a section a kind. */
+export function resourceSections(resources: readonly ResourceChange[]): readonly Section[] {
+  return (Object.keys(KIND_WORDS) as ChangeKind[]).map((kind) => ({
+    title: `${KIND_WORDS[kind].charAt(0).toUpperCase()}${KIND_WORDS[kind].slice(1)}`,
+    entries: resources.filter((change) => change.kind === kind).map(resourceEntry),
+    isFolded: true,
+  }));
+}
+
+/** All inputs of what comes or goes would be a copy of what the program says of it. */
+function resourceEntry(change: ResourceChange): Entry {
+  const { kind, label, kept, deletedFirst, properties } = change;
+  const notes: readonly Inline[] = [
+    ...(kind === "replace" ? causes(change, "because of ", kind) : []),
+    // What is retained never goes.
+    ...(deletedFirst === true && kept !== "retained" ? [["the old one goes first"]] : []),
+    ...(kept === null ? [] : [[kept]]),
+  ];
+  const text: Inline = [code(label), ...(notes.length === 0 ? [] : [": ", ...joined(notes, "; ")])];
+  return kind === "create" || kind === "delete" ? { text } : { text, points: properties.map(propertyText) };
+}
+
+function propertyText({ path, before, after }: PropertyDifference): Inline {
+  if (before === SECRET_PLACEHOLDER && after === SECRET_PLACEHOLDER) return [code(path), ": secret, changed"];
+  const value = (text: string | undefined) =>
+    text === undefined ? "absent" : text === SECRET_PLACEHOLDER ? "secret" : code(text);
+  return [code(path), ": ", value(before), " → ", value(after)];
+}
