@@ -17,7 +17,10 @@ export interface CheckedResource {
   /** URNs of the resources that an input depends on. */
   readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
   /** `retainOnDelete: null`: unknown, since policy packs are not told. */
-  readonly options: { readonly protect?: boolean; readonly retainOnDelete?: boolean | null };
+  readonly options: {
+    readonly protect?: boolean | undefined;
+    readonly retainOnDelete?: boolean | null | undefined;
+  };
 }
 
 /** Facts from the stack file that rules need besides the resources. */
