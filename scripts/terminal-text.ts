@@ -32,8 +32,9 @@ const KEPT_SPACE = "\ue000";
 /** Behind a wide head a text has at least so many. */
 const LEAST_COLUMNS = 20;
 
-/** Words of reports that say how things are. */
+/** Words of reports that say how things are, and where: many terminals open a place in a file by a click. */
 const WORDS = {
+  title: /\S+\.ya?ml:\d+/g,
   ok: /\bRUNNING\b|\bok$/gm,
   failed: /\b(?:FAILED|FATAL|EXITED|MISSING|\d+ problems?)\b/g,
   warning: /\b(?:STARTING|BACKOFF|STOPPED|\d+ warnings?)\b|\bWarning:/g,
@@ -71,4 +72,19 @@ export function hanging(head: string, text: string, { isTTY = false, columns = 0
   const width = Math.max(LEAST_COLUMNS, columns - margin);
   const lines = wrapText(body, width).map((line) => line.replaceAll(KEPT_SPACE, " "));
   return lines.map((line, index) => `${index === 0 ? head : " ".repeat(margin)}${line}`).join("\n");
+}
+
+const OUTCOMES = { ok: "ok", FAILED: "failed", skipped: "skipped" } as const;
+
+/** A line of a check as soon as it is known: outcome, columns, time and text. @param columns - Padded. */
+export function resultLine(
+  outcome: keyof typeof OUTCOMES,
+  columns: readonly string[],
+  milliseconds: number,
+  text: string,
+  out: NodeJS.WriteStream,
+): string {
+  const sign = styled(OUTCOMES[outcome], outcome.padEnd(7), out);
+  const head = [sign, ...columns, `${String(milliseconds).padStart(6)} ms  `].join("  ");
+  return `${hanging(head, text, out).trimEnd()}\n`;
 }

@@ -6,7 +6,7 @@ import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { callerDirectory, type StackReference } from "../program/stack-file.ts";
+import { callerDirectory } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
@@ -19,42 +19,31 @@ export const command = defineCommand({
   },
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
-    "The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY.",
   ],
   asksCluster: true,
-  async run({ stack, values }) {
-    if (values.model !== undefined) return benchModel(stack, values.model, values);
-    if (values.against !== undefined) throw new UsageError("--against belongs to --model.");
-    return withEndpoints(stack, ["triton"], async (outputs) => {
-      const targets = loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
-      figureKeeper(values.out)("load", await measureLoad(targets, print));
-      return EXIT.ok;
-    });
+  asksGateway: true,
+  async run({ stack, values: { model, out, against } }) {
+    if (model === undefined) {
+      if (against !== undefined) throw new UsageError("--against belongs to --model.");
+      return withEndpoints(stack, ["triton"], async (outputs) => {
+        const targets = loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
+        const print = (line: string) => void process.stdout.write(`${line}\n`);
+        figureKeeper(out)("load", await measureLoad(targets, print));
+        return EXIT.ok;
+      });
+    }
+    const cluster = (await operationsOf(stack)).cluster();
+    if (cluster === null)
+      throw new UsageError(
+        "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
+      );
+    const file = (path: string) => resolve(callerDirectory(), path);
+    const before =
+      against === undefined
+        ? undefined
+        : (JSON.parse(readFileSync(file(against), "utf8")) as GenaiPerfRecord);
+    const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
+    if (out !== undefined) writeFileSync(file(out), `${JSON.stringify(record, null, 2)}\n`);
+    return { text: `${genaiPerfTable(record, before).join("\n")}\n` };
   },
 });
-
-/** @throws UsageError for a stack that is in no cluster. */
-async function benchModel(
-  stack: StackReference,
-  model: string,
-  { out, against }: { readonly out?: string | undefined; readonly against?: string | undefined },
-): Promise<number> {
-  const cluster = (await operationsOf(stack)).cluster();
-  if (cluster === null)
-    throw new UsageError(
-      "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
-    );
-  const before =
-    against === undefined
-      ? undefined
-      : (JSON.parse(readFileSync(resolve(callerDirectory(), against), "utf8")) as GenaiPerfRecord);
-  const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
-  if (out !== undefined)
-    writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(record, null, 2)}\n`);
-  print(genaiPerfTable(record, before).join("\n"));
-  return EXIT.ok;
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
-}

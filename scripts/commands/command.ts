@@ -1,5 +1,6 @@
-/** What every command of the project has in common. */
-import type { Command as Parser } from "commander";
+/** What every command of the project has in common: its description, and the parser of commander that is made of it. */
+import { Option, type Command as Parser } from "commander";
+import { UsageError, unknownName } from "../errors.ts";
 import type { StackReference } from "../program/stack-file.ts";
 
 /** What the help says of an option; a text alone is the sentence. */
@@ -57,6 +58,18 @@ export interface DescribedCommand {
   readonly command: Command;
 }
 
+/** What a command prints at its end, and whether its exit code is 0. */
+export interface CommandResult {
+  /** With `--json`, on standard output. */
+  readonly json?: object;
+  /** Without it. */
+  readonly text?: string;
+  /** False: exit code 1. @default true */
+  readonly isOk?: boolean;
+  /** Another exit code. */
+  readonly exitCode?: number;
+}
+
 export interface Command<Options extends OptionTable = OptionTable, Choices extends string = string> {
   readonly options?: Options;
   readonly argument?: ArgumentText & { readonly choices?: Readonly<Record<Choices, string>> };
@@ -67,16 +80,20 @@ export interface Command<Options extends OptionTable = OptionTable, Choices exte
    * finds the cluster of a stack on AWS by itself.
    */
   readonly asksCluster?: boolean;
+  /** Whether it asks the gateway, whose key is then named in the help. */
+  readonly asksGateway?: boolean;
   /** Whether it is about no stack, or about all of them, so that --stack and --config-file are none of its options. */
   readonly takesNoStack?: boolean;
-  /** @returns The exit code. */
+  /** @returns The exit code, or what is printed at the end. */
   run(context: {
     readonly values: Values<Options>;
     readonly positionals: readonly Choices[];
     readonly stack: StackReference;
+    /** Where progress goes: standard output, but standard error with `--json`. */
+    readonly out: NodeJS.WriteStream;
     /** All commands; it loads each of them. */
     describedCommands(): Promise<readonly DescribedCommand[]>;
-  }): Promise<number>;
+  }): Promise<number | CommandResult>;
 }
 
 /** A command whose options have the types that its flags say. */
@@ -89,7 +106,87 @@ export function defineCommand<const Options extends OptionTable, Choices extends
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** The object that `--json` prints. */
-export function printJson(value: object): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+/** Columns of the help; longer lines are hard to read, however wide the terminal is. */
+export const helpColumns = () => Math.min(80, process.stdout.columns ?? 80);
+
+/** A command line without mistakes. */
+export interface ParsedLine {
+  readonly values: Values<OptionTable>;
+  readonly positionals: readonly string[];
+}
+
+const STACK_OPTIONS: OptionTable = {
+  "-s, --stack <name>": { text: "the stack", default: "local" },
+  "--config-file <file>": "its configuration (default: Pulumi.<stack>.yaml)",
+};
+
+/** Adds options, arguments and help to the parser of a command. @param run - Called with what was parsed. */
+export function describe(
+  parser: Parser,
+  { options = {}, argument, notes = [], asksGateway, takesNoStack = false }: Command,
+  run: (line: ParsedLine) => Promise<void>,
+): void {
+  parser.description(sentence(parser.summary())).helpOption("-h, --help", "print this help");
+  for (const [flags, text] of Object.entries({ ...options, ...(takesNoStack ? {} : STACK_OPTIONS) }))
+    parser.addOption(optionOf(flags, typeof text === "string" ? { text } : text));
+  if (argument !== undefined) parser.argument(argument.name, argument.text);
+  // Its own sentence names the words that are too many.
+  parser.allowExcessArguments().action(() => {
+    refuseUnknown(parser, argument);
+    return run({ values: parser.opts(), positionals: parser.args });
+  });
+  const choices = Object.entries(argument?.choices ?? {});
+  const paragraphs = [
+    ...notes,
+    ...(asksGateway === true
+      ? ["The key of a gateway that asks for one is read from ENGINE_ROOM_API_KEY."]
+      : []),
+    "Exit codes: 0 done, 1 failed, 2 wrong command line.",
+  ];
+  parser.addHelpText("after", ({ command }) => {
+    const help = command.createHelp();
+    help.prepareContext({ helpWidth: helpColumns() });
+    const width = Math.max(0, ...choices.map(([name]) => name.length));
+    const items = choices.map(([name, text]) => help.formatItem(name, width, text, help));
+    const wrapped = paragraphs.map((text) => help.boxWrap(text, helpColumns()));
+    return ["", ...items, ...(items.length === 0 ? [] : [""]), ...wrapped].join("\n");
+  });
+}
+
+function optionOf(flags: string, { text, default: value, choices }: Exclude<OptionText, string>): Option {
+  const isList = flags.endsWith("...>");
+  // commander's own lists take every word that follows.
+  const option = new Option(
+    flags.replace("...>", ">"),
+    isList ? `${text}; may be given more than once` : text,
+  );
+  if (value !== undefined) option.default(value);
+  if (choices !== undefined) option.choices(choices);
+  if (isList) option.argParser((word, before: readonly string[] = []) => [...before, word]);
+  else if (choices !== undefined) option.argParser((word) => word);
+  return option;
+}
+
+/** @throws UsageError for a word that the command does not take; commander's own sentences suggest no other. */
+function refuseUnknown(parser: Parser, argument: Command["argument"]): void {
+  const { args, registeredArguments, options } = parser;
+  const last = registeredArguments.at(-1);
+  const most = last === undefined ? 0 : last.variadic ? Number.POSITIVE_INFINITY : 1;
+  if (args.length > most) throw new UsageError(`Unexpected argument: ${args.slice(most).join(" ")}`);
+  if (argument?.choices !== undefined) requireKnown(last?.name() ?? "", args, Object.keys(argument.choices));
+  for (const option of options) {
+    const given: string | readonly string[] = parser.getOptionValue(option.attributeName()) ?? [];
+    if (option.argChoices !== undefined) requireKnown(option.long ?? "", [given].flat(), option.argChoices);
+  }
+}
+
+function requireKnown(title: string, words: readonly string[], names: readonly string[]): void {
+  const unknown = words.find((word) => !names.includes(word));
+  if (unknown !== undefined) throw unknownName(title, unknown, names);
+}
+
+/** commander's words with a capital letter and a full stop. */
+export function sentence(words: string): string {
+  const text = words.replace(/^error: /, "").replace(/\n\((.*)\)$/s, ". $1");
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/[^.?!]$/, "$&.");
 }

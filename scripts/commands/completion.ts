@@ -1,5 +1,5 @@
 import { UsageError } from "../errors.ts";
-import { type DescribedCommand, defineCommand, EXIT } from "./command.ts";
+import { type DescribedCommand, defineCommand } from "./command.ts";
 
 export const command = defineCommand({
   argument: {
@@ -16,49 +16,34 @@ export const command = defineCommand({
   takesNoStack: true,
   async run({ positionals: [shell], describedCommands }) {
     if (shell === undefined) throw new UsageError("Missing shell: bash or zsh.");
-    const script = bashScript((await describedCommands()).map(completedWords));
-    process.stdout.write(shell === "bash" ? script : `${ZSH_HEAD}${script}`);
-    return EXIT.ok;
+    const script = bashScript(await describedCommands());
+    return { text: shell === "bash" ? script : `${ZSH_HEAD}${script}` };
   },
 });
-
-interface CompletedCommand {
-  readonly name: string;
-  /** Options, and values of the argument. */
-  readonly words: readonly string[];
-  /** Values of options by flag; an empty list: a file or a text of the user's own. */
-  readonly values: ReadonlyMap<string, readonly string[]>;
-}
-
-function completedWords({ parser, command }: DescribedCommand): CompletedCommand {
-  const taking = parser.options.filter((option) => option.required);
-  return {
-    name: parser.name(),
-    words: [
-      ...Object.keys(command.argument?.choices ?? {}),
-      ...parser.options.flatMap(({ long }) => long ?? []),
-      "--help",
-    ],
-    values: new Map(
-      taking.flatMap(({ short, long, argChoices = [] }) =>
-        [short, long].flatMap((flag) => (flag === undefined ? [] : [[flag, argChoices] as const])),
-      ),
-    ),
-  };
-}
 
 /** zsh runs completions of bash. */
 const ZSH_HEAD = `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
 autoload -Uz bashcompinit && bashcompinit
 `;
 
-function bashScript(commands: readonly CompletedCommand[]): string {
-  const names = commands.map(({ name }) => name).join(" ");
-  const words = commands.map(({ name, words }) => `        ${name}) words="${words.join(" ")}" ;;`);
-  const values = commands.flatMap(({ name, values }) =>
-    [...values]
-      .filter(([flag]) => !["-s", "--stack", "-m", "--model"].includes(flag))
-      .map(([flag, choices]) => `      "${name} ${flag}") words="${choices.join(" ")}" ;;`),
+/** Values that the shell itself looks up in the stack files. */
+const LOOKED_UP: readonly (string | undefined)[] = ["-s", "--stack", "-m", "--model"];
+
+function bashScript(commands: readonly DescribedCommand[]): string {
+  const names = commands.map(({ parser }) => parser.name()).join(" ");
+  const words = commands.map(({ parser, command: { argument } }) => {
+    const flags = parser.options.flatMap(({ long }) => long ?? []);
+    return `        ${parser.name()}) words="${[...Object.keys(argument?.choices ?? {}), ...flags, "--help"].join(" ")}" ;;`;
+  });
+  // Without choices a file or a text of the user's own.
+  const values = commands.flatMap(({ parser }) =>
+    parser.options
+      .filter(({ required }) => required)
+      .flatMap(({ short, long, argChoices = [] }) =>
+        [short, long]
+          .filter((flag) => flag !== undefined && !LOOKED_UP.includes(flag))
+          .map((flag) => `      "${parser.name()} ${flag}") words="${argChoices.join(" ")}" ;;`),
+      ),
   );
   return `_engine_room() {
   local first=1 stack=local words= i

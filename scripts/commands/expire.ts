@@ -3,7 +3,7 @@ import { endAll, lifetimeWords, survey, surveyReport } from "../expire/expire.ts
 import { needsPerson } from "../expire/lifetime.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
-import { defineCommand, EXIT, printJson } from "./command.ts";
+import { defineCommand } from "./command.ts";
 
 export const command = defineCommand({
   options: {
@@ -18,40 +18,41 @@ export const command = defineCommand({
     "Exit code 1 where an expired stack was not deleted, or its deletion not begun, and where a person has to look because nothing is known.",
   ],
   takesNoStack: true,
-  async run({ values }) {
+  async run({ values, out }) {
     const started = Date.now();
-    const beginWithinMinutes = minutesOf(values.beginWithin);
+    const { beginWithin } = values;
+    if (beginWithin !== undefined && !/^[1-9]\d{0,3}$/.test(beginWithin))
+      throw new UsageError(
+        `--begin-within must be a whole number of minutes from 1 to 9999, such as 15; it is ${beginWithin}.`,
+      );
     const pulumi = findPulumi();
     if (pulumi === undefined)
       throw new UserError(
         "Only the Pulumi CLI has stacks with a ttl, and there is none on PATH; put `pulumi` there (https://www.pulumi.com/docs/install/) and try again.",
       );
-    const states = stateUrls().map((url) => new PulumiState(pulumi, url));
-    const stacks = await survey(states, started);
-    const out = values.json === true ? process.stderr : process.stdout;
+    const stacks = await survey(
+      stateUrls().map((url) => new PulumiState(pulumi, url)),
+      started,
+    );
     out.write(surveyReport(stacks));
-    const hasStuck = stacks.some(({ lifetime }) => needsPerson(lifetime));
-    const say = (text: string) => out.write(text);
-    const isDone = values.down === true ? await endAll(stacks, { beginWithinMinutes, started, say }) : true;
-    if (values.json === true)
-      printJson({
-        stacks: stacks.map(({ record, lifetime, cost }) => ({
-          name: record.name,
+    const isDone =
+      values.down !== true ||
+      (await endAll(stacks, {
+        beginWithinMinutes: beginWithin === undefined ? undefined : Number(beginWithin),
+        started,
+        say: (text) => out.write(text),
+      }));
+    return {
+      json: {
+        stacks: stacks.map(({ record: { name }, lifetime, cost }) => ({
+          name,
           time: lifetime.kind,
           why: lifetimeWords(lifetime),
           cost,
         })),
         isDone,
-      });
-    return isDone && !hasStuck ? EXIT.ok : EXIT.failed;
+      },
+      isOk: isDone && !stacks.some(({ lifetime }) => needsPerson(lifetime)),
+    };
   },
 });
-
-/** @throws UsageError where it is no whole number of minutes. */
-function minutesOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
-  throw new UsageError(
-    `--begin-within must be a whole number of minutes from 1 to 9999, such as 15; it is ${text}.`,
-  );
-}

@@ -6,152 +6,68 @@ interface CommandEntry {
   readonly group: string;
   /** One line. */
   readonly summary: string;
-  load(): Promise<{ readonly command: Command }>;
+  load(): Promise<Command>;
 }
-
-const CHANGE = "Bring up and change a stack:";
-const USE = "Use a stack:";
-const WATCH = "Watch and check a stack:";
-const SAVE = "Save money:";
-const PROJECT = "Build and review:";
 
 /** Of `completion` and `help`. */
 export const HELP = "Help:";
 
-export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  start: {
-    group: CHANGE,
-    summary: "set this machine up and bring the whole service up on it",
-    load: () => import("./start.ts"),
+const own = async (module: Promise<{ readonly command: Command }>) => (await module).command;
+
+type StackCommands = typeof import("./stack.ts");
+
+const ofStack = async (name: keyof StackCommands) => (await import("./stack.ts"))[name];
+
+type Loader = CommandEntry["load"];
+
+/** By heading: a line and the module of each command. */
+const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Loader]>>>> = {
+  "Bring up and change a stack:": {
+    start: ["set this machine up and bring the whole service up on it", () => own(import("./start.ts"))],
+    init: ["write the stack file of a new stack, by a few questions", () => own(import("./init.ts"))],
+    plan: ["print what a stack builds, runs and costs; contacts nothing", () => own(import("./plan.ts"))],
+    preflight: ["check machine, cluster or account for what a stack needs", () => ofStack("preflight")],
+    preview: ["show what `up` would change, property by property", () => ofStack("preview")],
+    up: ["bring a stack to what its file says", () => ofStack("up")],
+    refresh: ["sync a stack's state with reality", () => ofStack("refresh")],
+    down: ["stop and delete a stack, but for its documents", () => ofStack("down")],
   },
-  init: {
-    group: CHANGE,
-    summary: "write the stack file of a new stack, by a few questions",
-    load: () => import("./init.ts"),
+  "Use a stack:": {
+    outputs: ["print endpoint URLs, models, release and cost", () => ofStack("outputs")],
+    ask: ["ask a model, and print the answer with its times", () => own(import("./ask.ts"))],
+    seed: ["load pictures and captions: a folder, or the samples", () => own(import("./seed.ts"))],
+    key: ["make an API key for the gateway", () => own(import("./key.ts"))],
+    connect: ["forward the endpoints of a remote stack to this machine", () => own(import("./connect.ts"))],
   },
-  plan: {
-    group: CHANGE,
-    summary: "print what a stack builds, runs and costs; contacts nothing",
-    load: () => import("./plan.ts"),
+  "Watch and check a stack:": {
+    status: ["show processes, containers or workloads, and their health", () => ofStack("status")],
+    logs: ["print the logs of all services, or of one", () => own(import("./logs.ts"))],
+    smoke: ["send a real request to every endpoint", () => own(import("./smoke.ts"))],
+    verify: [
+      "check answers, parity and metrics; on a GPU record the result",
+      () => own(import("./verify.ts")),
+    ],
+    bench: ["measure throughput, latency, batching and the gateway's cost", () => own(import("./bench.ts"))],
   },
-  preflight: {
-    group: CHANGE,
-    summary: "check machine, cluster or account for what a stack needs",
-    load: () => import("./preflight.ts"),
+  "Save money:": {
+    sleep: ["scale the language-model servers and their machines to zero", () => ofStack("sleep")],
+    wake: ["bring back the servers that `sleep` scaled to zero", () => ofStack("wake")],
+    expire: ["list expired stacks; --down deletes them", () => own(import("./expire.ts"))],
   },
-  preview: {
-    group: CHANGE,
-    summary: "show what `up` would change, property by property",
-    load: () => import("./preview.ts"),
+  "Build and review:": {
+    images: ["build, push and lock the images of a stack", () => own(import("./images.ts"))],
+    render: ["print the whole resource graph as JSON; contacts nothing", () => own(import("./render.ts"))],
+    diff: ["show what merging the working tree would change in a stack", () => own(import("./diff.ts"))],
+    ci: ["tasks of the jobs in .github/workflows", () => own(import("./ci.ts"))],
+    test: ["set up what the tests need, and run them", () => own(import("./test.ts"))],
   },
-  up: {
-    group: CHANGE,
-    summary: "bring a stack to what its file says",
-    load: () => import("./up.ts"),
-  },
-  refresh: {
-    group: CHANGE,
-    summary: "sync a stack's state with reality",
-    load: () => import("./refresh.ts"),
-  },
-  down: {
-    group: CHANGE,
-    summary: "stop and delete a stack, but for its documents",
-    load: () => import("./down.ts"),
-  },
-  outputs: {
-    group: USE,
-    summary: "print endpoint URLs, models, release and cost",
-    load: () => import("./outputs.ts"),
-  },
-  ask: {
-    group: USE,
-    summary: "ask a model, and print the answer with its times",
-    load: () => import("./ask.ts"),
-  },
-  seed: {
-    group: USE,
-    summary: "load pictures and captions: a folder, or the samples",
-    load: () => import("./seed.ts"),
-  },
-  key: {
-    group: USE,
-    summary: "make an API key for the gateway",
-    load: () => import("./key.ts"),
-  },
-  connect: {
-    group: USE,
-    summary: "forward the endpoints of a remote stack to this machine",
-    load: () => import("./connect.ts"),
-  },
-  status: {
-    group: WATCH,
-    summary: "show processes, containers or workloads, and their health",
-    load: () => import("./status.ts"),
-  },
-  logs: {
-    group: WATCH,
-    summary: "print the logs of all services, or of one",
-    load: () => import("./logs.ts"),
-  },
-  smoke: {
-    group: WATCH,
-    summary: "send a real request to every endpoint",
-    load: () => import("./smoke.ts"),
-  },
-  verify: {
-    group: WATCH,
-    summary: "check answers, parity and metrics; on a GPU record the result",
-    load: () => import("./verify.ts"),
-  },
-  bench: {
-    group: WATCH,
-    summary: "measure throughput, latency, batching and the gateway's cost",
-    load: () => import("./bench.ts"),
-  },
-  sleep: {
-    group: SAVE,
-    summary: "scale the language-model servers and their machines to zero",
-    load: () => import("./sleep.ts"),
-  },
-  wake: {
-    group: SAVE,
-    summary: "bring back the servers that `sleep` scaled to zero",
-    load: () => import("./wake.ts"),
-  },
-  expire: {
-    group: SAVE,
-    summary: "list expired stacks; --down deletes them",
-    load: () => import("./expire.ts"),
-  },
-  images: {
-    group: PROJECT,
-    summary: "build, push and lock the images of a stack",
-    load: () => import("./images.ts"),
-  },
-  render: {
-    group: PROJECT,
-    summary: "print the whole resource graph as JSON; contacts nothing",
-    load: () => import("./render.ts"),
-  },
-  diff: {
-    group: PROJECT,
-    summary: "show what merging the working tree would change in a stack",
-    load: () => import("./diff.ts"),
-  },
-  ci: {
-    group: PROJECT,
-    summary: "tasks of the jobs in .github/workflows",
-    load: () => import("./ci.ts"),
-  },
-  test: {
-    group: PROJECT,
-    summary: "set up what the tests need, and run them",
-    load: () => import("./test.ts"),
-  },
-  completion: {
-    group: HELP,
-    summary: "print a completion script for bash or zsh",
-    load: () => import("./completion.ts"),
+  [HELP]: {
+    completion: ["print a completion script for bash or zsh", () => own(import("./completion.ts"))],
   },
 };
+
+export const COMMANDS: Readonly<Record<string, CommandEntry>> = Object.fromEntries(
+  Object.entries(GROUPS).flatMap(([group, commands]) =>
+    Object.entries(commands).map(([name, [summary, load]]) => [name, { group, summary, load }]),
+  ),
+);

@@ -1,31 +1,24 @@
 import { createHash, randomBytes } from "node:crypto";
 import { resourceName } from "../../infra/config/common.ts";
 import { UsageError } from "../errors.ts";
-import { defineCommand, EXIT, printJson } from "./command.ts";
+import { defineCommand } from "./command.ts";
 
 export const command = defineCommand({
   argument: { name: "[name]", text: "whose key it is (default: default)" },
   options: { "--json": "print JSON: {name, key, sha256}" },
   notes: ["Prints the key once, and the lines of the stack file that admit it."],
   takesNoStack: true,
-  async run({ positionals, values }) {
-    const name = positionals[0] ?? "default";
-    if (!resourceName.safeParse(name).success) {
+  async run({ positionals: [name = "default"] }) {
+    if (!resourceName.safeParse(name).success)
       throw new UsageError(
         `${JSON.stringify(name)} is no name for a key: lower-case letters, digits and hyphens.`,
       );
-    }
     // 256 random bits: a plain hash of them can't be searched, so only the hash is ever stored.
     const key = `er-${randomBytes(32).toString("base64url")}`;
     const sha256 = createHash("sha256").update(key).digest("hex");
-    if (values.json === true) {
-      printJson({ name, key, sha256 });
-      return EXIT.ok;
-    }
-    process.stdout.write(
-      `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; the commands that ask the gateway read it from ENGINE_ROOM_API_KEY.\n` +
-        `Add to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
-    );
-    return EXIT.ok;
+    return {
+      json: { name, key, sha256 },
+      text: `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; the commands that ask the gateway read it from ENGINE_ROOM_API_KEY.\nAdd to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
+    };
   },
 });

@@ -1,12 +1,47 @@
 /** Runs one command, and turns whatever goes wrong into a sentence and an exit code. */
-import { CommanderError, type Command as Parser } from "commander";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { CommanderError, Command as Parser } from "commander";
 import { ConfigError } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { stackReference, withStackLines } from "../program/stack-file.ts";
-import { forTerminal } from "../terminal-text.ts";
-import { type Command, type DescribedCommand, EXIT } from "./command.ts";
-import { COMMANDS } from "./index.ts";
-import { describe, type ParsedLine, rootParser, sentence } from "./parser.ts";
+import { projectRoot, stackReference, withStackLines } from "../program/stack-file.ts";
+import { forTerminal, highlighted, styled } from "../terminal-text.ts";
+import {
+  type Command,
+  type DescribedCommand,
+  describe,
+  EXIT,
+  helpColumns,
+  type ParsedLine,
+  sentence,
+} from "./command.ts";
+import { COMMANDS, HELP } from "./index.ts";
+
+/** The parser of `npx engine-room`, whose commands have no options until {@link describe} adds them. */
+export function rootParser(): Parser {
+  const { description, version } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+    readonly description: string;
+    readonly version: string;
+  };
+  const root = new Parser("npx engine-room")
+    .description(description)
+    .usage("<command> [options]")
+    .version(version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help, or that of a command")
+    .commandsGroup(HELP)
+    .helpCommand("help [command]", "print the help of a command")
+    .exitOverride()
+    .configureOutput({ outputError: () => {}, getOutHelpWidth: helpColumns })
+    .configureHelp({
+      subcommandTerm: (command) => command.name(),
+      subcommandDescription: (command) => command.summary() || command.description(),
+      styleTitle: (title) => styled("title", title),
+    });
+  root.addHelpText("after", "\n`npx engine-room <command> --help` explains a command and its options.");
+  for (const [name, { group, summary }] of Object.entries(COMMANDS))
+    root.command(name).summary(summary).helpGroup(group);
+  return root;
+}
 
 /** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function main(argv: readonly string[]): Promise<number> {
@@ -18,7 +53,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     const parser = root.commands.find((command) => command.name() === name);
     const entry = COMMANDS[name];
     if (parser !== undefined && entry !== undefined) {
-      const { command } = await entry.load();
+      const command = await entry.load();
       describe(parser, command, async (line) => {
         exitCode = await runCommand(command, line);
       });
@@ -33,23 +68,29 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function runCommand(command: Command, { values, positionals }: ParsedLine): Promise<number> {
-  const { stack: name = "local", configFile } = values as Readonly<Record<string, string | undefined>>;
+  const { stack: name = "local", configFile, json } = values as Readonly<Record<string, string | undefined>>;
   const stack = stackReference(command.takesNoStack === true ? "local" : name, configFile);
   if (command.asksCluster === true) {
     const { operationsOf } = await import("../platforms/index.ts");
     await (await operationsOf(stack)).prepare();
   }
-  return command.run({ values, positionals, stack, describedCommands }).catch((error: unknown) => {
-    throw withStackLines(error, stack);
-  });
+  const out = json === undefined ? process.stdout : process.stderr;
+  const result = await command
+    .run({ values, positionals, stack, out, describedCommands })
+    .catch((error: unknown) => {
+      throw withStackLines(error, stack);
+    });
+  if (typeof result === "number") return result;
+  if (json !== undefined) process.stdout.write(`${JSON.stringify(result.json, null, 2)}\n`);
+  else process.stdout.write(result.text ?? "");
+  return result.exitCode ?? (result.isOk === false ? EXIT.failed : EXIT.ok);
 }
 
 function describedCommands(): Promise<readonly DescribedCommand[]> {
-  const parsers = new Map(rootParser().commands.map((parser) => [parser.name(), parser]));
+  const parsers = rootParser().commands.filter((parser) => parser.name() in COMMANDS);
   return Promise.all(
-    Object.entries(COMMANDS).map(async ([name, { load }]) => {
-      const parser = parsers.get(name) as Parser;
-      const { command } = await load();
+    parsers.map(async (parser) => {
+      const command = (await COMMANDS[parser.name()]?.load()) as Command;
       describe(parser, command, async () => {});
       return { parser, command };
     }),
@@ -60,9 +101,10 @@ function describedCommands(): Promise<readonly DescribedCommand[]> {
 function refuseOptionsThatNpmTook({ options }: Parser, args: readonly string[]): void {
   if (!process.env.npm_lifecycle_script?.startsWith("node scripts/cli.mjs ")) return;
   const lost = options.find((option) => {
+    const { long, negate } = option;
     const taken = process.env[`npm_config_${option.name().replace(/^no-/, "").replaceAll("-", "_")}`];
-    const isTaken = option.negate ? taken === "" : (taken ?? "") !== "";
-    return isTaken && !args.some((arg) => arg === option.long || arg.startsWith(`${option.long}=`));
+    const isTaken = negate ? taken === "" : (taken ?? "") !== "";
+    return isTaken && !args.some((arg) => arg === long || arg.startsWith(`${long}=`));
   });
   if (lost !== undefined)
     throw new UsageError(`npm took ${lost.long} for itself; write \`--\` before the options.`);
@@ -70,19 +112,15 @@ function refuseOptionsThatNpmTook({ options }: Parser, args: readonly string[]):
 
 /** @param command - Name and a space; empty where the command is unknown. */
 function report(command: string, error: unknown): number {
-  if (error instanceof CommanderError || error instanceof UsageError) {
-    const words = error instanceof CommanderError ? sentence(error.message) : error.message;
-    printError(`${words}\n\`npx engine-room ${command}--help\` shows what it takes.`);
-    return EXIT.usage;
-  }
-  const isForPeople = error instanceof ConfigError || error instanceof UserError;
-  const text =
-    isForPeople || process.env.DEBUG === undefined ? (error as Error).message : (error as Error).stack;
-  if (isForPeople) printError(text ?? "");
-  else process.stderr.write(`${text}\n`);
-  return EXIT.failed;
-}
-
-function printError(text: string): void {
-  process.stderr.write(`${forTerminal(text, process.stderr)}\n`);
+  const isUsage = error instanceof CommanderError || error instanceof UsageError;
+  const { message, stack } = error as Error;
+  const isForPeople = isUsage || error instanceof ConfigError || error instanceof UserError;
+  const text = error instanceof CommanderError ? sentence(message) : message;
+  const usage = isUsage ? `\n\`npx engine-room ${command}--help\` shows what it takes.` : "";
+  process.stderr.write(
+    isForPeople
+      ? `${forTerminal(highlighted(`${text}${usage}`, process.stderr), process.stderr)}\n`
+      : `${process.env.DEBUG === undefined ? message : stack}\n`,
+  );
+  return isUsage ? EXIT.usage : EXIT.failed;
 }

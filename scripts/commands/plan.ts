@@ -10,6 +10,7 @@ import { devicePluginValues, mermaidChart } from "../plan/formats.ts";
 import { planReport } from "../plan/report.ts";
 import { prettyJson } from "../pretty-json.ts";
 import { readStackFile, stackOptions, typedPath, withStackLines } from "../program/stack-file.ts";
+import { highlighted } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
@@ -48,7 +49,7 @@ export const command = defineCommand({
               ? devicePluginValues(onGpus(plan, "--device-plugin-config", true))
               : values.explain !== undefined
                 ? explain(onGpus(plan, "--explain"), values.explain, storeSource(stack.name, config))
-                : planReport(reference, plan, located, values.full === true),
+                : highlighted(planReport(reference, plan, located, values.full === true)),
       );
       return EXIT.ok;
     } catch (error) {

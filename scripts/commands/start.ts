@@ -1,7 +1,7 @@
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { type StackReference, stackReference } from "../program/stack-file.ts";
+import { type StackReference, stackOptions } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
 import { SampleMark } from "../seed/samples.ts";
 import { seedSamplesOnce } from "../seed/seed.ts";
@@ -17,6 +17,7 @@ export const command = defineCommand({
     "-y, --yes":
       "install missing Debian packages (as root), and rent machines, without a question; CI=true means the same",
     "--no-samples": "leave a new stack without documents, instead of loading the sample pictures",
+    "--json": "print JSON as `up` does: {stack, changes, unchanged, outputs}",
   },
   async run({ stack, values }) {
     const started = performance.now();
@@ -26,21 +27,38 @@ export const command = defineCommand({
     const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return EXIT.failed;
     process.stderr.write(`Stack ${stack.name}, applied by: ${backend.title}\n`);
-    await backend.up();
+    const changes = await backend.up();
     const outputs = await backend.outputs();
     if (outputs === undefined) throw new UserError(`The stack ${stack.name} has no outputs after \`up\`.`);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     const isBehindSsh = operations.isBehindSsh();
     if (values.samples !== false && !isBehindSsh) await loadSamples(stack, outputs);
-    const next = nextCommands(stack, outputs, {
-      needsKey: plan.gateway.apiKeys.length > 0,
-      isBehindSsh,
-      keepsDocuments: !operations.isRented,
-    });
-    process.stdout.write(
-      `\nUp in ${seconds} s.\n\n${forTerminal(endpointTable(outputs), process.stdout)}\n${next}`,
-    );
-    return EXIT.ok;
+    const options = stackOptions(stack);
+    const suffix = options === "--stack local" ? "" : ` ${options}`;
+    const { gateway } = outputs.endpoints;
+    const question = {
+      model: outputs.models[0]?.name,
+      messages: [{ role: "user", content: "What is the capital of France?" }],
+      temperature: 0,
+    };
+    const next = [
+      ...(isBehindSsh
+        ? [
+            `Addresses are the host's own: \`npx engine-room connect${suffix}\` brings them here, \`npx engine-room seed${suffix}\` loads samples.`,
+          ]
+        : []),
+      `Open ${gateway}/ in a browser, or try:`,
+      `  curl -s ${gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
+      ...(plan.gateway.apiKeys.length > 0 ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),
+      `    -d '${JSON.stringify(question)}'`,
+      "",
+      `  npx engine-room smoke${suffix}    # a real request to every endpoint`,
+      `  npx engine-room down${suffix}     # stop everything; documents ${operations.isRented ? "go too, unless `retain` names the stack" : "are kept"}`,
+    ];
+    return {
+      json: { stack: stack.name, ...changes, outputs },
+      text: `\nUp in ${seconds} s.\n\n${forTerminal(endpointTable(outputs), process.stdout)}\n${next.join("\n")}\n`,
+    };
   },
 });
 
@@ -48,59 +66,15 @@ export const command = defineCommand({
 async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs): Promise<void> {
   // Databases that are not this stack's own get nothing that nobody asked for.
   if (endpoints.mongo === null) return;
-  const command = "npx engine-room seed";
+  const say = (text: string) => process.stderr.write(`  ${text} \`npx engine-room seed\` tries again.\n`);
   try {
-    const summary = await seedSamplesOnce(new SampleMark(stackPaths(name).data), {
-      gateway: endpoints.gateway,
-      apiKey: process.env.ENGINE_ROOM_API_KEY,
-    });
-    if (summary === undefined) return;
-    for (const { label, reason } of summary.failures)
-      process.stderr.write(`  Sample ${label} is not there: ${reason}\n`);
-    if (summary.stopped !== undefined)
-      process.stderr.write(`  The samples are not all there: ${summary.stopped}; \`${command}\` goes on.\n`);
+    const { gateway } = endpoints;
+    const apiKey = process.env.ENGINE_ROOM_API_KEY;
+    const summary = await seedSamplesOnce(new SampleMark(stackPaths(name).data), { gateway, apiKey });
+    const [failure] = summary?.failures ?? [];
+    if (failure !== undefined) say(`Sample ${failure.label} is missing: ${failure.reason}`);
+    if (summary?.stopped !== undefined) say(`The samples are not all loaded: ${summary.stopped}.`);
   } catch (error) {
-    process.stderr.write(`  No sample pictures: ${(error as Error).message} \`${command}\` tries again.\n`);
+    say(`No sample pictures: ${(error as Error).message}`);
   }
-}
-
-interface NextSteps {
-  readonly needsKey: boolean;
-  readonly isBehindSsh: boolean;
-  /** Whether `down` leaves them. */
-  readonly keepsDocuments: boolean;
-}
-
-function nextCommands(
-  stack: StackReference,
-  { endpoints, models }: StackOutputs,
-  { needsKey, isBehindSsh, keepsDocuments }: NextSteps,
-): string {
-  const options = [
-    ...(stack.name === "local" ? [] : ["--stack", stack.name]),
-    ...(stack.configFile === stackReference(stack.name).configFile
-      ? []
-      : ["--config-file", stack.configFile]),
-  ];
-  const suffix = options.length === 0 ? "" : ` ${options.join(" ")}`;
-  const question = {
-    model: models[0]?.name,
-    messages: [{ role: "user", content: "What is the capital of France?" }],
-    temperature: 0,
-  };
-  return [
-    ...(isBehindSsh
-      ? [
-          `Addresses are the host's own: \`npx engine-room connect${suffix}\` brings them here, \`npx engine-room seed${suffix}\` loads samples.`,
-        ]
-      : []),
-    `Open ${endpoints.gateway}/ in a browser, or try:`,
-    `  curl -s ${endpoints.gateway}/v1/chat/completions -H 'content-type: application/json' \\`,
-    ...(needsKey ? ['    -H "authorization: Bearer $ENGINE_ROOM_API_KEY" \\'] : []),
-    `    -d '${JSON.stringify(question)}'`,
-    "",
-    `  npx engine-room smoke${suffix}    # a real request to every endpoint`,
-    `  npx engine-room down${suffix}     # stop everything; documents ${keepsDocuments ? "are kept" : "go too, unless `retain` names the stack"}`,
-    "",
-  ].join("\n");
 }

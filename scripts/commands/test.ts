@@ -8,24 +8,22 @@ import {
   type SuiteName,
   type SuiteResult,
 } from "../testing/suites.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { defineCommand } from "./command.ts";
+
+const summaries = SUITE_NAMES.map((name) => [name, SUITES[name].summary]);
 
 export const command = defineCommand({
   argument: {
     name: "[suite...]",
     text: `the suites to run (default: ${DEFAULT_SUITES.join(", ")})`,
-    choices: Object.fromEntries(SUITE_NAMES.map((name) => [name, SUITES[name].summary])) as Record<
-      SuiteName,
-      string
-    >,
+    choices: Object.fromEntries(summaries) as Record<SuiteName, string>,
   },
   options: { "-y, --yes": "install missing Debian packages (as root); CI=true means the same" },
   notes: ["The last line counts passed, failed and skipped tests."],
   takesNoStack: true,
   async run({ positionals, values }) {
     const chosen = positionals.length > 0 ? positionals : DEFAULT_SUITES;
-    const install = values.yes === true || process.env.CI === "true";
-    const python = await prepareSuites(chosen, install);
+    const python = await prepareSuites(chosen, values.yes === true || process.env.CI === "true");
     const results: SuiteResult[] = [];
     const progress = new Progress(process.stdout);
     await runSuites(chosen, {
@@ -36,7 +34,6 @@ export const command = defineCommand({
         progress.suiteEnded(result);
       },
     }).finally(() => progress.close());
-    process.stdout.write(summaryText(results));
-    return hasFailures(results) ? EXIT.failed : EXIT.ok;
+    return { text: summaryText(results), isOk: !hasFailures(results) };
   },
 });

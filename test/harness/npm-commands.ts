@@ -1,8 +1,9 @@
 /** Lines that call `engine-room` that the project's own files type, and what their commands say of them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { describe } from "../../scripts/commands/command.ts";
 import { COMMANDS } from "../../scripts/commands/index.ts";
-import { describe, rootParser } from "../../scripts/commands/parser.ts";
+import { rootParser } from "../../scripts/commands/main.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
 interface PackageFile {
@@ -46,7 +47,7 @@ export async function parseNpmCommand({ script, args }: NpmCommand): Promise<voi
   if (script === "install" && args.length === 0) return;
   const root = rootParser();
   const parser = root.commands.find((command) => command.name() === script);
-  const { command } = (await COMMANDS[script]?.load()) ?? {};
+  const command = await COMMANDS[script]?.load();
   if (parser !== undefined && command !== undefined) describe(parser, command, async () => {});
   await root.parseAsync([script, ...args], { from: "user" });
 }

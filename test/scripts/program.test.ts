@@ -265,6 +265,9 @@ test("words that say how things are have a colour on a terminal alone", () => {
   expect(highlighted("gateway RUNNING\ndisk  2 problems")).toBe(
     "gateway \u001b[32mRUNNING\u001b[39m\ndisk  \u001b[31m2 problems\u001b[39m",
   );
+  expect(highlighted("1. Pulumi.dev.yaml:7  models = []")).toBe(
+    "1. \u001b[1mPulumi.dev.yaml:7\u001b[22m  models = []",
+  );
   vi.stubEnv("FORCE_COLOR", undefined);
   vi.stubEnv("NO_COLOR", "1");
   expect(highlighted("gateway RUNNING")).toBe("gateway RUNNING");

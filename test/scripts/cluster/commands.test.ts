@@ -587,8 +587,9 @@ describe("with a kubectl", () => {
     const sleep = await kubectl.run("sleep");
     expect(sleep.code).toBe(0);
     expect(sleep.text).toMatch(/llava +- +- +is not there/);
-    const wake = await kubectl.run("wake");
+    const wake = await kubectl.run("wake", "--json");
     expect(wake.code).toBe(1);
+    expect(wake.text).toContain('"isComplete": false');
     expect(changes()).toEqual([]);
   });
 

@@ -121,7 +121,7 @@ describe("npx engine-room seed", () => {
     captions(640);
     const { exitCode, stdout } = await seedUntil("SIGINT");
     expect(exitCode).toBe(130);
-    expect(stdout).toMatch(/Stopped: interrupted\. 448 are left; the same command goes on from there\.\n$/);
+    expect(stdout).toMatch(/Stopped: interrupted\. 448 are left; run the same command to resume\.\n$/);
   });
 
   test("`seed` waits as long as a busy gateway asks for", async () => {

@@ -1,0 +1,154 @@
+/** Commands whose work is a stack's backend or its platform: options, a call, and what is printed. */
+import { UsageError } from "../errors.ts";
+import { operationsOf } from "../platforms/index.ts";
+import { checkTable, findingsReport } from "../preflight/finding.ts";
+import { endStack, openStack, requireOutputs } from "../stack/backend.ts";
+import { isConfirmed } from "../stack/confirm.ts";
+import { endpointTable, silentEndpoints } from "../stack/endpoint-table.ts";
+import { requireKnownStack } from "../stack/stack-paths.ts";
+import { forTerminal, highlighted } from "../terminal-text.ts";
+import { defineCommand } from "./command.ts";
+
+/** What is below `changes` of each JSON object. */
+const CHANGE = "a change has operation (create, update, replace, delete, delete-replaced), name, type, urn";
+
+export const preflight = defineCommand({
+  options: {
+    "--json":
+      "print JSON: {host, findings}; a finding has severity, check, what, why, fix; of a cluster or an account also checks: {looksAt, findings}, the number of findings of each check",
+  },
+  notes: ["Changes nothing. Exit code 1 when there is a problem; warnings alone leave it 0."],
+  async run({ stack }) {
+    const { host, findings, checks } = await (await operationsOf(stack)).preflight();
+    return {
+      json: {
+        host,
+        checks: checks?.map(({ looksAt, findings: found }) => ({ looksAt, findings: found.length })),
+        findings,
+      },
+      text: highlighted(
+        `${checks === undefined ? "" : `${checkTable(checks)}\n`}${findingsReport(host, findings)}`,
+      ),
+      isOk: findings.every(({ severity }) => severity !== "problem"),
+    };
+  },
+});
+
+export const preview = defineCommand({
+  options: {
+    "--diff": "every property that changes, hashes and triggers too",
+    "--expect-no-changes": "exit code 1 when something would change",
+    "--json": `print JSON: {stack, changes, unchanged}; ${CHANGE}`,
+  },
+  notes: ["Changes nothing."],
+  async run({ stack, values, out }) {
+    const changes = await (await openStack(stack)).preview({ isFull: values.diff === true, out });
+    const isOk = changes.changes.length === 0 || values.expectNoChanges !== true;
+    if (!isOk)
+      process.stderr.write("Something would change, and --expect-no-changes says that nothing should.\n");
+    return { json: { stack: stack.name, ...changes }, isOk };
+  },
+});
+
+export const up = defineCommand({
+  options: {
+    "--json": `print JSON: {stack, changes, unchanged, outputs}; ${CHANGE}; outputs are those of \`outputs --json\``,
+    "-y, --yes": "rent machines without a question; CI=true means the same",
+    "--registries":
+      "of a stack on AWS the image repositories alone, which take images before all else is made",
+    "--policies":
+      "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
+  },
+  notes: ["Unchanged resources are not touched."],
+  async run({ stack, values }) {
+    const operations = await operationsOf(stack);
+    const isForRegistries = values.registries === true;
+    const targets = isForRegistries ? operations.registries : [];
+    if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
+    if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
+    await operations.installPrograms(false);
+    const backend = await openStack(stack, "up");
+    if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return 1;
+    const changes = await backend.up({ targets, enforcesPolicies: values.policies === true });
+    if (!isForRegistries) await operations.afterUp();
+    return { json: { stack: stack.name, ...changes, outputs: (await backend.outputs()) ?? null } };
+  },
+});
+
+export const refresh = defineCommand({
+  options: { "--json": "print JSON: {stack, changes, unchanged}; a change has operation, name, type, urn" },
+  notes: ["A resource that is gone is shown and leaves the state; the next `up` makes it again."],
+  async run({ stack }) {
+    requireKnownStack(stack);
+    return { json: { stack: stack.name, ...(await (await openStack(stack)).refresh()) } };
+  },
+});
+
+export const down = defineCommand({
+  options: {
+    "--delete-data": "the documents of its databases as well",
+    "--json":
+      "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false where AWS does not say what still costs money",
+    "-y, --yes": "delete rented machines and what is on them without a question; CI=true means the same",
+  },
+  notes: [
+    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 where AWS does not say, and where the account has things of a stack that the state does not know.",
+  ],
+  async run({ stack, values, out }) {
+    requireKnownStack(stack);
+    if (!(await isConfirmed(stack, await openStack(stack), "down", values.yes === true))) return 1;
+    const { isRestKnown, changes } = await endStack(stack, values.deleteData === true, out);
+    return { json: { stack: stack.name, ...changes, isRestKnown }, isOk: isRestKnown };
+  },
+});
+
+export const outputs = defineCommand({
+  options: { "--json": "print the outputs as one JSON object" },
+  async run({ stack }) {
+    const json = await requireOutputs(stack);
+    const isElsewhere = (await operationsOf(stack)).isBehindSsh();
+    // Not part of the object, which says what was deployed.
+    for (const { name, address } of isElsewhere ? [] : await silentEndpoints(json))
+      process.stderr.write(`  No answer: ${name} at ${address}\n`);
+    return { json, text: forTerminal(endpointTable(json), process.stdout) };
+  },
+});
+
+export const status = defineCommand({
+  options: { "--json": "print the services as one JSON list" },
+  notes: [
+    "State, uptime, ports and log file of each. Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
+    "Exit code 1 when a service that should run does not, or there is none.",
+  ],
+  asksCluster: true,
+  async run({ stack }) {
+    const { services, isHealthy, text } = await (await operationsOf(stack)).status();
+    return { json: services, text: forTerminal(highlighted(text), process.stdout), isOk: isHealthy };
+  },
+});
+
+export const sleep = defineCommand({
+  options: { "--json": "print JSON: {stack}; the report goes to standard error" },
+  notes: [
+    "Nothing is deleted: `npx engine-room wake` brings the servers back, with their engines. All else stays as it is. KEDA-managed models stay at their schedule and load; an `up` that changes one of the others wakes it. On EKS the minimum size of the pools becomes 0, and the autoscaler removes machines that nothing needs; the machine of a stack on EC2 is stopped.",
+  ],
+  asksCluster: true,
+  async run({ stack, out }) {
+    await (await operationsOf(stack)).sleep((text) => out.write(text));
+    return { json: { stack: stack.name } };
+  },
+});
+
+export const wake = defineCommand({
+  options: { "--json": "print JSON: {stack, isComplete}; the report goes to standard error" },
+  notes: [
+    "It does not wait: it prints how long each server takes by the plan, and `npx engine-room status` shows how far they are.",
+    "Exit code 1 when the cluster lacks one of the servers.",
+  ],
+  asksCluster: true,
+  async run({ stack, out }) {
+    const { text, isComplete } = await (await operationsOf(stack)).wake();
+    out.write(text);
+    return { json: { stack: stack.name, isComplete }, isOk: isComplete };
+  },
+});
