@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { startPortForwards } from "../connect/connected-stack.ts";
@@ -6,10 +7,9 @@ import { type ConnectedPart, type ForwardCommand, isListening } from "../connect
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
-import type { ForwardedAddress, Forwarding } from "../platforms/operations.ts";
 import { requireOutputs } from "../stack/backend.ts";
 import { endpointTable } from "../stack/endpoint-table.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { defineCommand, EXIT, printResult } from "./command.ts";
 
 export const command = defineCommand({
   argument: {
@@ -21,65 +21,58 @@ export const command = defineCommand({
       grafana: "the dashboards",
     } satisfies Record<ConnectedPart, string>,
   },
-  options: { "--dry-run": "print the addresses and the commands, and run nothing" },
+  options: {
+    "--dry-run": "print the addresses and the commands, and run nothing",
+    "--json":
+      "print JSON once the addresses answer: {addresses, commands}; an address has name, localAddress, address; a command is the list of its words",
+  },
   notes: [
     "Runs until Ctrl-C. A Docker host is reached through ssh, with all endpoints; local ports are those of the host where they are free, so that the other commands find them. A cluster is reached by kubectl port-forward, and lost connections are opened again; the machine of a stack on EC2 by sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need by themselves.",
     "Where the endpoints are reachable already, it prints them.",
   ],
   asksCluster: true,
   async run({ stack, values, positionals }) {
-    const isDryRun = values.dryRun === true;
     const operations = await operationsOf(stack);
     const forwarding = await operations.forwarding(positionals);
-    if (forwarding !== null) return connect(forwarding, isDryRun);
-    const tunnelled = await operations.tunnel();
-    if (tunnelled === null) {
-      const outputs = await requireOutputs(stack);
-      process.stdout.write(`Nothing has to be forwarded.\n\n${endpointTable(outputs)}`);
-      return EXIT.ok;
-    }
-    const { argv, addresses } = tunnelled;
-    const text = `${table(addresses, "ON THE HOST")}\n\n`;
-    if (isDryRun) {
-      process.stdout.write(`${text}${shellLine(argv)}\n`);
-      return EXIT.ok;
-    }
-    return tunnel(
-      argv,
-      addresses.map(({ localPort }) => localPort),
-      `${text}${END}`,
-    );
+    const tunnelled = forwarding === null ? await operations.tunnel() : null;
+    const { addresses } = forwarding ?? tunnelled ?? { addresses: [] };
+    const forwards = (await forwarding?.commands()) ?? [];
+    const commands = tunnelled === null ? forwards.map(({ argv }) => argv) : [tunnelled.argv];
+    const json = {
+      addresses: addresses.map(({ name, localAddress, address }) => ({ name, localAddress, address })),
+      commands,
+    };
+    if (addresses.length === 0)
+      return {
+        json,
+        text: `Nothing has to be forwarded.\n\n${endpointTable(await requireOutputs(stack))}`,
+      };
+    const rows = json.addresses.map(({ name, localAddress, address }) => [name, localAddress, address]);
+    const table = textTable(["ENDPOINT", "HERE", forwarding?.where ?? "ON THE HOST"], rows).join("\n");
+    if (values.dryRun === true)
+      return { json, text: `${table}\n\n${commands.map((argv) => `${shellLine(argv)}\n`).join("")}` };
+    const announce = () => printResult({ json, text: `${table}\n\nCtrl-C ends it.\n` }, values.json);
+    await (tunnelled === null
+      ? forwardUntilInterrupted(forwards, announce)
+      : tunnel(
+          tunnelled.argv,
+          tunnelled.addresses.map(({ localPort }) => localPort),
+          announce,
+        ));
+    return EXIT.ok;
   },
 });
 
-async function connect(forwarding: Forwarding, isDryRun: boolean): Promise<number> {
-  const commands = await forwarding.commands();
-  const text = `${table(forwarding.addresses, forwarding.where)}\n\n`;
-  if (!isDryRun) return forwardUntilInterrupted(commands, text);
-  process.stdout.write(`${text}${commands.map(({ argv }) => `${shellLine(argv)}\n`).join("")}`);
-  return EXIT.ok;
-}
-
-const END = "Ctrl-C ends it.\n";
-
-/** @param text - Said when all of them lead there. */
-async function forwardUntilInterrupted(commands: readonly ForwardCommand[], text: string): Promise<number> {
-  const interrupted = new Promise<void>((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => resolve());
-  });
+/** @param announce - Called when all of them lead there. */
+async function forwardUntilInterrupted(
+  commands: readonly ForwardCommand[],
+  announce: () => void,
+): Promise<void> {
+  const interrupted = Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((signal) => once(process, signal)));
   const forwarder = await startPortForwards(commands, (line) => process.stderr.write(`${line}\n`));
-  process.stdout.write(`${text}${END}`);
+  announce();
   await interrupted;
   await forwarder.stop();
-  return EXIT.ok;
-}
-
-function table(all: readonly ForwardedAddress[], where: string): string {
-  const columns = [{ title: "ENDPOINT" }, { title: "HERE" }, { title: where }] as const;
-  return textTable(
-    columns,
-    all.map(({ name, localAddress, address }) => [name, localAddress, address]),
-  ).join("\n");
 }
 
 /** Between two looks whether ssh has its ports. */
@@ -88,34 +81,36 @@ const LOOK_MILLISECONDS = 200;
 /**
  * ssh asks for what it needs on the terminal, and gets Ctrl-C itself. It listens when it is logged in, and says nothing then.
  *
- * @param text - Said when it has all ports.
+ * @param announce - Called when it has all ports.
  */
-function tunnel(
+async function tunnel(
   [program = "", ...args]: readonly string[],
   ports: readonly number[],
-  text: string,
-): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { stdio: "inherit" });
-    const ended = new AbortController();
-    const opened = async () => {
-      while (!(await Promise.all(ports.map(isListening))).every(Boolean))
-        await sleep(LOOK_MILLISECONDS, undefined, { signal: ended.signal });
-      if (!ended.signal.aborted) process.stdout.write(text);
-    };
-    void opened().catch(() => {});
-    let isInterrupted = false;
-    const interrupt = () => {
-      isInterrupted = true;
-      child.kill("SIGTERM");
-    };
-    process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
-    child.on("error", (error) => reject(new UserError(`ssh can't be started: ${error.message}.`)));
-    child.on("close", (code) => {
-      ended.abort();
-      process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
-      if (isInterrupted) return resolve(EXIT.ok);
-      reject(new UserError(`ssh ended with exit code ${code}; its lines above say why.`));
-    });
-  });
+  announce: () => void,
+): Promise<void> {
+  // Standard output is the table's, or the JSON's.
+  const child = spawn(program, args, { stdio: ["inherit", process.stderr, "inherit"] });
+  const ended = new AbortController();
+  const opened = async () => {
+    while (!(await Promise.all(ports.map(isListening))).every(Boolean))
+      await sleep(LOOK_MILLISECONDS, undefined, { signal: ended.signal });
+    if (!ended.signal.aborted) announce();
+  };
+  void opened().catch(() => {});
+  let isInterrupted = false;
+  const interrupt = () => {
+    isInterrupted = true;
+    child.kill("SIGTERM");
+  };
+  process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
+  try {
+    const [code] = await once(child, "close");
+    if (!isInterrupted) throw new UserError(`ssh ended with exit code ${code}; its lines above say why.`);
+  } catch (error) {
+    if (error instanceof UserError) throw error;
+    throw new UserError(`ssh can't be started: ${(error as Error).message}.`);
+  } finally {
+    ended.abort();
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+  }
 }

@@ -13,6 +13,7 @@ import {
   EXIT,
   helpColumns,
   type ParsedLine,
+  printResult,
   sentence,
 } from "./command.ts";
 import { COMMANDS, HELP } from "./index.ts";
@@ -68,21 +69,21 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 async function runCommand(command: Command, { values, positionals }: ParsedLine): Promise<number> {
-  const { stack: name = "local", configFile, json } = values as Readonly<Record<string, string | undefined>>;
+  const { stack: name = "local", configFile } = values as Readonly<Record<string, string | undefined>>;
+  const isJson = "json" in values;
   const stack = stackReference(command.takesNoStack === true ? "local" : name, configFile);
   if (command.asksCluster === true) {
     const { operationsOf } = await import("../platforms/index.ts");
     await (await operationsOf(stack)).prepare();
   }
-  const out = json === undefined ? process.stdout : process.stderr;
+  const out = isJson ? process.stderr : process.stdout;
   const result = await command
     .run({ values, positionals, stack, out, describedCommands })
     .catch((error: unknown) => {
       throw withStackLines(error, stack);
     });
   if (typeof result === "number") return result;
-  if (json !== undefined) process.stdout.write(`${JSON.stringify(result.json, null, 2)}\n`);
-  else process.stdout.write(result.text ?? "");
+  printResult(result, isJson);
   return result.exitCode ?? (result.isOk === false ? EXIT.failed : EXIT.ok);
 }
 

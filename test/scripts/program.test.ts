@@ -283,6 +283,8 @@ describe("errors of commands", () => {
     ["a stack without a file", ["plan", "--stack", "a-stack-that-nobody-has"]],
     ["a wrong command line", ["wake"]],
   ])("the error of %s is wrapped only on a terminal", async (_what, argv) => {
+    vi.stubEnv("NO_COLOR", "1");
+    vi.stubEnv("FORCE_COLOR", undefined);
     Object.assign(process.stderr, { isTTY: false });
     const piped = (await runCommand(...argv)).stderr;
     expect(Math.max(...piped.split("\n").map((line) => line.length))).toBeGreaterThan(70);

@@ -541,6 +541,16 @@ describe("with a kubectl", () => {
       expect(output.text).not.toContain("validation off");
     });
 
+    test("`connect --dry-run --json` prints addresses and commands as an object, and forwards nothing", async () => {
+      const output = await kubectl.run("connect", "--dry-run", "--json");
+      expect(output.code).toBe(0);
+      expect(JSON.parse(output.text)).toMatchObject({
+        addresses: [{ name: "gateway", localAddress: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/) }],
+        commands: [expect.arrayContaining(["port-forward"])],
+      });
+      expect(kubectl.pids("gateway")).toEqual([]);
+    });
+
     test("`connect` lists its parts when asked for an unknown part", async () => {
       const output = await kubectl.run("connect", "everything");
       expect(output.code).toBe(2);
