@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { fromRuntimeConfig, parseConfig, stackKinds } from "../../infra/config/config.ts";
@@ -283,13 +283,11 @@ describe("errors of commands", () => {
     ["a stack without a file", ["plan", "--stack", "a-stack-that-nobody-has"]],
     ["a wrong command line", ["wake"]],
   ])("the error of %s is wrapped only on a terminal", async (_what, argv) => {
-    vi.stubEnv("NO_COLOR", "1");
-    vi.stubEnv("FORCE_COLOR", undefined);
     Object.assign(process.stderr, { isTTY: false });
     const piped = (await runCommand(...argv)).stderr;
     expect(Math.max(...piped.split("\n").map((line) => line.length))).toBeGreaterThan(70);
     Object.assign(process.stderr, { isTTY: true, columns: 70 });
-    const { stderr } = await runCommand(...argv);
+    const stderr = stripVTControlCharacters((await runCommand(...argv)).stderr);
     expect(Math.max(...stderr.split("\n").map((line) => line.length))).toBeLessThanOrEqual(70);
     expect(stderr.replaceAll(/\s+/g, " ")).toBe(piped.replaceAll(/\s+/g, " "));
   });
