@@ -19,17 +19,23 @@ import {
   planned,
   stackFileText,
 } from "../init/new-stack.ts";
-import { projectRoot, type StackReference, stackOptions, stackReference } from "../program/stack-file.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { projectRoot, stackOptions, stackReference } from "../program/stack-file.ts";
+import { defineCommand } from "./command.ts";
 
-const SCHEMA = join(projectRoot, "docs/stack-file.schema.json");
+const DETAIL_OPTIONS = {
+  "--account <number>": "number of the AWS account",
+  "--region <region>": "AWS region",
+  "--api-cidr <network>": "network that reaches the API of a cluster on AWS, such as your own address",
+  "--registry <address>": "registry from which a cluster pulls images",
+  "--host <uri>": "Docker engine: unix:// or ssh://",
+  "--hub-token-at <place>":
+    "where the model hub's token is, for gated models: a file of the Docker host, a Secret of the cluster, or an ARN",
+} as const;
 
-/** A value of {@link Details}. */
 interface DetailQuestion {
+  readonly flags: keyof typeof DETAIL_OPTIONS;
   /** Where the value is in the stack file. */
   readonly path: string;
-  readonly option: string;
-  readonly message: string;
   readonly example: string;
   /** Absent: there is no default. */
   readonly initial?: string;
@@ -38,63 +44,59 @@ interface DetailQuestion {
 
 const DETAILS: Readonly<Record<keyof Details, DetailQuestion>> = {
   account: {
-    ...{
-      path: "account",
-      option: "--account",
-      message: "Number of the AWS account",
-      example: "111122223333",
-    },
+    flags: "--account <number>",
+    path: "account",
+    example: "111122223333",
     isAsked: ({ where }) => isOnAws(where),
   },
   region: {
-    ...{ path: "region", option: "--region", message: "Region", example: "us-east-1", initial: "us-east-1" },
+    flags: "--region <region>",
+    path: "region",
+    example: "us-east-1",
+    initial: "us-east-1",
     isAsked: ({ where }) => isOnAws(where),
   },
   apiCidr: {
-    ...{ path: "access.apiCidrs", option: "--api-cidr", example: "203.0.113.7/32" },
-    message: "Network that reaches the cluster's API, such as your own address",
+    flags: "--api-cidr <network>",
+    path: "access.apiCidrs",
+    example: "203.0.113.7/32",
     isAsked: ({ where }) => where === "eks",
   },
   registry: {
-    ...{ path: "images.registry", option: "--registry", example: "registry.example.org/engine-room" },
-    message: "Registry from which the cluster pulls images",
+    flags: "--registry <address>",
+    path: "images.registry",
+    example: "registry.example.org/engine-room",
     isAsked: ({ where }) => where === "kubernetes",
   },
   host: {
-    ...{ path: "host.uri", option: "--host", example: "ssh://ubuntu@gpu.example.org" },
-    message: "Docker engine",
+    flags: "--host <uri>",
+    path: "host.uri",
+    example: "ssh://ubuntu@gpu.example.org",
     initial: "unix:///var/run/docker.sock",
     isAsked: ({ where }) => where === "docker",
   },
-  hubToken: {
-    ...{ path: "hub", option: "--hub-token-at", example: "/etc/engine-room/hub-token" },
-    message:
-      "Where the token of the model hub is: a file of the Docker host, a Secret of the cluster, or an ARN",
+  hubTokenAt: {
+    flags: "--hub-token-at <place>",
+    path: "hub",
+    example: "/etc/engine-room/hub-token",
     isAsked: ({ models }) => areGated(models),
   },
 };
-
-const MACHINE_OPTIONS = { aws: "--instance-type", own: "--gpu" } as const;
 
 export const command = defineCommand({
   argument: { name: "[name]", text: "name of the new stack" },
   options: {
     "--where <place>": { text: "where it runs", choices: Object.keys(PLACES) as Place[] },
-    "--model <model...>": "model of the catalogue; may be given more than once",
+    "--model <model...>": "model of the catalogue",
     "--instance-type <type>": "machine on AWS, such as g5.4xlarge",
     "--gpu <gpu>": "GPU of your own machine, such as L40S, or 2xL40S for two",
-    "--account <number>": "number of the AWS account",
-    "--region <region>": "AWS region",
-    "--api-cidr <network>": "network that reaches the API of a cluster on AWS",
-    "--registry <address>": "registry from which a cluster pulls images",
-    "--host <uri>": "Docker engine: unix:// or ssh://",
-    "--hub-token-at <place>": "where the model hub's token is, for gated models",
+    ...DETAIL_OPTIONS,
     "--config-file <file>": "file to write (default: Pulumi.<name>.yaml)",
     "-y, --yes": "ask nothing: the cheapest machine that fits, and defaults",
   },
   notes: ["A file that exists is never overwritten. Without a terminal nothing is asked."],
   takesNoStack: true,
-  async run({ values, positionals }) {
+  async run({ values, positionals: [givenName] }) {
     const asks = values.yes !== true && process.stdin.isTTY && process.stdout.isTTY;
     const answers: Answers = async ({ given, ask, initial, missing }) => {
       if (given !== undefined) return given;
@@ -102,28 +104,45 @@ export const command = defineCommand({
       if (initial !== undefined) return initial;
       throw new UsageError(missing);
     };
-    const where = await answers({
+    const where = await answers<Place>({
       given: values.where,
       ask: () => select("Where does the stack run?", Object.entries(PLACES) as [Place, string][]),
       missing: "--where is missing.",
     });
-    const models = await chosenModels(answers, where, values.model);
-    const details = { ...values, hubToken: values.hubTokenAt };
-    const choice = await withDetails(answers, { where, models, details: {} }, details);
-    const offer = await chosenOffer(answers, choice, { aws: values.instanceType, own: values.gpu });
-    const reference = (name: string) => stackReference(name, values.configFile);
-    const name = await answers({
-      given: positionals[0],
+    const names = modelsOf(where);
+    const models = await answers<readonly string[]>({
+      given: values.model,
       ask: () =>
-        text({
-          message: "Name of the stack",
-          initial: `my-${where}`,
-          mistake: (typed) => nameMistake(() => reference(typed)),
+        prompts.multiselect({
+          message: "Which models does it serve? Space selects, Enter confirms.",
+          options: names.map((value) => ({ value })),
         }),
-      initial: `my-${where}`,
-      missing: "",
+      initial: names.length === 1 ? names : undefined,
+      missing: `--model is missing: ${names.join(", ")}.`,
     });
-    return write(reference(name), offer, choice, asks);
+    const choice = await withDetails(answers, { where, models, details: {} }, values);
+    const offer = await chosenOffer(answers, choice, values.instanceType, values.gpu);
+    const reference = (name: string) => newReference(name, values.configFile);
+    const initial = `my-${where}`;
+    const message = "Name of the stack";
+    const mistake = (name: string) => mistakeOf(() => void reference(name));
+    const name = await answers({
+      ...{ given: givenName, initial, missing: "" },
+      ask: () => text({ message, initial, mistake }),
+    });
+    const stack = reference(name);
+    const { configFile } = stack;
+    const file = basename(configFile);
+    const commands = ["plan", "up"].map((verb) => `npx engine-room ${verb} ${stackOptions(stack)}`);
+    const schema = relative(dirname(configFile), join(projectRoot, "docs/stack-file.schema.json"));
+    const content = stackFileText(offer.values, commands, schema.startsWith("..") ? schema : `./${schema}`);
+    if (asks) {
+      prompts.note(content, file);
+      if (!answered(await prompts.confirm({ message: `Write ${file}?` }))) throw nothingWritten();
+    }
+    writeFileSync(configFile, content, { flag: "wx" });
+    const next = commands.map((line) => `  ${line}\n`).join("");
+    return { text: `Wrote ${file}: ${models.join(", ")}; ${offer.hint}.\nNext:\n${next}` };
   },
 });
 
@@ -135,8 +154,10 @@ type Answers = <Value>(question: {
   readonly missing: string;
 }) => Promise<Value>;
 
+const nothingWritten = () => new UserError("Nothing was written.");
+
 function answered<Value>(value: Value | symbol): Value {
-  if (prompts.isCancel(value)) throw new UserError("Nothing was written.");
+  if (prompts.isCancel(value)) throw nothingWritten();
   return value as Value;
 }
 
@@ -156,81 +177,64 @@ function text(question: {
   readonly initial?: string | undefined;
   readonly mistake: (text: string) => string | undefined;
 }): Promise<string | symbol> {
-  const { message, example, initial, mistake } = question;
-  return prompts.text({
-    message,
-    ...(example === undefined ? {} : { placeholder: example }),
-    ...(initial === undefined ? {} : { initialValue: initial }),
-    validate: (value) => mistake(value ?? ""),
-  });
-}
-
-function chosenModels(
-  answers: Answers,
-  where: Place,
-  given: readonly string[] | undefined,
-): Promise<readonly string[]> {
-  const names = modelsOf(where);
-  return answers<readonly string[]>({
-    given,
-    ask: () =>
-      prompts.multiselect({
-        message: "Which models does it serve? Space selects, Enter confirms.",
-        options: names.map((value) => ({ value })),
-      }),
-    initial: names.length === 1 ? names : undefined,
-    missing: `--model is missing: ${names.join(", ")}.`,
-  });
+  const { message, example = "", initial = "", mistake } = question;
+  const validate = (value: string | undefined) => mistake(value ?? "");
+  return prompts.text({ message, placeholder: example, initialValue: initial, validate });
 }
 
 async function withDetails(answers: Answers, start: Choice, given: Details): Promise<Choice> {
   let choice = start;
   for (const [key, question] of Object.entries(DETAILS) as [keyof Details, DetailQuestion][]) {
-    const { option, path, message, example, initial } = question;
-    if (!question.isAsked(choice)) {
+    const { flags, path, example, initial, isAsked } = question;
+    const [option = ""] = flags.split(" ");
+    if (!isAsked(choice)) {
       if (given[key] !== undefined)
         throw new UsageError(`${option} has no effect with --where ${choice.where}.`);
       continue;
     }
     const before = choice;
     const extended = (value: string) => ({ ...before, details: { ...before.details, [key]: value } });
+    const mistake = (typed: string) =>
+      mistakeOf(() => void planned(extended(typed), largestMachine(before.where)), path);
+    const message = DETAIL_OPTIONS[flags].replace(/^./, (letter) => letter.toUpperCase());
     const value = await answers({
       given: given[key],
-      ask: () => text({ message, example, initial, mistake: (typed) => mistakeAt(path, extended(typed)) }),
+      ask: () => text({ message, example, initial, mistake }),
       initial,
-      missing: `${option} is missing: ${message}, such as ${example}.`,
+      missing: `${option} is missing: ${DETAIL_OPTIONS[flags]}, such as ${example}.`,
     });
     choice = extended(value);
   }
   return choice;
 }
 
-/** What the plan says of a value, whatever it says of others. */
-function mistakeAt(path: string, choice: Choice): string | undefined {
+/** What is wrong with a value, whatever is wrong with others. @param path - Of the value in the stack file; `""`: any. */
+function mistakeOf(use: () => void, path = ""): string | undefined {
   try {
-    planned(choice, largestMachine(choice.where));
+    use();
     return undefined;
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
+    if (!(error instanceof ConfigError)) return (error as Error).message;
     const found = error.problems.find((problem) => problem.path.startsWith(path));
     return found === undefined ? undefined : `${found.reason} ${found.fix}`;
   }
 }
 
+/** @throws ConfigError with the plan's problems where the machine does not hold the models. */
 async function chosenOffer(
   answers: Answers,
   choice: Choice,
-  given: { readonly aws: string | undefined; readonly own: string | undefined },
+  instanceType: string | undefined,
+  gpu: string | undefined,
 ): Promise<Offer> {
-  const kind = isOnAws(choice.where) ? "aws" : "own";
-  const other = kind === "aws" ? "own" : "aws";
-  const isOnGpu = !isOnCpu(choice.models);
-  if (given[other] !== undefined || (given[kind] !== undefined && !isOnGpu))
-    throw new UsageError(`${MACHINE_OPTIONS[given[other] === undefined ? kind : other]} has no effect here.`);
-  if (!isOnGpu) return planned(choice, "");
-  const named = given[kind];
-  if (named !== undefined)
-    return planned(choice, kind === "aws" || /^\d+x/.test(named) ? named : `1x${named}`);
+  const isRented = isOnAws(choice.where);
+  const onCpu = isOnCpu(choice.models);
+  if (instanceType !== undefined && (onCpu || !isRented))
+    throw new UsageError("--instance-type has no effect here.");
+  if (gpu !== undefined && (onCpu || isRented)) throw new UsageError("--gpu has no effect here.");
+  if (onCpu) return planned(choice, "");
+  const named = gpu === undefined || /^\d+x/.test(gpu) ? (gpu ?? instanceType) : `1x${gpu}`;
+  if (named !== undefined) return planned(choice, named);
   const found = offers(choice);
   const [cheapest] = found;
   // Its problems say what keeps every machine from being offered.
@@ -239,49 +243,22 @@ async function chosenOffer(
     given: undefined,
     ask: () =>
       select(
-        kind === "aws" ? "Which machine?" : "Which GPUs does the machine have?",
+        isRented ? "Which machine?" : "Which GPUs does the machine have?",
         found.map((each) => [each.machine, `${each.machine}: ${each.hint}`]),
       ),
     // Which GPUs are in a machine of one's own, its owner knows.
-    initial: kind === "aws" ? cheapest.machine : undefined,
+    initial: isRented ? cheapest.machine : undefined,
     missing: `--gpu is missing: ${found.map((each) => each.machine).join(", ")}.`,
   });
   return found.find((each) => each.machine === machine) ?? cheapest;
 }
 
-function nameMistake(reference: () => StackReference): string | undefined {
-  try {
-    refuseExisting(reference().configFile);
-    return undefined;
-  } catch (error) {
-    return error instanceof ConfigError ? error.problems[0]?.reason : (error as Error).message;
-  }
-}
-
-function refuseExisting(file: string): void {
-  if (existsSync(file))
-    throw new UserError(`${basename(file)} exists already; choose another name, or edit the file.`);
-}
-
-async function write(
-  stack: StackReference,
-  { values, hint }: Offer,
-  { models }: Choice,
-  asks: boolean,
-): Promise<number> {
-  const { configFile } = stack;
-  refuseExisting(configFile);
-  const file = basename(configFile);
-  const commands = ["plan", "up"].map((verb) => `npx engine-room ${verb} ${stackOptions(stack)}`);
-  const schema = relative(dirname(configFile), SCHEMA);
-  const content = stackFileText(values, commands, schema.startsWith("..") ? schema : `./${schema}`);
-  if (asks) {
-    prompts.note(content, file);
-    if (!answered(await prompts.confirm({ message: `Write ${file}?` })))
-      throw new UserError("Nothing was written.");
-  }
-  writeFileSync(configFile, content, { flag: "wx" });
-  const next = commands.map((line) => `  ${line}\n`).join("");
-  process.stdout.write(`Wrote ${file}: ${models.join(", ")}; ${hint}.\nNext:\n${next}`);
-  return EXIT.ok;
+/** @throws UserError where its file exists. */
+function newReference(name: string, configFile: string | undefined) {
+  const stack = stackReference(name, configFile);
+  if (existsSync(stack.configFile))
+    throw new UserError(
+      `${basename(stack.configFile)} exists already; choose another name, or edit the file.`,
+    );
+  return stack;
 }

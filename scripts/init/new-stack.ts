@@ -31,7 +31,7 @@ export interface Details {
   /** Registry from which a cluster pulls images. */
   readonly registry?: string | undefined;
   /** Where the token of the model hub is: a file of a Docker host, a Secret of a cluster, or an ARN. */
-  readonly hubToken?: string | undefined;
+  readonly hubTokenAt?: string | undefined;
   /** Address of a Docker engine. */
   readonly host?: string | undefined;
 }
@@ -138,7 +138,7 @@ function stackValues({ where, models, details }: Choice, machine: string, width:
   const onCpu = isOnCpu(models);
   return {
     ...PLATFORM_VALUES[where]({ details, machine, onCpu, servers: models.length }),
-    ...(details.hubToken === undefined ? {} : { hub: hubValues(where, details.hubToken) }),
+    ...(details.hubTokenAt === undefined ? {} : { hub: hubValues(where, details.hubTokenAt) }),
     models: models.map((model) => ({
       name: model.replaceAll(".", "-"),
       model,

@@ -9,8 +9,8 @@ import type { Problem } from "../../infra/problems.ts";
 import { asleepHour, HOURLY_DIGITS, isLowerBound, SUM_DIGITS, sumUsd } from "./amounts.ts";
 import {
   advisorySection,
+  autoscalerSection,
   awsSection,
-  clusterSection,
   coldStartSection,
   costSection,
   engineSection,
@@ -40,7 +40,7 @@ export function planReport(
     isOnGpus ? modelSection(plan) : cpuSection(plan),
     ...(isFull && isOnGpus ? [engineSection(plan), memorySection(plan), costSection(plan)] : []),
     ...(isFull && isOnGpus ? [coldStartSection(plan)] : []),
-    ...(isFull ? [clusterSection(stack.name, plan), awsSection(plan)] : []),
+    ...(isFull ? [autoscalerSection(stack.name, plan), awsSection(plan)] : []),
     warningSection(warnings, stack.file),
     ...(isFull && isOnGpus ? [advisorySection(plan)] : []),
   ].filter(({ lines }) => lines.length > 0);

@@ -1,5 +1,4 @@
 /** What `plan --full` says besides the short report; a section without lines is not shown. */
-import { machineZones, natZones, parseCidr, vpcCidr, zoneCidrs } from "../../infra/plan/aws/network.ts";
 import { type Advisory, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
 import {
   CHART_NAMES,
@@ -196,57 +195,34 @@ export function advisorySection({ release }: GpuPlan): Section {
 }
 
 /**
- * Autoscalers with their series and the schedule, and monitoring; empty for stacks in no cluster.
+ * Autoscalers with their series; empty for stacks without.
  *
  * @throws ConfigError where Kubernetes has no label of the stack's name.
  */
-export function clusterSection(stack: string, plan: StackPlan): Section {
-  const title = "Autoscaling and monitoring";
+export function autoscalerSection(stack: string, plan: StackPlan): Section {
+  const title = "Autoscaling";
   if (!("cluster" in plan)) return { title, lines: [] };
-  // Neither autoscalers nor monitoring depend on where images are.
+  // Autoscalers do not depend on where images are.
   const images = neededImages(plan).map((name) => ({ name, reference: name }));
-  const { autoscalers, monitoring } = kubernetesStack(plan, { stack, images });
-  const rows = autoscalers.flatMap(({ name, replicas, metrics }) =>
+  const { autoscalers } = kubernetesStack(plan, { stack, images });
+  const rows = autoscalers.flatMap(({ name, replicas, schedule, metrics }) =>
     metrics.map(({ series, target }, index) => [
       index === 0 ? name : "",
       index === 0 ? `${replicas.min} to ${replicas.max}` : "",
+      index === 0 && schedule !== null ? `${schedule.replicas} to ${replicas.max}` : "",
       String(target),
       `${series.name} of ${series.labels.service}`,
     ]),
   );
-  return {
-    title,
-    lines: [
-      ...(rows.length === 0
-        ? paragraph("No autoscaler: no server has minReplicas.")
-        : textTable(["AUTOSCALER", ">SERVERS", ">EACH TAKES", "OF THE SUM OF"], rows)),
-      ...autoscalers.flatMap(({ name, schedule }) =>
-        schedule === null
-          ? []
-          : paragraph(
-              `${name}: ${schedule.replicas} at least from "${schedule.start}" to "${schedule.end}" in ${schedule.timeZone}.`,
-            ),
-      ),
-      ...paragraph(
-        monitoring === null
-          ? "No monitoring: `monitoring` is none."
-          : `Prometheus operator: ${monitoring.monitors.length} monitors; Grafana: ${monitoring.dashboards.length} dashboards.`,
-      ),
-    ],
-  };
+  const columns = ["AUTOSCALER", ">SERVERS", ">BY SCHEDULE", ">EACH TAKES", "OF THE SUM OF"];
+  return { title, lines: rows.length === 0 ? [] : textTable(columns, rows) };
 }
 
-/** Network, gateway, versions and expiry; empty for other platforms. */
+/** What comes by itself: the end of a version, what a chart set to `none` leaves out, and expiry. Empty for other platforms. */
 export function awsSection(plan: StackPlan): Section {
   if (plan.platform !== "aws") return { title: "", lines: [] };
-  const { account, guard, gateway, network } = plan.config;
-  const reached =
-    gateway.exposure === "public"
-      ? `https://${gateway.hostname}, public, for clients with an API key (${gateway.apiKeys.length} in the stack file)`
-      : `an internal load balancer, reached from ${[vpcCidr(network), ...network.peeredCidrs].join(", ")} only`;
+  const { account, guard } = plan.config;
   const texts = [
-    networkWords(plan),
-    `Gateway: ${reached}.`,
     ...(plan.compute === "eks" ? clusterWords(plan.config.cluster) : []),
     ...(guard.ttlHours === undefined
       ? []
@@ -255,19 +231,6 @@ export function awsSection(plan: StackPlan): Section {
         ]),
   ];
   return { title: `Account ${account}`, lines: texts.flatMap((text) => paragraph(text)) };
-}
-
-/** AWS keeps the first four addresses of a subnet and the last. https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html */
-const RESERVED_ADDRESSES = 5;
-
-function networkWords({ config }: AwsPlan): string {
-  const { network } = config;
-  const zones = machineZones(network).join(", ");
-  if (network.existing !== undefined)
-    return `Network: ${network.existing.vpcId} (${vpcCidr(network)}) as it is, machines in zones ${zones}.`;
-  const [first] = network.zones;
-  const addresses = first === undefined ? 0 : parseCidr(zoneCidrs(network.cidr, first).privateCidr).size;
-  return `Network: a VPC ${network.cidr}, zones ${zones} with ${addresses - RESERVED_ADDRESSES} addresses for machines and pods each, NAT gateways in ${natZones(config).join(", ")}.`;
 }
 
 /** What a cluster does without, where a chart is `none`. */

@@ -24,7 +24,7 @@ test("on a terminal every question is asked, and a wrong answer is asked again",
   await terminal.answer("Which models", space, enter);
   await terminal.answer("Number of the AWS account", "1", "2", enter);
   await terminal.answer("An account has twelve digits", erase, erase, "111122223333", enter);
-  await terminal.answer("Region", enter);
+  await terminal.answer("AWS region", enter);
   await terminal.answer("Which machine?", enter);
   await terminal.answer("Name of the stack", enter);
   await terminal.answer("Write Pulumi.new.yaml?", enter);

@@ -37,8 +37,8 @@ const details: Details = {
 
 const choices = (Object.keys(PLACES) as Place[]).flatMap((where) =>
   modelsOf(where).map((model) => {
-    const hubToken = isOnCpu([model]) ? undefined : HUB_TOKENS[where];
-    return { where, models: [model], details: { ...details, hubToken } };
+    const hubTokenAt = isOnCpu([model]) ? undefined : HUB_TOKENS[where];
+    return { where, models: [model], details: { ...details, hubTokenAt } };
   }),
 );
 

@@ -123,29 +123,19 @@ describe("npx engine-room plan", () => {
       const { exitCode, stdout } = await planValues(values, "--full");
       expect(exitCode).toBe(0);
       const lines = stdout.split("\n");
-      const from = lines.indexOf("Autoscaling and monitoring");
+      const from = lines.indexOf("Autoscaling");
       return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
     };
 
     test("the plan of a cluster says which servers are scaled, and by which series", async () => {
-      expect((await section({ ...scaled, monitoring: "prometheus-operator" })).slice(0, -1)).toEqual([
-        "  AUTOSCALER  SERVERS  EACH TAKES  OF THE SUM OF",
-        "  smollm2      0 to 2           4  gateway_pending_requests of gateway",
-        "  encoders     1 to 3           4  nv_inference_pending_request_count of encoders",
-        '  smollm2: 1 at least from "0 8 * * 1-5" to "0 20 * * 1-5" in Europe/Berlin.',
+      expect(await section({ ...scaled, monitoring: "prometheus-operator" })).toEqual([
+        "  AUTOSCALER  SERVERS  BY SCHEDULE  EACH TAKES  OF THE SUM OF",
+        "  smollm2      0 to 2       1 to 2           4  gateway_pending_requests of gateway",
+        "  encoders     1 to 3                        4  nv_inference_pending_request_count of encoders",
       ]);
-    });
-
-    test("the plan of a cluster says what is monitored, or that nothing is", async () => {
-      expect((await section({ ...scaled, monitoring: "prometheus-operator" })).at(-1)).toMatch(
-        /^ {2}Prometheus operator: 5 monitors; Grafana: 3 dashboards\.$/,
-      );
       const { models: _models, encoders: _encoders, schedule: _schedule, ...rest } = scaled;
       const models = [{ name: "smollm2", model: "smollm2-135m-instruct" }];
-      expect(await section({ ...rest, models })).toEqual([
-        "  No autoscaler: no server has minReplicas.",
-        "  No monitoring: `monitoring` is none.",
-      ]);
+      expect((await planValues({ ...rest, models }, "--full")).stdout).not.toContain("Autoscaling");
     });
 
     test("the plan of a cluster warns of autoscalers without metrics", async () => {

@@ -13,7 +13,7 @@ import {
   wrapText,
 } from "../../../scripts/plan/text-table.ts";
 import { asleepLine } from "../../../scripts/platforms/aws.ts";
-import { ec2Values, eksValues, publicGateway } from "../../infra/plan/aws/stacks.ts";
+import { ec2Values, eksValues } from "../../infra/plan/aws/stacks.ts";
 import { clusterValues, dockerValues } from "../../infra/plan/checks/stacks.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -117,7 +117,7 @@ test("the short report has a row for each model, and the full one every section 
     /^ {2}gpt +1 +gpu +[0-9a-f]{12} +85 s +8 min +[\d.]+ of [\d.]+ GiB, fits$/m,
   );
   expect(titles(reportOf(true)).map((line) => line.split(/[ :]/)[0])).toEqual([
-    ...["Stack", "Models", "Engines", "Memory", "Cost", "Cold", "Autoscaling", "Account"],
+    ...["Stack", "Models", "Engines", "Memory", "Cost", "Cold", "Account"],
     ...["Vulnerabilities", "Next"],
   ]);
 });
@@ -210,25 +210,10 @@ function textOf(values: Values): string {
   return words([title, ...lines]);
 }
 
-test("the plan of a cluster on AWS says its network, gateway, and until when its version has standard support", () => {
+test("the plan of a cluster on AWS says until when its version has standard support", () => {
   expect(textOf({ ...eksValues, cluster: { version: "1.34" } })).toBe(
-    "Account 111122223333 Network: a VPC 10.64.0.0/16, zones a, b with 8187 addresses for machines and pods each, NAT gateways in a. Gateway: an internal load balancer, reached from 10.64.0.0/16 only. Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
+    "Account 111122223333 Kubernetes 1.34: AWS's standard support ends on 2026-12-02; AWS then updates the cluster to the next version by itself, so write that one before.",
   );
-});
-
-test.each([
-  [
-    "the first zone of the alphabet, in any order of the list",
-    { ...eksValues, network: { zones: ["c", "b", "a"] } },
-    "a",
-  ],
-  [
-    "the machine's zone",
-    { ...ec2Values, pools: ec2Values.pools.map((pool) => ({ ...pool, zone: "b" })) },
-    "b",
-  ],
-])("the only NAT gateway is in %s", (_, values, zone) => {
-  expect(textOf(values)).toContain(`NAT gateways in ${zone}.`);
 });
 
 test("the plan says what is missing for each chart set to `none`", () => {
@@ -237,26 +222,6 @@ test("the plan says what is missing for each chart set to `none`", () => {
     / Not installed: dcgm-exporter \(no metrics of GPUs, .*\); keda \(no server scales with its load\)\.$/,
   );
   expect(textOf(eksValues)).not.toContain("Not installed");
-});
-
-test("the plan says who reaches a public gateway", () => {
-  expect(textOf({ ...eksValues, gateway: publicGateway })).toContain(
-    "Gateway: https://models.example.org, public, for clients with an API key (1 in the stack file).",
-  );
-});
-
-test("the plan of one machine on AWS has no version of Kubernetes, and keeps an existing network", () => {
-  const existing = {
-    vpcId: "vpc-01234567",
-    cidr: "10.80.0.0/16",
-    privateSubnets: [
-      { id: "subnet-00000001", zone: "b" },
-      { id: "subnet-00000002", zone: "c" },
-    ],
-  };
-  expect(textOf({ ...ec2Values, network: { existing, peeredCidrs: ["10.1.0.0/16"] } })).toBe(
-    "Account 111122223333 Network: vpc-01234567 (10.80.0.0/16) as it is, machines in zones b, c. Gateway: an internal load balancer, reached from 10.80.0.0/16, 10.1.0.0/16 only.",
-  );
 });
 
 test("the plan says when a stack with a ttl ends, and by which command", () => {
