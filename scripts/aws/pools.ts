@@ -290,6 +290,6 @@ export async function changePools(plan: EksPlan, context: AwsContext, direction:
   const changes = poolChanges(plan, groups, direction);
   for (const { change, pool } of changes) if (change !== null) await resize(context, pool, change);
   const rows = changes.map(({ pool, least, note }) => [pool, least === null ? "-" : String(least), note]);
-  const columns = [{ title: "POOL" }, { title: "LEAST", align: "right" }, { title: "" }] as const;
+  const columns = ["POOL", ">LEAST", ""];
   return `${textTable(columns, rows, { indent: 0 }).join("\n")}\n`;
 }

@@ -4,12 +4,7 @@ import { duration, textTable } from "../plan/text-table.ts";
 import type { ServerChange } from "./sleep.ts";
 
 function table(changes: readonly ServerChange[]): string {
-  const columns = [
-    { title: "SERVER" },
-    { title: "FROM", align: "right" },
-    { title: "TO", align: "right" },
-    { title: "" },
-  ] as const;
+  const columns = ["SERVER", ">FROM", ">TO", ""];
   const number = (pods: number | null) => (pods === null ? "-" : String(pods));
   return textTable(
     columns,

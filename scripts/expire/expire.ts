@@ -186,7 +186,7 @@ export function hourlyCost(stack: StackReference): string {
 /** A line a stack. Pure. */
 export function surveyReport(stacks: readonly SurveyedStack[]): string {
   if (stacks.length === 0) return "The state has no stacks.\n";
-  const columns = [{ title: "STACK" }, { title: "TIME" }, { title: "AN HOUR" }, { title: "WHY" }] as const;
+  const columns = ["STACK", "TIME", "AN HOUR", "WHY"];
   const rows = stacks.map(({ record, lifetime, cost }) => [
     record.name,
     TIME_WORDS[lifetime.kind],

@@ -78,21 +78,19 @@ export const largestMachine = (where: Place) => (isOnAws(where) ? "p5.48xlarge" 
 
 /** Every machine on which the plan has no problem, the cheapest first. */
 export function offers(choice: Choice): readonly Offer[] {
+  const supported = GPU_NAMES.filter((name) => gpus[name].supported);
   const all = isOnAws(choice.where)
     ? Object.keys(machineTypes).filter((type) => (machineTypes[type]?.gpus ?? 0) > 0)
-    : [1, 2, 4, 8].flatMap((count) =>
-        GPU_NAMES.filter((name) => gpus[name].supported).map((name) => `${count}x${name}`),
-      );
-  return all
-    .flatMap((machine) => {
-      try {
-        return [planned(choice, machine)];
-      } catch (error) {
-        if (error instanceof ConfigError) return [];
-        throw error;
-      }
-    })
-    .toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
+    : [1, 2, 4, 8].flatMap((count) => supported.map((name) => `${count}x${name}`));
+  const found = all.flatMap((machine) => {
+    try {
+      return [planned(choice, machine)];
+    } catch (error) {
+      if (error instanceof ConfigError) return [];
+      throw error;
+    }
+  });
+  return found.toSorted((a, b) => a.hourlyUsd - b.hourlyUsd);
 }
 
 /**
@@ -135,10 +133,10 @@ function hintOf(machine: string, plan: StackPlan): string {
 }
 
 function stackValues({ where, models, details }: Choice, machine: string, width: number): Values {
-  const onCpu = isOnCpu(models);
+  const { hubTokenAt } = details;
   return {
-    ...PLATFORM_VALUES[where]({ details, machine, onCpu, servers: models.length }),
-    ...(details.hubTokenAt === undefined ? {} : { hub: hubValues(where, details.hubTokenAt) }),
+    ...PLATFORM_VALUES[where]({ details, machine, onCpu: isOnCpu(models), servers: models.length }),
+    ...(hubTokenAt === undefined ? {} : { hub: hubValues(where, hubTokenAt) }),
     models: models.map((model) => ({
       name: model.replaceAll(".", "-"),
       model,
@@ -147,9 +145,9 @@ function stackValues({ where, models, details }: Choice, machine: string, width:
   };
 }
 
-function hubValues(where: Place, hubToken: string): Values {
-  if (isOnAws(where)) return { tokenSecretArn: hubToken };
-  return where === "docker" ? { tokenFile: hubToken } : { tokenSecret: { name: hubToken } };
+function hubValues(where: Place, tokenAt: string): Values {
+  if (isOnAws(where)) return { tokenSecretArn: tokenAt };
+  return where === "docker" ? { tokenFile: tokenAt } : { tokenSecret: { name: tokenAt } };
 }
 
 interface MachineChoice {

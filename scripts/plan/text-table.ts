@@ -13,12 +13,6 @@ export function pageColumns(said: string | undefined, terminal: number | undefin
   return Math.min(120, Math.max(60, Number(said) || terminal || 80));
 }
 
-interface Column {
-  readonly title: string;
-  /** @default "left" */
-  readonly align?: "left" | "right";
-}
-
 interface TableOptions {
   /** Spaces before each line. @default 2 */
   readonly indent?: number;
@@ -36,32 +30,28 @@ const GAP = "  ";
  * @param rows - Cells by row; a missing cell is empty.
  */
 export function textTable(
-  columns: readonly (string | Column)[],
+  columns: readonly string[],
   rows: readonly (readonly string[])[],
   { indent = 2, width = PAGE_COLUMNS }: TableOptions = {},
 ): string[] {
-  const titled = columns.map((column) =>
-    typeof column !== "string"
-      ? column
-      : { title: column.replace(/^>/, ""), align: column.startsWith(">") ? "right" : "left" },
-  );
-  const fixed = titled.slice(0, -1);
-  const widths = fixed.map(({ title }, index) =>
-    Math.max(title.length, ...rows.map((row) => (row[index] ?? "").length)),
-  );
+  const titles = columns.map((column) => column.replace(/^>/, ""));
+  const last = columns.length - 1;
+  const widths = titles
+    .slice(0, last)
+    .map((title, index) => Math.max(title.length, ...rows.map((row) => (row[index] ?? "").length)));
   const used = indent + widths.reduce((sum, each) => sum + each + GAP.length, 0);
   const lines = (cells: readonly string[]): string[] => {
-    const head = fixed.map(({ align }, index) => {
+    const head = widths.map((size, index) => {
       const cell = cells[index] ?? "";
-      return align === "right" ? cell.padStart(widths[index] ?? 0) : cell.padEnd(widths[index] ?? 0);
+      return columns[index]?.startsWith(">") ? cell.padStart(size) : cell.padEnd(size);
     });
-    const [first = "", ...rest] = wrapText(cells[fixed.length] ?? "", Math.max(20, width - used));
+    const [first = "", ...rest] = wrapText(cells[last] ?? "", Math.max(20, width - used));
     return [
       `${" ".repeat(indent)}${[...head, first].join(GAP)}`.trimEnd(),
       ...rest.map((part) => `${" ".repeat(used)}${part}`),
     ];
   };
-  return [lines(titled.map(({ title }) => title)), ...rows.map(lines)].flat();
+  return [titles, ...rows].flatMap(lines);
 }
 
 /** Text in lines of at most `width` characters, broken at spaces; a longer word has a line of its own, and colour no width. */

@@ -34,7 +34,7 @@ export function checkTable(results: readonly CheckResult[]): string {
     ];
     return [looksAt, words.join(", ") || "ok"];
   });
-  return `${textTable([{ title: "CHECK" }, { title: "RESULT" }], rows, { indent: 0 }).join("\n")}\n`;
+  return `${textTable(["CHECK", "RESULT"], rows, { indent: 0 }).join("\n")}\n`;
 }
 
 export function problem(check: string, what: string, why: string, fix: string): Finding {

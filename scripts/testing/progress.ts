@@ -101,10 +101,7 @@ export function hasFailures(results: readonly SuiteResult[]): boolean {
 function slowestTable(files: readonly FileResult[]): readonly string[] {
   const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST_FILES);
   const rows = slowest.map(({ file, seconds, tests }) => [seconds.toFixed(1), String(tests.length), file]);
-  return textTable(
-    [{ title: "SECONDS", align: "right" }, { title: "TESTS", align: "right" }, { title: "SLOWEST FILES" }],
-    rows,
-  );
+  return textTable([">SECONDS", ">TESTS", "SLOWEST FILES"], rows);
 }
 
 function skippedTable(results: readonly SuiteResult[]): readonly string[] {
@@ -123,7 +120,7 @@ function skippedTable(results: readonly SuiteResult[]): readonly string[] {
     suite,
     reason === "" ? "no reason given" : reason,
   ]);
-  return textTable([{ title: "SKIPPED", align: "right" }, { title: "SUITE" }, { title: "REASON" }], rows);
+  return textTable([">SKIPPED", "SUITE", "REASON"], rows);
 }
 
 type Counts = Readonly<Record<TestResult["state"], number>>;
