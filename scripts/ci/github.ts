@@ -1,4 +1,7 @@
-/** GitHub's REST API, as far as the workflows need it: https://docs.github.com/rest */
+/**
+ * GitHub's REST API, as far as the workflows need it, and what jobs keep there: one comment of a pull request, or one open issue.
+ * https://docs.github.com/rest
+ */
 import { z } from "zod";
 import { errorWords, UserError } from "../errors.ts";
 
@@ -8,16 +11,6 @@ const PAGE_SIZE = 100;
 /** More than any list that is asked for here; a server that always has another page ends too. */
 const MAX_PAGES = 50;
 const ERROR_CHARACTERS = 300;
-
-type Method = "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-
-interface GitHubOptions {
-  /** `https://api.github.com` */
-  readonly apiUrl: string;
-  readonly token: string;
-  /** `owner/name` */
-  readonly repository: string;
-}
 
 /** An answer that is no success. */
 export class GitHubError extends UserError {
@@ -32,14 +25,16 @@ export class GitHubError extends UserError {
 
 /** One repository, with the rights of one token. Answers are checked: what a schema does not know of, nobody reads. */
 export class GitHub {
+  /** `owner/name` */
   readonly repository: string;
-  readonly #apiUrl: string;
+  readonly #url: string;
   readonly #token: string;
 
-  constructor({ apiUrl, token, repository }: GitHubOptions) {
-    this.repository = repository;
-    this.#apiUrl = apiUrl.replace(/\/$/, "");
-    this.#token = token;
+  /** @param options - `apiUrl`: `https://api.github.com`. */
+  constructor(options: { readonly apiUrl: string; readonly token: string; readonly repository: string }) {
+    this.repository = options.repository;
+    this.#url = `${options.apiUrl.replace(/\/$/, "")}/repos/${options.repository}`;
+    this.#token = options.token;
   }
 
   /** @param path - Below the repository: `/issues/1/comments`. */
@@ -49,33 +44,24 @@ export class GitHub {
 
   /** Undefined where the answer is 404. */
   async find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> {
-    try {
-      return await this.get(path, schema);
-    } catch (error) {
+    return this.get(path, schema).catch((error: unknown) => {
       if (error instanceof GitHubError && error.status === 404) return undefined;
       throw error;
-    }
+    });
   }
 
-  async send<T>(
-    method: "POST" | "PATCH" | "PUT",
-    path: string,
-    body: object,
-    schema: z.ZodType<T>,
-  ): Promise<T> {
-    return checked(path, schema, await (await this.#request(method, path, body)).json());
+  async send(method: "POST" | "PATCH" | "PUT", path: string, body: object): Promise<unknown> {
+    return (await this.#request(method, path, body)).json();
   }
 
   /** All pages of a list. @param path - With or without a query. */
   async list<T>(path: string, schema: z.ZodType<T>): Promise<T[]> {
     const items: T[] = [];
+    const separator = path.includes("?") ? "&" : "?";
     for (let page = 1; page <= MAX_PAGES; page += 1) {
-      const separator = path.includes("?") ? "&" : "?";
-      const answer = await this.get(
-        `${path}${separator}per_page=${PAGE_SIZE}&page=${page}`,
-        z.array(z.unknown()),
-      );
-      items.push(...answer.map((item) => checked(path, schema, item)));
+      const ofPage = `${path}${separator}per_page=${PAGE_SIZE}&page=${page}`;
+      const answer = await this.get(ofPage, z.array(schema));
+      items.push(...answer);
       if (answer.length < PAGE_SIZE) return items;
     }
     throw new UserError(`${path} of ${this.repository} has more than ${MAX_PAGES * PAGE_SIZE} entries.`);
@@ -100,27 +86,24 @@ export class GitHub {
   }
 
   async #request(
-    method: Method,
+    method: "GET" | "POST" | "PATCH" | "PUT",
     path: string,
     body?: object,
     timeoutMilliseconds = REQUEST_TIMEOUT_MILLISECONDS,
   ): Promise<Response> {
-    let response: Response;
-    try {
-      response = await fetch(`${this.#apiUrl}/repos/${this.repository}${path}`, {
-        method,
-        headers: {
-          accept: "application/vnd.github+json",
-          authorization: `Bearer ${this.#token}`,
-          "x-github-api-version": "2022-11-28",
-          "user-agent": "engine-room",
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(timeoutMilliseconds),
-      });
-    } catch (error) {
+    const response = await fetch(`${this.#url}${path}`, {
+      method,
+      headers: {
+        accept: "application/vnd.github+json",
+        authorization: `Bearer ${this.#token}`,
+        "x-github-api-version": "2022-11-28",
+        "user-agent": "engine-room",
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMilliseconds),
+    }).catch((error: unknown) => {
       throw new UserError(`GitHub does not answer ${method} ${path}: ${errorWords(error)}.`);
-    }
+    });
     if (response.ok) return response;
     const words = (await response.text()).slice(0, ERROR_CHARACTERS);
     throw new GitHubError(
@@ -153,4 +136,83 @@ export function githubFromEnvironment(environment: NodeJS.ProcessEnv = process.e
     );
   const { GITHUB_API_URL: apiUrl, GITHUB_TOKEN: token, GITHUB_REPOSITORY: repository } = result.data;
   return new GitHub({ apiUrl, token, repository });
+}
+
+/** GitHub refuses longer texts; in UTF-16 code units, which are never fewer than its characters. */
+export const MAX_COMMENT_CHARACTERS = 65_536;
+
+/** Longer than any report that a person reads to its end. */
+const MAX_ISSUE_CHARACTERS = 60_000;
+
+/** Whoever comments with a job's own token. Anybody else could begin a comment with a marker. */
+const AUTHOR = "github-actions[bot]";
+
+const commentSchema = z.object({
+  id: z.number().int(),
+  body: z.string().nullish(),
+  user: z.object({ login: z.string() }).nullish(),
+});
+const issueSchema = z.object({
+  number: z.number().int(),
+  title: z.string(),
+  body: z.string().nullish(),
+  pull_request: z.unknown().optional(),
+});
+
+interface Comment {
+  /** By which it is found again, in its first line, of which Markdown shows nothing. */
+  readonly subject: "preview" | "preview-stack";
+  readonly text: string;
+}
+
+/**
+ * @param issue - Number of an issue or pull request.
+ * @returns What was done.
+ * @throws UserError where the text is too long.
+ */
+export async function upsertComment(
+  github: GitHub,
+  issue: number,
+  { subject, text }: Comment,
+): Promise<"created" | "updated" | "unchanged"> {
+  const marker = `<!-- engine-room: ${subject} -->\n`;
+  const body = `${marker}${text}`;
+  if (body.length > MAX_COMMENT_CHARACTERS)
+    throw new UserError(
+      `A comment has at most ${MAX_COMMENT_CHARACTERS} characters, and this one ${body.length}.`,
+    );
+  const comments = await github.list(`/issues/${issue}/comments`, commentSchema);
+  const own = comments.find((found) => found.user?.login === AUTHOR && found.body?.startsWith(marker));
+  if (own?.body === body) return "unchanged";
+  if (own === undefined) await github.send("POST", `/issues/${issue}/comments`, { body });
+  else await github.send("PATCH", `/issues/comments/${own.id}`, { body });
+  return own === undefined ? "created" : "updated";
+}
+
+interface KeptIssue {
+  /** By which it is found again, with its title. */
+  readonly label: string;
+  readonly title: string;
+  /** Markdown; null where there is nothing to say. */
+  readonly report: string | null;
+}
+
+/** Opens, updates or closes one issue about one thing. @returns What was done. */
+export async function keepIssue(
+  github: GitHub,
+  { label, title, report }: KeptIssue,
+): Promise<"opened" | "updated" | "unchanged" | "closed" | "nothing to do"> {
+  const open = await github.list(`/issues?state=open&labels=${label}`, issueSchema);
+  const own = open.find((issue) => issue.title === title && issue.pull_request === undefined);
+  if (report === null) {
+    if (own === undefined) return "nothing to do";
+    await github.send("PATCH", `/issues/${own.number}`, { state: "closed", state_reason: "completed" });
+    return "closed";
+  }
+  const body =
+    report.length <= MAX_ISSUE_CHARACTERS ? report : `${report.slice(0, MAX_ISSUE_CHARACTERS)}\n… (cut)\n`;
+  if (own?.body === body) return "unchanged";
+  if (own === undefined) await github.send("POST", "/issues", { title, body, labels: [label] });
+  else await github.send("PATCH", `/issues/${own.number}`, { body });
+  return own === undefined ? "opened" : "updated";
 }

@@ -5,20 +5,20 @@ import type { GitHub } from "./github.ts";
 
 const LOCK_PATH = "images.lock.json";
 const BRANCH = "images-lock";
-const MAX_LOCK_BYTES = 2 ** 20;
 
-const digestReference = z.string().regex(/@sha256:[0-9a-f]{64}$/);
 const refSchema = z.object({ object: z.object({ sha: z.string() }) });
 const fileSchema = z.object({ sha: z.string(), content: z.string() });
 const pullRequestSchema = z.object({ number: z.number().int() });
-const repositorySchema = z.object({ default_branch: z.string() });
-const anything = z.unknown();
 
+/** It comes from a job that runs other programs. */
 const lockSchema = z.strictObject({
   version: z.literal(1),
   images: z.record(
     z.string(),
-    z.strictObject({ contentHash: z.string().regex(/^[0-9a-f]{64}$/), reference: digestReference }),
+    z.strictObject({
+      contentHash: z.string().regex(/^[0-9a-f]{64}$/),
+      reference: z.string().regex(/@sha256:[0-9a-f]{64}$/),
+    }),
   ),
 });
 
@@ -31,47 +31,33 @@ const lockSchema = z.strictObject({
  */
 export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Promise<string> {
   requireLock(lockFile);
-  const { default_branch: base } = await github.get("", repositorySchema);
+  const { default_branch: base } = await github.get("", z.object({ default_branch: z.string() }));
   const current = await github.get(`/contents/${LOCK_PATH}?ref=${encodeURIComponent(base)}`, fileSchema);
   if (Buffer.from(current.content, "base64").equals(lockFile))
     return `Nothing to do: ${base} has this ${LOCK_PATH}.`;
   await resetBranch(github, base);
   const content = lockFile.toString("base64");
   const message = "Images as they were pushed";
-  const change = { message, content, sha: current.sha, branch: BRANCH };
-  await github.send("PUT", `/contents/${LOCK_PATH}`, change, anything);
-  const [owner = ""] = github.repository.split("/");
-  const open = await github.list(
-    `/pulls?state=open&head=${encodeURIComponent(`${owner}:${BRANCH}`)}`,
-    pullRequestSchema,
-  );
-  const [own] = open;
+  await github.send("PUT", `/contents/${LOCK_PATH}`, { message, content, sha: current.sha, branch: BRANCH });
+  const head = encodeURIComponent(`${github.repository.split("/")[0]}:${BRANCH}`);
+  const [own] = await github.list(`/pulls?state=open&head=${head}`, pullRequestSchema);
   if (own !== undefined) return `Updated #${own.number}.`;
   const body =
     "The images of `containers/` were built and pushed; these are their digests. Merging lets the stacks use them.";
-  const made = await github.send(
-    "POST",
-    "/pulls",
-    { title: message, head: BRANCH, base, body },
-    pullRequestSchema,
-  );
-  return `Opened #${made.number}.`;
+  const made = await github.send("POST", "/pulls", { title: message, head: BRANCH, base, body });
+  return `Opened #${pullRequestSchema.parse(made).number}.`;
 }
 
 function requireLock(lockFile: Buffer): void {
-  if (lockFile.length > MAX_LOCK_BYTES)
-    throw new UserError(
-      `${LOCK_PATH} has ${lockFile.length} bytes, and ${MAX_LOCK_BYTES} are the most that is taken.`,
-    );
-  let content: unknown;
+  let reason: string;
   try {
-    content = JSON.parse(lockFile.toString("utf8"));
+    const result = lockSchema.safeParse(JSON.parse(lockFile.toString("utf8")));
+    if (result.success) return;
+    reason = z.prettifyError(result.error);
   } catch (error) {
-    throw new UserError(`${LOCK_PATH} is no JSON: ${(error as Error).message}.`);
+    reason = (error as Error).message;
   }
-  const result = lockSchema.safeParse(content);
-  if (!result.success)
-    throw new UserError(`${LOCK_PATH} is no list of digests: ${z.prettifyError(result.error)}`);
+  throw new UserError(`${LOCK_PATH} is no list of digests: ${reason}`);
 }
 
 /** To where the default branch is: an older lock file on it would only be in the way. */
@@ -79,6 +65,6 @@ async function resetBranch(github: GitHub, base: string): Promise<void> {
   const { object } = await github.get(`/git/ref/heads/${encodeURIComponent(base)}`, refSchema);
   const existing = await github.find(`/git/ref/heads/${BRANCH}`, refSchema);
   if (existing === undefined)
-    await github.send("POST", "/git/refs", { ref: `refs/heads/${BRANCH}`, sha: object.sha }, anything);
-  else await github.send("PATCH", `/git/refs/heads/${BRANCH}`, { sha: object.sha, force: true }, anything);
+    await github.send("POST", "/git/refs", { ref: `refs/heads/${BRANCH}`, sha: object.sha });
+  else await github.send("PATCH", `/git/refs/heads/${BRANCH}`, { sha: object.sha, force: true });
 }

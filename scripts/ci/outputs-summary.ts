@@ -26,24 +26,40 @@ const REACH: Readonly<Record<string, string>> = {
   host: "from the host itself; `npx engine-room connect` brings them to another machine",
 };
 
-/** A heading, a table with a row an endpoint, who reaches them, and the notes. */
-export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs): string {
+/**
+ * A heading, a table with a row an endpoint, who reaches them, and the notes.
+ *
+ * @param pullRequest - Of a stack whose file is in no commit: with what a person types to reach it.
+ */
+export function outputsSummary(
+  stack: string,
+  { endpoints, notes }: ShownOutputs,
+  pullRequest?: string,
+): string {
   const { gateway, mongo, vector, encoders, models, gatewayReach, reach } = endpoints;
-  const rows: readonly (readonly [string, string | null])[] = [
-    ["Gateway", gateway],
-    ["Encoders, HTTP", encoders?.http ?? null],
-    ["Encoders, gRPC", encoders?.grpc ?? null],
-    ...Object.entries(models).flatMap(([name, model]) => [
-      [`${name}, generate`, model.generate] as const,
-      [`${name}, gRPC`, model.grpc] as const,
+  const rows = Object.entries({
+    Gateway: gateway,
+    "Encoders, HTTP": encoders?.http ?? null,
+    "Encoders, gRPC": encoders?.grpc ?? null,
+    ...Object.fromEntries(
+      Object.entries(models).flatMap(([name, model]) => [
+        [`${name}, generate`, model.generate],
+        [`${name}, gRPC`, model.grpc],
+      ]),
+    ),
+    Documents: mongo,
+    Vectors: vector,
+  });
+  const words = (from: string) => REACH[from] ?? `from: ${from}`;
+  const connect = [
+    "",
+    "On your machine, with a kubeconfig of the cluster and the branch checked out:",
+    "",
+    codeBlock("console", [
+      `$ npx engine-room ci preview-stack-file --pull-request ${pullRequest}`,
+      `$ npx engine-room connect --stack ${stack}`,
     ]),
-    ["Documents", mongo],
-    ["Vectors", vector],
   ];
-  const reached =
-    gatewayReach === reach
-      ? `Reached ${reachWords(reach)}.`
-      : `The gateway is reached ${reachWords(gatewayReach)}; the others ${reachWords(reach)}.`;
   return [
     `### Stack ${markdownInline([stack])}`,
     "",
@@ -51,29 +67,13 @@ export function outputsSummary(stack: string, { endpoints, notes }: ShownOutputs
     "|---|---|",
     ...rows.flatMap(([name, address]) => (address === null ? [] : [markdownRow([[name], [code(address)]])])),
     "",
-    markdownInline([reached]),
-    ...notes.map((note) => `\n> ${markdownInline([note])}`),
-    "",
-  ].join("\n");
-}
-
-function reachWords(reach: string): string {
-  return REACH[reach] ?? `from: ${reach}`;
-}
-
-/**
- * The same for the stack of a pull request, with what a person types to reach it: its stack file is in no commit.
- */
-export function previewStackSummary(stack: string, pullRequest: string, outputs: ShownOutputs): string {
-  if (outputs.endpoints.gatewayReach === "public") return outputsSummary(stack, outputs);
-  return [
-    outputsSummary(stack, outputs),
-    "On your machine, with a kubeconfig of the cluster and the branch checked out:",
-    "",
-    codeBlock("console", [
-      `$ npx engine-room ci preview-stack-file --pull-request ${pullRequest}`,
-      `$ npx engine-room connect --stack ${stack}`,
+    markdownInline([
+      gatewayReach === reach
+        ? `Reached ${words(reach)}.`
+        : `The gateway is reached ${words(gatewayReach)}; the others ${words(reach)}.`,
     ]),
+    ...notes.map((note) => `\n> ${markdownInline([note])}`),
+    ...(pullRequest === undefined || gatewayReach === "public" ? [] : connect),
     "",
   ].join("\n");
 }

@@ -9,8 +9,7 @@ import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { code, markdownInline, strong } from "../markdown.ts";
-import { type GitHub, GitHubError } from "./github.ts";
-import { MAX_COMMENT_CHARACTERS, upsertComment } from "./threads.ts";
+import { type GitHub, GitHubError, MAX_COMMENT_CHARACTERS, upsertComment } from "./github.ts";
 
 /** Name of the JSON within each artifact. */
 const REPORT_FILE = "diff.json";
@@ -70,8 +69,7 @@ export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent
     return `No comment: no open pull request has ${run.head_sha} as its head; a newer commit has a run of its own.`;
   if (others.length > 0)
     return `No comment: ${pullRequests.map(({ number }) => `#${number}`).join(" and ")} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
-  const isFromHere = run.head_repository.id === event.repository.id;
-  const reports = await readReports(github, { runId: run.id, isFromHere, baseRef: pullRequest.base.ref });
+  const reports = await readReports(github, event, pullRequest.base.ref);
   const text = previewText(reports, {
     headSha: run.head_sha,
     runUrl: run.html_url,
@@ -93,14 +91,6 @@ async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }:
   );
 }
 
-interface PreviewSource {
-  readonly runId: number;
-  /** Whether a branch of this repository was run. */
-  readonly isFromHere: boolean;
-  /** Branch that it would be merged into. */
-  readonly baseRef: string;
-}
-
 /** Of one stack. */
 export interface PreviewReport {
   readonly stack: string;
@@ -113,9 +103,11 @@ export interface PreviewReport {
 /** Sorted by stack. What the state says of a stack takes the place of what its two trees say. */
 async function readReports(
   github: GitHub,
-  { runId, isFromHere, baseRef }: PreviewSource,
+  { repository, workflow_run: run }: WorkflowRunEvent,
+  baseRef: string,
 ): Promise<PreviewReport[]> {
-  const { artifacts } = await github.get(`/actions/runs/${runId}/artifacts?per_page=100`, artifactsSchema);
+  const { artifacts } = await github.get(`/actions/runs/${run.id}/artifacts?per_page=100`, artifactsSchema);
+  const isFromHere = run.head_repository.id === repository.id;
   const byStack = new Map<string, FoundArtifact>();
   for (const { id, name, size_in_bytes: bytes, expired } of artifacts) {
     const { kind, stack } = ARTIFACT_NAME.exec(name)?.groups ?? {};
@@ -129,19 +121,17 @@ async function readReports(
     throw new UserError(
       `The run has previews of ${byStack.size} stacks, and ${MAX_STACKS} are the most that is read.`,
     );
-  const sorted = [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const reports: PreviewReport[] = [];
-  for (const [stack, artifact] of sorted)
-    reports.push(
-      await readDiff(github, stack, artifact).then(
-        async (diff) => ({
-          stack,
-          diff: { ...diff, base: { ...diff.base, ...(await baseOf(github, baseRef, diff)) } },
-          failure: null,
-        }),
-        (error: unknown) => ({ stack, diff: null, failure: failureOf(error) }),
-      ),
-    );
+  for (const [stack, artifact] of [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    try {
+      const diff = await readDiff(github, stack, artifact);
+      const base = { ...diff.base, ...(await baseOf(github, baseRef, diff)) };
+      reports.push({ stack, diff: { ...diff, base }, failure: null });
+    } catch (error) {
+      // One that can't be read costs the comment its own part alone; what GitHub refuses is no artifact's fault.
+      if (!(error instanceof UserError) || error instanceof GitHubError) throw error;
+      reports.push({ stack, diff: null, failure: error.message });
+    }
   return reports;
 }
 
@@ -170,19 +160,19 @@ async function readDiff(
 
 /** @throws UserError where the archive is damaged, has no report, or has a larger one than is read. */
 function reportOf(zip: Buffer): Buffer {
-  let size = 0;
+  let isTooLarge = false;
   let report: Uint8Array | undefined;
   try {
     // Nothing else is unpacked, and no more than the archive's directory says.
-    const isWanted = ({ name, originalSize }: { readonly name: string; readonly originalSize: number }) => {
-      if (name === REPORT_FILE) size = originalSize;
-      return name === REPORT_FILE && originalSize <= MAX_REPORT_BYTES;
+    const filter = ({ name, originalSize }: { readonly name: string; readonly originalSize: number }) => {
+      if (name === REPORT_FILE) isTooLarge = originalSize > MAX_REPORT_BYTES;
+      return name === REPORT_FILE && !isTooLarge;
     };
-    report = unzipSync(zip, { filter: isWanted })[REPORT_FILE];
+    report = unzipSync(zip, { filter })[REPORT_FILE];
   } catch (error) {
     throw new UserError(`The archive is damaged, or not a zip file: ${(error as Error).message}.`);
   }
-  if (size > MAX_REPORT_BYTES)
+  if (isTooLarge)
     throw new UserError(
       `${REPORT_FILE} of the archive is larger than ${MAX_REPORT_BYTES} bytes, the most that is read.`,
     );
@@ -204,12 +194,6 @@ async function baseOf(
   const comparison = await github.find(path, comparisonSchema);
   const isOfBranch = comparison?.status === "ahead" || comparison?.status === "identical";
   return { ref, commit: isOfBranch ? commit : null };
-}
-
-/** One that can't be read costs the comment its own part alone; what GitHub refuses is no artifact's fault. */
-function failureOf(error: unknown): string {
-  if (error instanceof UserError && !(error instanceof GitHubError)) return error.message;
-  throw error;
 }
 
 interface PreviewRun {

@@ -9,20 +9,16 @@ import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import type { GitHub } from "./github.ts";
 
-interface StackPipeline {
-  /** Whether each pull request shows what it changes in it; that takes no credentials. */
-  readonly isPreviewed: boolean;
-  /** Why `deploy` and `drift` never touch it; null: they do once the repository's variable names it. */
-  readonly keptBack: string | null;
-}
-
-/** By name; a test holds it against the stack files of the project. */
-export const STACK_PIPELINES: Readonly<Record<string, StackPipeline>> = {
-  dev: { isPreviewed: true, keptBack: "it is an example, with the number of nobody's account" },
-  kind: { isPreviewed: true, keptBack: "it is for a cluster on somebody's own machine" },
-  local: { isPreviewed: true, keptBack: "it is for processes of somebody's own machine" },
-  onprem: { isPreviewed: true, keptBack: null },
-  prod: { isPreviewed: true, keptBack: "it is an example, with the number of nobody's account" },
+/**
+ * Stacks that each pull request is compared with, which takes no credentials, by name; a test holds it against the stack files of
+ * the project. The value is why `deploy` and `drift` never touch it; null: they do once the repository's variable names it.
+ */
+export const PREVIEWED_STACKS: Readonly<Record<string, string | null>> = {
+  dev: "it is an example, with the number of nobody's account",
+  kind: "it is for a cluster on somebody's own machine",
+  local: "it is for processes of somebody's own machine",
+  onprem: null,
+  prod: "it is an example, with the number of nobody's account",
 };
 
 export type MatrixPurpose = "preview" | "deployed";
@@ -34,22 +30,17 @@ export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "deployed"]
  * @param deployed - The repository's variable: names between spaces or commas; empty where nothing is deployed.
  * @throws UserError where the variable names a stack that there is not, or that is never deployed.
  */
-export function matrixStacks(
-  purpose: MatrixPurpose,
-  deployed: string,
-  pipelines: Readonly<Record<string, StackPipeline>> = STACK_PIPELINES,
-): readonly string[] {
-  const names = Object.keys(pipelines).toSorted();
-  if (purpose === "preview") return names.filter((name) => pipelines[name]?.isPreviewed);
+export function matrixStacks(purpose: MatrixPurpose, deployed: string): readonly string[] {
+  const names = Object.keys(PREVIEWED_STACKS).toSorted();
+  if (purpose === "preview") return names;
   const wanted = new Set(deployed.split(/[\s,]+/).filter((name) => name !== ""));
   for (const name of wanted) {
-    const pipeline = pipelines[name];
-    if (pipeline === undefined)
+    const reason = PREVIEWED_STACKS[name];
+    if (reason === undefined)
       throw new UserError(
         `There is no stack ${JSON.stringify(name)} to deploy; there are ${names.join(", ")}.`,
       );
-    if (pipeline.keptBack !== null)
-      throw new UserError(`The stack ${name} is not deployed: ${pipeline.keptBack}.`);
+    if (reason !== null) throw new UserError(`The stack ${name} is not deployed: ${reason}.`);
   }
   return [...wanted].toSorted();
 }
@@ -70,27 +61,22 @@ export function previewStackName(pullRequest: string): string {
   return name;
 }
 
-interface PreviewStackOptions {
-  /** As {@link previewStackName} gives it. */
-  readonly stack: string;
-  /** Where the cluster pulls images from; empty: as the template says. */
-  readonly registry: string;
-}
-
-/** The stack file of one pull request: the template's, in a namespace of its own, which goes with the stack. */
-export function previewStackFile(template: string, { stack, registry }: PreviewStackOptions): string {
+/**
+ * The stack file of one pull request: the template's, in a namespace of its own, which goes with the stack.
+ *
+ * @param stack - As {@link previewStackName} gives it.
+ * @param registry - Where the cluster pulls images from; empty: as the template says.
+ */
+export function previewStackFile(template: string, stack: string, registry: string): string {
   const { config } = z.object({ config: z.record(z.string(), z.unknown()) }).parse(parse(template));
   const key = (name: string) => `${CONFIG_NAMESPACE}:${name}`;
-  const images = {
-    ...(config[key("images")] as object | undefined),
-    ...(registry === "" ? {} : { registry }),
-  };
+  const images = config[key("images")] as object | undefined;
   return stringify({
     config: {
       ...config,
       [key("namespace")]: `${String(config[key("namespace")])}-${stack}`,
       [key("createNamespace")]: true,
-      [key("images")]: images,
+      [key("images")]: { ...images, ...(registry === "" ? {} : { registry }) },
       // None of them: `down` takes the namespace, and the claims of its databases.
       [key("retain")]: [],
       // Several of these share a cluster, and a PriorityClass is the cluster's.
@@ -138,7 +124,8 @@ export async function endedStacks(
     const number = Number(STACK_NAME.exec(stack)?.[1]);
     if (Number.isNaN(number)) continue;
     const pullRequest = await github.find(`/pulls/${number}`, pullRequestSchema);
-    const reason = endReason(pullRequest, lastUpdate, { hours, now });
+    const ageHours = lastUpdate === undefined ? 0 : (now - Date.parse(lastUpdate)) / 3_600_000;
+    const reason = endReason(pullRequest, ageHours, hours);
     if (reason !== undefined) ended.push({ stack, pullRequest: number, reason });
   }
   return ended;
@@ -146,14 +133,14 @@ export async function endedStacks(
 
 function endReason(
   pullRequest: z.infer<typeof pullRequestSchema> | undefined,
-  lastUpdate: string | undefined,
-  { hours, now }: { readonly hours: number; readonly now: number },
+  ageHours: number,
+  mostHours: number,
 ): string | undefined {
   if (pullRequest === undefined) return "its pull request is gone";
   if (pullRequest.state === "closed") return "its pull request is closed";
   if (!pullRequest.labels.some(({ name }) => name === PREVIEW_LABEL))
     return `the label ${PREVIEW_LABEL} is gone`;
-  if (lastUpdate === undefined) return undefined;
-  const age = (now - Date.parse(lastUpdate)) / 3_600_000;
-  return age > hours ? `its last update was ${age.toFixed(1)} hours ago, and it has ${hours}` : undefined;
+  return ageHours > mostHours
+    ? `its last update was ${ageHours.toFixed(1)} hours ago, and it has ${mostHours}`
+    : undefined;
 }

@@ -1,15 +1,10 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { driftReport, readDrift, reportDrift } from "../ci/drift.ts";
-import { githubFromEnvironment } from "../ci/github.ts";
+import { driftOf, driftReport } from "../ci/drift.ts";
+import { githubFromEnvironment, keepIssue, upsertComment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
-import {
-  outputsSummary,
-  previewStackFailure,
-  previewStackSummary,
-  shownOutputsSchema,
-} from "../ci/outputs-summary.ts";
+import { outputsSummary, previewStackFailure, shownOutputsSchema } from "../ci/outputs-summary.ts";
 import { postPreviewComment, workflowRunEventSchema } from "../ci/preview-comment.ts";
 import {
   endedStacks,
@@ -20,7 +15,7 @@ import {
   previewStackFile,
   previewStackName,
 } from "../ci/stacks.ts";
-import { reportExpired, upsertComment } from "../ci/threads.ts";
+import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
@@ -60,7 +55,8 @@ const TASKS = {
   matrix: {
     summary: "stacks=[…] for --for preview or deployed",
     needs: ["for"],
-    run: ({ for: purpose = "preview", deployed }) => printStacks(matrixStacks(purpose, text(deployed))),
+    run: ({ for: purpose = "preview", deployed }) =>
+      print(`stacks=${JSON.stringify(matrixStacks(purpose, text(deployed)))}`),
   },
   "diff-summary": {
     summary: "Markdown of --diff, what `diff --format json` wrote",
@@ -98,7 +94,7 @@ const TASKS = {
       const stack = previewStackName(text(values.pullRequest));
       const template = readFileSync(stackReference(PREVIEW_TEMPLATE).configFile, "utf8");
       const registry = text(values.registry);
-      writeFileSync(stackReference(stack).configFile, previewStackFile(template, { stack, registry }));
+      writeFileSync(stackReference(stack).configFile, previewStackFile(template, stack, registry));
       print(`stack=${stack}`);
     },
   },
@@ -132,7 +128,17 @@ const TASKS = {
     summary: "an issue while the --result of the job that called `expire` is failure; its --run says why",
     needs: ["result", "run"],
     run: async ({ result, run }) => {
-      const done = await reportExpired(githubFromEnvironment(), { result: text(result), runUrl: text(run) });
+      // Cancelled and skipped jobs have a later run.
+      if (result !== "success" && result !== "failure")
+        throw new UserError(`The job's result is success or failure, not ${JSON.stringify(result)}.`);
+      const report = `\`npx engine-room expire --down\` could not end every expired stack, or could not tell: [the run](${run}) says which, and why.
+They cost money until they are gone. \`npx engine-room expire\` lists them with the cost of an hour; the next run that ends them all closes this issue.
+`;
+      const done = await keepIssue(githubFromEnvironment(), {
+        label: "expire",
+        title: "A stack whose time is over was not ended",
+        report: result === "success" ? null : report,
+      });
       print(`Issue: ${done}.`);
     },
   },
@@ -141,9 +147,14 @@ const TASKS = {
       "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
     needs: ["stack", "preview"],
     run: async ({ stack, preview }) => {
-      const drift = readDrift(readJson(preview, z.unknown()));
-      const done = await reportDrift(githubFromEnvironment(), text(stack), drift);
-      print(`${driftReport(text(stack), drift)}\nIssue: ${done}.`);
+      const drift = driftOf(parsePreview(readBytes(preview).toString("utf8")).steps);
+      const report = driftReport(text(stack), drift);
+      const done = await keepIssue(githubFromEnvironment(), {
+        label: "drift",
+        title: `Drift of the stack ${stack}`,
+        report: drift.resources.length === 0 ? null : report,
+      });
+      print(`${report}\nIssue: ${done}.`);
     },
   },
 } satisfies Readonly<Record<string, Task>>;
@@ -186,16 +197,10 @@ function refuseNewMandatory(diff: StackDiff): void {
 /** What the comment about a pull request's stack says. */
 function previewStackText({ pullRequest: number, outputs, failed, run }: Values): string {
   const stack = previewStackName(text(number));
-  if (outputs !== undefined)
-    return previewStackSummary(stack, text(number), readJson(outputs, shownOutputsSchema));
+  if (outputs !== undefined) return outputsSummary(stack, readJson(outputs, shownOutputsSchema), number);
   if (failed === undefined) return `The stack ${stack} has ended; nothing of it is left.\n`;
   if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
   return previewStackFailure(stack, text(failed), text(run));
-}
-
-/** As a step's output. */
-function printStacks(stacks: readonly string[]): void {
-  print(`stacks=${JSON.stringify(stacks)}`);
 }
 
 function print(line: string): void {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { MATRIX_PURPOSES, PREVIEW_TEMPLATE, STACK_PIPELINES } from "../../scripts/ci/stacks.ts";
+import { MATRIX_PURPOSES, PREVIEW_TEMPLATE, PREVIEWED_STACKS } from "../../scripts/ci/stacks.ts";
 import { projectRoot, stackNames } from "../../scripts/program/stack-file.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
@@ -205,7 +205,7 @@ test("files and local actions that workflows run exist", () => {
 
 test("the table of pipelines has exactly the stacks that have a stack file", () => {
   const own = stackNames().filter((name) => !/^pr-\d+$/.test(name));
-  expect(Object.keys(STACK_PIPELINES).toSorted()).toEqual(own);
+  expect(Object.keys(PREVIEWED_STACKS).toSorted()).toEqual(own);
 });
 
 test("workflows ask for exactly the known matrices", () => {
@@ -264,7 +264,7 @@ test("images are built for existing stacks, pull requests' among them", () => {
   const workflow = WORKFLOWS.find(({ file }) => file.endsWith("/images.yml"));
   const [, given = ""] = /STACKS: .*'([^']+)' \}\}/.exec(workflow?.text ?? "") ?? [];
   expect(given.split(" ")).toContain(PREVIEW_TEMPLATE);
-  expect(given.split(" ").filter((name) => STACK_PIPELINES[name] === undefined)).toEqual([]);
+  expect(given.split(" ").filter((name) => PREVIEWED_STACKS[name] === undefined)).toEqual([]);
 });
 
 describe("policies", () => {

@@ -229,25 +229,18 @@ test("`ci` refuses a file of another form without printing its content", async (
   expect(stderr).not.toContain("hunter2");
 });
 
-const pipelines = {
-  b: { isPreviewed: true, keptBack: null },
-  a: { isPreviewed: true, keptBack: "it is made of paper" },
-  c: { isPreviewed: false, keptBack: null },
-};
-
 test("a matrix previews the stacks of the table, and deploys those that the repository names", () => {
-  expect(matrixStacks("preview", "", pipelines)).toEqual(["a", "b"]);
-  expect(matrixStacks("deployed", " c, b\n", pipelines)).toEqual(["b", "c"]);
-  expect(matrixStacks("deployed", "b b", pipelines)).toEqual(["b"]);
-  expect(matrixStacks("deployed", "", pipelines)).toEqual([]);
+  expect(matrixStacks("preview", "")).toEqual(["dev", "kind", "local", "onprem", "prod"]);
+  expect(matrixStacks("deployed", " onprem,\nonprem")).toEqual(["onprem"]);
+  expect(matrixStacks("deployed", "")).toEqual([]);
 });
 
 test("a matrix refuses unknown stacks, and those that are never deployed", () => {
-  expect(() => matrixStacks("deployed", "b z", pipelines)).toThrow(
-    'There is no stack "z" to deploy; there are a, b, c.',
+  expect(() => matrixStacks("deployed", "onprem z")).toThrow(
+    'There is no stack "z" to deploy; there are dev, kind, local, onprem, prod.',
   );
-  expect(() => matrixStacks("deployed", "a", pipelines)).toThrow(
-    "The stack a is not deployed: it is made of paper.",
+  expect(() => matrixStacks("deployed", "kind")).toThrow(
+    "The stack kind is not deployed: it is for a cluster on somebody's own machine.",
   );
 });
 
@@ -257,7 +250,7 @@ test("the stack of a pull request is planned from its file, in a namespace of it
   const folder = mkdtempSync(join(tmpdir(), "engine-room-pr-"));
   try {
     const configFile = join(folder, "Pulumi.pr-12.yaml");
-    writeFileSync(configFile, previewStackFile(template, { stack: "pr-12", registry: "ghcr.io/room" }));
+    writeFileSync(configFile, previewStackFile(template, "pr-12", "ghcr.io/room"));
     const { values } = readStackFile({ name: "pr-12", configFile });
     const { plan } = checkedPlan(fromRuntimeConfig(values));
     expect(plan).toMatchObject({
@@ -273,7 +266,7 @@ test("the stack of a pull request is planned from its file, in a namespace of it
 });
 
 test("the stack of a pull request keeps the template's values, and its registry where none is given", () => {
-  const file = parse(previewStackFile(template, { stack: "pr-1", registry: "" }));
+  const file = parse(previewStackFile(template, "pr-1", ""));
   const { config } = parse(template);
   expect(file.config).toEqual({
     ...config,

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { strToU8, zipSync } from "fflate";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
-import { driftReport, readDrift, reportDrift } from "../../../scripts/ci/drift.ts";
-import { githubFromEnvironment } from "../../../scripts/ci/github.ts";
+import { driftOf, driftReport } from "../../../scripts/ci/drift.ts";
+import { githubFromEnvironment, keepIssue, upsertComment } from "../../../scripts/ci/github.ts";
 import {
   postPreviewComment,
   previewText,
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
-import { upsertComment } from "../../../scripts/ci/threads.ts";
+import { parsePreview } from "../../../scripts/diff/preview.ts";
 import { parsedDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { change, stackDiff, withPlan } from "../diff/diffs.ts";
@@ -295,9 +295,7 @@ test("the JSON of a difference is read as it was written", () => {
   expect(parsedDiff("diff.json", Buffer.from(text))).toEqual(JSON.parse(text));
 });
 
-const recorded: unknown = JSON.parse(
-  readFileSync(join(projectRoot, "test/recorded/preview-refresh.json"), "utf8"),
-);
+const recorded = readFileSync(join(projectRoot, "test/recorded/preview-refresh.json"), "utf8");
 
 const DEPLOYMENT =
   "urn:pulumi:onprem::engine-room::engine-room:kubernetes:Gateway$kubernetes:apps/v1:Deployment::gateway";
@@ -310,10 +308,11 @@ const step = (op: string, urn: string, detailedDiff?: Readonly<Record<string, { 
   detailedDiff,
 });
 
-const read = (...steps: readonly object[]) => readDrift({ steps });
+const read = (...steps: readonly object[]) =>
+  driftOf(parsePreview(JSON.stringify({ steps, changeSummary: {} })).steps);
 
 test("drift of a recorded preview is one resource resized by hand and one deleted by hand", () => {
-  const { resources, ignored } = readDrift(recorded);
+  const { resources, ignored } = driftOf(parsePreview(recorded).steps);
   expect(resources.map(({ operation, urn }) => [operation, urn.split("::").at(-1)])).toEqual([
     ["create", "gone"],
     ["update", "resized"],
@@ -370,12 +369,13 @@ test("drift lists names of properties where a provider says no more", () => {
   expect(resources).toEqual([{ operation: "update", urn: SERVICE, paths: ["spec"] }]);
 });
 
-test("drift refuses text that is no preview", () => {
-  expect(() => readDrift({})).toThrow();
-});
-
 const drifted = read(step("update", SERVICE, { "spec.type": { kind: "update" } }));
-const report = (drift = drifted) => reportDrift(fake.client(), "onprem", drift);
+const report = (drift = drifted, stack = "onprem") =>
+  keepIssue(fake.client(), {
+    label: "drift",
+    title: `Drift of the stack ${stack}`,
+    report: drift.resources.length === 0 ? null : driftReport(stack, drift),
+  });
 
 test("an issue of drift is opened, updated, left unchanged, and closed when the drift is gone", async () => {
   expect(await report(read())).toBe("nothing to do");
@@ -399,7 +399,7 @@ test("an issue of drift is opened, updated, left unchanged, and closed when the 
 
 test("an issue of drift belongs to one stack", async () => {
   await report();
-  expect(await reportDrift(fake.client(), "onprem2", read())).toBe("nothing to do");
+  expect(await report(read(), "onprem2")).toBe("nothing to do");
   expect(fake.issues[0]?.state).toBe("open");
 });
 
