@@ -1,131 +1,199 @@
-/** Whose credentials these are, and whether a stack's account is theirs. */
-import type { AwsContext } from "../../infra/plan/aws/context.ts";
-import { type Finding, problem, refusal, warning } from "../preflight/finding.ts";
-import { type Answer, ask, mapAnswer } from "./session.ts";
-
-export interface Caller {
-  readonly account: string;
-  readonly arn: string;
-}
-
-type Place = Pick<AwsContext, "account" | "region">;
+/** Whose credentials these are, and what their account still has of a stack by its tag, with the commands that delete it. */
+import { type AwsContext, STACK_TAG } from "../../infra/plan/aws/context.ts";
+import { UserError } from "../errors.ts";
+import { type Finding, problem, refusal } from "../preflight/finding.ts";
+import { AwsError, ask } from "./session.ts";
 
 /** Of the project's own stack files and examples, and of AWS's documentation. */
 const EXAMPLE_ACCOUNT = "111122223333";
 
-/** Words of Node and of the SDK where no service has answered: no name, no route, no time, or a proxy's page. */
-const UNREACHED = /ENOTFOUND|EAI_AGAIN|ECONN|EHOST|ENET|ETIMEDOUT|TimeoutError|AbortError|not as AWS does/;
+type Account = Pick<AwsContext, "account" | "region">;
 
-/** Every user may ask this. */
-export async function caller(region: string): Promise<Answer<Caller>> {
-  const answer = await ask("sts:GetCallerIdentity", region, {});
-  return mapAnswer(answer, ({ Account = "", Arn = "" }) => ({ account: Account, arn: Arn }));
-}
-
-/** The profile that AWS_PROFILE names and neither file of the SDK has; null: there is none. */
-async function missingProfile(): Promise<string | null> {
-  const { AWS_PROFILE: profile = "" } = process.env;
-  if (profile === "") return null;
-  const { loadSharedConfigFiles } = await import("@smithy/core/config");
-  const { configFile, credentialsFile } = await loadSharedConfigFiles({ ignoreCache: true });
-  return profile in configFile || profile in credentialsFile ? null : profile;
-}
-
-/**
- * Another account has nothing of the stack, which no answer of it would tell from a stack that is gone.
- *
- * @throws UserError in the words of preflight where the credentials are none, or another account's.
- */
-export async function requireAccount(place: Place): Promise<void> {
-  const [finding] = await callerFindings(place, await caller(place.region));
-  if (finding !== undefined) throw refusal(finding);
-}
-
-/** @param answer - Of STS, in the stack's region. */
-export async function callerFindings(
-  { account, region }: Place,
-  answer: Answer<Caller>,
-): Promise<readonly Finding[]> {
-  const found = (what: string, why: string, fix: string) => [problem("credentials", what, why, fix)];
-  if (answer.kind === "answer") {
-    const own = answer.value;
-    if (own.account === account) return [];
+/** null: the credentials are those of the stack's account. */
+export async function callerFinding({ account, region }: Account): Promise<Finding | null> {
+  try {
+    const { Account = "", Arn } = (await ask("sts:GetCallerIdentity", region, {})) ?? {};
+    if (Account === account) return null;
     const isExample = account === EXAMPLE_ACCOUNT;
-    return found(
-      `Your credentials are of the account ${own.account}.`,
-      `The stack file says ${account}${isExample ? ", the account of examples" : ""}, and you are ${own.arn}. Nothing else was asked.`,
+    return problem(
+      "credentials",
+      `Your credentials are of the account ${Account}.`,
+      `The stack file says ${account}${isExample ? ", the account of examples" : ""}, and you are ${Arn}. Nothing else was asked.`,
       isExample
-        ? `Write \`account: "${own.account}"\` if that one is to have the stack; else take credentials of the one that is, and write it.`
+        ? `Write \`account: "${Account}"\` if the stack belongs there; else take credentials of its account, and write that one.`
         : "Take credentials of the stack's account, or correct `account`.",
     );
-  }
-  const words = answer.kind === "absent" ? "It knows no such caller" : answer.words.replace(/\.$/, "");
-  if (!words.startsWith("Credentials") && UNREACHED.test(words))
-    return found(
-      `AWS was not reached in ${region}.`,
-      `${words}. Nothing else was asked.`,
-      "Correct `region` if AWS has none of that name, and check the connection to the internet; AWS_ENDPOINT_URL and proxies decide who is asked.",
+  } catch (error) {
+    if (!(error instanceof AwsError)) throw error;
+    const { AWS_PROFILE: profile = "" } = process.env;
+    return problem(
+      "credentials",
+      `AWS does not know who you are in ${region}.`,
+      `${error.words}${profile === "" ? "" : ` (AWS_PROFILE is ${profile})`}. Nothing else was asked.`,
+      "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer. Where AWS was not reached, correct `region`, AWS_ENDPOINT_URL or the proxy.",
     );
-  const profile = await missingProfile();
-  return profile === null
-    ? found(
-        "AWS does not know who you are.",
-        `${words}.`,
-        "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer.",
-      )
-    : found(
-        `There is no AWS profile ${profile}.`,
-        `AWS_PROFILE names it, and neither AWS's config file nor its credentials file has it: ${words}.`,
-        "`aws configure list-profiles` lists all profiles; set AWS_PROFILE to one of them, or make it with `aws configure sso`.",
-      );
-}
-
-/** Credentials are never of the examples' account. Where they are known, {@link callerFindings} says it. */
-export function exampleAccountFindings(
-  { account }: Pick<AwsContext, "account">,
-  answer: Answer<Caller>,
-): readonly Finding[] {
-  if (account !== EXAMPLE_ACCOUNT || answer.kind === "answer") return [];
-  return [
-    problem(
-      "account",
-      `\`account\` is ${EXAMPLE_ACCOUNT}, the account of examples.`,
-      "Your credentials are of another account, and only the account in the stack file is touched.",
-      'Write your own, as `account: "…"` in quotes: `aws sts get-caller-identity` shows it once you are logged in.',
-    ),
-  ];
+  }
 }
 
 /**
- * A warning where a question has no answer.
+ * In another account nothing of the stack is found, as if the stack did not exist.
  *
- * @param so - What is not known without it: `it is not known which …`.
+ * @throws UserError where the credentials are unknown, or another account's.
  */
-export function unanswered(
-  check: string,
-  answer: Answer<unknown> | undefined,
-  so: string,
-): readonly Finding[] {
-  if (answer === undefined || answer.kind === "answer") return [];
-  if (answer.kind === "absent")
-    return [warning(check, "AWS answers: not found.", `So ${so}.`, "Look at it in the console.")];
-  const { action, words } = answer;
-  const why = `AWS answers ${words.replace(/\.$/, "")}; so ${so}.`;
-  return answer.kind === "denied"
-    ? [
-        warning(
-          check,
-          `Your credentials may not ask ${action}.`,
-          why,
-          `Allow ${action}, which only reads, or have someone with that right run preflight.`,
-        ),
-      ]
-    : [
-        warning(
-          check,
-          `${action} gives no answer.`,
-          why.replace("AWS answers ", ""),
-          "Try again; AWS_ENDPOINT_URL, proxies and the region decide who is asked.",
-        ),
-      ];
+export async function requireAccount(place: Account): Promise<void> {
+  const finding = await callerFinding(place);
+  if (finding !== null) throw refusal(finding);
+}
+
+/** ARNs of the region that have a stack's tag. AWS lists some for a while after they are deleted. @throws AwsError */
+export async function taggedArns(region: string, stack: string): Promise<readonly string[]> {
+  const answer = await ask("tag:GetResources", region, { TagFilters: [{ Key: STACK_TAG, Values: [stack] }] });
+  return (answer?.ResourceTagMappingList ?? []).flatMap(({ ResourceARN }) => ResourceARN ?? []).toSorted();
+}
+
+/** Resources that cost money while they exist, by service and id in an ARN, with their price and the words of the AWS CLI. */
+const KINDS: readonly (readonly [pattern: RegExp, what: string, deletion: string])[] = [
+  [
+    /^elasticfilesystem:file-system\/(fs-\w+)$/,
+    "file system with engines and weights, by GB and month",
+    "efs delete-file-system --file-system-id {id} (after its mount targets)",
+  ],
+  [/^ec2:volume\/(vol-\w+)$/, "disk, by GB and month", "ec2 delete-volume --volume-id {id}"],
+  [/^ec2:snapshot\/(snap-\w+)$/, "snapshot, by GB and month", "ec2 delete-snapshot --snapshot-id {id}"],
+  [
+    /^ec2:instance\/(i-\w+)$/,
+    "machine unless terminated, by second while it runs, its disks always",
+    "ec2 terminate-instances --instance-ids {id}",
+  ],
+  [
+    /^ec2:natgateway\/(nat-\w+)$/,
+    "NAT gateway, by hour and GB",
+    "ec2 delete-nat-gateway --nat-gateway-id {id}",
+  ],
+  [
+    /^ec2:elastic-ip\/(eipalloc-\w+)$/,
+    "public address, by hour",
+    "ec2 release-address --allocation-id {id} (after the NAT gateway that has it)",
+  ],
+  [
+    /^ec2:vpc-endpoint\/(vpce-\w+)$/,
+    "endpoint of the VPC, by hour, except that of S3",
+    "ec2 delete-vpc-endpoints --vpc-endpoint-ids {id}",
+  ],
+  [
+    /^elasticloadbalancing:(loadbalancer\/.+)$/,
+    "load balancer, by hour",
+    "elbv2 delete-load-balancer --load-balancer-arn {arn}",
+  ],
+  [/^eks:cluster\/(.+)$/, "cluster, by hour", "eks delete-cluster --name {id} (after its node groups)"],
+  [
+    /^eks:nodegroup\/([^/]+)\/([^/]+)\/.+$/,
+    "machines of a pool, by machine and second",
+    "eks delete-nodegroup --cluster-name {id} --nodegroup-name {name}",
+  ],
+  [
+    /^logs:log-group:(.+?)(?::\*)?$/,
+    "log group, by GB and month until its retention ends",
+    "logs delete-log-group --log-group-name {id}",
+  ],
+  [
+    /^ecr:repository\/(.+)$/,
+    "repository of images, by GB and month",
+    "ecr delete-repository --force --repository-name {id}",
+  ],
+  [/^secretsmanager:secret:(.+)$/, "secret, by month", "secretsmanager delete-secret --secret-id {arn}"],
+  [
+    /^kms:key\/(.+)$/,
+    "key unless its deletion is scheduled, by month",
+    "kms schedule-key-deletion --key-id {id}",
+  ],
+  [
+    /^backup:recovery-point:(.+)$/,
+    "copy of AWS Backup, by GB and month",
+    "backup delete-recovery-point --backup-vault-name VAULT --recovery-point-arn {arn}",
+  ],
+];
+
+export interface Leftover {
+  readonly arn: string;
+  /** With what it is paid by. */
+  readonly what: string;
+  /** A command of the AWS CLI. */
+  readonly deletion: string;
+}
+
+/** Resources that cost money, in the order of the table of kinds; others are free: networks, security groups, roles. Pure. */
+export function leftovers(region: string, arns: readonly string[]): readonly Leftover[] {
+  return KINDS.flatMap(([pattern, what, deletion]) =>
+    arns.flatMap((arn) => {
+      const [, , service, , , ...rest] = arn.split(":");
+      const found = pattern.exec([service, ...rest].join(":"));
+      if (found === null) return [];
+      const values: Readonly<Record<string, string>> = { arn, id: found[1] ?? "", name: found[2] ?? "" };
+      const words = deletion.replace(/\{(\w+)\}/g, (_, key: string) => values[key] ?? "");
+      return [{ arn, what, deletion: `aws --region ${region} ${words}` }];
+    }),
+  );
+}
+
+const TAG_EDITOR = "https://console.aws.amazon.com/resource-groups/tag-editor";
+const tagOf = (stack: string) => `the tag engine-room:stack=${stack}`;
+const leftoverLines = ({ what, arn, deletion }: Leftover) => `  ${what}\n    ${arn}\n    ${deletion}`;
+
+interface Place {
+  readonly region: string;
+  readonly stack: string;
+}
+
+/**
+ * What a stack has left that costs money, with the commands that delete it.
+ *
+ * @param tagged - ARNs with the stack's tag, or why they are unknown.
+ */
+export function leftoversReport({ region, stack }: Place, tagged: readonly string[] | AwsError): string {
+  const tag = tagOf(stack);
+  // The vault of EFS's own backups: https://docs.aws.amazon.com/efs/latest/ug/awsbackup.html#automatic-backups
+  const untagged = [
+    "In no list by tag:",
+    "  copies that AWS Backup made of its file system, by GB and month",
+    `    aws --region ${region} backup list-recovery-points-by-backup-vault --backup-vault-name aws/efs/automatic-backup-vault`,
+    `  the log group of the cluster engine-room-${stack}, where EKS wrote once more after it was deleted`,
+    `    aws --region ${region} logs describe-log-groups --log-group-name-prefix /aws/eks/engine-room-${stack}/`,
+    "",
+  ].join("\n");
+  if (tagged instanceof AwsError)
+    return `What still costs money is not known: ${tagged.words}. Look for ${tag} in ${region} (${TAG_EDITOR}).\n${untagged}`;
+  const costly = leftovers(region, tagged);
+  const free = tagged.length - costly.length;
+  const others = free === 0 ? "" : ` ${free} more with it cost nothing by themselves.`;
+  if (costly.length === 0) return `Nothing with ${tag} still costs money.${others}\n${untagged}`;
+  return [
+    `These with ${tag} still cost money; AWS lists some for a while after they are gone.${others}`,
+    ...costly.map(leftoverLines),
+    untagged,
+  ].join("\n");
+}
+
+/**
+ * Of a stack that the state does not know.
+ *
+ * @param unknown - Beginning of the sentence that says so.
+ * @throws UserError where the account has resources of it, or does not answer.
+ */
+export async function requireNoLeftovers(unknown: string, { region, stack }: Place): Promise<void> {
+  const tagged = await taggedArns(region, stack).catch((error: Error) => {
+    throw new UserError(
+      `${unknown}, and whether the account has resources of it is not known: ${error.message}. Look for ${tagOf(stack)} in ${region} (${TAG_EDITOR}).`,
+    );
+  });
+  if (tagged.length === 0) return;
+  const costly = leftovers(region, tagged);
+  throw new UserError(
+    [
+      `${unknown}, and the account has ${tagged.length} of its resources: log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL), and run \`down\` again.`,
+      "AWS lists some for a while after they are gone. Only where that state is lost, delete them by hand:",
+      ...costly.map(leftoverLines),
+      `  ${tagged.length - costly.length} more cost nothing by themselves`,
+    ].join("\n"),
+  );
 }

@@ -1,10 +1,8 @@
 /** Private registries of ECR: which images they have, and a push that no file of the user keeps a login for. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
 import { UserError } from "../errors.ts";
+import { temporaryDockerConfig } from "../images/registry.ts";
 import type { AwsTarget } from "../program/targets.ts";
-import { type Answer, ask, required } from "./session.ts";
+import { ask } from "./session.ts";
 
 interface EcrHost {
   readonly account: string;
@@ -34,25 +32,21 @@ export function ecrReference(reference: string): EcrReference | null {
   return registry === null ? null : { ...registry, repository, digest };
 }
 
-/** `absent` where the registry lacks the image or its repository. */
-export async function ecrImage(image: EcrReference): Promise<Answer<object>> {
-  const { account, region, repository, digest } = image;
-  return ask("ecr:DescribeImages", region, {
+/** Whether the registry has an image. @throws AwsError where ECR does not answer. */
+export async function hasEcrImage({ account, region, repository, digest }: EcrReference): Promise<boolean> {
+  const answer = await ask("ecr:DescribeImages", region, {
     registryId: account,
     repositoryName: repository,
     imageIds: [{ imageDigest: digest }],
   });
+  return answer !== undefined;
 }
 
-/** Names of images whose digest is known, and that the account's registry lacks. @throws UserError where ECR does not say. */
+/** Names of images whose digest is known, and that the account's registry lacks. */
 export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<ReadonlySet<string>> {
   const lacking = images.map(async ({ name, reference }) => {
-    const ecr = ecrReference(reference);
-    if (ecr === null) return [];
-    const answer = await ecrImage(ecr);
-    if (answer.kind === "absent") return [name];
-    required(answer, "");
-    return [];
+    const image = ecrReference(reference);
+    return image === null || (await hasEcrImage(image)) ? [] : [name];
   });
   return new Set((await Promise.all(lacking)).flat());
 }
@@ -78,71 +72,19 @@ export async function prepareEcrPush(
     throw new UserError(
       `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`npx engine-room up --stack ${stack} --registries\`.`,
     );
-  process.env.DOCKER_CONFIG = dockerConfig(host, await ecrLogin(own.region));
+  process.env.DOCKER_CONFIG = temporaryDockerConfig(host, await ecrToken(own.region));
 }
 
-/** One name at a time: a list with a missing one is an error for all. */
+/** One name at a time: a list with a missing name is an error for all. */
 async function lacksRepository({ account, region }: EcrHost, name: string): Promise<readonly string[]> {
   const input = { registryId: account, repositoryNames: [name] };
-  const answer = await ask("ecr:DescribeRepositories", region, input);
-  if (answer.kind === "absent") return [name];
-  required(answer, "");
-  return [];
+  return (await ask("ecr:DescribeRepositories", region, input)) === undefined ? [name] : [];
 }
 
-/** For `docker login`, for twelve hours. The caller may not print it. */
-async function ecrLogin(region: string): Promise<Login> {
-  const { authorizationData = [] } = required(
-    await ask("ecr:GetAuthorizationToken", region, {}),
-    "ECR gives no token.",
-  );
-  const token = Buffer.from(authorizationData[0]?.authorizationToken ?? "", "base64").toString("utf8");
-  const colon = token.indexOf(":");
-  if (colon < 1) throw new UserError("ECR gives no token.");
-  return { user: token.slice(0, colon), password: token.slice(colon + 1) };
-}
-
-/** For every child of this process; the token is good for twelve hours, and gone with the process. @returns The folder. */
-function dockerConfig(host: string, login: Login): string {
-  const own = process.env.DOCKER_CONFIG ?? join(homedir(), ".docker");
-  const folder = mkdtempSync(join(tmpdir(), "engine-room-docker-"));
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const file = join(own, "config.json");
-  const config = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as DockerConfig) : {};
-  const text = JSON.stringify(withLogin(config, { own, host, login }));
-  writeFileSync(join(folder, "config.json"), text, { mode: 0o600 });
-  return folder;
-}
-
-interface Login {
-  readonly user: string;
-  readonly password: string;
-}
-
-/** The parts of Docker's config.json that decide who logs in, and where its plug-ins are. */
-interface DockerConfig {
-  readonly auths?: Readonly<Record<string, object>>;
-  readonly credHelpers?: Readonly<Record<string, string>>;
-  readonly credsStore?: string;
-  readonly cliPluginsExtraDirs?: readonly string[];
-}
-
-/** The user's configuration, with one login more that no helper is asked for. @param own - Its folder. Pure. */
-export function withLogin(
-  { auths = {}, credHelpers = {}, credsStore, cliPluginsExtraDirs = [], ...rest }: DockerConfig,
-  { own, host, login }: { readonly own: string; readonly host: string; readonly login: Login },
-): DockerConfig {
-  // A store is asked for every registry, and has nothing of this one: it becomes the helper of those that it knows.
-  const stored =
-    credsStore === undefined
-      ? {}
-      : Object.fromEntries(Object.keys(auths).map((registry) => [registry, credsStore]));
-  const { [host]: _, ...helpers } = { ...stored, ...credHelpers };
-  const auth = Buffer.from(`${login.user}:${login.password}`).toString("base64");
-  return {
-    ...rest,
-    auths: { ...auths, [host]: { auth } },
-    credHelpers: helpers,
-    cliPluginsExtraDirs: [...cliPluginsExtraDirs, join(own, "cli-plugins")],
-  };
+/** As Docker's configuration has it: `user:password` in base64, good for twelve hours. The caller may not print it. */
+async function ecrToken(region: string): Promise<string> {
+  const answer = await ask("ecr:GetAuthorizationToken", region, {});
+  const token = answer?.authorizationData?.[0]?.authorizationToken;
+  if (token === undefined) throw new UserError("ECR gives no token.");
+  return token;
 }

@@ -1,7 +1,8 @@
-/** The one machine of a stack on EC2: its state, its start and stop, and the sessions of Systems Manager that lead to it. */
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Filter, Instance } from "@aws-sdk/client-ec2";
+/** The one machine of a stack on EC2: its state, its start and stop, what `up` waits for, and sessions of Systems Manager. */
+import type { Filter } from "@aws-sdk/client-ec2";
 import { type AwsContext, DATABASE_DISK, STACK_TAG } from "../../infra/plan/aws/context.ts";
+import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
+import type { InstanceTask } from "../../infra/plan/aws/machine/tasks.ts";
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
@@ -9,7 +10,7 @@ import { type Finding, problem, refusal } from "../preflight/finding.ts";
 import { programFindings } from "../preflight/programs.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { sizePools } from "./pools.ts";
-import { type Answer, ask, mapAnswer, required, tagMap } from "./session.ts";
+import { AwsError, ask, until } from "./session.ts";
 
 /** A machine of EC2. */
 export interface Machine {
@@ -18,80 +19,69 @@ export interface Machine {
   /** With the region: `us-east-1a`. */
   readonly zone: string;
   readonly isSpot: boolean;
+  readonly vcpus: number;
   /** `running`, `stopped`. */
   readonly state: string;
   readonly tags: ReadonlyMap<string, string>;
 }
 
 const AWAKE: readonly string[] = ["pending", "running"];
-/** Of a machine that sleeps, or is about to. */
 const ASLEEP: readonly string[] = ["stopping", "stopped"];
 
 /** A large machine takes minutes to stop, because its memory is cleared first. */
-const POLL_SECONDS = 5;
 const LONGEST_STOP_SECONDS = 1200;
-
-/** https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-error-codes.html */
-const NO_CAPACITY = "InsufficientInstanceCapacity";
+const POLL_SECONDS = 5;
 
 /** Machines of the account in the region. @param filters - By EC2's own names. */
-async function machines(region: string, filters: Filter[]): Promise<Answer<readonly Machine[]>> {
+async function machines(region: string, filters: Filter[]): Promise<readonly Machine[]> {
   const answer = await ask("ec2:DescribeInstances", region, { Filters: filters });
-  return mapAnswer(answer, ({ Reservations = [] }) =>
-    Reservations.flatMap(({ Instances = [] }) => Instances.map(machine)),
+  return (answer?.Reservations ?? []).flatMap(({ Instances = [] }) =>
+    Instances.map((one) => ({
+      id: one.InstanceId ?? "",
+      type: one.InstanceType ?? "",
+      zone: one.Placement?.AvailabilityZone ?? "",
+      isSpot: one.InstanceLifecycle === "spot",
+      vcpus: (one.CpuOptions?.CoreCount ?? 0) * (one.CpuOptions?.ThreadsPerCore ?? 1),
+      state: one.State?.Name ?? "",
+      tags: new Map((one.Tags ?? []).map(({ Key = "", Value = "" }) => [Key, Value])),
+    })),
   );
 }
 
-function machine(one: Instance): Machine {
-  return {
-    id: one.InstanceId ?? "",
-    type: one.InstanceType ?? "",
-    zone: one.Placement?.AvailabilityZone ?? "",
-    isSpot: one.InstanceLifecycle === "spot",
-    state: one.State?.Name ?? "",
-    tags: tagMap(one.Tags),
-  };
-}
-
-/** Machines that run or are about to, of the whole account in the region: those that count against quotas. */
-export function runningMachines(region: string): Promise<Answer<readonly Machine[]>> {
+/** Machines of the whole account in the region that run or start: those that count against quotas. */
+export function runningMachines(region: string): Promise<readonly Machine[]> {
   return machines(region, [{ Name: "instance-state-name", Values: [...AWAKE] }]);
 }
 
-/** Those of a stack that are in one of some states. @throws UserError where AWS does not say. */
-async function stackMachines(
-  { region, stack }: AwsContext,
-  states: readonly string[],
-): Promise<readonly Machine[]> {
-  const answer = await machines(region, [
+function stackMachines({ region, stack }: AwsContext, states: readonly string[]) {
+  return machines(region, [
     { Name: `tag:${STACK_TAG}`, Values: [stack] },
     { Name: "instance-state-name", Values: [...states] },
   ]);
-  return required(answer, `${region} has no machines.`);
 }
 
-/** null: there is none. @throws UserError where AWS does not say. */
+/** null: there is none. */
 export async function stackMachine(context: AwsContext): Promise<Machine | null> {
   const found = await stackMachines(context, [...AWAKE, ...ASLEEP]);
-  // A replaced one may still stop while its successor runs.
+  // A replaced machine may still stop while its successor runs.
   return found.find(({ state }) => state === "running") ?? found[0] ?? null;
 }
 
-/** The machine's id. @throws UserError where it does not run, or this machine can't open sessions. */
+/** @returns The machine's id. @throws UserError where it does not run, or this machine lacks a program for sessions. */
 export async function requireMachine(context: AwsContext): Promise<string> {
-  const { region, stack } = context;
   const [missing] = await programFindings("ec2");
-  if (missing !== undefined) throw new UserError(`${missing.what} ${missing.why} ${missing.fix}`);
+  if (missing !== undefined) throw refusal(missing);
   const own = await stackMachine(context);
-  if (own === null)
-    throw new UserError(
-      `The stack ${stack} has no machine in ${region} that your credentials see; \`npx engine-room up --stack ${stack}\` makes it.`,
-    );
-  if (own.state !== "running")
-    throw new UserError(
-      `The machine ${own.id} of ${stack} is ${own.state}; \`npx engine-room wake --stack ${stack}\` starts it.`,
-    );
+  if (own?.state !== "running") throw notRunning(context, own);
   return own.id;
+}
+
+function notRunning({ region, stack }: AwsContext, machine: Machine | null): UserError {
+  return new UserError(
+    machine === null
+      ? `The stack ${stack} has no machine in ${region} that your credentials see; \`npx engine-room up --stack ${stack}\` makes it.`
+      : `The machine ${machine.id} of ${stack} is ${machine.state}; \`npx engine-room wake --stack ${stack}\` starts it.`,
+  );
 }
 
 /** Words of one session. https://docs.aws.amazon.com/cli/latest/reference/ssm/start-session.html */
@@ -109,7 +99,7 @@ function sessionCommand(
   ];
 }
 
-/** Forwards one port of 127.0.0.1 to one of the machine's own. */
+/** Forwards one port of 127.0.0.1 to a port of the machine. */
 export function portSession(
   region: string,
   instanceId: string,
@@ -129,43 +119,36 @@ export function terminalSession(
 }
 
 /**
- * What `npx engine-room up` tells AWS before Pulumi begins: sizes of pools, and the start of a machine that sleeps. Missing
+ * Changes that `npx engine-room up` makes before Pulumi begins: sizes of pools, and the start of a sleeping machine. Missing
  * resources are Pulumi's to make. `requireAccount` comes before it.
  *
  * @returns A line for each change.
- * @throws ConfigError where an image can't be pulled yet: the `up` would fail over machines that cost money.
- * @throws UserError where AWS refuses, or where the databases' disk would be another one.
+ * @throws ConfigError where an image can't be pulled yet: the `up` would fail after machines that cost money have started.
+ * @throws UserError where AWS refuses, or where the databases' disk would be replaced.
  */
 export async function readyMachines(target: AwsTarget, pollSeconds?: number): Promise<readonly string[]> {
   const { plan, context, imageProblems } = target;
   if (imageProblems.length > 0) throw new ConfigError(imageProblems);
   if (plan.compute === "eks") return sizePools(plan, context, pollSeconds);
   // `up` may run without a question.
-  const disks = await databaseDisks(target);
-  required(disks, "AWS does not say which disks the stack has.");
-  const [finding] = databaseDiskFindings(target, disks);
-  if (finding !== undefined) throw refusal(finding);
-  // A machine of another type is started by Pulumi once it has its own, and one in another zone ends.
+  const finding = await databaseDiskFinding(target);
+  if (finding !== null) throw refusal(finding);
+  // A machine of another type is started by Pulumi once it has the new one, and a machine in another zone ends.
   const zone = `${context.region}${instanceZone(plan.config)}`;
   const own = (await stackMachines(context, ASLEEP)).filter(
     (one) => one.type === plan.spec.pools[0]?.instanceType && one.zone === zone,
   );
-  await startAsleep(context, own, pollSeconds);
+  if (own.length > 0) await startAsleep(context, own, pollSeconds);
   return own.map(({ id }) => `${id} was asleep, and starts`);
 }
 
-/** A disk of EBS. */
-interface DiskReading {
-  readonly id: string;
-  /** With the region: `us-east-1a`. */
-  readonly zone: string;
-  readonly sizeGiB: number;
-}
-
-/** Disks of the databases of a stack on EC2, without those that are being deleted. */
-export async function databaseDisks({
-  context: { region, stack, name },
-}: AwsTarget): Promise<Answer<readonly DiskReading[]>> {
+/**
+ * A disk of the databases that `up` would replace by an empty one, because it is in another zone, or that EBS would not make
+ * smaller; null: neither. Disks that are being deleted do not count.
+ */
+export async function databaseDiskFinding({ plan, context }: AwsTarget): Promise<Finding | null> {
+  const { region, stack, name } = context;
+  if (plan.compute !== "ec2") return null;
   const answer = await ask("ec2:DescribeVolumes", region, {
     Filters: [
       { Name: `tag:${STACK_TAG}`, Values: [stack] },
@@ -173,51 +156,33 @@ export async function databaseDisks({
       { Name: "status", Values: ["creating", "available", "in-use"] },
     ],
   });
-  return mapAnswer(answer, ({ Volumes = [] }) =>
-    Volumes.map(({ VolumeId = "", AvailabilityZone = "", Size = 0 }) => ({
-      id: VolumeId,
-      zone: AvailabilityZone,
-      sizeGiB: Size,
-    })),
+  const disks = answer?.Volumes ?? [];
+  const zone = `${region}${instanceZone(plan.config)}`;
+  const own = disks.find(({ AvailabilityZone }) => AvailabilityZone === zone);
+  const [first] = disks;
+  if (own === undefined && first !== undefined) {
+    const letter = first.AvailabilityZone?.slice(region.length);
+    return problem(
+      "databaseDisk",
+      `The databases' disk ${first.VolumeId} is in ${first.AvailabilityZone}, and the machine would be in ${zone}.`,
+      "A disk is of one zone: `npx engine-room up` would delete it with all documents, and make an empty one.",
+      `Write \`zone: ${letter}\` for the pool, and have ${letter} among the zones of the network. To leave that zone, take a snapshot of ${first.VolumeId} if its documents matter, then run \`npx engine-room down --stack ${stack}\` and \`npx engine-room up --stack ${stack}\`.`,
+    );
+  }
+  const { sizeGiB } = plan.config.databaseStorage;
+  const { VolumeId, Size = 0 } = own ?? {};
+  if (Size <= sizeGiB) return null;
+  return problem(
+    "databaseDisk",
+    `The databases' disk ${VolumeId} has ${Size} GiB, and the stack file says ${sizeGiB}.`,
+    "EBS can't make a disk smaller, so `npx engine-room up` would fail there.",
+    `Write \`sizeGiB: ${Size}\` in \`databaseStorage\`.`,
   );
 }
 
-/** A disk that `up` would replace by an empty one, because it is in one zone, or that EBS would not make smaller. */
-export function databaseDiskFindings(
-  { plan, context: { region, stack } }: AwsTarget,
-  answer: Answer<readonly DiskReading[]>,
-): readonly Finding[] {
-  const [disk] = answer.kind === "answer" ? answer.value : [];
-  if (plan.compute !== "ec2" || answer.kind !== "answer" || disk === undefined) return [];
-  const zone = `${region}${instanceZone(plan.config)}`;
-  const own = answer.value.find((one) => one.zone === zone);
-  if (own === undefined) {
-    const letter = disk.zone.slice(region.length);
-    return [
-      problem(
-        "databaseDisk",
-        `The databases' disk ${disk.id} is in ${disk.zone}, and the machine would be in ${zone}.`,
-        "A disk is of one zone: `npx engine-room up` would delete it with all documents, and make an empty one.",
-        `Write \`zone: ${letter}\` for the pool, and have ${letter} among the zones of the network. To leave that zone, take a snapshot of ${disk.id} if its documents matter, then run \`npx engine-room down --stack ${stack}\` and \`npx engine-room up --stack ${stack}\`.`,
-      ),
-    ];
-  }
-  const { sizeGiB } = plan.config.databaseStorage;
-  if (own.sizeGiB <= sizeGiB) return [];
-  return [
-    problem(
-      "databaseDisk",
-      `The databases' disk ${own.id} has ${own.sizeGiB} GiB, and the stack file says ${sizeGiB}.`,
-      "EBS can't make a disk smaller, so `npx engine-room up` would fail there.",
-      `Write \`sizeGiB: ${own.sizeGiB}\` in \`databaseStorage\`.`,
-    ),
-  ];
-}
-
 /**
- * Starts machines, those that still stop once they have stopped: EC2 starts no other ones.
+ * Starts machines, a stopping machine once it has stopped: EC2 starts no other.
  *
- * @param asleep - Of the stack, in states of {@link ASLEEP}.
  * @throws UserError where AWS refuses, or has no machine of the type.
  */
 async function startAsleep(
@@ -225,38 +190,32 @@ async function startAsleep(
   asleep: readonly Machine[],
   pollSeconds = POLL_SECONDS,
 ): Promise<void> {
-  const [first] = asleep;
-  if (first === undefined) return;
   const { region, stack } = context;
   const ids = asleep.map(({ id }) => id);
-  if (asleep.some(({ state }) => state === "stopping")) await stopEnd(context, ids, pollSeconds);
-  const answer = await ask("ec2:StartInstances", region, { InstanceIds: ids });
-  if (answer.kind === "silent" && answer.words.startsWith(NO_CAPACITY))
-    throw new UserError(
-      `EC2 has no ${first.type} for ${ids.join(", ")} in ${first.zone} now (${answer.words}). Try again later, or write another \`instanceType\` for the pool and run \`npx engine-room up --stack ${stack}\`: the disks stay.`,
-    );
-  required(answer, goneMachine(stack));
-}
-
-function goneMachine(stack: string): string {
-  return `The machine of ${stack} is gone; \`npx engine-room up --stack ${stack}\` makes it.`;
-}
-
-async function stopEnd(context: AwsContext, ids: readonly string[], pollSeconds: number): Promise<void> {
-  const deadline = Date.now() + LONGEST_STOP_SECONDS * 1000;
-  process.stderr.write(`${ids.join(", ")} still stops, and starts once it has stopped.\n`);
-  while (true) {
-    const stopping = await stackMachines(context, ["stopping"]);
-    if (!stopping.some(({ id }) => ids.includes(id))) return;
-    if (Date.now() > deadline)
+  if (asleep.some(({ state }) => state === "stopping")) {
+    process.stderr.write(`${ids.join(", ")} is stopping, and starts once it has stopped.\n`);
+    const stopped = await until(LONGEST_STOP_SECONDS, pollSeconds, async () => {
+      const stopping = await stackMachines(context, ["stopping"]);
+      return stopping.some(({ id }) => ids.includes(id)) ? undefined : true;
+    });
+    if (stopped === undefined)
       throw new UserError(
-        `${ids.join(", ")} has not stopped within ${LONGEST_STOP_SECONDS} s, and can't start before; \`npx engine-room status --stack ${context.stack}\` shows its state.`,
+        `${ids.join(", ")} has not stopped within ${LONGEST_STOP_SECONDS} s, and can't start before.`,
       );
-    await sleep(pollSeconds * 1000);
+  }
+  try {
+    await ask("ec2:StartInstances", region, { InstanceIds: ids });
+  } catch (error) {
+    // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-error-codes.html
+    if (!(error instanceof AwsError) || !error.words.startsWith("InsufficientInstanceCapacity")) throw error;
+    const [{ type, zone } = {}] = asleep;
+    throw new UserError(
+      `EC2 has no ${type} for ${ids.join(", ")} in ${zone} now (${error.words}). Try again later, or write another \`instanceType\` for the pool and run \`npx engine-room up --stack ${stack}\`: the disks stay.`,
+    );
   }
 }
 
-/** Stops or starts the machine of a stack. @returns What to print. @throws UserError where AWS refuses. */
+/** Stops or starts the machine of a stack. @returns Text for the user. @throws UserError where AWS refuses. */
 export async function changeMachine(
   context: AwsContext,
   direction: "sleep" | "wake",
@@ -269,15 +228,103 @@ export async function changeMachine(
   const isSleep = direction === "sleep";
   const changed = all.filter(({ state }) => (isSleep ? AWAKE : ASLEEP).includes(state));
   const ids = changed.map(({ id }) => id);
-  if (ids.length === 0) {
-    const names = all.map(({ id }) => id).join(", ");
-    return isSleep
-      ? `${names} sleeps already; \`npx engine-room wake --stack ${stack}\` starts it.\n`
-      : `${names} is awake already; \`npx engine-room status --stack ${stack}\` shows its state.\n`;
+  if (ids.length === 0)
+    return `${all.map(({ id }) => id).join(", ")} is ${isSleep ? "asleep" : "awake"} already.\n`;
+  if (!isSleep) {
+    await startAsleep(context, changed, pollSeconds);
+    return `${ids.join(", ")} starts; its services start with it, and models once they are loaded.\n`;
   }
-  if (isSleep) required(await ask("ec2:StopInstances", region, { InstanceIds: ids }), goneMachine(stack));
-  else await startAsleep(context, changed, pollSeconds);
-  return isSleep
-    ? `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npx engine-room wake --stack ${stack}\` starts it.\n`
-    : `${ids.join(", ")} starts; its services start with it, and models once they are loaded.\n`;
+  await ask("ec2:StopInstances", region, { InstanceIds: ids });
+  return `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npx engine-room wake --stack ${stack}\` starts it.\n`;
+}
+
+/** Commands of a stack, each of which has to succeed on its machine. */
+type Tasks = readonly Pick<InstanceTask, "name" | "document" | "waitSeconds">[];
+
+/**
+ * Waits until the machine of a stack has run all its commands, of which the last one ends when the gateway answers there. The
+ * provider waits too, but for the state of an association as a whole, which may be success while the machine has not reported
+ * yet (issue 31175 of terraform-provider-aws): then nothing has run.
+ *
+ * @throws UserError where the machine does not run, a command failed, or the time of all of them is over.
+ */
+export async function awaitCommands(context: AwsContext, tasks: Tasks, pauseSeconds = 10): Promise<void> {
+  const { region, stack } = context;
+  const seconds = tasks.reduce((sum, { waitSeconds }) => sum + waitSeconds, 0);
+  // A machine that was asleep may still start when Pulumi is done.
+  const machine = await until(seconds, pauseSeconds, async () => {
+    const found = await stackMachine(context);
+    return found?.state === "pending" ? undefined : { found };
+  });
+  if (machine?.found?.state !== "running") throw notRunning(context, machine?.found ?? null);
+  const { id } = machine.found;
+  let missing: readonly string[] = [];
+  const isDone = await until(seconds, pauseSeconds, async () => {
+    const associations = await machineAssociations(region, id);
+    const runs = tasks.map(({ name, document }) => ({
+      name,
+      run: associations.find(({ Name }) => Name === document.name),
+    }));
+    const failed = runs.find(({ run }) => run?.Status === "Failed");
+    if (failed !== undefined)
+      throw new UserError(
+        `The command ${failed.name} failed on ${id}: ${failed.run?.ExecutionSummary || "Systems Manager gives no reason"}. State Manager has its output; \`aws ssm start-associations-once --region ${region} --association-ids ${failed.run?.AssociationId}\` runs it again.`,
+      );
+    missing = runs.filter(({ run }) => run?.Status !== "Success").map(({ name }) => name);
+    return missing.length === 0 ? true : undefined;
+  });
+  if (isDone === undefined)
+    throw new UserError(
+      `${id} has not run ${missing.join(", ")} within ${seconds} s. \`npx engine-room status --stack ${stack}\` shows its state.`,
+    );
+}
+
+/** Systems Manager does not know a machine that has not reported yet. */
+async function machineAssociations(region: string, id: string) {
+  try {
+    const answer = await ask("ssm:DescribeInstanceAssociationsStatus", region, { InstanceId: id });
+    return answer?.InstanceAssociationStatusInfos ?? [];
+  } catch (error) {
+    if (error instanceof AwsError && error.words.startsWith("InvalidInstanceId")) return [];
+    throw error;
+  }
+}
+
+/** Two good answers ten seconds apart make a target healthy; the rest is for a load balancer that has just been made. */
+const TARGET_LIMIT_SECONDS = 180;
+
+/** A machine that is stopped or stops. https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_TargetHealth.html */
+const STOPPED = "Target.InvalidState";
+
+/**
+ * Waits until the load balancer of a stack on one machine sends its requests there: it answers 503 itself until the machine has
+ * passed two health checks. Does not wait for a stopped machine.
+ *
+ * @throws UserError where the machine does not become healthy in time.
+ */
+export async function awaitTarget(
+  { region, stack }: AwsContext,
+  { targetGroup: { name, port, healthCheck } }: Pick<EdgePlan, "targetGroup">,
+  { limitSeconds = TARGET_LIMIT_SECONDS, pauseSeconds = POLL_SECONDS } = {},
+): Promise<void> {
+  const groups = await ask("elasticloadbalancing:DescribeTargetGroups", region, { Names: [name] });
+  const TargetGroupArn = groups?.TargetGroups?.[0]?.TargetGroupArn;
+  if (TargetGroupArn === undefined)
+    throw new UserError(`The load balancer of ${stack} has no target group ${name}.`);
+  let words: readonly string[] = [];
+  const isDone = await until(limitSeconds, pauseSeconds, async () => {
+    const health = await ask("elasticloadbalancing:DescribeTargetHealth", region, { TargetGroupArn });
+    const targets = health?.TargetHealthDescriptions ?? [];
+    words = targets.map(({ Target, TargetHealth: state }) => {
+      const reason = state?.Description || state?.Reason || "without a reason";
+      return `${Target?.Id} is ${state?.State} (${reason})`;
+    });
+    const isHealthy = targets.some(({ TargetHealth }) => TargetHealth?.State === "healthy");
+    const isStopped = targets.every(({ TargetHealth }) => TargetHealth?.Reason === STOPPED);
+    return isHealthy || (targets.length > 0 && isStopped) ? true : undefined;
+  });
+  if (isDone === undefined)
+    throw new UserError(
+      `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${words.join(", ") || "no machine is registered with it"}. It asks the machine's port ${port} for ${healthCheck.path}; \`npx engine-room logs gateway --stack ${stack}\` says whether the gateway is asked.`,
+    );
 }

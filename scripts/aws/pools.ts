@@ -1,55 +1,56 @@
 /**
  * Node groups of a stack's cluster on EKS: their sizes at `up`, `sleep` and `wake`. Pulumi gives a node group its size once: an
- * update of one of the three numbers sends all three (`expandNodegroupScalingConfig` of terraform-provider-aws), and how many
- * machines run is not Pulumi's to know.
+ * update of one of the three numbers sends all three (`expandNodegroupScalingConfig` of terraform-provider-aws), and the number
+ * of running machines is the autoscaler's.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type AwsContext, POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { type NodePoolPlan, nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { isInstalled } from "../../infra/plan/catalogue/aws.ts";
+import { count } from "../../infra/plan/checks/words.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
-import { type Answer, ask, required } from "./session.ts";
+import { ask, until } from "./session.ts";
 
-/** A change of numbers takes EKS seconds, without the machines. */
+/** EKS changes the numbers within seconds, without the machines. */
 const POLL_SECONDS = 3;
 const LONGEST_UPDATE_SECONDS = 600;
 
 /** EKS changes nothing of these any more: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html */
 const LOST = ["CREATE_FAILED", "DELETING", "DELETE_FAILED"];
 
-/** While it is so, EKS refuses a change. It takes one of a group that is DEGRADED (issue 2326 of aws/containers-roadmap). */
+/** EKS refuses a change of these. It takes one of a group that is DEGRADED (issue 2326 of aws/containers-roadmap). */
 const BUSY = ["CREATING", "UPDATING"];
 
 /**
  * Lets every kubectl that this process starts ask the stack's cluster, until the process ends. The user's kubeconfig stays as
  * it is.
  *
- * @throws UserError where the account has no such cluster, or does not say.
+ * @throws UserError where the account has no such cluster, or does not answer.
  */
-export async function useStackCluster({ region, name, stack }: AwsContext): Promise<void> {
-  const { cluster } = required(
-    await ask("eks:DescribeCluster", region, { name }),
-    missingCluster({ region, name, stack }),
-  );
+export async function useStackCluster(context: AwsContext): Promise<void> {
+  const { region, name } = context;
+  const cluster = (await ask("eks:DescribeCluster", region, { name }))?.cluster;
+  if (cluster === undefined) throw missingCluster(context);
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubeconfig-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "config");
-  const endpoint = cluster?.endpoint ?? "";
-  const certificateAuthority = cluster?.certificateAuthority?.data ?? "";
+  const endpoint = cluster.endpoint ?? "";
+  const certificateAuthority = cluster.certificateAuthority?.data ?? "";
   writeFileSync(file, documentText("kubeconfig", { region, name, endpoint, certificateAuthority }), {
     mode: 0o600,
   });
   process.env.KUBECONFIG = file;
 }
 
-function missingCluster({ region, name, stack }: Pick<AwsContext, "region" | "name" | "stack">): string {
-  return `There is no cluster ${name} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`;
+function missingCluster({ region, name, stack }: AwsContext): UserError {
+  return new UserError(
+    `There is no cluster ${name} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
+  );
 }
 
 /** A managed node group, whose name EKS gets from Pulumi with a random end. */
@@ -64,29 +65,24 @@ export interface NodeGroupReading {
   readonly desired: number;
 }
 
-/** Those of a cluster, without one that is deleted meanwhile; `absent` where there is no such cluster. */
-async function nodeGroups(region: string, cluster: string): Promise<Answer<readonly NodeGroupReading[]>> {
-  const list = await ask("eks:ListNodegroups", region, { clusterName: cluster });
-  if (list.kind !== "answer") return list;
-  const answers = await Promise.all(
-    (list.value.nodegroups ?? []).map((nodegroupName) =>
-      ask("eks:DescribeNodegroup", region, { clusterName: cluster, nodegroupName }).then(
-        (answer) => [nodegroupName, answer] as const,
-      ),
-    ),
-  );
-  const groups: NodeGroupReading[] = [];
-  for (const [name, answer] of answers) {
-    if (answer.kind === "absent") continue;
-    if (answer.kind !== "answer") return answer;
-    const { status = "", labels = {}, instanceTypes = [], scalingConfig = {} } = answer.value.nodegroup ?? {};
+/** Node groups of a cluster, without those that are deleted meanwhile; undefined: there is no such cluster. */
+async function nodeGroups(
+  region: string,
+  clusterName: string,
+): Promise<readonly NodeGroupReading[] | undefined> {
+  const list = await ask("eks:ListNodegroups", region, { clusterName });
+  if (list === undefined) return undefined;
+  const groups = (list.nodegroups ?? []).map(async (name) => {
+    const answer = await ask("eks:DescribeNodegroup", region, { clusterName, nodegroupName: name });
+    if (answer?.nodegroup === undefined) return [];
+    const { status = "", labels = {}, instanceTypes = [], scalingConfig = {} } = answer.nodegroup;
     const { minSize: min = 0, maxSize: max = 0, desiredSize: desired = 0 } = scalingConfig;
-    groups.push({ name, status, labels, instanceTypes, min, max, desired });
-  }
-  return { kind: "answer", value: groups };
+    return [{ name, status, labels, instanceTypes, min, max, desired }];
+  });
+  return (await Promise.all(groups)).flat();
 }
 
-/** What EKS is told of a node group's size. */
+/** A change of a node group's size. */
 interface NodeGroupSize {
   readonly name: string;
   readonly min: number;
@@ -98,16 +94,14 @@ interface NodeGroupSize {
 /** @returns Id of the update, which continues when EKS has answered. @throws UserError where EKS refuses. */
 async function resize(
   { region, name: clusterName }: AwsContext,
-  pool: string,
   { name: nodegroupName, min: minSize, max: maxSize, desired }: NodeGroupSize,
-): Promise<string> {
+): Promise<string | undefined> {
   const scalingConfig = { minSize, maxSize, ...(desired === undefined ? {} : { desiredSize: desired }) };
   const input = { clusterName, nodegroupName, scalingConfig };
-  const answer = await ask("eks:UpdateNodegroupConfig", region, input);
-  return required(answer, `The node group ${nodegroupName} of the pool ${pool} is gone.`).update?.id ?? "";
+  return (await ask("eks:UpdateNodegroupConfig", region, input))?.update?.id;
 }
 
-/** What a group lacks to have the plan's size, with as many machines as it has where these are within it; null: nothing. Pure. */
+/** The plan's size with as many machines as the group has, where these are within it; null: it has that size. Pure. */
 export function plannedSize(
   { minSize: min, maxSize: max }: Pick<NodePoolPlan["nodeGroup"]["scalingConfig"], "minSize" | "maxSize">,
   group: Pick<NodeGroupReading, "name" | "min" | "max" | "desired">,
@@ -118,8 +112,8 @@ export function plannedSize(
 }
 
 /**
- * Gives each existing pool the size of the stack file, one that sleeps too, and waits until EKS has it. A node group of another
- * instance type is Pulumi's to replace: machines of it would start, or lack, for nothing.
+ * Gives each existing pool the size of the stack file, a sleeping one too, and waits until EKS has it. A node group of another
+ * instance type is Pulumi's to replace: its machines would start for nothing.
  *
  * @returns A line for each changed pool and for each group that takes no change; none where there is no cluster yet.
  * @throws UserError where EKS refuses, or is still busy with a group after {@link LONGEST_UPDATE_SECONDS}.
@@ -131,15 +125,13 @@ export async function sizePools(
 ): Promise<readonly string[]> {
   const lines: string[] = [];
   for (const { pool, group } of await settledGroups(plan, context, pollSeconds)) {
-    if (LOST.includes(group.status)) {
-      lines.push(`Pool ${pool.name}: its node group ${group.name} is ${group.status}, and takes no size`);
-      continue;
-    }
     const size = plannedSize(pool.nodeGroup.scalingConfig, group);
-    if (size === null) continue;
-    const update = await resize(context, pool.name, size);
-    await updateEnd(context, group.name, update, pollSeconds);
-    lines.push(`Pool ${pool.name}: ${sizeWords(group)} before, ${sizeWords({ ...group, ...size })} now`);
+    if (LOST.includes(group.status))
+      lines.push(`Pool ${pool.name}: its node group ${group.name} is ${group.status}, and takes no size`);
+    else if (size !== null) {
+      await updateEnd(context, group.name, await resize(context, size), pollSeconds);
+      lines.push(`Pool ${pool.name}: ${sizeWords(group)} before, ${sizeWords({ ...group, ...size })} now`);
+    }
   }
   return lines;
 }
@@ -159,63 +151,54 @@ async function settledGroups(
   { region, name: cluster }: AwsContext,
   pollSeconds: number,
 ): Promise<readonly PoolGroup[]> {
-  const deadline = Date.now() + LONGEST_UPDATE_SECONDS * 1000;
-  while (true) {
-    const found = await nodeGroups(region, cluster);
-    if (found.kind === "absent") return [];
-    const all = required(found, "");
+  let busy: NodeGroupReading | undefined;
+  const settled = await until(LONGEST_UPDATE_SECONDS, pollSeconds, async () => {
+    const all = (await nodeGroups(region, cluster)) ?? [];
     const groups = nodePoolPlans(plan).flatMap((pool) =>
       all
         .filter(({ labels }) => labels[POOL_LABEL] === pool.name)
         .filter(({ instanceTypes }) => instanceTypes.join() === pool.nodeGroup.instanceTypes.join())
         .map((group) => ({ pool, group })),
     );
-    const busy = groups.find(
+    busy = groups.find(
       ({ pool, group }) =>
         BUSY.includes(group.status) && plannedSize(pool.nodeGroup.scalingConfig, group) !== null,
-    );
-    if (busy === undefined) return groups;
-    if (Date.now() > deadline)
-      throw new UserError(
-        `The node group ${busy.group.name} is still ${busy.group.status} after ${LONGEST_UPDATE_SECONDS} s, and takes no change until then; run \`npx engine-room up\` to resume when it is ACTIVE.`,
-      );
-    await sleep(pollSeconds * 1000);
-  }
+    )?.group;
+    return busy === undefined ? groups : undefined;
+  });
+  if (settled !== undefined) return settled;
+  throw new UserError(
+    `The node group ${busy?.name} is still ${busy?.status} after ${LONGEST_UPDATE_SECONDS} s, and takes no change until then; run \`npx engine-room up\` to resume when it is ACTIVE.`,
+  );
 }
 
 /** EKS takes one update of a group at a time, and Pulumi's may come next. */
 async function updateEnd(
   { region, name }: AwsContext,
   nodegroupName: string,
-  updateId: string,
+  updateId: string | undefined,
   pollSeconds: number,
 ): Promise<void> {
-  const deadline = Date.now() + LONGEST_UPDATE_SECONDS * 1000;
-  while (true) {
+  const update = await until(LONGEST_UPDATE_SECONDS, pollSeconds, async () => {
     const answer = await ask("eks:DescribeUpdate", region, { name, nodegroupName, updateId });
-    const { update } = required(answer, `The update ${updateId} of the node group ${nodegroupName} is gone.`);
-    if (update?.status === "Successful") return;
-    const errors =
-      update?.errors?.map(({ errorCode, errorMessage }) => `${errorCode}: ${errorMessage}`) ?? [];
-    if (update?.status !== "InProgress")
-      throw new UserError(
-        `EKS has not given the node group ${nodegroupName} its new size (${update?.status}): ${errors.join("; ")}.`,
-      );
-    if (Date.now() > deadline)
-      throw new UserError(
-        `EKS has not given the node group ${nodegroupName} its new size after ${LONGEST_UPDATE_SECONDS} s; run \`npx engine-room up\` to resume when it has.`,
-      );
-    await sleep(pollSeconds * 1000);
-  }
+    return answer?.update?.status === "InProgress" ? undefined : answer?.update;
+  });
+  if (update?.status === "Successful") return;
+  const errors = (update?.errors ?? []).map(
+    ({ errorCode, errorMessage }) => `: ${errorCode}: ${errorMessage}`,
+  );
+  throw new UserError(
+    `EKS did not give the node group ${nodegroupName} its new size (${update?.status ?? `InProgress after ${LONGEST_UPDATE_SECONDS} s`}${errors.join("")}); run \`npx engine-room up\` to resume.`,
+  );
 }
 
 type Direction = "sleep" | "wake";
 
-/** A row of the table, and what EKS is told; null: it has that size already, or there is no group. */
 interface PoolChange {
   readonly pool: string;
   /** Least number of machines from now on; null: there is no node group. */
   readonly least: number | null;
+  /** null: unchanged. */
   readonly change: NodeGroupSize | null;
   readonly note: string;
 }
@@ -230,10 +213,10 @@ export function poolChanges(
   direction: Direction,
 ): readonly PoolChange[] {
   const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
-  // What takes machines away and brings them back runs in a pool of its own, which stays.
+  // The autoscaler runs in a pool of its own, which stays.
   const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
   return pools.map(({ name: pool, nodeGroup: { scalingConfig } }): PoolChange => {
-    const group = groups.find((one) => one.labels[POOL_LABEL] === pool && !LOST.includes(one.status));
+    const group = groups.find(({ labels, status }) => labels[POOL_LABEL] === pool && !LOST.includes(status));
     if (group === undefined)
       return { pool, least: null, change: null, note: "has no node group; `npx engine-room up` makes it" };
     if (direction === "wake") {
@@ -242,40 +225,24 @@ export function poolChanges(
       const note = change === null ? "is awake already" : `at least ${least}; more start when pods need them`;
       return { pool, least, change, note };
     }
-    const servesModels = servesModelsAlone(plan, pool);
-    const empties = !isScaled && servesModels;
-    const isAsleep = group.min === 0 && !(empties && group.desired > 0);
-    const { name, max } = group;
-    return {
-      pool,
-      least: 0,
-      change: isAsleep ? null : { name, min: 0, max, ...(empties ? { desired: 0 } : {}) },
-      note: sleepNote(group.desired, { isScaled, servesModels, isAsleep }),
-    };
+    const { name, max, desired } = group;
+    const empties = !isScaled && servesModelsAlone(plan, pool);
+    const isAsleep = group.min === 0 && !(empties && desired > 0);
+    const change = isAsleep ? null : { name, min: 0, max, ...(empties ? { desired: 0 } : {}) };
+    return { pool, least: 0, change, note: sleepNote(desired, isScaled, empties) };
   });
 }
 
-interface SleepingPool {
-  readonly isScaled: boolean;
-  readonly servesModels: boolean;
-  readonly isAsleep: boolean;
-}
-
 /**
- * What becomes of a pool's machines: they cost money until they are gone, whatever its least number is. The autoscaler's
- * default is 10 minutes (--scale-down-unneeded-time), as long as it waits after it has made a machine.
+ * Machines cost money until they have ended. The autoscaler's default is 10 minutes (--scale-down-unneeded-time).
+ *
+ * @param empties - Whether all machines end at once.
  */
-function sleepNote(machines: number, { isScaled, servesModels, isAsleep }: SleepingPool): string {
-  if (machines === 0) return isAsleep ? "sleeps already" : "no machine runs";
-  const [count, runs, ends, it] =
-    machines === 1 ? ["1 machine", "runs", "ends", "it"] : [`${machines} machines`, "run", "end", "them"];
-  if (!isScaled)
-    return servesModels
-      ? `${count} ${ends} now`
-      : `${count} ${runs} on: other pods are there, and no autoscaler knows which machine is free`;
-  return servesModels
-    ? `${count} ${runs} still; the autoscaler ends ${it} about 10 minutes after the last server there`
-    : `${count} ${runs} still; the autoscaler ends what the gateway, the databases and other pods leave free for about 10 minutes`;
+function sleepNote(machines: number, isScaled: boolean, empties: boolean): string {
+  if (machines === 0) return "no machine runs";
+  const all = count(machines, "machine");
+  if (isScaled) return `${all} until the autoscaler ends what no pod used for about 10 minutes`;
+  return empties ? `${all} ended now` : `${all} kept: other pods run there, and there is no autoscaler`;
 }
 
 /** No other pod tolerates the taint of machines with GPUs. */
@@ -284,11 +251,12 @@ function servesModelsAlone({ spec }: EksPlan, pool: string): boolean {
   return gpu !== null && spec.encoders?.pool !== pool;
 }
 
-/** Tells EKS. @returns What to print. @throws UserError where it refuses. */
+/** Changes the pools. @returns Text for the user. @throws UserError where EKS refuses. */
 export async function changePools(plan: EksPlan, context: AwsContext, direction: Direction): Promise<string> {
-  const groups = required(await nodeGroups(context.region, context.name), missingCluster(context));
+  const groups = await nodeGroups(context.region, context.name);
+  if (groups === undefined) throw missingCluster(context);
   const changes = poolChanges(plan, groups, direction);
-  for (const { change, pool } of changes) if (change !== null) await resize(context, pool, change);
+  for (const { change } of changes) if (change !== null) await resize(context, change);
   const rows = changes.map(({ pool, least, note }) => [pool, least === null ? "-" : String(least), note]);
   const columns = ["POOL", ">LEAST", ""];
   return `${textTable(columns, rows, { indent: 0 }).join("\n")}\n`;

@@ -4,8 +4,7 @@ import { requireAccount } from "../aws/account.ts";
 import { ecrHost, imagesThatEcrLacks, prepareEcrPush } from "../aws/ecr.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { downloadGB, downloadSeconds, type ImageState, imageStates } from "../images/image-states.ts";
-import { makeImage, requireBuildKit } from "../images/make-images.ts";
-import { mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images/mirror.ts";
+import { makeImage, mirroredBases, mirrorImage, mirrorLines, mirrorStates } from "../images/make-images.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackImages } from "../platforms/operations.ts";
@@ -69,7 +68,6 @@ export const command = defineCommand({
     const work = states.filter(({ steps }) => steps.length > 0);
     if (!dryRun && work.length > 0) {
       await refuseFullDisk(uri, probe, engine.rootDirectory, work, gb);
-      if (work.some(({ steps }) => steps.includes("build"))) await requireBuildKit(probe);
       const pushed = work.filter(({ steps }) => steps.includes("push") || steps.includes("copy"));
       if (aws !== null && push && registry !== null)
         await prepareEcrPush(

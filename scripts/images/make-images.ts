@@ -1,9 +1,16 @@
-/** Builds, pulls and pushes images with the Docker CLI, and locks their digests. */
+/** Builds, pulls, pushes and copies images with the Docker CLI, and locks their digests. */
 import { spawn } from "node:child_process";
-import type { BuiltImage } from "../../infra/plan/docker/images.ts";
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
+import {
+  type BaseChoice,
+  type BuiltImage,
+  type ImageName,
+  imageSources,
+  type LockEntry,
+} from "../../infra/plan/docker/images.ts";
+import { ecrHost, hasEcrImage } from "../aws/ecr.ts";
 import { UserError } from "../errors.ts";
-import { isOlder } from "../preflight/finding.ts";
-import type { HostProbe } from "../preflight/host-probe.ts";
+import { type HostProbe, lastLine } from "../preflight/host-probe.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { type ImageState, lockImage } from "./image-states.ts";
 
@@ -19,53 +26,19 @@ interface MakeOptions {
 
 /** @throws UserError where a step fails; what was locked before stays locked. */
 export async function makeImage(state: ImageState, options: MakeOptions): Promise<void> {
-  const { image } = state;
+  const { image, key } = state;
+  const { uri, lockFile } = options;
+  const { reference } = image;
   for (const step of state.steps) {
-    switch (step) {
-      case "build":
-        if (image.kind === "build") await build(image, options);
-        break;
-      case "pull":
-        if (image.kind === "locked") await runDocker(["pull", image.reference], options.uri);
-        break;
-      case "push":
-        if (image.kind === "build") await push(image.reference, pushReference(state), options.uri);
-        break;
-      case "copy":
-        // The same bytes: one source alone keeps its digest.
-        if (image.kind === "locked")
-          await runDocker(
-            [
-              "buildx",
-              "imagetools",
-              "create",
-              "--prefer-index=false",
-              "--tag",
-              pushReference(state),
-              image.reference,
-            ],
-            options.uri,
-          );
-        break;
-      case "lock":
-        lockImage(state.key, await lockEntry(state, options), options.lockFile);
+    if (step === "build" && image.kind === "build") await build(image, options);
+    if (step === "pull") await runDocker(["pull", reference], uri);
+    if (step === "push") {
+      await runDocker(["tag", reference, pushReference(state)], uri);
+      await runDocker(["push", pushReference(state)], uri);
     }
+    if (step === "copy") await copyImage(reference, pushReference(state), uri);
+    if (step === "lock") lockImage(key, await lockEntry(state, options), lockFile);
   }
-}
-
-/** First CLI that leaves BuildKit to the plug-in buildx; older ones have it in themselves. */
-const BUILDKIT_IS_A_PLUGIN = "23.0";
-
-/** @throws UserError where the CLI has no BuildKit, which the Dockerfiles need. */
-export async function requireBuildKit(probe: HostProbe): Promise<void> {
-  const buildx = await probe.docker(["buildx", "version"]);
-  if (buildx.exitCode === 0) return;
-  const client = await probe.docker(["version", "--format", "{{.Client.Version}}"]);
-  const version = client.stdout.trim();
-  if (version !== "" && isOlder(version, BUILDKIT_IS_A_PLUGIN)) return;
-  throw new UserError(
-    `The Docker CLI ${version} of this machine has no buildx, and the Dockerfiles mount caches with it; install docker-buildx-plugin (Debian: docker-buildx).`,
-  );
 }
 
 function build(
@@ -80,9 +53,10 @@ function build(
   return runDocker(["build", "--file", dockerfile, ...values, ...files, "--tag", reference, "."], uri);
 }
 
-async function push(tag: string, reference: string, uri: string): Promise<void> {
-  await runDocker(["tag", tag, reference], uri);
-  await runDocker(["push", reference], uri);
+/** All platforms, without an engine. A copy of a single source keeps its digest. @param from - By digest. */
+function copyImage(from: string, to: string, uri: string, timeoutSeconds?: number): Promise<void> {
+  const command = ["buildx", "imagetools", "create", "--prefer-index=false", "--tag", to, from];
+  return runDocker(command, uri, timeoutSeconds);
 }
 
 function pushReference({ pushReference: reference, image }: ImageState): string {
@@ -91,37 +65,31 @@ function pushReference({ pushReference: reference, image }: ImageState): string 
 }
 
 /** The registry's digest, which the engine knows after a push or a pull. */
-async function lockEntry(
-  state: ImageState,
-  { probe }: MakeOptions,
-): Promise<{ contentHash: string; reference: string }> {
+async function lockEntry(state: ImageState, { probe }: MakeOptions): Promise<LockEntry> {
   const { image, contentHash } = state;
   const tagged = image.kind === "build" ? pushReference(state) : image.reference;
-  const { stdout, stderr } = await probe.docker([
-    "image",
-    "inspect",
-    "--format",
-    "{{range .RepoDigests}}{{println .}}{{end}}",
-    tagged,
-  ]);
+  const format = "{{range .RepoDigests}}{{println .}}{{end}}";
+  const { stdout, stderr } = await probe.docker(["image", "inspect", "--format", format, tagged]);
   const repository = tagged.replace(/:[^:/]+$/, "");
-  const digests = stdout.split("\n").map((line) => line.trim());
-  const isOfRepository = (line: string) => repository.endsWith(line.slice(0, line.lastIndexOf("@")));
-  const found = digests.find((line) => line.includes("@sha256:") && isOfRepository(line));
+  const found = stdout
+    .split("\n")
+    .map((line) => line.trim().split("@"))
+    // Docker leaves `docker.io/library/` out.
+    .find(([name = "", digest]) => digest?.startsWith("sha256:") && repository.endsWith(name));
   if (found === undefined)
     throw new UserError(
       `The engine knows no digest of ${tagged}${stderr === "" ? "" : ` (${stderr.trim()})`}; push it again.`,
     );
-  return { contentHash, reference: `${repository}${found.slice(found.lastIndexOf("@"))}` };
+  return { contentHash, reference: `${repository}@${found[1]}` };
 }
 
 /**
- * With its output on standard error.
+ * Runs the Docker CLI with its output on standard error.
  *
- * @param timeoutSeconds - @default as long as it takes: builds and pulls say how far they are
+ * @param timeoutSeconds - @default none: builds and pulls show their progress
  * @throws UserError where it ends with an error, or does not end in time.
  */
-export function runDocker(args: readonly string[], uri: string, timeoutSeconds?: number): Promise<void> {
+function runDocker(args: readonly string[], uri: string, timeoutSeconds?: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn("docker", args, {
       cwd: projectRoot,
@@ -136,4 +104,102 @@ export function runDocker(args: readonly string[], uri: string, timeoutSeconds?:
       reject(new UserError(`\`docker ${args.join(" ")}\` ${end}; its lines above say why.`));
     });
   });
+}
+
+/** Layers go through this machine: 18 GB at some 3 MB/s. */
+const COPY_TIMEOUT_SECONDS = 2 * 3600;
+
+/** Digits of a digest in a tag: ECR's tags are immutable, and a publisher may move a tag. */
+const TAG_DIGITS = 12;
+
+/** An image that others are built on. */
+export interface MirroredBase {
+  readonly image: ImageName;
+  /** Of the publisher, by tag. */
+  readonly source: string;
+}
+
+export interface MirroredImage extends MirroredBase {
+  /** `sha256:…`, of the publisher's tag today. */
+  readonly digest: string;
+  /** In the account's registry, by the same digest. */
+  readonly reference: string;
+  /** Whether the registry has it already. */
+  readonly isThere: boolean;
+}
+
+/** NVIDIA's own bases of the images that a stack needs, even where its file replaces them. Pure. */
+export function mirroredBases(
+  needed: readonly ImageName[],
+  triton: BaseChoice["triton"],
+): readonly MirroredBase[] {
+  if (triton === null) return [];
+  return needed.flatMap((image) => {
+    const source = imageSources[image];
+    if (source.kind !== "built" || !source.hasRelease) return [];
+    return [{ image, source: source.base({ release: triton.release }) }];
+  });
+}
+
+/**
+ * Asks both registries; nothing changes.
+ *
+ * @param registry - Of ECR, with the path before the names of images.
+ * @throws UserError where a registry does not answer.
+ */
+export async function mirrorStates(
+  bases: readonly MirroredBase[],
+  registry: string,
+  probe: HostProbe,
+): Promise<readonly MirroredImage[]> {
+  const states: MirroredImage[] = [];
+  for (const base of bases) {
+    const digest = await publishedDigest(base.source, probe);
+    const reference = `${registry}/${MIRROR_REPOSITORY}@${digest}`;
+    states.push({ ...base, digest, reference, isThere: await isMirrored(registry, digest) });
+  }
+  return states;
+}
+
+/** @throws UserError where it fails, takes longer than two hours, or ECR has another digest afterwards. */
+export async function mirrorImage(
+  { source, digest }: MirroredImage,
+  registry: string,
+  uri: string,
+): Promise<void> {
+  const [repository = "", tag = ""] = source.split(":");
+  const short = digest.slice("sha256:".length, "sha256:".length + TAG_DIGITS);
+  const target = `${registry}/${MIRROR_REPOSITORY}:${tag}-${short}`;
+  await copyImage(`${repository}@${digest}`, target, uri, COPY_TIMEOUT_SECONDS);
+  if (!(await isMirrored(registry, digest)))
+    throw new UserError(`ECR has no image ${digest} after it was copied; copy it again with a newer buildx.`);
+}
+
+/** Lines of the stack file that build on the copies. */
+export function mirrorLines(images: readonly MirroredImage[]): string {
+  const lines = images.map(({ image, reference }) =>
+    image === "trtllm"
+      ? `  engine-room:image: { base: "${reference}" }`
+      : `  engine-room:images: { bases: { ${image}: "${reference}" } }`,
+  );
+  return `${lines.join("\n")}\n`;
+}
+
+async function publishedDigest(source: string, probe: HostProbe): Promise<string> {
+  const command = ["buildx", "imagetools", "inspect", "--format", "{{json .Manifest}}", source];
+  const { exitCode, stdout, stderr } = await probe.docker(command);
+  const digest = exitCode === 0 ? (JSON.parse(stdout) as { readonly digest?: string }).digest : undefined;
+  if (digest !== undefined) return digest;
+  // Without the plug-in, the first line names it; the last line is about the CLI's help.
+  const words = /buildx/.test(stderr) ? (stderr.split("\n")[0] ?? "") : lastLine(stderr);
+  throw new UserError(
+    `The digest of ${source} is not known: ${words}. This takes Docker's CLI with buildx (https://docs.docker.com/engine/install/; Debian: docker-cli, docker-buildx), and a connection to the publisher's registry.`,
+  );
+}
+
+function isMirrored(registry: string, digest: string): Promise<boolean> {
+  const [host = "", ...path] = registry.split("/");
+  const own = ecrHost(host);
+  if (own === null) throw new Error(`${host} is no registry of ECR.`);
+  return hasEcrImage({ ...own, repository: [...path, MIRROR_REPOSITORY].join("/"), digest });
 }

@@ -1,31 +1,28 @@
 /**
- * Asks registries whether they have an image: HEAD of its manifest, which no registry counts as a pull, with the credentials that
- * `docker login` left on this machine. `docker manifest inspect` fails at OCI indexes and says of an image that is refused that it
- * does not exist, and `docker buildx imagetools` needs a plug-in, which a machine without builds may lack.
+ * Asks registries whether they have an image: HEAD of its manifest, which no registry counts as a pull, with the credentials of
+ * `docker login`. `docker manifest inspect` fails at OCI indexes and says of a refused image that it does not exist, and
+ * `docker buildx imagetools` needs a plug-in that a machine without builds may lack.
  * https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#checking-if-content-exists-in-the-registry,
  * https://distribution.github.io/distribution/spec/auth/token/ and https://docs.docker.com/reference/cli/docker/login/
  */
-
-import { readFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { errorWords } from "../errors.ts";
 import { probeProgram } from "../preflight/host-probe.ts";
 
 export type ManifestAnswer =
   | { readonly kind: "there" }
-  /** `isAnonymous`: asked without credentials, to which some registries say this of what they hide. */
+  /** `isAnonymous`: asked without credentials, in which case some registries hide an image. */
   | { readonly kind: "missing"; readonly isAnonymous: boolean }
   | { readonly kind: "refused"; readonly isAnonymous: boolean }
-  /** Nobody answers, or not as a registry does. */
+  /** No registry answered. */
   | { readonly kind: "silent"; readonly words: string };
 
 /** Whether a registry has an image, by its full reference. Never throws. */
 export type AskRegistry = (reference: string) => Promise<ManifestAnswer>;
 
 const TIMEOUT_SECONDS = 15;
-/** A token is some kB. */
-const MOST_TOKEN_BYTES = 1 << 20;
 
 const MANIFESTS = [
   "application/vnd.oci.image.index.v1+json",
@@ -34,7 +31,7 @@ const MANIFESTS = [
   "application/vnd.docker.distribution.manifest.v2+json",
 ].join(", ");
 
-/** Docker Hub has other names than the one that references have. */
+/** Hosts of Docker Hub: in references, of its API, and in Docker's configuration. */
 const DOCKER_HUB = {
   host: "docker.io",
   api: "registry-1.docker.io",
@@ -45,49 +42,31 @@ const DOCKER_HUB = {
 export function askRegistry(credentials: CredentialSource): AskRegistry {
   return async (reference) => {
     try {
-      return await ask(parseReference(reference), credentials);
+      return await ask(reference, credentials);
     } catch (error) {
       return { kind: "silent", words: errorWords(error) };
     }
   };
 }
 
-interface ImageReference {
-  readonly host: string;
-  /** Within the registry. */
-  readonly repository: string;
-  /** A digest, or a tag. */
-  readonly version: string;
-}
-
-/** `registry/repository[:tag][@digest]`, as plans have them. */
-function parseReference(reference: string): ImageReference {
-  const [, host = "", repository = "", tag = "latest", digest] =
+async function ask(reference: string, credentials: CredentialSource): Promise<ManifestAnswer> {
+  const [, host = "", repository = "", tag = "latest", digest = tag] =
     /^([^/]+)\/([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(reference) ?? [];
-  return { host, repository, version: digest ?? tag };
-}
-
-/** As Docker does: those of this machine may do without TLS. */
-function scheme(host: string): "http" | "https" {
-  return /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/.test(host) ? "http" : "https";
-}
-
-async function ask(image: ImageReference, credentials: CredentialSource): Promise<ManifestAnswer> {
-  const { host, repository, version } = image;
   const isHub = host === DOCKER_HUB.host;
   const api = isHub ? DOCKER_HUB.api : host;
-  const url = `${scheme(api)}://${api}/v2/${repository}/manifests/${version}`;
+  // As Docker does: registries of this machine may do without TLS.
+  const isPlain = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/.test(api);
+  const url = `${isPlain ? "http" : "https"}://${api}/v2/${repository}/manifests/${digest}`;
   const first = await head(url, null);
   if (first.status !== 401) return answerOf(first.status, true);
   const credential = await credentials(isHub ? DOCKER_HUB.credentials : host);
   const isAnonymous = credential === null;
-  const authorization = await authorizationFor(first.headers.get("www-authenticate") ?? "", {
-    credential,
-    scope: `repository:${repository}:pull`,
-    isPlain: scheme(api) === "http",
-  });
-  if (authorization === null) return { kind: "refused", isAnonymous };
-  return answerOf((await head(url, authorization)).status, isAnonymous);
+  const challenge = first.headers.get("www-authenticate") ?? "";
+  const scope = `repository:${repository}:pull`;
+  const authorization = await authorizationFor(challenge, { credential, scope, isPlain });
+  return authorization === null
+    ? { kind: "refused", isAnonymous }
+    : answerOf((await head(url, authorization)).status, isAnonymous);
 }
 
 function answerOf(status: number, isAnonymous: boolean): ManifestAnswer {
@@ -97,12 +76,11 @@ function answerOf(status: number, isAnonymous: boolean): ManifestAnswer {
   return { kind: "silent", words: `It answers with status ${status}.` };
 }
 
+const timeout = () => AbortSignal.timeout(TIMEOUT_SECONDS * 1000);
+
 function head(url: string, authorization: string | null): Promise<Response> {
-  return fetch(url, {
-    method: "HEAD",
-    headers: { accept: MANIFESTS, ...(authorization === null ? {} : { authorization }) },
-    signal: AbortSignal.timeout(TIMEOUT_SECONDS * 1000),
-  });
+  const headers = { accept: MANIFESTS, ...(authorization === null ? {} : { authorization }) };
+  return fetch(url, { method: "HEAD", headers, signal: timeout() });
 }
 
 interface TokenRequest {
@@ -113,120 +91,99 @@ interface TokenRequest {
   readonly isPlain: boolean;
 }
 
-/** What a registry's challenge asks for; null where it gives nothing for these credentials. */
-async function authorizationFor(challenge: string, request: TokenRequest): Promise<string | null> {
-  const { credential, isPlain } = request;
+/** What a registry's challenge asks for; null where these credentials get nothing. */
+async function authorizationFor(
+  challenge: string,
+  { credential, scope, isPlain }: TokenRequest,
+): Promise<string | null> {
   const bearer = /\bBearer\s+(.*)$/i.exec(challenge)?.[1];
   if (bearer === undefined) return basic(credential);
   const parts = new Map([...bearer.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
   const realm = new URL(parts.get("realm") ?? "");
   if (realm.protocol !== "https:" && !isPlain)
     throw new Error(`It wants credentials sent to ${realm.origin}, without TLS`);
-  const response = await tokenResponse(realm, {
+  const parameters = new URLSearchParams({
     service: parts.get("service") ?? "",
-    scope: parts.get("scope") ?? request.scope,
-    credential,
+    scope: parts.get("scope") ?? scope,
   });
+  const response = await tokenResponse(realm, parameters, credential);
   if (!response.ok) return null;
-  const { token, access_token: accessToken } = JSON.parse(await boundedText(response)) as {
-    readonly token?: string;
-    readonly access_token?: string;
-  };
-  const found = token ?? accessToken;
-  return found === undefined ? null : `Bearer ${found}`;
+  const answer = (await response.json()) as { token?: string; access_token?: string };
+  const token = answer.token ?? answer.access_token;
+  return token === undefined ? null : `Bearer ${token}`;
 }
 
 function basic(credential: Credential | null): string | null {
-  if (credential?.kind !== "password") return null;
-  return `Basic ${Buffer.from(`${credential.user}:${credential.password}`).toString("base64")}`;
+  return credential?.kind === "password" ? `Basic ${credential.auth}` : null;
 }
 
 function tokenResponse(
   realm: URL,
-  { service, scope, credential }: { service: string; scope: string; credential: Credential | null },
+  parameters: URLSearchParams,
+  credential: Credential | null,
 ): Promise<Response> {
-  const signal = AbortSignal.timeout(TIMEOUT_SECONDS * 1000);
-  const parameters = new URLSearchParams({ service, scope });
   if (credential?.kind === "identityToken") {
     parameters.set("grant_type", "refresh_token");
     parameters.set("client_id", "engine-room");
     parameters.set("refresh_token", credential.token);
-    return fetch(realm, { method: "POST", body: parameters, redirect: "error", signal });
+    return fetch(realm, { method: "POST", body: parameters, redirect: "error", signal: timeout() });
   }
   for (const [key, value] of parameters) realm.searchParams.set(key, value);
   const authorization = basic(credential);
-  return fetch(realm, { headers: authorization === null ? {} : { authorization }, signal });
+  return fetch(realm, { headers: authorization === null ? {} : { authorization }, signal: timeout() });
 }
 
-async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > MOST_TOKEN_BYTES) throw new Error(`Its token has more than ${MOST_TOKEN_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-/** What a registry is asked with. It stays in memory, and is never printed. */
+/** Credentials for a registry. They stay in memory, and are never printed. */
 export type Credential =
-  | { readonly kind: "password"; readonly user: string; readonly password: string }
+  /** `auth`: `user:password` in base64. */
+  | { readonly kind: "password"; readonly auth: string }
   /** A refresh token of OAuth2, which only the registry's own server of tokens takes. */
   | { readonly kind: "identityToken"; readonly token: string };
 
-/** The credentials of a registry, by its key in Docker's configuration; null: none, and it is asked as anybody. */
+/** The credentials of a registry, by its key in Docker's configuration; null: none. */
 export type CredentialSource = (registry: string) => Promise<Credential | null>;
 
-/** The part of config.json that is read. */
+/** The parts of config.json that decide who logs in, and where plug-ins are. */
 interface DockerConfig {
   readonly auths?: Readonly<Record<string, { readonly auth?: string; readonly identitytoken?: string }>>;
   readonly credHelpers?: Readonly<Record<string, string>>;
   readonly credsStore?: string;
+  readonly cliPluginsExtraDirs?: readonly string[];
 }
 
-/** User that credential helpers give for a refresh token. */
-const TOKEN_USER = "<token>";
-
-/**
- * Of DOCKER_CONFIG or ~/.docker; helpers run as the Docker CLI runs them, and one that fails is as one that has none.
- *
- * @param folder - @default that of the environment
- */
-export function dockerCredentials(
-  folder: string = process.env.DOCKER_CONFIG ?? join(homedir(), ".docker"),
-): CredentialSource {
-  let config: DockerConfig | undefined;
-  return async (registry) => {
-    config ??= readConfig(join(folder, "config.json"));
-    const helper = config.credHelpers?.[registry] ?? config.credsStore;
-    if (helper !== undefined) {
-      const found = await helperCredential(helper, registry);
-      if (found !== null) return found;
-    }
-    const entry = config.auths?.[registry];
-    if (entry?.identitytoken !== undefined && entry.identitytoken !== "")
-      return { kind: "identityToken", token: entry.identitytoken };
-    return passwordOf(entry?.auth);
-  };
+function dockerFolder(): string {
+  return process.env.DOCKER_CONFIG ?? join(homedir(), ".docker");
 }
 
-function readConfig(file: string): DockerConfig {
+/** {} where it is missing or can't be read: then nobody is logged in. */
+function readConfig(folder: string): DockerConfig {
   try {
-    return JSON.parse(readFileSync(file, "utf8")) as DockerConfig;
+    return JSON.parse(readFileSync(join(folder, "config.json"), "utf8")) as DockerConfig;
   } catch {
-    // Nobody logged in, or not so that it could be read.
     return {};
   }
 }
 
-/** `user:password` in base64. */
-function passwordOf(auth: string | undefined): Credential | null {
-  const text = Buffer.from(auth ?? "", "base64").toString("utf8");
-  const colon = text.indexOf(":");
-  if (colon < 1) return null;
-  return { kind: "password", user: text.slice(0, colon), password: text.slice(colon + 1) };
+/**
+ * Of DOCKER_CONFIG or ~/.docker; helpers run as the Docker CLI runs them, and a failing helper has no credentials.
+ *
+ * @param folder - @default that of the environment
+ */
+export function dockerCredentials(folder: string = dockerFolder()): CredentialSource {
+  let config: DockerConfig | undefined;
+  return async (registry) => {
+    config ??= readConfig(folder);
+    const helper = config.credHelpers?.[registry] ?? config.credsStore;
+    const found = helper === undefined ? null : await helperCredential(helper, registry);
+    if (found !== null) return found;
+    const { auth = "", identitytoken: token = "" } = config.auths?.[registry] ?? {};
+    if (token !== "") return { kind: "identityToken", token };
+    return auth === "" ? null : { kind: "password", auth };
+  };
 }
+
+/** User that credential helpers give for a refresh token. */
+const TOKEN_USER = "<token>";
 
 /** The registry goes to standard input, and the secret comes from standard output: neither is an argument. */
 async function helperCredential(helper: string, registry: string): Promise<Credential | null> {
@@ -235,15 +192,42 @@ async function helperCredential(helper: string, registry: string): Promise<Crede
   const { exitCode, stdout } = await probeProgram([`docker-credential-${helper}`, "get"], `${registry}\n`);
   if (exitCode !== 0) return null;
   try {
-    const { Username = "", Secret = "" } = JSON.parse(stdout) as {
-      readonly Username?: string;
-      readonly Secret?: string;
-    };
-    if (Secret === "") return null;
-    return Username === TOKEN_USER
-      ? { kind: "identityToken", token: Secret }
-      : { kind: "password", user: Username, password: Secret };
+    const { Username: user = "", Secret: secret = "" } = JSON.parse(stdout) as Record<string, string>;
+    if (secret === "") return null;
+    return user === TOKEN_USER
+      ? { kind: "identityToken", token: secret }
+      : { kind: "password", auth: Buffer.from(`${user}:${secret}`).toString("base64") };
   } catch {
     return null;
   }
+}
+
+/**
+ * The user's configuration of Docker with a further login, readable by this user alone and deleted when this process ends.
+ *
+ * @param auth - `user:password` in base64. @returns The folder, as DOCKER_CONFIG names it.
+ */
+export function temporaryDockerConfig(host: string, auth: string): string {
+  const own = dockerFolder();
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-docker-"));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  const text = JSON.stringify(withLogin(readConfig(own), { own, host, auth }));
+  writeFileSync(join(folder, "config.json"), text, { mode: 0o600 });
+  return folder;
+}
+
+/** The user's configuration, with a further login for which no helper is asked. @param own - Its folder. Pure. */
+export function withLogin(
+  { auths = {}, credHelpers = {}, credsStore, cliPluginsExtraDirs = [], ...rest }: DockerConfig,
+  { own, host, auth }: { readonly own: string; readonly host: string; readonly auth: string },
+): DockerConfig {
+  // Docker asks a store for every registry, and it lacks this one: it becomes the helper of the registries that it knows.
+  const known = credsStore === undefined ? [] : Object.keys(auths).map((registry) => [registry, credsStore]);
+  const { [host]: _, ...helpers } = { ...Object.fromEntries(known), ...credHelpers };
+  return {
+    ...rest,
+    auths: { ...auths, [host]: { auth } },
+    credHelpers: helpers,
+    cliPluginsExtraDirs: [...cliPluginsExtraDirs, join(own, "cli-plugins")],
+  };
 }

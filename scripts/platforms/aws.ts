@@ -1,8 +1,8 @@
 /** What stacks on AWS have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
 import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
-import { requireAccount } from "../aws/account.ts";
-import { leftoversReport, refuseStrangers, taggedArns } from "../aws/leftovers.ts";
+import { leftoversReport, requireAccount, requireNoLeftovers, taggedArns } from "../aws/account.ts";
+import { AwsError } from "../aws/session.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 import { awsPreflight, ownAddress } from "../preflight/aws.ts";
@@ -58,17 +58,19 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
     async beforeDown(record, forget) {
       const known = await record();
       if (known === "resources") return;
-      const answer = await taggedArns(place.region, stack.name);
       // Deletes nothing but the record.
       if (known === "empty") await forget();
-      refuseStrangers(noSuchStack(stack.name), { region: place.region, stack: stack.name }, answer);
+      await requireNoLeftovers(noSuchStack(stack.name), { region: place.region, stack: stack.name });
     },
     async afterDown(deletesData, out) {
       await defaults.afterDown(deletesData, out);
       // `retain`, claims of databases and copies outlive a stack, and cost money.
-      const answer = await taggedArns(place.region, stack.name);
-      out.write(leftoversReport(place.region, stack.name, answer));
-      return answer.kind === "answer";
+      const tagged = await taggedArns(place.region, stack.name).catch((error: unknown) => {
+        if (error instanceof AwsError) return error;
+        throw error;
+      });
+      out.write(leftoversReport({ region: place.region, stack: stack.name }, tagged));
+      return !(tagged instanceof AwsError);
     },
   };
 }

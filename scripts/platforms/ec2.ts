@@ -2,8 +2,14 @@
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
-import { changeMachine, requireMachine, stackMachine, terminalSession } from "../aws/machine.ts";
-import { awaitCommands, awaitTarget } from "../aws/machine-waits.ts";
+import {
+  awaitCommands,
+  awaitTarget,
+  changeMachine,
+  requireMachine,
+  stackMachine,
+  terminalSession,
+} from "../aws/machine.ts";
 import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
 import { type InstanceTarget, readAwsTarget, readInstanceTarget } from "../program/targets.ts";
@@ -63,8 +69,8 @@ export function operations(source: StackSource): Operations {
     /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
     async afterUp() {
       const { plan, context, stack } = target();
-      process.stderr.write(await awaitCommands(context, instancePlan(plan, stack, context).tasks));
-      process.stderr.write(await awaitTarget(context, edgePlan(plan, context)));
+      await awaitCommands(context, instancePlan(plan, stack, context).tasks);
+      await awaitTarget(context, edgePlan(plan, context));
     },
   };
 }

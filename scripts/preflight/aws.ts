@@ -1,14 +1,12 @@
 /**
- * What an account has of a stack's needs, by questions that save money or hours: AWS itself refuses the rest within seconds of
- * `up`. Nothing is changed.
+ * Checks of a stack's account that save money or hours: AWS itself refuses the rest within seconds of `up`. Nothing is changed.
  */
 import type { Vpc } from "@aws-sdk/client-ec2";
-import { STACK_TAG } from "../../infra/plan/aws/context.ts";
 import { overlap } from "../../infra/plan/aws/network.ts";
 import { RESERVED_NETWORKS } from "../../infra/plan/catalogue/aws.ts";
-import { caller, callerFindings, exampleAccountFindings, unanswered } from "../aws/account.ts";
-import { databaseDiskFindings, databaseDisks, runningMachines } from "../aws/machine.ts";
-import { ask, tagMap } from "../aws/session.ts";
+import { callerFinding } from "../aws/account.ts";
+import { databaseDiskFinding, runningMachines } from "../aws/machine.ts";
+import { AwsError, ask } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { machineNeeds, offeringFindings, quotaFindings, reservationFindings } from "./aws-capacity.ts";
@@ -22,7 +20,7 @@ import {
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
 import { awsImageFindings } from "./images.ts";
 
-/** Whom preflight asks besides AWS. */
+/** Sources of preflight besides AWS. */
 interface Others {
   readonly registry: AskRegistry;
   /** The public IPv4 address of this machine; null: not known. */
@@ -44,58 +42,53 @@ export async function ownAddress(): Promise<string | null> {
 
 /**
  * @param needs - Machines that are to start.
- * @returns All checks; where the credentials are missing or another account's, that and what the stack file alone tells: nothing
- * else is asked then.
+ * @returns All checks; with unknown credentials, or those of another account, nothing else is asked.
  */
 export async function awsPreflight(
   target: AwsTarget,
   others: Others,
   needs = machineNeeds(target),
 ): Promise<readonly CheckResult[]> {
-  const { context } = target;
-  const answer = await caller(context.region);
-  const findings = await callerFindings(context, answer);
-  const looksAt = "credentials and account";
-  if (answer.kind !== "answer" || findings.length > 0)
-    return [
-      { looksAt, findings: [...findings, ...exampleAccountFindings(context, answer)] },
-      ...(await results([["addresses that reach the cluster's API", addressFindings(target, null)]])),
-    ];
-  const running = runningMachines(context.region);
-  return [
-    { looksAt, findings },
-    ...(await results([
-      ["addresses that reach the cluster's API", addressFindings(target, others.ownAddress)],
-      ["zones that offer the instance types", offeringFindings(target, needs)],
-      ["capacity reservations", running.then((all) => reservationFindings(target, needs, all))],
-      ["quotas of vCPUs", running.then((all) => quotaFindings(target, needs, all))],
-      ["networks and their addresses", networkFindings(target)],
-      ["engine store", fileSystemFindings(target)],
-      ["disk of the databases", diskFindings(target)],
-      ["certificate", certificateFindings(target)],
-      ["token of the model hub", tokenFindings(target)],
-      ["gated models", hubFindings(target)],
-      ["images and registries", awsImageFindings(target, others.registry)],
-    ])),
+  const { region } = target.context;
+  const caller = await callerFinding(target.context);
+  const first = { looksAt: "credentials and account", findings: caller === null ? [] : [caller] };
+  if (caller !== null) return [first];
+  const checks: readonly (readonly [check: string, looksAt: string, found: Promise<Found>])[] = [
+    ["access", "addresses that reach the cluster's API", addressFindings(target, others.ownAddress)],
+    ["offerings", "zones that offer the instance types", offeringFindings(target, needs)],
+    ["reservations", "capacity reservations", reservationFindings(target, needs)],
+    ["quotas", "quotas of vCPUs", runningMachines(region).then((all) => quotaFindings(target, needs, all))],
+    ["network", "networks and their addresses", networkFindings(target)],
+    ["engineStore", "engine store", fileSystemFindings(target)],
+    ["databaseDisk", "disk of the databases", diskFindings(target)],
+    ["certificate", "certificate", certificateFindings(target)],
+    ["hubToken", "token of the model hub", tokenFindings(target)],
+    ["hub", "gated models", hubFindings(target)],
+    ["images", "images and registries", awsImageFindings(target, others.registry)],
   ];
+  const results = checks.map(async ([check, looksAt, found]): Promise<CheckResult> => {
+    const findings = await found.catch((error: unknown) => [unanswered(check, looksAt, error)]);
+    return findings === null ? { looksAt, findings: [], isNeeded: false } : { looksAt, findings };
+  });
+  return [first, ...(await Promise.all(results))];
 }
 
-function results(all: readonly (readonly [looksAt: string, found: Promise<Found>])[]) {
-  return Promise.all(
-    all.map(async ([looksAt, found]): Promise<CheckResult> => {
-      const findings = await found;
-      return findings === null ? { looksAt, findings: [], isNeeded: false } : { looksAt, findings };
-    }),
+/** A question that has no answer is no problem of the stack. */
+function unanswered(check: string, looksAt: string, error: unknown): Finding {
+  if (!(error instanceof AwsError)) throw error;
+  return warning(
+    check,
+    `${error.action} gives no answer.`,
+    `${error.words}; so this was not checked: ${looksAt}.`,
+    `Allow your credentials ${error.action}, which only reads; AWS_ENDPOINT_URL, proxies and the region decide who is asked.`,
   );
 }
 
 /**
- * EKS takes the addresses of examples for reserved, and answers no address that `access.apiCidrs` lacks: `up` would make the
- * cluster, and then wait in vain for its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
- *
- * @param own - null: this machine's address is not asked for.
+ * EKS refuses the addresses of examples, and does not answer addresses that `access.apiCidrs` lacks: `up` would make the cluster,
+ * and never reach its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
  */
-async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"] | null): Promise<Found> {
+async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"]): Promise<Found> {
   if (plan.compute !== "eks") return null;
   const { apiCidrs } = plan.config.access;
   const examples = apiCidrs.flatMap((cidr) => {
@@ -110,7 +103,7 @@ async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"] | 
       ),
     ];
   });
-  const address = own === null || examples.length > 0 ? null : await own();
+  const address = examples.length > 0 ? null : await own();
   if (address === null || apiCidrs.some((cidr) => overlap(cidr, `${address}/32`))) return examples;
   return [
     warning(
@@ -125,115 +118,67 @@ async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"] | 
 /** Addresses that pods and machines of a subnet take at least: EKS wants 6 for itself, and each machine dozens. */
 const LEAST_FREE_ADDRESSES = 64;
 
-async function networkFindings(target: AwsTarget): Promise<Found> {
-  const { region, stack } = target.context;
-  const { cidr, existing } = target.plan.config.network;
-  if (existing !== undefined) return existingNetworkFindings(target, existing);
-  const answer = await ask("ec2:DescribeVpcs", region, {});
-  if (answer.kind !== "answer")
-    return unanswered("network", answer, "it is not known whether the network overlaps one of the account");
-  const same = (answer.value.Vpcs ?? []).flatMap((vpc) => {
-    const cidrs = cidrsOf(vpc);
-    const isOther = tagMap(vpc.Tags).get(STACK_TAG) !== stack && cidrs.some((one) => overlap(one, cidr));
-    return isOther ? [`${vpc.VpcId} (${cidrs.join(", ")})`] : [];
-  });
-  if (same.length === 0) return [];
-  return [
-    warning(
-      "network",
-      `The stack's network ${cidr} overlaps ${same.length === 1 ? "another VPC" : `${same.length} VPCs`} of the account.`,
-      `${same.join(", ")} ${same.length === 1 ? "has" : "have"} addresses of it; the two can never be connected to each other.`,
-      "Take another `network.cidr`, unless they are never to be connected.",
-    ),
-  ];
-}
-
 function cidrsOf({ CidrBlock, CidrBlockAssociationSet = [] }: Vpc): readonly string[] {
   const all = [CidrBlock, ...CidrBlockAssociationSet.map((one) => one.CidrBlock)];
   return [...new Set(all.filter((one) => one !== undefined))];
 }
 
-type ExistingNetwork = NonNullable<AwsTarget["plan"]["config"]["network"]["existing"]>;
-
-/** Zones and addresses as the stack file says, which decide where machines start and who is let in. */
-async function existingNetworkFindings(
-  { context: { region }, plan }: AwsTarget,
-  { vpcId, cidr, privateSubnets, publicSubnets }: ExistingNetwork,
-): Promise<readonly Finding[]> {
+/** Of an existing network: addresses and zones, which decide who is let in and where machines start. */
+async function networkFindings({ context: { region }, plan }: AwsTarget): Promise<Found> {
+  const { existing, peeredCidrs } = plan.config.network;
+  if (existing === undefined) return null;
+  const { vpcId, cidr, privateSubnets, publicSubnets } = existing;
   const wanted = [...privateSubnets, ...publicSubnets];
+  const ids = wanted.map(({ id }) => id);
   const [vpcs, subnets] = await Promise.all([
     ask("ec2:DescribeVpcs", region, { VpcIds: [vpcId] }),
-    ask("ec2:DescribeSubnets", region, {
-      Filters: [{ Name: "subnet-id", Values: wanted.map(({ id }) => id) }],
-    }),
+    ask("ec2:DescribeSubnets", region, { Filters: [{ Name: "subnet-id", Values: ids }] }),
   ]);
-  const so = "it is not known whether the existing network is as the stack file says";
-  const found = (what: string, why: string, fix: string) => [problem("network", what, why, fix)];
-  if (vpcs.kind === "absent")
-    return found(
-      `There is no VPC ${vpcId}.`,
-      `The account has none of that id in ${region}.`,
-      "Correct `network.existing.vpcId`.",
+  const [vpc] = vpcs?.Vpcs ?? [];
+  const findings: Finding[] = [];
+  const found = (...words: [what: string, why: string, fix: string]) =>
+    void findings.push(problem("network", ...words));
+  if (vpc === undefined)
+    found(`There is no VPC ${vpcId} in ${region}.`, "The account lacks it.", "Correct `network.existing`.");
+  const cidrs = cidrsOf(vpc ?? { CidrBlock: cidr });
+  if (!cidrs.includes(cidr))
+    found(
+      `The VPC ${vpcId} is not ${cidr}.`,
+      `It has ${cidrs.join(", ")}, and security groups let in the stack file's addresses.`,
+      "Correct `network.existing.cidr`.",
     );
-  if (vpcs.kind !== "answer") return unanswered("network", vpcs, so);
-  if (subnets.kind !== "answer") return unanswered("network", subnets, so);
-  const cidrs = cidrsOf(vpcs.value.Vpcs?.[0] ?? {});
-  // The stack file knows one network of the VPC, which the plan has looked at.
-  const further = cidrs.filter((one) => one !== cidr);
-  return [
-    ...(cidrs.includes(cidr)
-      ? []
-      : found(
-          `The VPC ${vpcId} is not ${cidr}.`,
-          `It has ${cidrs.join(", ")}, and security groups let in the stack file's addresses.`,
-          "Correct `network.existing.cidr`.",
-        )),
-    ...plan.config.network.peeredCidrs
-      .filter((one) => further.some((other) => overlap(one, other)))
-      .flatMap((one) =>
-        found(
-          `The VPC ${vpcId} overlaps ${one}.`,
-          `It also has ${further.join(", ")}, and routers can't tell two networks with the same addresses apart.`,
-          "Correct `network.peeredCidrs`, or take another VPC.",
-        ),
-      ),
-    ...wanted.flatMap(({ id, zone }) => {
-      const subnet = subnets.value.Subnets?.find(({ SubnetId }) => SubnetId === id);
-      if (subnet?.VpcId !== vpcId)
-        return found(
-          `The VPC ${vpcId} has no subnet ${id}.`,
-          subnet === undefined ? "No VPC of the account has it." : `It belongs to ${subnet.VpcId}.`,
-          "Correct `network.existing`.",
-        );
-      const { AvailabilityZone = "", AvailableIpAddressCount: free = 0 } = subnet;
-      if (AvailabilityZone !== `${region}${zone}`)
-        return found(
-          `The subnet ${id} is not in the zone ${zone}.`,
-          `It is in ${AvailabilityZone}.`,
-          `Write \`zone: ${AvailabilityZone.slice(region.length)}\` for it.`,
-        );
-      if (free >= LEAST_FREE_ADDRESSES) return [];
-      return [
+  // The stack file knows one range of the VPC, which the plan has checked.
+  for (const peered of peeredCidrs)
+    if (cidrs.some((one) => one !== cidr && overlap(one, peered)))
+      found(
+        `The VPC ${vpcId} overlaps ${peered}.`,
+        `It has ${cidrs.join(", ")}, and routers can't tell two networks with the same addresses apart.`,
+        "Correct `network.peeredCidrs`, or take another VPC.",
+      );
+  for (const { id, zone } of vpc === undefined ? [] : wanted) {
+    const subnet = subnets?.Subnets?.find(({ SubnetId }) => SubnetId === id);
+    const { VpcId, AvailabilityZone, AvailableIpAddressCount: free = 0 } = subnet ?? {};
+    if (VpcId !== vpcId || AvailabilityZone !== `${region}${zone}`)
+      found(
+        `The VPC ${vpcId} has no subnet ${id} in ${region}${zone}.`,
+        subnet === undefined ? "The account lacks it." : `It is in ${AvailabilityZone} of ${VpcId}.`,
+        "Correct `network.existing`.",
+      );
+    else if (free < LEAST_FREE_ADDRESSES)
+      findings.push(
         warning(
           "network",
           `The subnet ${id} has ${free} addresses left.`,
           `Every pod takes one; with fewer than ${LEAST_FREE_ADDRESSES} machines soon start that can't run pods.`,
           "Take a larger subnet.",
         ),
-      ];
-    }),
-  ];
+      );
+  }
+  return findings;
 }
 
 async function diskFindings(target: AwsTarget): Promise<Found> {
   if (target.plan.compute !== "ec2") return null;
-  const answer = await databaseDisks(target);
-  return [
-    ...unanswered(
-      "databaseDisk",
-      answer,
-      "it is not known whether the databases' disk is where the machine would be",
-    ),
-    ...databaseDiskFindings(target, answer),
-  ];
+  const finding = await databaseDiskFinding(target);
+  return finding === null ? [] : [finding];
 }

@@ -1,6 +1,7 @@
 /** Whether registries have the images of a stack, as far as this machine can see. */
 import type { ClusterImage } from "../../infra/plan/images.ts";
-import { ecrHost, ecrImage, ecrReference } from "../aws/ecr.ts";
+import { ecrHost, ecrReference, hasEcrImage } from "../aws/ecr.ts";
+import { AwsError } from "../aws/session.ts";
 import type { AskRegistry, ManifestAnswer } from "../images/registry.ts";
 import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
@@ -28,11 +29,12 @@ export function askWithEcr(askOther: AskRegistry): AskRegistry {
   return async (reference) => {
     const ecr = ecrReference(reference);
     if (ecr === null) return askOther(reference);
-    const answer = await ecrImage(ecr);
-    if (answer.kind === "answer") return { kind: "there" };
-    return answer.kind === "absent"
-      ? { kind: "missing", isAnonymous: false }
-      : { kind: "silent", words: answer.words };
+    try {
+      return (await hasEcrImage(ecr)) ? { kind: "there" } : { kind: "missing", isAnonymous: false };
+    } catch (error) {
+      if (!(error instanceof AwsError)) throw error;
+      return { kind: "silent", words: error.words };
+    }
   };
 }
 

@@ -72,7 +72,7 @@ describe("sleep and wake", () => {
     await change(plan, "sleep");
     // The autoscaler, which nobody plays here, takes machines away.
     expect(await sizes()).toEqual({ ...others, "gpu-0001": [0, 2, 3], "cpu-0001": [0, 1, 2] });
-    expect(await change(plan, "sleep")).toMatch(/^gpu +0 +2 machines run still/m);
+    expect(await change(plan, "sleep")).toMatch(/^gpu +0 +2 machines until the autoscaler/m);
     await change(plan, "wake");
     expect(await sizes()).toEqual({ ...others, "gpu-0001": [1, 2, 3], "cpu-0001": [1, 1, 2] });
   });

@@ -20,7 +20,7 @@ import {
   SecretsManagerClient,
 } from "@aws-sdk/client-secrets-manager";
 import { describe, expect, test, vi } from "vitest";
-import { leftovers, leftoversReport, taggedArns } from "../../scripts/aws/leftovers.ts";
+import { leftovers, leftoversReport, taggedArns } from "../../scripts/aws/account.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { askPython } from "../harness/aws/python.ts";
@@ -42,7 +42,7 @@ vi.mock("../../scripts/aws/session.ts", { spy: true });
 const REGION = "us-west-2";
 const OWN = { "engine-room:stack": "dev" };
 const OTHERS = { "engine-room:stack": "prod" };
-const report = async () => leftoversReport(REGION, "dev", await taggedArns(REGION, "dev"));
+const report = async () => leftoversReport({ region: REGION, stack: "dev" }, await taggedArns(REGION, "dev"));
 useMoto(REGION);
 checkOperations(vi.mocked(ask), "leftovers");
 

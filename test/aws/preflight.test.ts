@@ -237,12 +237,12 @@ test("a missing secret, or one without a token, is a problem of the hub's token"
 test("preflight reads the machines that run", async () => {
   await makeMachine(REGION, { type: "g5.4xlarge", tags: { owner: "me" } });
   await makeMachine(REGION, { type: "m5.large", isStopped: true });
-  expect(await runningMachines(REGION)).toMatchObject({
-    value: [{ type: "g5.4xlarge", isSpot: false, state: "running", tags: new Map([["owner", "me"]]) }],
-  });
+  expect(await runningMachines(REGION)).toMatchObject([
+    { type: "g5.4xlarge", isSpot: false, state: "running", tags: new Map([["owner", "me"]]) },
+  ]);
   // moto has no quotas of EC2, and no defaults.
   const whats = ofCheck(await found(), "quotas").map(({ what }) => what);
-  expect(whats).toEqual(Array(2).fill("servicequotas:GetAWSDefaultServiceQuota gives no answer."));
+  expect(whats).toEqual([expect.stringMatching(/^servicequotas:\w+ gives no answer\.$/)]);
 });
 
 test("the databases' disk with the stack's tags is a problem in another zone or of another size", async () => {

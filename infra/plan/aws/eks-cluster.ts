@@ -134,11 +134,6 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
   return {
     name,
     zones,
-    /**
-     * Machines that EKS may add while it updates the pool: an update by `DEFAULT` raises the group by up to twice its zones.
-     * https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
-     */
-    surgeMachines: isMinimal ? 0 : 2 * zones.length,
     /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler; that of controllers is never empty. */
     scalingTags: name === SYSTEM_POOL ? {} : scalingTags(pool, labels, resource),
     launchTemplate: {

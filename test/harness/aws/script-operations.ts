@@ -25,7 +25,6 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("preflight"),
   "ec2:DescribeCapacityReservations": fakeOfPreflight("compute", "500: it has not this operation"),
   "ec2:DescribeInstanceTypeOfferings": moto("preflight"),
-  "ec2:DescribeInstanceTypes": moto("preflight"),
   "ec2:DescribeInstances": moto("preflight", "instance"),
   "ec2:DescribeSubnets": moto("preflight"),
   "ec2:DescribeVolumes": moto("preflight"),

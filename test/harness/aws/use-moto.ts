@@ -66,7 +66,7 @@ function wrongActions(spy: MockInstance<typeof ask>, name: string): readonly str
   const answered = new Set<string>(
     spy.mock.calls.flatMap(([action], index) => {
       const result = spy.mock.settledResults[index];
-      return result?.type === "fulfilled" && result.value.kind === "answer" ? [action] : [];
+      return result?.type === "fulfilled" && result.value !== undefined ? [action] : [];
     }),
   );
   return Object.entries(SDK_OPERATIONS).flatMap(([action, answerer]) => {

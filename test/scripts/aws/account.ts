@@ -21,7 +21,7 @@ export function offered(zones: readonly string[] = ["a", "b"]) {
   };
 }
 
-/** Machines by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
+/** Machines of four vCPUs by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
 export function running(
   machines: readonly {
     readonly type: string;
@@ -39,6 +39,7 @@ export function running(
             instanceId: `i-${index}`,
             instanceType: type,
             instanceState: { name: state },
+            cpuOptions: { coreCount: 2, threadsPerCore: 2 },
             placement: { availabilityZone: zone },
             ...(isSpot === true ? { instanceLifecycle: "spot" } : {}),
             tagSet: Object.entries(tags).map(([key, value]) => ({ key, value })),
@@ -79,8 +80,6 @@ export const certificateOf = (status: string, names: readonly string[]): FakeAns
   json: { Certificate: { Status: status, DomainName: names[0], SubjectAlternativeNames: names } },
 });
 
-const VCPUS: Readonly<Record<string, number>> = { "g5.xlarge": 4, "m7i.xlarge": 4, "p4d.24xlarge": 96 };
-
 const GOOD: Answers = {
   "sts:GetCallerIdentity": () =>
     xmlAnswer(
@@ -90,15 +89,6 @@ const GOOD: Answers = {
     ),
   "ec2:DescribeInstanceTypeOfferings": offered(),
   "ec2:DescribeInstances": () => running([]),
-  "ec2:DescribeInstanceTypes": ({ parameters }) =>
-    xmlAnswer("DescribeInstanceTypes", {
-      instanceTypeSet: [...parameters]
-        .flatMap(([key, value]) => (/^Filter\.1\.Value/.test(key) ? [value] : []))
-        .map((instanceType) => ({
-          instanceType,
-          vCpuInfo: { defaultVCpus: VCPUS[instanceType] ?? 0 },
-        })),
-    }),
   "ec2:DescribeVolumes": () => disks({}),
   "ec2:DescribeVpcs": () => networks({}),
   "servicequotas:GetServiceQuota": () => quota(1000),

@@ -15,7 +15,7 @@ import {
   lockImage,
   missingImages,
 } from "../../../scripts/images/image-states.ts";
-import { makeImage, requireBuildKit } from "../../../scripts/images/make-images.ts";
+import { makeImage } from "../../../scripts/images/make-images.ts";
 import {
   askRegistry,
   type Credential,
@@ -228,17 +228,6 @@ esac
       expect(images.mongo?.reference).toBe(`docker.io/library/mongo@sha256:${"3".padStart(64, "0")}`);
     });
 
-    test.each([
-      ["", true],
-      ["20.10.24+dfsg1", true],
-      ["28.2.2", false],
-    ])("a Docker CLI of version %j without buildx can build: %s", async (version, isThere) => {
-      vi.stubEnv("FAKE_CLI", version);
-      const asked = requireBuildKit(hostProbe(uri));
-      if (isThere) await asked;
-      else await expect(asked).rejects.toThrow("The Docker CLI 28.2.2 of this machine has no buildx");
-    });
-
     const command = (...options: readonly string[]) =>
       runCommand("images", "--stack", "test", "--config-file", stackFile, ...options);
 
@@ -316,9 +305,9 @@ const BASIC = `Basic ${Buffer.from("me:secret").toString("base64")}`;
 
 const nobody: CredentialSource = async () => null;
 
-const me: CredentialSource = async () => ({ kind: "password", user: "me", password: "secret" });
+const me: CredentialSource = async () => ({ kind: "password", auth: btoa("me:secret") });
 
-const wrong: CredentialSource = async () => ({ kind: "password", user: "me", password: "secrets" });
+const wrong: CredentialSource = async () => ({ kind: "password", auth: btoa("me:secrets") });
 
 const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
@@ -501,7 +490,7 @@ describe("questions to registries", () => {
 
   const nobody: CredentialSource = async () => null;
 
-  const somebody: CredentialSource = async () => ({ kind: "password", user: "me", password: "secret" });
+  const somebody: CredentialSource = async () => ({ kind: "password", auth: btoa("me:secret") });
 
   const BASIC = `Basic ${Buffer.from("me:secret").toString("base64")}`;
 
@@ -628,8 +617,8 @@ describe("questions to registries", () => {
       );
       return dockerCredentials(folder);
     };
-    const password: Credential = { kind: "password", user: "me", password: "a:b" };
-    const auth = Buffer.from("me:a:b").toString("base64");
+    const auth = btoa("me:a:b");
+    const password: Credential = { kind: "password", auth };
 
     test.each([
       ["a password", { auths: { "known.example.org": { auth } } }, password],

@@ -241,14 +241,13 @@ test("an update ends nodes with GPUs and reserved nodes before it starts new one
     plannedCluster({ pools }).cluster.pools.map((pool) => [
       pool.name,
       pool.nodeGroup.updateConfig.updateStrategy,
-      pool.surgeMachines,
     ]);
   expect(strategies(eksValues.pools)).toEqual([
-    ["system", "DEFAULT", 4],
-    ["gpu", "MINIMAL", 0],
-    ["cpu", "DEFAULT", 4],
+    ["system", "DEFAULT"],
+    ["gpu", "MINIMAL"],
+    ["cpu", "DEFAULT"],
   ]);
-  expect(strategies([eksValues.pools[0], reserved])[2]).toEqual(["cpu", "MINIMAL", 0]);
+  expect(strategies([eksValues.pools[0], reserved])[2]).toEqual(["cpu", "MINIMAL"]);
 });
 
 test("the system pool has a node in each of its zones, because Prometheus' disk is bound to a zone", () => {

@@ -16,7 +16,7 @@ export type Values = Readonly<Record<string, unknown>>;
 
 export const eks: Values = EKS_STACK;
 
-export const MACHINE = { isSpot: false, vcpus: 4, plannedMachines: 1, maxMachines: 1, surgeMachines: 0 };
+export const MACHINE = { isSpot: false, vcpus: 4, plannedMachines: 1, maxMachines: 1 };
 export const MACHINES: readonly MachineNeed[] = [
   { pool: "gpu", instanceType: "g5.xlarge", ...MACHINE, maxMachines: 2 },
   { pool: "cpu", instanceType: "m7i.xlarge", ...MACHINE },
