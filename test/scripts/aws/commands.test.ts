@@ -267,7 +267,7 @@ describe("the Docker engine for images", () => {
       "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?";
     const said = await images(`console.error(${JSON.stringify(words)}); process.exit(1);`);
     expect(said).toBe(
-      "No Docker engine answers at unix:///var/run/docker.sock. It builds and pushes the images of the stack.\nStart it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).\n",
+      "No Docker engine answers at unix:///var/run/docker.sock. Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\nStart it (`sudo systemctl start docker`), or run this on a machine that has one (https://docs.docker.com/engine/install/).\n",
     );
   });
 
