@@ -12,6 +12,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { type AwsContext, namedTags, plainName, shortDigest } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import type { AddOnPlan, ClusterPlan, NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
+import { NodeGroupSize } from "../local/resources.ts";
 import type { ZoneSubnet } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -136,12 +137,13 @@ export class GpuNodePool extends pulumi.ComponentResource {
         nodeRoleArn,
         subnetIds,
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
-        tags: { ...tags, ...plan.nodeGroup.tags },
+        tags,
       },
-      // When one of the three numbers changes, Amazon's provider sends all of them, and the autoscaler has changed the desired one
-      // since: machines that serve would end. `npx engine-room up` sends new sizes to EKS itself.
+      // Where one of the three numbers changes, Amazon's provider sends all of them, and the autoscaler has changed the desired one
+      // since: machines that serve would end.
       { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
     );
+    new NodeGroupSize(`${name}-size`, { nodeGroupArn: group.arn, ...plan.size }, { parent: this });
     // EKS does not give a node group's tags to its Auto Scaling group, of which it creates exactly one.
     const autoscalingGroupName = group.resources.apply((resources) => {
       const created = resources[0]?.autoscalingGroups[0]?.name;

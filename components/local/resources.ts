@@ -9,6 +9,7 @@ import type {
   processInputs,
   pythonEnvironmentInputs,
 } from "./provider/inputs.ts";
+import type { nodeGroupSizeInputs } from "./provider/node-group-size.ts";
 
 /** Where the processes of a stack run. */
 export interface LocalPlace {
@@ -59,5 +60,16 @@ export class Process extends pulumi.CustomResource {
 
   constructor(name: string, args: Arguments<typeof processInputs>, options?: pulumi.CustomResourceOptions) {
     super("local:index:Process", name, { ...args, ports: undefined }, options);
+  }
+}
+
+/** Least and most machines of a managed node group of EKS; how many run between them is the autoscaler's to say. */
+export class NodeGroupSize extends pulumi.CustomResource {
+  constructor(
+    name: string,
+    args: Arguments<typeof nodeGroupSizeInputs>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    super("local:index:NodeGroupSize", name, args, options);
   }
 }

@@ -27,7 +27,7 @@ describeWithCluster(
   "dev on EKS, by the Pulumi CLI",
   (cluster) => {
     let stack: EksTestStack;
-    const larger = { ...dev, pools: poolsWith({ instanceType: "g5.2xlarge" }) };
+    const larger = { ...dev, pools: poolsWith({ instanceType: "g5.2xlarge", nodes: { min: 1, max: 3 } }) };
     const lasting = { ...larger, guard: { ttlHours: 8 } };
     beforeAll(async () => {
       stack = new EksTestStack(cluster, dev);
@@ -69,12 +69,12 @@ describeWithCluster(
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);
       });
-      // Pulumi's own part is the tag that shows the change in a preview.
-      expect(changesOf(calls)).toEqual(["update eks/nodeGroup:NodeGroup"]);
+      // Amazon's provider would send the number of machines that the state has.
+      expect(changesOf(calls)).toEqual([]);
       expect(stack.group("gpu").outputs.scalingConfig).toEqual({ minSize: 0, maxSize: 2, desiredSize: 1 });
     });
 
-    test("another instance type creates a new node group before the old one is deleted", async () => {
+    test("another instance type with another size creates a new node group of that size before the old one is deleted", async () => {
       stack.configure(larger);
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
@@ -86,6 +86,7 @@ describeWithCluster(
       );
       const ofGroup = calls.filter(({ type }) => type === NODE_GROUP).map(({ operation }) => operation);
       expect(ofGroup).toEqual(["create", "delete"]);
+      expect(stack.group("gpu").outputs.scalingConfig).toMatchObject({ minSize: 1, maxSize: 3 });
     });
 
     test("a changed ttl replaces no machine", async () => {

@@ -1,6 +1,7 @@
 /** The resources of the package `local`, by type token. */
 import type { ResourceHandler } from "./contract.ts";
 import { modelRepository } from "./model-repository.ts";
+import { nodeGroupSize } from "./node-group-size.ts";
 import { processHandler } from "./process.ts";
 import { pythonEnvironment } from "./python.ts";
 
@@ -8,7 +9,13 @@ export const handlers = {
   "local:index:PythonEnvironment": pythonEnvironment,
   "local:index:ModelRepository": modelRepository,
   "local:index:Process": processHandler,
+  "local:index:NodeGroupSize": nodeGroupSize,
 } as const satisfies Readonly<Record<string, ResourceHandler>>;
+
+/** Those that make no file on this machine. */
+export const REMOTE_TYPES: readonly string[] = [
+  "local:index:NodeGroupSize",
+] satisfies (keyof typeof handlers)[];
 
 /** The handler of a token; throws one sentence for any other. */
 export function handlerOf(type: string): ResourceHandler {

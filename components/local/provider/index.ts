@@ -1,7 +1,7 @@
 /** The package `local` as a plugin of the Pulumi engine, over the SDK's provider server. */
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
 import { InitializationError, unwrap, wrap } from "./contract.ts";
-import { handlerOf } from "./handlers.ts";
+import { handlerOf, REMOTE_TYPES } from "./handlers.ts";
 import { ownerFailures, releaseOwnership, takeOwnership } from "./owner.ts";
 import manifest from "./package.json" with { type: "json" };
 
@@ -13,12 +13,14 @@ const cancelled = new AbortController();
 function resourceOf(urn: string) {
   const [stack = "", , types = "", ...names] = urn.split("::");
   const name = names.join("::");
+  const type = types.split("$").at(-1) ?? "";
   // The engine shows a plugin's standard error.
   const report = (line: string) => console.error(`${name}: ${line}`);
   return {
     name,
     stack: stack.replace(/^urn:pulumi:/, ""),
-    handler: handlerOf(types.split("$").at(-1) ?? ""),
+    hasFiles: !REMOTE_TYPES.includes(type),
+    handler: handlerOf(type),
     context: { report, signal: cancelled.signal },
   };
 }
@@ -28,10 +30,10 @@ const provider: Provider = {
 
   async check(urn, olds, news) {
     const { properties, secretNames } = unwrap(news);
-    const { handler, stack } = resourceOf(urn);
+    const { handler, stack, hasFiles } = resourceOf(urn);
     const known = unwrap(olds).properties;
     const { inputs, failures } = await handler.check(properties, known);
-    const refused = Object.keys(known).length === 0 ? await ownerFailures(stack) : [];
+    const refused = hasFiles && Object.keys(known).length === 0 ? await ownerFailures(stack) : [];
     return { inputs: wrap(inputs, secretNames), failures: [...refused, ...failures] };
   },
 
@@ -39,8 +41,8 @@ const provider: Provider = {
     resourceOf(urn).handler.diff(id, unwrap(olds).properties, unwrap(news).properties),
 
   async create(urn, inputs) {
-    const { name, stack, handler, context } = resourceOf(urn);
-    await takeOwnership(stack);
+    const { name, stack, hasFiles, handler, context } = resourceOf(urn);
+    if (hasFiles) await takeOwnership(stack);
     const { properties, secretNames } = unwrap(inputs);
     const { id, outs } = await handler.create(name, properties, context).catch(keepingSecrets(secretNames));
     return { id, outs: wrap(outs, secretNames) };
@@ -65,9 +67,9 @@ const provider: Provider = {
   },
 
   async delete(id, urn, props) {
-    const { stack, handler, context } = resourceOf(urn);
+    const { stack, hasFiles, handler, context } = resourceOf(urn);
     await handler.delete(id, unwrap(props).properties, context);
-    await releaseOwnership(stack);
+    if (hasFiles) await releaseOwnership(stack);
   },
 
   async cancel() {

@@ -134,6 +134,8 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
   return {
     name,
     zones,
+    /** Least and most machines. */
+    size: { min: nodes.min, max: nodes.max },
     /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler; that of controllers is never empty. */
     scalingTags: name === SYSTEM_POOL ? {} : scalingTags(pool, labels, resource),
     launchTemplate: {
@@ -149,7 +151,7 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
       instanceTypes: [instanceType],
       amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
       capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
-      // A new group begins with these; `npx engine-room up` changes the size of an existing one.
+      // A new group begins with these; `size` changes that of an existing one.
       scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
       updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
@@ -159,8 +161,6 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
       ...(isMinimal ? { forceUpdateVersion: true } : {}),
       labels,
       taints: gpu === null ? [] : [{ ...GPU_TAINT, effect: "NO_SCHEDULE" }],
-      // A preview shows a change of the size by this tag alone.
-      tags: { "engine-room:machines": `${nodes.min} to ${nodes.max}` },
     } satisfies Partial<NodeGroupArgs>,
   };
 }

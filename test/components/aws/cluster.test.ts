@@ -152,7 +152,7 @@ describe("node pool", () => {
 
   const usual = once(() => registered());
 
-  test("a node pool has exactly a node group, a launch template and tags for the autoscaler", async () => {
+  test("a node pool has exactly a node group, its size, a launch template and tags for the autoscaler", async () => {
     const tags = Object.keys(planOf().scalingTags).map((key) =>
       key.replace("k8s.io/cluster-autoscaler/", ""),
     );
@@ -162,6 +162,7 @@ describe("node pool", () => {
       "aws:ec2/launchTemplate:LaunchTemplate gpu-template < gpu",
       "aws:eks/nodeGroup:NodeGroup gpu-group < gpu",
       "engine-room:aws:GpuNodePool gpu < engine-room-demo",
+      "local:index:NodeGroupSize gpu-size < gpu",
     ]);
   });
 
@@ -174,18 +175,20 @@ describe("node pool", () => {
     expect(Buffer.from(String(inputs.userData), "base64").toString()).toMatch(/^MIME-Version: 1\.0\n/);
   });
 
-  test("a node group ignores changes of its size and is replaced without deleting it first", async () => {
+  test("a node group is replaced without deleting it first, and its size is a resource of its own", async () => {
     const group = byName(await usual(), "gpu-group");
     expect(group.inputs).toMatchObject({
       nodeGroupNamePrefix: "gpu-",
       // Of the zones of the pool alone.
       subnetIds: ["subnet-b"],
       launchTemplate: { id: "gpu-template", version: "7" },
-      tags: { Name: "engine-room-demo-gpu", "engine-room:machines": "0 to 1" },
+      tags: { Name: "engine-room-demo-gpu" },
     });
     // One of the three that changed would send the others as they were in the state.
     expect(group.options.ignoreChanges).toEqual(["scalingConfig"]);
     expect(group.options.deleteBeforeReplace).toBeUndefined();
+    const size = byName(await usual(), "gpu-size");
+    expect(size.inputs).toEqual({ nodeGroupArn: "arn:of:gpu-group", min: 0, max: 1 });
   });
 
   test("the Auto Scaling group has the tags that describe an empty pool", async () => {

@@ -465,7 +465,7 @@ describe("a stack on AWS", () => {
     ],
     "another number of machines in a pool": [
       { pools: [{ ...large, nodes: { min: 1, max: 3 } }, small, cpu] },
-      ["update NodeGroup large-machines-group"],
+      ["update NodeGroupSize large-machines-size"],
     ],
     "another release": [
       { release: "25.03" },

@@ -134,13 +134,14 @@ const MAKERS: Readonly<Record<string, Maker>> = {
       },
     };
   },
-  "aws:eks/nodeGroup:NodeGroup": ({ clusterName, nodeGroupNamePrefix }) => {
+  "aws:eks/nodeGroup:NodeGroup": ({ clusterName, nodeGroupNamePrefix }, { account, region }) => {
     // The provider appends the time and a counter, 26 digits in all.
     const nodeGroupName = `${text(nodeGroupNamePrefix)}${digits(26)}`;
     return {
       id: `${text(clusterName)}:${nodeGroupName}`,
       computed: {
         nodeGroupName,
+        arn: `arn:aws:eks:${region}:${account}:nodegroup/${text(clusterName)}/${nodeGroupName}/${crypto.randomUUID()}`,
         status: "ACTIVE",
         resources: [{ autoscalingGroups: [{ name: `eks-${nodeGroupName}` }] }],
       },

@@ -97,8 +97,10 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   "eks:DescribeNodegroup": ({ path }, account) => {
     const group = nodeGroup(path, account);
     if (group === undefined) return NO_SUCH;
-    const { nodeGroupName: nodegroupName, instanceTypes, labels, scalingConfig, status } = group.outputs;
-    return { json: { nodegroup: { nodegroupName, instanceTypes, labels, scalingConfig, status } } };
+    const { nodeGroupName: nodegroupName, arn, instanceTypes, labels, scalingConfig, status } = group.outputs;
+    return {
+      json: { nodegroup: { nodegroupName, nodegroupArn: arn, instanceTypes, labels, scalingConfig, status } },
+    };
   },
   // Of what it is not told it keeps what it has: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
   "eks:UpdateNodegroupConfig": ({ path, body }, account) => {
@@ -199,7 +201,6 @@ function tagsOf({ inputs }: LiveResource): Readonly<Record<string, string>> {
 const PATHS: Readonly<Record<string, (resource: LiveResource) => string>> = {
   "aws:ec2/eip:Eip": ({ id }) => `ec2:elastic-ip/${id}`,
   "aws:ec2/natGateway:NatGateway": ({ id }) => `ec2:natgateway/${id}`,
-  [NODE_GROUP]: ({ id }) => `eks:nodegroup/${id.replace(":", "/")}/00000000-0000-0000-0000-000000000000`,
 };
 
 /** undefined: it is in no list of a region. */

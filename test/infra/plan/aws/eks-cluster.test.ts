@@ -325,19 +325,12 @@ test("images are on local disks unless these are smaller than `diskGiB`", () => 
 });
 
 test("`warm` raises the least number of nodes", () => {
-  const counts = ({ nodeGroup: { scalingConfig: size } }: NodePoolPlan) => [
-    size.minSize,
-    size.desiredSize,
-    size.maxSize,
-  ];
+  const counts = ({ size, nodeGroup: { scalingConfig: first } }: NodePoolPlan) => {
+    expect([first.minSize, first.maxSize]).toEqual([size.min, size.max]);
+    return [size.min, first.desiredSize, size.max];
+  };
   expect(counts(gpuPool({ nodes: { min: 0, max: 3 }, warm: 2 }))).toEqual([2, 2, 3]);
   expect(counts(gpuPool({ nodes: { min: 2, max: 3 }, warm: 1 }))).toEqual([2, 2, 3]);
-});
-
-test("a tag has the pool's size with its warm nodes", () => {
-  const tags = (changes: Values) => gpuPool(changes).nodeGroup.tags;
-  expect(tags({ nodes: { min: 0, max: 3 } })).toEqual({ "engine-room:machines": "0 to 3" });
-  expect(tags({ nodes: { min: 0, max: 3 }, warm: 2 })).toEqual({ "engine-room:machines": "2 to 3" });
 });
 
 test("a pool has the zones, capacity type and reservation of the stack file", () => {
