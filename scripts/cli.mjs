@@ -37,10 +37,41 @@ function installPackages() {
   const stamp = join(modules, ".engine-room-lock");
   const lock = readFileSync(join(root, "package-lock.json"));
   const wanted = createHash("sha256").update(lock).digest("hex");
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
-  if (!isInstalled(JSON.parse(lock).packages ?? {}, join(modules, ".package-lock.json"))) runNpm();
-  linkCommand(join(modules, ".bin"));
-  writeFileSync(stamp, wanted);
+  const isDone = () => existsSync(stamp) && readFileSync(stamp, "utf8") === wanted;
+  if (isDone()) return;
+  const release = takeInstallLock();
+  if (!isDone()) {
+    if (!isInstalled(JSON.parse(lock).packages ?? {}, join(modules, ".package-lock.json"))) runNpm();
+    linkCommand(join(modules, ".bin"));
+    writeFileSync(stamp, wanted);
+  }
+  release();
+}
+
+/** Waits for another process that installs: two would remove each other's files. A lock of a process that is gone is removed. */
+function takeInstallLock() {
+  const file = join(root, ".install-lock");
+  const release = () => rmSync(file, { force: true });
+  for (;;) {
+    try {
+      writeFileSync(file, String(process.pid), { flag: "wx" });
+      process.once("exit", release);
+      return release;
+    } catch (error) {
+      if (error.code !== "EEXIST") throw error;
+    }
+    if (isHeld(file)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    else release();
+  }
+}
+
+function isHeld(file) {
+  try {
+    // Empty, which is 0, before its process has written into it.
+    return process.kill(Number(readFileSync(file, "utf8")), 0);
+  } catch (error) {
+    return error.code === "EPERM";
+  }
 }
 
 /** Whether npm's own list of what it installed has what the lock file has, but for other platforms' packages. */

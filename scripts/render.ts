@@ -1,10 +1,10 @@
 /** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
-import { prettyJson } from "./pretty-json.ts";
 import { isSecret } from "./program/changes.ts";
 import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
 import {
   type Properties,
+  prettyJson,
   SECRET_PLACEHOLDER,
   UNKNOWN_PLACEHOLDER,
   UNKNOWN_VALUE,

@@ -6,7 +6,7 @@ import { markdownComment, textReport } from "../diff/print.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { prettyJson } from "../pretty-json.ts";
+import { prettyJson } from "../program/serialized.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { defineCommand, EXIT } from "./command.ts";
 

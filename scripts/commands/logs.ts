@@ -20,7 +20,7 @@ export const command = defineCommand({
     if (!/^[1-9]\d{0,6}$/.test(lines))
       throw new UsageError(`--lines must be a number from 1 to 9999999; it is ${lines}.`);
     const operations = await operationsOf(stack);
-    const readers = await operations.logs();
+    const readers = await operations.logs({ lines, follow });
     if (readers.size === 0) {
       requireKnownStack(stack);
       throw new UserError(`The stack ${stack.name} has no ${operations.logged}.`);
@@ -29,7 +29,7 @@ export const command = defineCommand({
     const width = Math.max(...names.map(({ length }) => length));
     const kept: { readonly time: string; readonly text: string }[] = [];
     const exitCodes = names.map((name) => {
-      const reader = readers.get(name)?.({ lines, follow });
+      const reader = readers.get(name);
       if (reader === undefined) throw unknownName("service", name, [...readers.keys()]);
       // A line without a time belongs to the line before it.
       let time = "";

@@ -8,7 +8,7 @@ import { UsageError, UserError } from "../errors.ts";
 import { explain } from "../plan/explain.ts";
 import { devicePluginValues, mermaidChart } from "../plan/formats.ts";
 import { planReport } from "../plan/report.ts";
-import { prettyJson } from "../pretty-json.ts";
+import { prettyJson } from "../program/serialized.ts";
 import { readStackFile, stackOptions, typedPath, withStackLines } from "../program/stack-file.ts";
 import { highlighted } from "../terminal-text.ts";
 import { defineCommand, EXIT } from "./command.ts";

@@ -1,32 +1,51 @@
-/** What stacks on AWS have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
-import type { AwsContext } from "../../infra/plan/aws/context.ts";
+/** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
+import { edgePlan } from "../../infra/plan/aws/edge.ts";
+import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { leftoversReport, requireAccount, requireNoLeftovers, taggedArns } from "../aws/account.ts";
+import {
+  awaitCommands,
+  awaitTarget,
+  changeMachine,
+  readyMachines,
+  requireMachine,
+  stackMachine,
+  terminalSession,
+} from "../aws/machine.ts";
+import { changePools, useStackCluster } from "../aws/pools.ts";
 import { AwsError } from "../aws/session.ts";
+import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
+import { serviceName } from "../docker-host/service-states.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 import { awsPreflight, ownAddress } from "../preflight/aws.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
-import { readAwsTarget } from "../program/targets.ts";
+import { type InstanceTarget, readAwsTarget, readInstanceTarget } from "../program/targets.ts";
 import { noSuchStack } from "../stack/pulumi-cli.ts";
-import { defaultOperations } from "./defaults.ts";
-import { type Operations, OWN_ENGINE, type StackSource } from "./operations.ts";
+import { operations as kubernetesOperations } from "./kubernetes.ts";
+import {
+  defaultOperations,
+  HERE,
+  type Operations,
+  OWN_ENGINE,
+  type StackSource,
+  type StatusReport,
+  statusReport,
+} from "./operations.ts";
 
 /** The AWS provider and all that the component of the repositories has. */
 const REGISTRIES = ["**pulumi:providers:aws::**", "**engine-room:aws:Registries**"] as const;
 
-export function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "logged"> {
+/** What both have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
+function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "logged"> {
   const { stack, values } = source;
-  const place: Pick<AwsContext, "account" | "region"> = {
-    account: String(values.account),
-    region: String(values.region),
-  };
+  const place = { account: String(values.account), region: String(values.region) };
   const target = () => readAwsTarget(stack);
   const defaults = defaultOperations(source);
   return {
     ...defaults,
-    prepare: () => requireAccount(target().context),
     async preflight() {
       const aws = target();
       const { account, region } = aws.context;
@@ -51,10 +70,8 @@ export function awsOperations(source: StackSource): Omit<Operations, "status" | 
     isRented: true,
     registries: REGISTRIES,
     requireAccess: () => requireAccount(place),
-    async beforeUp() {
-      const { readyMachines } = await import("../aws/machine.ts");
-      return readyMachines(target());
-    },
+    prepare: () => requireAccount(place),
+    beforeUp: () => readyMachines(target()),
     async beforeDown(record, forget) {
       const known = await record();
       if (known === "resources") return;
@@ -81,4 +98,117 @@ export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): stri
   return hour === NO_PRICE
     ? `Asleep the stack still costs money, and nothing of it has a price: ${cost.withoutPrice.join(", ")}; \`npx engine-room down --stack ${stack}\` ends that.\n`
     : `Asleep the stack costs ${hour} an hour; \`npx engine-room down --stack ${stack}\` ends that.\n`;
+}
+
+export function eksOperations(source: StackSource): Operations {
+  const cluster = kubernetesOperations(source);
+  const aws = awsOperations(source);
+  const pools = async (direction: "sleep" | "wake") => {
+    const { plan, context } = readAwsTarget(source.stack);
+    if (!("cluster" in plan)) throw new Error(`The stack ${context.stack} has no cluster.`);
+    return changePools(plan, context, direction);
+  };
+  return {
+    ...cluster,
+    ...aws,
+    // The cluster is one that no kubeconfig of the user needs to know.
+    async prepare() {
+      await aws.prepare();
+      await useStackCluster(readAwsTarget(source.stack).context);
+    },
+    forwarding: cluster.forwarding,
+    cluster: cluster.cluster,
+    async sleep(print) {
+      await cluster.sleep(print);
+      print(`\n${await pools("sleep")}`);
+      print(`\n${asleepLine(readAwsTarget(source.stack).plan, source.stack.name)}`);
+    },
+    // Machines first: pods that come wait for them.
+    async wake() {
+      const machines = await pools("wake");
+      const { text, isComplete } = await cluster.wake();
+      return { text: `${text}\n${machines}`, isComplete };
+    },
+  };
+}
+
+export function ec2Operations(source: StackSource): Operations {
+  const target = () => readInstanceTarget(source.stack);
+  return {
+    ...awsOperations(source),
+    logged: "containers",
+    status: () => instanceStatus(target()),
+    /**
+     * Of the containers that the stack file wants: Docker says where the machine lacks one. A session is that of `ssm-user`, whom
+     * the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed the same.
+     * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
+     */
+    async logs({ lines, follow }) {
+      const { stack, context } = target();
+      const id = await requireMachine(context);
+      const command = `sudo docker logs --tail ${lines}${follow ? " --follow" : ""}`;
+      return new Map(
+        stack.containers.map(({ args: { name } }) => [
+          serviceName(source.stack.name, name),
+          { argv: terminalSession(context.region, id, `${command} ${name}`) },
+        ]),
+      );
+    },
+    async forwarding(parts) {
+      const { stack, context } = target();
+      const addresses = await forwards(wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/));
+      return {
+        addresses,
+        where: "ON THE MACHINE",
+        commands: async () => sessionForwards(context.region, await requireMachine(context), addresses),
+        // The load balancer may answer its own network alone; a session reaches the gateway in any case.
+        outputs: async (known) => ({
+          ...(await known()),
+          endpoints: { ...localEndpoints(stack.endpoints, addresses), ...HERE },
+        }),
+      };
+    },
+    async sleep(print) {
+      const { context, plan } = readAwsTarget(source.stack);
+      print(await changeMachine(context, "sleep"));
+      print(asleepLine(plan, source.stack.name));
+    },
+    async wake() {
+      const { context } = readAwsTarget(source.stack);
+      return { text: await changeMachine(context, "wake"), isComplete: true };
+    },
+    /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
+    async afterUp() {
+      const { plan, context, stack } = target();
+      await awaitCommands(context, instancePlan(plan, stack, context).tasks);
+      await awaitTarget(context, edgePlan(plan, context));
+    },
+  };
+}
+
+/** State of the machine; only a session on it shows what runs there. */
+async function instanceStatus({ context }: InstanceTarget): Promise<StatusReport> {
+  const { region, stack } = context;
+  const machine = await stackMachine(context);
+  if (machine === null)
+    return statusReport(
+      [],
+      false,
+      [],
+      [`The stack ${stack} has no machine in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`],
+    );
+  const { id, type, state } = machine;
+  const isRunning = state === "running";
+  const containers = terminalSession(region, id, "sudo docker compose -p engine-room ps --all");
+  return statusReport(
+    [{ name: "machine", id, type, state }],
+    isRunning,
+    [],
+    [
+      `machine ${id} ${type} in ${region}: ${state}`,
+      isRunning
+        ? `What runs on it:\n${shellLine(containers)}`
+        : `\`npx engine-room wake --stack ${stack}\` starts it.`,
+    ],
+  );
 }

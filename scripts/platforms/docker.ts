@@ -1,19 +1,26 @@
 /** Stacks on a Docker host, of this machine or behind ssh. */
-
 import { planImages } from "../../infra/image-inputs.ts";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { dockerLines, ofStack, stackContainers } from "../docker-host/containers.ts";
 import { removeLeftovers } from "../docker-host/leftovers.ts";
-import { isServing, type ServiceStatus, serviceStatuses } from "../docker-host/service-states.ts";
+import { isServing, serviceStatuses } from "../docker-host/service-states.ts";
+import { duration } from "../plan/text-table.ts";
 import { dockerPreflight } from "../preflight/docker.ts";
 import { engineFinding } from "../preflight/docker-reading.ts";
 import { hostProbe, sshDestination } from "../preflight/host-probe.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
 import { type DockerTarget, readDockerTarget } from "../program/targets.ts";
 import { knownObjects } from "../stack/state.ts";
-import { defaultOperations, deleteDocuments, formatSeconds, sayKept } from "./defaults.ts";
-import type { Operations, StackSource, StatusReport } from "./operations.ts";
+import {
+  defaultOperations,
+  deleteDocuments,
+  type Operations,
+  type StackSource,
+  type StatusReport,
+  sayKept,
+  statusReport,
+} from "./operations.ts";
 
 export function operations(source: StackSource): Operations {
   const { stack } = source;
@@ -28,20 +35,18 @@ export function operations(source: StackSource): Operations {
       return { host: uri, findings: [...pulumiCheck("a Docker host").findings, ...findings] };
     },
     status: () => status(target()),
-    async logs() {
-      const { plan, stack: planned } = target();
-      const { uri } = plan.host;
-      const found = await stackContainers(stack.name, hostProbe(uri));
-      const services = serviceStatuses(stack.name, planned, found, Date.now());
+    async logs({ lines, follow }) {
+      const docker = target();
+      const services = await servicesOf(docker);
       return new Map(
         services
           .filter(({ state }) => state !== "MISSING")
           .map(({ name, container }) => [
             name,
-            ({ lines, follow }) => ({
+            {
               argv: ["docker", "logs", "--tail", lines, ...(follow ? ["--follow"] : []), container],
-              environment: { DOCKER_HOST: uri },
-            }),
+              environment: { DOCKER_HOST: docker.plan.host.uri },
+            },
           ]),
       );
     },
@@ -90,37 +95,32 @@ async function documentVolumes({ name, plan, stack }: DockerTarget) {
   return { probe, names };
 }
 
-async function status({ name: stack, plan, stack: planned }: DockerTarget): Promise<StatusReport> {
-  const found = await stackContainers(stack, hostProbe(plan.host.uri));
-  const start = `\`npx engine-room start --stack ${stack}\``;
-  if (found.length === 0) {
-    const text = `The stack ${stack} has no containers at ${plan.host.uri}; ${start} brings it up.\n`;
-    return { services: [], isHealthy: false, text };
-  }
-  const services = serviceStatuses(stack, planned, found, Date.now());
-  const isHealthy = isServing(services);
-  const lines = containerLines(services);
-  if (!isHealthy) lines.push(`Not all of them are as the stack file wants them; ${start} mends that.`);
-  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+async function servicesOf({ name, plan, stack }: DockerTarget) {
+  const found = await stackContainers(name, hostProbe(plan.host.uri));
+  return serviceStatuses(name, stack, found, Date.now());
 }
 
-function containerLines(services: readonly ServiceStatus[]): string[] {
-  const widths = (["name", "container"] as const).map((key) =>
-    Math.max(...services.map((service) => service[key].length)),
-  );
-  return services.map(({ name, container, state, uptimeSeconds, exitCode, restarts, ports }) => {
+async function status(docker: DockerTarget): Promise<StatusReport> {
+  const { name: stack, plan } = docker;
+  const services = await servicesOf(docker);
+  const start = `\`npx engine-room start --stack ${stack}\``;
+  if (services.every(({ state }) => state === "MISSING"))
+    return statusReport(
+      [],
+      false,
+      [],
+      [`The stack ${stack} has no containers at ${plan.host.uri}; ${start} brings it up.`],
+    );
+  const isHealthy = isServing(services);
+  const rows = services.map(({ name, container, state, uptimeSeconds, exitCode, restarts, ports }) => {
     const life = [
-      ...(uptimeSeconds === undefined ? [] : [`up ${formatSeconds(uptimeSeconds)}`]),
+      ...(uptimeSeconds === undefined ? [] : [`up ${duration(uptimeSeconds)}`]),
       ...(exitCode === undefined ? [] : [`exit code ${exitCode}`]),
       ...(restarts === 0 ? [] : [`${restarts} restarts`]),
     ];
-    const columns = [
-      name.padEnd(widths[0] ?? 0),
-      state.padEnd("UNPLANNED".length),
-      life.join(", ").padEnd(24),
-      container.padEnd(widths[1] ?? 0),
-      Object.values(ports).join(", "),
-    ];
-    return columns.join(" ").trimEnd();
+    return [name, state, life.join(", "), container, Object.values(ports).join(", ")];
   });
+  return statusReport(services, isHealthy, rows, [
+    !isHealthy && `Not all of them are as the stack file wants them; ${start} mends that.`,
+  ]);
 }

@@ -1,11 +1,10 @@
 /** Stacks in a cluster that a kubeconfig reaches. */
-
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { applyChanges, readServers, sleepChanges, wakeChanges } from "../cluster/sleep.ts";
 import { sleepReport, wakeReport } from "../cluster/sleep-report.ts";
-import { isServing, logTargets, type WorkloadStatus, workloadStatuses } from "../cluster/workload-states.ts";
+import { isServing, logTargets, workloadStatuses } from "../cluster/workload-states.ts";
 import {
   type ConnectedPart,
   clusterForwards,
@@ -19,14 +18,15 @@ import { clusterPreflight } from "../preflight/cluster.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
 import { type ClusterTarget, readClusterTarget } from "../program/targets.ts";
-import { defaultOperations } from "./defaults.ts";
 import {
+  defaultOperations,
   type Forwarding,
   HERE,
   type Operations,
   OWN_ENGINE,
   type StackSource,
   type StatusReport,
+  statusReport,
 } from "./operations.ts";
 
 export function operations(source: StackSource): Operations {
@@ -46,7 +46,18 @@ export function operations(source: StackSource): Operations {
       return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
     },
     status: () => status(target()),
-    logs: async () => logReaders(target()),
+    /** Of the workloads that the stack file wants: kubectl says where one is missing. */
+    async logs({ lines, follow }) {
+      const { stack } = target();
+      const { context, namespace } = stack;
+      const options = ["--namespace", namespace.name, "--tail", lines, ...(follow ? ["--follow"] : [])];
+      return new Map(
+        [...logTargets(stack)].map(([service, workload]) => [
+          service,
+          { argv: [...kubectlCommand(context), "logs", ...options, ...workload] },
+        ]),
+      );
+    },
     images() {
       const { plan } = target();
       const { needed, inputs, found } = pulledImages(plan);
@@ -91,56 +102,23 @@ async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
   const up = `\`npx engine-room up --stack ${name}\``;
   if (services.every(({ state }) => state === "MISSING")) {
     const where = `the namespace ${stack.namespace.name} of ${clusterName(stack.context)}`;
-    const text = `The stack ${name} has nothing in ${where}; ${up} brings it up.\n`;
-    return { services: [], isHealthy: false, text };
+    return statusReport([], false, [], [`The stack ${name} has nothing in ${where}; ${up} brings it up.`]);
   }
   const isHealthy = isServing(services);
-  const lines = workloadLines(services);
   const sleeping = services.filter(({ state }) => state === "SLEEPING").length;
-  if (sleeping > 0)
-    lines.push(
-      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
-    );
-  if (!isHealthy)
-    lines.push(
-      `Not all of them are as the stack file wants them; \`npx engine-room logs\` says more, and ${up} makes what is missing.`,
-    );
-  return { services, isHealthy, text: `${lines.join("\n")}\n` };
-}
-
-function workloadLines(services: readonly WorkloadStatus[]): string[] {
-  const width = Math.max(...services.map(({ name }) => name.length));
-  return services.map(({ name, kind, state, pods, restarts, why }) => {
+  const rows = services.map(({ name: service, kind, state, pods, restarts, why }) => {
     const life = [
       ...(pods === null ? [] : [`${pods.ready} of ${pods.wanted} ready`]),
       ...(restarts === 0 ? [] : [`${restarts} restarts`]),
     ];
-    const columns = [
-      name.padEnd(width),
-      state.padEnd("UNPLANNED".length),
-      kind.padEnd("StatefulSet".length),
-      life.join(", ").padEnd(28),
-      why ?? "",
-    ];
-    return columns.join(" ").trimEnd();
+    return [service, state, kind, life.join(", "), why ?? ""];
   });
-}
-
-/** Of the workloads that the stack file wants: kubectl says where one is missing. */
-function logReaders({ stack }: ClusterTarget): Awaited<ReturnType<Operations["logs"]>> {
-  const { context, namespace } = stack;
-  return new Map(
-    [...logTargets(stack)].map(([service, workload]) => [
-      service,
-      ({ lines, follow }) => ({
-        argv: [
-          ...kubectlCommand(context),
-          ...["logs", "--namespace", namespace.name, "--tail", lines, ...(follow ? ["--follow"] : [])],
-          ...workload,
-        ],
-      }),
-    ]),
-  );
+  return statusReport(services, isHealthy, rows, [
+    sleeping > 0 &&
+      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
+    !isHealthy &&
+      `Not all of them are as the stack file wants them; \`npx engine-room logs\` says more, and ${up} makes what is missing.`,
+  ]);
 }
 
 async function forwarding(target: ClusterTarget, parts: readonly ConnectedPart[]): Promise<Forwarding> {

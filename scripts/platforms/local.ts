@@ -2,34 +2,38 @@
 import { join } from "node:path";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import { UserError } from "../errors.ts";
-import { projectRoot } from "../program/stack-file.ts";
+import { duration } from "../plan/text-table.ts";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import { requireKnownStack, stackPaths } from "../stack/stack-paths.ts";
-import { defaultOperations, formatSeconds } from "./defaults.ts";
-import type { Operations, Preflight, StackSource, StatusReport } from "./operations.ts";
+import {
+  defaultOperations,
+  type Operations,
+  type Preflight,
+  type StackSource,
+  type StatusReport,
+  statusReport,
+} from "./operations.ts";
 
 export function operations(source: StackSource): Operations {
   const { stack } = source;
-  const { relativeDirectory } = stackPaths(stack.name);
   return {
     ...defaultOperations(source),
     isForTryout: true,
     logged: "processes",
-    preflight: () => preflight(source),
-    status: () => status(source),
-    async logs() {
-      const processes = await stackStatus(relativeDirectory);
+    preflight: () => preflight(stack),
+    status: () => status(stack),
+    async logs({ lines, follow }) {
+      const processes = await stackStatus(stackPaths(stack.name).relativeDirectory);
       return new Map(
         processes.map(({ name, logFile }) => [
           name,
-          ({ lines, follow }) => ({
-            argv: ["tail", "-n", lines, ...(follow ? ["-F"] : []), join(projectRoot, logFile)],
-          }),
+          { argv: ["tail", "-n", lines, ...(follow ? ["-F"] : []), join(projectRoot, logFile)] },
         ]),
       );
     },
     images: () => null,
     async installPrograms(install) {
-      const { host, findings } = await preflight(source);
+      const { host, findings } = await preflight(stack);
       const isMissingPython = findings.some(({ check }) => check === "python");
       const left = findings.filter(
         ({ severity, check }) => severity === "problem" && !(install && check === "python"),
@@ -44,7 +48,7 @@ export function operations(source: StackSource): Operations {
 }
 
 /** `status`, `logs` and `down` load neither the plan of GPUs nor what looks at machines. */
-async function preflight({ stack }: StackSource): Promise<Preflight> {
+async function preflight(stack: StackReference): Promise<Preflight> {
   const { hostProbe } = await import("../preflight/host-probe.ts");
   const { localPreflight } = await import("../preflight/local.ts");
   const { readPlan } = await import("../program/targets.ts");
@@ -53,19 +57,22 @@ async function preflight({ stack }: StackSource): Promise<Preflight> {
   return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
 }
 
-async function status({ stack }: StackSource): Promise<StatusReport> {
+async function status(stack: StackReference): Promise<StatusReport> {
   const services = await stackStatus(stackPaths(stack.name).relativeDirectory);
+  if (services.length === 0) requireKnownStack(stack);
   const isHealthy = services.length > 0 && services.every(({ state }) => state === "RUNNING");
-  const lines = services.map(({ name, state, pid, uptimeSeconds, ports, logFile }) => {
-    const where = Object.entries(ports).map(([port, number]) => `${port} ${number}`);
-    const life = pid === undefined ? "" : `pid ${pid}, up ${formatSeconds(uptimeSeconds ?? 0)}`;
-    return `${name.padEnd(16)} ${state.padEnd(9)} ${life.padEnd(28)} ${where.join(", ")}\n${"".padEnd(17)}${logFile}`;
-  });
-  if (services.length === 0) {
-    requireKnownStack(stack);
-    lines.push(
-      `The stack ${stack.name} has no processes; \`npx engine-room start --stack ${stack.name}\` brings it up.`,
-    );
-  } else if (!isHealthy) lines.push("Not all of them run under supervisord; `npm start` mends that.");
-  return { services, isHealthy, text: `${lines.join("\n")}\n` };
+  const rows = services.map(({ name, state, pid, uptimeSeconds = 0, ports, logFile }) => [
+    name,
+    state,
+    pid === undefined ? "" : `pid ${pid}, up ${duration(uptimeSeconds)}`,
+    Object.entries(ports)
+      .map(([port, number]) => `${port} ${number}`)
+      .join(", "),
+    logFile,
+  ]);
+  const start = `\`npx engine-room start --stack ${stack.name}\``;
+  return statusReport(services, isHealthy, rows, [
+    services.length === 0 && `The stack ${stack.name} has no processes; ${start} brings it up.`,
+    services.length > 0 && !isHealthy && `Not all of them run under supervisord; ${start} mends that.`,
+  ]);
 }

@@ -1,12 +1,18 @@
 /** What the commands do with one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
+import { existsSync, rmSync } from "node:fs";
+import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
+import { UsageError } from "../errors.ts";
 import type { ImageTarget } from "../images/image-states.ts";
+import type { engineFinding } from "../preflight/docker-reading.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
-import type { StackReference } from "../program/stack-file.ts";
+import { projectRoot, type StackReference } from "../program/stack-file.ts";
 import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
+import { alignedLines } from "../stack/endpoint-table.ts";
+import { stackPaths } from "../stack/stack-paths.ts";
 import type { Deployment, StackRecord } from "../stack/state.ts";
 
 /** What a platform's module needs: the stack, and the values of its file, which need not be valid. */
@@ -32,7 +38,7 @@ export interface StatusReport {
   readonly text: string;
 }
 
-export interface LogOptions {
+interface LogOptions {
   /** Number of the last lines. */
   readonly lines: string;
   readonly follow: boolean;
@@ -43,9 +49,6 @@ export interface LogReader {
   readonly argv: readonly [string, ...string[]];
   readonly environment?: NodeJS.ProcessEnv;
 }
-
-/** By service. */
-export type LogReaders = ReadonlyMap<string, (options: LogOptions) => LogReader>;
 
 /** An address of the stack and the address of this machine that leads to it. */
 export interface ForwardedAddress {
@@ -66,7 +69,7 @@ export interface Forwarding {
 }
 
 /** One ssh that carries all ports of a Docker host. */
-export interface Tunnel {
+interface Tunnel {
   readonly argv: readonly string[];
   readonly addresses: readonly (ForwardedAddress & { readonly localPort: number })[];
 }
@@ -75,11 +78,10 @@ export interface Tunnel {
 export interface StackImages {
   readonly target: ImageTarget;
   /** Names an engine that gives no answer. */
-  readonly engineFinding: (uri: string, reading: Parameters<EngineFinding>[1]) => Finding;
+  readonly engineFinding: typeof engineFinding;
   /** Account whose ECR takes the images; null: another registry, or none. */
   readonly aws: AwsTarget | null;
 }
-type EngineFinding = typeof import("../preflight/docker-reading.ts").engineFinding;
 
 /** Reach of endpoints that are forwarded to this machine. */
 export const HERE = { gatewayReach: "host", reach: "host" } as const;
@@ -90,25 +92,41 @@ export const OWN_ENGINE = "unix:///var/run/docker.sock";
 export interface Operations {
   /** `platform` of the stack file. */
   readonly platform: string;
+  /** Whether the try-out runner applies it; else only the Pulumi CLI does. */
+  readonly isForTryout: boolean;
+  /** Command that brings it up. */
+  readonly upCommand: "start" | "up";
   /**
-   * Checks the credentials of the stack's account, and lets kubectl find a cluster that the stack made.
-   * @throws UserError where they are another account's.
+   * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents that `retain` does not
+   * name, and the state is one that several machines use.
    */
-  prepare(): Promise<void>;
-  preflight(): Promise<Preflight>;
-  status(): Promise<StatusReport>;
-  logs(): Promise<LogReaders>;
+  readonly isRented: boolean;
+  /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
+  readonly registries: readonly string[] | null;
   /** What `logs` lists: `containers`, `processes`. */
   readonly logged: string;
 
+  /** @throws UserError where the credentials are none, or another account's. */
+  requireAccess(): Promise<void>;
+  /** Requires access, and lets kubectl find a cluster that the stack made. */
+  prepare(): Promise<void>;
+  preflight(): Promise<Preflight>;
+  status(): Promise<StatusReport>;
+  /** By service. */
+  logs(options: LogOptions): Promise<ReadonlyMap<string, LogReader>>;
   /** null: the platform runs without images. */
   images(): StackImages | null;
+
   /** null: the endpoints are reachable as they are, or by {@link tunnel}. */
   forwarding(parts: readonly ConnectedPart[]): Promise<Forwarding> | null;
   /** Whether ssh leads to the stack, whose addresses are another machine's. */
   isBehindSsh(): boolean;
   /** null: no ssh leads to the stack. */
   tunnel(): Promise<Tunnel> | null;
+  /** The stack's Docker host; null: none that can be asked. */
+  hostProbe(): HostProbe | null;
+  /** The stack's cluster; null: it is in none. */
+  cluster(): { readonly target: ClusterTarget; readonly probe: ClusterProbe } | null;
 
   /**
    * @param print - Called with each part that is done: a later one may fail.
@@ -118,32 +136,17 @@ export interface Operations {
   /** @returns What was done, as lines of text, and whether all servers of the stack file were found. */
   wake(): Promise<{ readonly text: string; readonly isComplete: boolean }>;
 
-  /** Whether the try-out runner applies it; else only the Pulumi CLI does. */
-  readonly isForTryout: boolean;
-  /** `npm` command that brings it up. */
-  readonly upCommand: "start" | "up";
-  /**
-   * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents that `retain` does not
-   * name, and the state is one that several machines use.
-   */
-  readonly isRented: boolean;
-  /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
-  readonly registries: readonly string[] | null;
-
   /**
    * Looks whether this machine has what `up` needs on it, and installs what is missing.
    * @param install - Whether without a question. @throws UserError with all that is wrong.
    */
   installPrograms(install: boolean): Promise<void>;
-  /** @throws UserError where the credentials are none, or another account's. */
-  requireAccess(): Promise<void>;
   /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
   beforeUp(): Promise<readonly string[]>;
   /** Waits for what Pulumi does not wait for, and says so on standard error. */
   afterUp(): Promise<void>;
   /** Removes what a command that was killed has left. @returns Names. */
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
-
   /**
    * Looks whether the stack may be deleted.
    * @throws UserError where the host gives no answer, or the account has things that the state does not know.
@@ -151,9 +154,64 @@ export interface Operations {
   beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
   /** Deletes documents, or says where they are kept. @returns Whether it is known what still costs money. */
   afterDown(deletesData: boolean, out: NodeJS.WriteStream): Promise<boolean>;
+}
 
-  /** The stack's Docker host; null: none that can be asked. */
-  hostProbe(): HostProbe | null;
-  /** The stack's cluster; null: it is in none. */
-  cluster(): { readonly target: ClusterTarget; readonly probe: ClusterProbe } | null;
+type Required = "logged" | "preflight" | "status" | "logs" | "images";
+
+/** Operations of a platform that has nothing to do for them. */
+export function defaultOperations({ stack, values }: StackSource): Omit<Operations, Required> {
+  const notScaled = (command: string, instead: string, effect: string) =>
+    new UsageError(
+      `${command} is for stacks in a Kubernetes cluster or on AWS, and the stack ${stack.name} has \`platform: ${values.platform}\`; \`npx engine-room ${instead} --stack ${stack.name}\` ${effect}.`,
+    );
+  const nothing = async () => {};
+  return {
+    platform: String(values.platform),
+    isForTryout: false,
+    upCommand: "start",
+    isRented: false,
+    registries: null,
+    requireAccess: nothing,
+    prepare: nothing,
+    forwarding: () => null,
+    isBehindSsh: () => false,
+    tunnel: () => null,
+    hostProbe: () => null,
+    cluster: () => null,
+    sleep: () => Promise.reject(notScaled("sleep", "down", "ends it and keeps its documents")),
+    wake: () => Promise.reject(notScaled("wake", "start", "brings it up")),
+    installPrograms: nothing,
+    beforeUp: async () => [],
+    afterUp: nothing,
+    removeLeftovers: async () => [],
+    beforeDown: nothing,
+    async afterDown(deletesData) {
+      const { data } = stackPaths(stack.name);
+      if (!deletesData && existsSync(data)) sayKept(relative(projectRoot, data), stack);
+      return deleteDocuments(stack, deletesData);
+    },
+  };
+}
+
+/** Deletes the documents of this machine, if they are to go. @returns True: nothing is left that costs money. */
+export function deleteDocuments({ name }: StackReference, deletesData: boolean): boolean {
+  if (deletesData) rmSync(stackPaths(name).data, { recursive: true, force: true });
+  return true;
+}
+
+export function sayKept(where: string, { name }: StackReference): void {
+  process.stderr.write(
+    `The documents are kept in ${where}; \`npx engine-room down --stack ${name} --delete-data\` deletes them.\n`,
+  );
+}
+
+/** @param rows - Cells of each service. @param notes - Sentences below them. */
+export function statusReport(
+  services: readonly object[],
+  isHealthy: boolean,
+  rows: readonly (readonly string[])[],
+  notes: readonly (string | false)[],
+): StatusReport {
+  const lines = [...alignedLines(rows), ...notes.filter((note) => note !== false)];
+  return { services, isHealthy, text: lines.map((line) => `${line}\n`).join("") };
 }

@@ -1,4 +1,5 @@
 /** How Pulumi writes down resources: URNs, as `sdk/go/common/resource/urn` has them, secrets and unknown values. */
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 
 export type Properties = Record<string, unknown>;
 
@@ -67,4 +68,9 @@ export function makeUrn({
   const { qualifiedType: above } = urnParts(parent);
   const qualifiedType = above === "" || above === "pulumi:pulumi:Stack" ? type : `${above}$${type}`;
   return `urn:pulumi:${stack}::${project}::${qualifiedType}::${name}`;
+}
+
+/** JSON with sorted keys, two spaces, and a final newline. */
+export function prettyJson(value: unknown): string {
+  return `${JSON.stringify(JSON.parse(canonicalJson(value)), null, 2)}\n`;
 }

@@ -1,10 +1,6 @@
-/**
- * Debian packages that npm and PyPI can't bring: Python for the stack, a browser for the tests of the page, a container
- * engine for the tests of the images, and what checks units and scripts.
- */
+/** Debian packages that npm and PyPI can't bring: Python for the stack, and programs of the tests. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { findPython, PythonMissingError } from "../../components/local/provider/python.ts";
 import { UserError } from "../errors.ts";
 
@@ -29,74 +25,52 @@ export async function ensureSystemPackages({ install }: { readonly install: bool
   }
 }
 
-/** Where Debian's packages put the browser, the one without windows first: it takes a third of the time. */
-const BROWSERS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"] as const;
+/** Where Debian's packages and people put programs for root. */
+const FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/local/sbin"];
 
-/** The browser of the page's tests; CHROMIUM names another one. */
-export const CHROMIUM = process.env.CHROMIUM ?? BROWSERS.find((path) => existsSync(path)) ?? BROWSERS[0];
+/** Programs that tests of a suite run. Tests without them are skipped, and counted. */
+export const TEST_PROGRAMS = {
+  // The one without windows takes a third of the time of the other.
+  chromium: testProgram("services", "chromium-headless-shell", [
+    process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell",
+    "/usr/bin/chromium",
+  ]),
+  dockerd: testProgram("docker", "docker.io", inFolders("dockerd")),
+  docker: testProgram("docker", "docker.io", inFolders("docker")),
+  iptables: testProgram("docker", "iptables", inFolders("iptables")),
+  debootstrap: testProgram("docker", "debootstrap", inFolders("debootstrap")),
+  systemd: testProgram("unit", "systemd", ["/lib/systemd/systemd"]),
+  systemdAnalyze: testProgram("unit", "systemd", ["/usr/bin/systemd-analyze"]),
+  shellcheck: testProgram("unit", "shellcheck", [process.env.SHELLCHECK ?? "/usr/bin/shellcheck"]),
+  mkfsXfs: testProgram("unit", "xfsprogs", ["/usr/sbin/mkfs.xfs"]),
+  // It starts the ranks of the entry point's tests; NVIDIA's images have a build of their own.
+  mpirun: testProgram("programs", "openmpi-bin", ["/usr/bin/mpirun"]),
+};
 
-/**
- * Installs the browser that the page is tested in, where it is missing and may be installed. Without one those tests are
- * skipped and counted, so a failure here is a line and no more.
- */
-export function ensureBrowser({ install }: { readonly install: boolean }): void {
-  if (existsSync(CHROMIUM)) return;
-  installIfAllowed(["chromium-headless-shell"], install, "No browser to test the page in");
+/** `path`: of a missing program the one that Debian's package brings, which is the first of its paths. */
+function testProgram(suite: string, debianPackage: string, paths: readonly string[]) {
+  return { suite, debianPackage, path: paths.find((path) => existsSync(path)) ?? paths[0] ?? "" };
 }
 
-/** What the tests of the images run, each with the Debian package that has it. */
-const ENGINE_PROGRAMS = {
-  dockerd: "docker.io",
-  docker: "docker.io",
-  iptables: "iptables",
-  debootstrap: "debootstrap",
-} as const;
-
-/** Programs of a container engine, and for bases of images, that this machine lacks. */
-export function missingEnginePrograms(): (keyof typeof ENGINE_PROGRAMS)[] {
-  const folders = ["/usr/local/sbin", "/usr/sbin", "/usr/bin"];
-  const programs = Object.keys(ENGINE_PROGRAMS) as (keyof typeof ENGINE_PROGRAMS)[];
-  return programs.filter((program) => !folders.some((folder) => existsSync(join(folder, program))));
+function inFolders(name: string): readonly string[] {
+  return FOLDERS.map((folder) => `${folder}/${name}`);
 }
 
-/**
- * Installs what the images are built and run with, where it is missing and may be installed. Without it those tests are
- * skipped and counted, too.
- */
-export function ensureContainerEngine({ install }: { readonly install: boolean }): void {
-  const packages = new Set(missingEnginePrograms().map((program) => ENGINE_PROGRAMS[program]));
-  if (packages.size > 0) installIfAllowed([...packages], install, "No engine to test the images with");
+/** Programs of a suite that this machine lacks. */
+export function missingPrograms(suite: string) {
+  return Object.values(TEST_PROGRAMS).filter(
+    (program) => program.suite === suite && !existsSync(program.path),
+  );
 }
 
-/** What the units, scripts and disks of a machine are checked with; SHELLCHECK names another one. */
-export const CHECKERS = {
-  systemd: { path: "/lib/systemd/systemd", debianPackage: "systemd" },
-  systemdAnalyze: { path: "/usr/bin/systemd-analyze", debianPackage: "systemd" },
-  shellcheck: { path: process.env.SHELLCHECK ?? "/usr/bin/shellcheck", debianPackage: "shellcheck" },
-  mkfsXfs: { path: "/usr/sbin/mkfs.xfs", debianPackage: "xfsprogs" },
-} as const;
-
-/** Installs them where they are missing and may be installed. Without them those tests are skipped and counted, too. */
-export function ensureCheckers({ install }: { readonly install: boolean }): void {
-  const missing = Object.values(CHECKERS).filter(({ path }) => !existsSync(path));
-  const packages = new Set(missing.map(({ debianPackage }) => debianPackage));
-  if (packages.size > 0) installIfAllowed([...packages], install, "Units, scripts and disks are not checked");
-}
-
-/** Debian's Open MPI starts the ranks of the entry point's tests; NVIDIA's images have a build of their own. */
-const MPIRUN = "/usr/bin/mpirun";
-
-/** Installs it where it is missing and may be installed. Without it those tests are skipped and counted, too. */
-export function ensureOpenMpi({ install }: { readonly install: boolean }): void {
-  if (!existsSync(MPIRUN)) installIfAllowed(["openmpi-bin"], install, "No Open MPI to start ranks with");
-}
-
-function installIfAllowed(packages: readonly string[], install: boolean, otherwise: string): void {
-  if (!install || process.getuid?.() !== 0) return;
+/** Installs what a suite lacks, where this is root. A failure is a line. */
+export function installTestPrograms(suite: string): void {
+  const packages = new Set(missingPrograms(suite).map(({ debianPackage }) => debianPackage));
+  if (packages.size === 0 || process.getuid?.() !== 0) return;
   try {
-    installDebianPackages(packages);
+    installDebianPackages([...packages]);
   } catch (error) {
-    process.stderr.write(`${otherwise}: ${(error as Error).message}\n`);
+    process.stderr.write(`Some tests of ${suite} are skipped: ${(error as Error).message}\n`);
   }
 }
 
@@ -108,13 +82,11 @@ function installDebianPackages(packages: readonly string[]): void {
     ["install", "--yes", "--quiet", "--no-install-recommends", ...packages],
   ]) {
     const run = spawnSync("apt-get", args, { stdio: ["ignore", 2, 2], env: environment });
-    if (run.error !== undefined)
-      throw new UserError(
-        `apt-get can't be started (${run.error.message}); install ${packages.join(" ")} by hand.`,
-      );
-    if (run.status !== 0)
-      throw new UserError(
-        `\`apt-get ${args.join(" ")}\` ended with exit code ${run.status}; its last lines above say why.`,
-      );
+    if (run.status === 0) continue;
+    throw new UserError(
+      run.error === undefined
+        ? `\`apt-get ${args.join(" ")}\` ended with exit code ${run.status}; its last lines above say why.`
+        : `apt-get can't be started (${run.error.message}); install ${packages.join(" ")} by hand.`,
+    );
   }
 }

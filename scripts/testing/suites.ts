@@ -5,13 +5,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { IMAGE_NAMES, imageSources } from "../../infra/plan/docker/images.ts";
 import { projectRoot } from "../program/stack-file.ts";
-import {
-  ensureBrowser,
-  ensureCheckers,
-  ensureContainerEngine,
-  ensureOpenMpi,
-  ensureSystemPackages,
-} from "../setup/system-packages.ts";
+import { ensureSystemPackages, installTestPrograms } from "../setup/system-packages.ts";
 import { type FileResult, LineReader, PytestLog, type TestEvent } from "./events.ts";
 import { testPython } from "./python.ts";
 
@@ -145,12 +139,9 @@ export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].alone !=
  * @returns The interpreter for `runSuites`; empty where no suite needs one.
  */
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
-  if (names.includes("docker")) ensureContainerEngine({ install });
-  if (names.includes("unit")) ensureCheckers({ install });
-  if (names.includes("programs")) ensureOpenMpi({ install });
+  if (install) for (const name of names) installTestPrograms(name);
   if (!names.some((name) => SUITES[name].needsPython)) return "";
   await ensureSystemPackages({ install });
-  if (names.includes("services")) ensureBrowser({ install });
   return testPython();
 }
 

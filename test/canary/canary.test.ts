@@ -3,7 +3,7 @@ import { checkedPlan } from "../../infra/checked-plan.ts";
 import { readStack } from "../../infra/config/config.ts";
 import { SECRET_PATHS } from "../../infra/problems.ts";
 import { markdownComment, textReport } from "../../scripts/diff/print.ts";
-import { prettyJson } from "../../scripts/pretty-json.ts";
+import { prettyJson } from "../../scripts/program/serialized.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 import { diffOfFiles } from "../scripts/diff/fixtures.ts";
 import { type SecretPlace, secretPlaces } from "./places.ts";

@@ -1,17 +1,17 @@
 /** Programs of Debian's packages that check units, scripts and disks, where this machine has them. */
 import { existsSync } from "node:fs";
-import { CHECKERS } from "../../scripts/setup/system-packages.ts";
+import { TEST_PROGRAMS } from "../../scripts/setup/system-packages.ts";
 
-export const SYSTEMD = CHECKERS.systemd.path;
-export const SYSTEMD_ANALYZE = CHECKERS.systemdAnalyze.path;
-export const SHELLCHECK = CHECKERS.shellcheck.path;
+export const SYSTEMD = TEST_PROGRAMS.systemd.path;
+export const SYSTEMD_ANALYZE = TEST_PROGRAMS.systemdAnalyze.path;
+export const SHELLCHECK = TEST_PROGRAMS.shellcheck.path;
 
 /** Why tests with systemd's programs are skipped; undefined where they are not. */
 export const missingSystemd = missing("systemd") ?? missing("systemdAnalyze");
 export const missingShellcheck = missing("shellcheck");
 export const missingMkfsXfs = missing("mkfsXfs");
 
-function missing(checker: keyof typeof CHECKERS): string | undefined {
-  const { path, debianPackage } = CHECKERS[checker];
+function missing(program: keyof typeof TEST_PROGRAMS): string | undefined {
+  const { path, debianPackage } = TEST_PROGRAMS[program];
   return existsSync(path) ? undefined : `no ${path}; Debian's package ${debianPackage} has it`;
 }

@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -167,6 +168,24 @@ cp installed node_modules/.package-lock.json
     lock({ "node_modules/a": { ...PACKAGE, version: "1.0.1" } });
     expect(install().status).toBe(0);
     expect(calls()).toEqual(["ci", "ci"]);
+  });
+
+  test("of two processes at once one installs the packages, and the other waits for it", async () => {
+    writeFileSync(join(root, "bin/npm"), NPM.replace("mkdir", "sleep 0.5\nmkdir"), { mode: 0o755 });
+    const env = { ...process.env, PATH: `${join(root, "bin")}${delimiter}${process.env.PATH}` };
+    const children = [1, 2].map(() =>
+      spawn(process.execPath, ["scripts/cli.mjs", "install"], { cwd: root, env }),
+    );
+    const codes = await Promise.all(children.map(async (child) => (await once(child, "close"))[0]));
+    expect(codes).toEqual([0, 0]);
+    expect(calls()).toEqual(["ci"]);
+    expect(existsSync(join(root, ".install-lock"))).toBe(false);
+  });
+
+  test("a process that was killed while it installed does not stop the next one", () => {
+    writeFileSync(join(root, ".install-lock"), String(spawnSync("true").pid));
+    expect(install().status).toBe(0);
+    expect(calls()).toEqual(["ci"]);
   });
 
   test("packages that npm itself installed are not installed again, and the command has its link", () => {

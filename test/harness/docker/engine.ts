@@ -13,7 +13,7 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCommand } from "../../../components/local/provider/commands.ts";
-import { missingEnginePrograms } from "../../../scripts/setup/system-packages.ts";
+import { missingPrograms } from "../../../scripts/setup/system-packages.ts";
 import { eventually } from "../stack.ts";
 import { DockerApi } from "./api.ts";
 import { standInPrograms } from "./stand-ins.ts";
@@ -66,7 +66,7 @@ const logIn = (directory: string) => join(directory, "dockerd.log");
 
 async function whyNot(): Promise<string | undefined> {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "an engine takes Linux and root";
-  const missing = missingEnginePrograms();
+  const missing = missingPrograms("docker").map(({ path }) => path);
   if (missing.length > 0)
     return `${missing.join(", ")} not found; as root, --yes (or CI=true) installs what is missing`;
   const others = await otherContainers();

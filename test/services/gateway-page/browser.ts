@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { CHROMIUM } from "../../../scripts/setup/system-packages.ts";
+import { TEST_PROGRAMS } from "../../../scripts/setup/system-packages.ts";
+
+const { path: CHROMIUM } = TEST_PROGRAMS.chromium;
 
 /** Why there is no browser; undefined where there is one. Tests are skipped with it. */
 export const NO_BROWSER = existsSync(CHROMIUM)
