@@ -112,19 +112,22 @@ function goneProblems(before: readonly Problem[], after: readonly Problem[]): re
   return before.filter((problem) => !texts.has(JSON.stringify(problem)));
 }
 
-/** A rule with the way to mend it, and below it what breaks it. */
+/** A rule with the way to mend it, and below it what breaks it; of what the base breaks too, how often. */
 function policyEntries(
   violations: readonly PolicyViolation[],
   isNew: PolicyViolation["isNew"],
 ): readonly Entry[] {
   const found = violations.filter((violation) => violation.isNew === isNew);
   return grouped(found, ({ level, policy, fix }) => [level, policy, fix]).flatMap((group) =>
-    group.slice(0, 1).map(({ level, policy, fix }) => ({
-      text: [level === "mandatory" ? strong(level) : level, " ", code(policy), `: ${fix}`],
-      points: group.map(
+    group.slice(0, 1).map(({ level, policy, fix }): Entry => {
+      const rule: Inline = [level === "mandatory" ? strong(level) : level, " ", code(policy)];
+      // They say nothing of the change.
+      if (isNew === false) return { text: [...rule, `: ${counted(group.length, "time")}`] };
+      const points = group.map(
         ({ resource, reason }): Inline => (resource === null ? [reason] : [code(resource), `: ${reason}`]),
-      ),
-    })),
+      );
+      return { text: [...rule, `: ${fix}`], points };
+    }),
   );
 }
 

@@ -42,9 +42,6 @@ const propertyDifference = z.strictObject({
   effect: z.enum(["update", "replace", "may-replace"]).nullable(),
 });
 
-/** With secrets masked. null: it was not there, or is gone. */
-const inputs = z.record(z.string(), z.unknown()).nullable();
-
 /** A resource that is not the same before and after. */
 const resourceChange = z.strictObject({
   kind: z.enum(changeKinds),
@@ -57,8 +54,10 @@ const resourceChange = z.strictObject({
   label: text,
   /** Sorted by path. */
   properties: z.array(propertyDifference),
-  before: inputs,
-  after: inputs,
+  /** Inputs with secrets masked. null: it was not there. */
+  before: z.record(z.string(), z.unknown()).nullable(),
+  /** null: it is gone. */
+  after: z.record(z.string(), z.unknown()).nullable(),
   /** `protect`, `retainOnDelete`; null: neither. */
   kept: z.enum(["protected", "retained"]).nullable(),
   /** Of a replacement: whether the old one is deleted before the new one is there. null: it is not replaced. */

@@ -10,24 +10,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { isMap, parseDocument } from "yaml";
-import { z } from "zod";
 import { UserError } from "../errors.ts";
 
-const reference = z.object({ $ref: z.string().optional() });
-const property = reference.extend({
-  items: reference.optional(),
-  replaceOnChanges: z.boolean().default(false),
-  willReplaceOnChanges: z.boolean().default(false),
-});
-const properties = z.record(z.string(), property);
+interface Property {
+  readonly $ref?: string;
+  readonly items?: { readonly $ref?: string };
+  readonly replaceOnChanges?: boolean;
+  readonly willReplaceOnChanges?: boolean;
+}
+type Properties = Readonly<Record<string, Property>>;
 
 /** Of a package's schema, what is read: https://www.pulumi.com/docs/iac/extending-pulumi/schema/ */
-const schemaFile = z.object({
-  name: z.enum(["aws", "docker"]),
-  types: z.record(z.string(), z.object({ properties: properties.default({}) })),
-  resources: z.record(z.string(), z.object({ inputProperties: properties.default({}) })),
-});
-type Schema = z.infer<typeof schemaFile>;
+interface Schema {
+  readonly name: string;
+  readonly types: Readonly<Record<string, { readonly properties?: Properties }>>;
+  readonly resources: Readonly<Record<string, { readonly inputProperties?: Properties }>>;
+}
 
 interface Lists {
   readonly replaces: readonly string[];
@@ -35,11 +33,7 @@ interface Lists {
 }
 
 /** Paths of a resource's inputs by what a change of them does; a part whose properties are alike is one path. */
-export function listsOf(
-  schema: Schema,
-  inputs: z.infer<typeof properties>,
-  parents: readonly string[] = [],
-): Lists {
+export function listsOf(schema: Schema, inputs: Properties, parents: readonly string[] = []): Lists {
   const lists = Object.entries(inputs)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { $ref, items, replaceOnChanges, willReplaceOnChanges }]): Lists => {
@@ -67,7 +61,7 @@ export function renewed(text: string, schema: Schema): string {
   for (const type of types.filter((name) => name.startsWith(`${schema.name}:`))) {
     const resource = schema.resources[type];
     if (resource === undefined) throw new UserError(`The schema has no ${type}; is it of another version?`);
-    const lists = Object.entries(listsOf(schema, resource.inputProperties)).flatMap(([list, paths]) => {
+    const lists = Object.entries(listsOf(schema, resource.inputProperties ?? {})).flatMap(([list, paths]) => {
       const own = paths.filter((path: string) => !common.includes(path));
       return own.length === 0 ? [] : [[list, own.join(" ")]];
     });
@@ -79,7 +73,7 @@ export function renewed(text: string, schema: Schema): string {
 function main(argv: string[]): void {
   const { schema: file } = parseArgs({ args: argv, options: { schema: { type: "string" } } }).values;
   if (file === undefined) throw new UserError("Missing --schema FILE, from `pulumi package get-schema aws`.");
-  const schema = schemaFile.parse(JSON.parse(readFileSync(file, "utf8")));
+  const schema = JSON.parse(readFileSync(file, "utf8")) as Schema;
   const path = fileURLToPath(new URL(`replacements/${schema.name}.yaml`, import.meta.url));
   writeFileSync(path, renewed(readFileSync(path, "utf8"), schema));
 }
