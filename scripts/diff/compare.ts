@@ -1,16 +1,26 @@
 /** Compares the working tree with a commit, each by its own code, both at the same time. */
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
+import { parse } from "yaml";
 import { exists } from "../../components/local/provider/files.ts";
+import {
+  CONFIG_NAMESPACE,
+  formatPath,
+  isSecure,
+  pathParts,
+  SECRET_PATHS,
+  valueAt,
+} from "../../infra/problems.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { commitOf, withBaseTree } from "./base-tree.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
 import { planDifferences } from "./plan-differences.ts";
 import { type RenderedTree, renderTree, unrendered } from "./rendered-tree.ts";
-import { changedSecrets, redacted, type StackSecrets, stackSecrets } from "./stack-secrets.ts";
-import type { StackDiff } from "./types.ts";
+import type { SecretChange, StackDiff } from "./types.ts";
 import { stackViolations } from "./violations.ts";
 
 interface Comparison {
@@ -116,4 +126,56 @@ export function stackDiff(stack: string, base: BaseSide, head: HeadSide, preview
 
 function graphsOf(before: RenderedTree["resources"], after: RenderedTree["resources"]): GraphChanges | null {
   return before === null || after === null ? null : graphChanges(before, after);
+}
+
+/** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
+export type StackSecrets = ReadonlyMap<string, string>;
+
+/** None where the file can't be read, which whoever renders it explains. */
+export function stackSecrets({ configFile }: StackReference): StackSecrets {
+  let config: Readonly<Record<string, unknown>>;
+  try {
+    config = (parse(readFileSync(configFile, "utf8")) as { config?: typeof config } | null)?.config ?? {};
+  } catch {
+    return new Map();
+  }
+  // Keys of other namespaces keep theirs.
+  const values = Object.fromEntries(
+    Object.entries(config).map(([key, value]) => [key.replace(`${CONFIG_NAMESPACE}:`, ""), value]),
+  );
+  const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
+    const value = valueAt(values, pathParts(path));
+    return typeof value === "string" ? [[path, value]] : [];
+  });
+  return new Map([...encrypted(values), ...plain]);
+}
+
+function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
+  if (isSecure(value)) return [[formatPath(path), value.secure]];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    encrypted(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
+}
+
+/** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
+export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly SecretChange[] {
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((path) => before.get(path) !== after.get(path))
+    .toSorted()
+    .map((path) => ({
+      path,
+      kind: !before.has(path) ? "add" : after.has(path) ? "update" : "delete",
+    }));
+}
+
+/** Shorter ones are no secrets, and would cut words of every sentence. */
+const SHORTEST_REDACTED = 4;
+
+/** A text of a program, such as the message of a failure, without the secrets. */
+function redacted(text: string, secrets: Iterable<string>): string {
+  return [...secrets]
+    .filter((secret) => secret.length >= SHORTEST_REDACTED)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((shown, secret) => shown.replaceAll(secret, SECRET_PLACEHOLDER), text);
 }

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
 import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
-import { stackDiff } from "../../../scripts/diff/compare.ts";
+import { type StackSecrets, stackDiff, stackSecrets } from "../../../scripts/diff/compare.ts";
 import { type RenderedTree, renderedHere } from "../../../scripts/diff/rendered-tree.ts";
-import { type StackSecrets, stackSecrets } from "../../../scripts/diff/stack-secrets.ts";
+
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 
 import { readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
+import { changedSecrets } from "../../../scripts/diff/compare.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import { resourceLabel } from "../../../scripts/diff/resource-names.ts";
-import { changedSecrets } from "../../../scripts/diff/stack-secrets.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 import { PAGE_COLUMNS } from "../../../scripts/plan/text-table.ts";
 import { base, change, head, known, stackDiff, withPlan } from "./diffs.ts";
