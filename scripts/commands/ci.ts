@@ -136,7 +136,7 @@ They cost money until they are gone. \`npx engine-room expire\` lists them with 
 `;
       const done = await keepIssue(githubFromEnvironment(), {
         label: "expire",
-        title: "A stack whose time is over was not ended",
+        title: "An expired stack was not destroyed",
         report: result === "success" ? null : report,
       });
       print(`Issue: ${done}.`);

@@ -1,6 +1,5 @@
 import { UsageError, UserError } from "../errors.ts";
-import { endAll, lifetimeWords, survey, surveyReport } from "../expire/expire.ts";
-import { needsPerson } from "../expire/lifetime.ts";
+import { endAll, survey, surveyReport } from "../expire/expire.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand } from "./command.ts";
@@ -46,13 +45,13 @@ export const command = defineCommand({
       json: {
         stacks: stacks.map(({ record: { name }, lifetime, cost }) => ({
           name,
-          time: lifetime.kind,
-          why: lifetimeWords(lifetime),
+          time: lifetime.time,
+          why: lifetime.why,
           cost,
         })),
         isDone,
       },
-      isOk: isDone && !stacks.some(({ lifetime }) => needsPerson(lifetime)),
+      isOk: isDone && !stacks.some(({ lifetime }) => lifetime.needsPerson),
     };
   },
 });

@@ -1,8 +1,8 @@
-/** Finds expired stacks and destroys them as `npx engine-room down` does, one after the other, and says so. */
-
+/** Finds expired stacks and destroys them as `npx engine-room down` does, one after the other. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { z } from "zod";
 import { count } from "../../infra/plan/checks/words.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
@@ -10,10 +10,84 @@ import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
 import { figure, textTable } from "../plan/text-table.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
-import { endStack, type StackEnd } from "../stack/backend.ts";
+import { endStack } from "../stack/backend.ts";
 import { StackLockedError } from "../stack/lock.ts";
-import { type Lifetime, lifetimeOf, needsPerson, type StackRecord } from "./lifetime.ts";
-import type { PulumiState } from "./pulumi-states.ts";
+import type { PulumiState, StackRecord } from "./pulumi-states.ts";
+
+/** Whether a stack is expired: `guard.ttlHours` of its last `up`, from the end of that `up`. */
+export interface Lifetime {
+  /** `over`: expired. `updating`: expired, and another operation runs on it. `retained`: its own `retain` names it. */
+  readonly time: "over" | "running" | "retained" | "unlimited" | "updating" | "unknown";
+  /** With the hours that decide. */
+  readonly why: string;
+  /** Whether it may be expired, and waiting changes nothing. */
+  readonly needsPerson: boolean;
+}
+
+const TIME_WORDS: Readonly<Record<Lifetime["time"], string>> = {
+  unlimited: "no ttl",
+  retained: "retained",
+  running: "running",
+  over: "expired",
+  updating: "busy",
+  unknown: "unknown",
+};
+
+/** Longer than any operation: what is still locked, or without the end of an `up`, was left so by a command that was killed. */
+export const LONGEST_OPERATION_HOURS = 6;
+const MILLISECONDS_PER_HOUR = 3_600_000;
+const MILLISECONDS_PER_MINUTE = 60_000;
+
+/** Values that decide; a value that the state keeps as a secret is a text here, and matches none of these. */
+const decidingSchema = z.object({
+  guard: z.looseObject({ ttlHours: z.number().positive().optional() }).default({}),
+  retain: z.array(z.string()).default([]),
+});
+
+/**
+ * Pure. Age counts from the last `up`, not from the last operation: a failed `down` would give a stack its whole time again.
+ *
+ * @param now - In milliseconds of Unix time.
+ */
+export function lifetimeOf({ name, isUpdating, lastOperation, lastUp }: StackRecord, now: number): Lifetime {
+  const hoursSince = (time: number) => (now - time) / MILLISECONDS_PER_HOUR;
+  if (lastUp === null) {
+    const isStuck = lastOperation !== null && hoursSince(lastOperation) > LONGEST_OPERATION_HOURS;
+    return unknown("the state has no `up` of it that ended", isStuck);
+  }
+  const deciding = decidingSchema.safeParse(lastUp.values);
+  if (!deciding.success) {
+    const paths = deciding.error.issues.map(({ path }) => path.join("."));
+    return unknown(`its configuration in the state can't be read: ${paths.join(", ")}`, true);
+  }
+  const { guard, retain } = deciding.data;
+  const { ttlHours } = guard;
+  const known = (time: Lifetime["time"], why: string) => ({ time, why, needsPerson: false });
+  if (ttlHours === undefined) return known("unlimited", "its configuration has no guard.ttlHours");
+  const ttl = hours(ttlHours);
+  if (retain.includes(name))
+    return known("retained", `its own \`retain\` names it, so its ttl of ${ttl} has no effect`);
+  const age = hoursSince(lastUp.endTime);
+  if (age <= ttlHours)
+    return known("running", `${hours(ttlHours - age)} left of ${ttl} after its last \`up\``);
+  const ended = `its last \`up\` ended ${hours(age)} ago`;
+  if (!isUpdating) return known("over", `${ended}, and its ttl is ${ttl}`);
+  const isStuck = age - ttlHours > LONGEST_OPERATION_HOURS;
+  const advice =
+    "; no operation takes that long: see whether one is under way; else `pulumi cancel`, then `npx engine-room down`";
+  const why = `${ended}, and another operation has it${isStuck ? advice : ""}`;
+  return { time: "updating", why, needsPerson: isStuck };
+}
+
+function unknown(reason: string, needsPerson: boolean): Lifetime {
+  const why = `${reason.replaceAll(/\s+/g, " ")}${needsPerson ? "; a person has to look at it" : ""}`;
+  return { time: "unknown", why, needsPerson };
+}
+
+/** `8 h`, `11.3 h`. */
+function hours(number: number): string {
+  return `${figure(number, Number.isInteger(number) ? 0 : 1)} h`;
+}
 
 export interface SurveyedStack {
   readonly state: PulumiState;
@@ -24,7 +98,7 @@ export interface SurveyedStack {
 }
 
 /**
- * Every stack of the states, in their order; one whose history or configuration can't be read says so, and stops no other.
+ * Every stack of the states, in their order; a stack whose history or configuration can't be read stops no other.
  *
  * @param now - In milliseconds of Unix time.
  * @throws UserError where a state can't be listed.
@@ -34,47 +108,10 @@ export async function survey(states: readonly PulumiState[], now: number): Promi
   for (const state of states)
     for (const record of await state.stacks()) {
       const lifetime = await readLifetime(state, record, now);
-      const isOver = lifetime.kind === "over" || lifetime.kind === "updating";
+      const isOver = lifetime.time === "over" || lifetime.time === "updating";
       surveyed.push({ state, record, lifetime, cost: isOver ? await costOf(state, record.name) : null });
     }
   return surveyed;
-}
-
-export type Ending =
-  /** With `isRestKnown` false it is not known whether something of it still costs money. */
-  | ({ readonly kind: "ended" } & Pick<StackEnd, "isRestKnown">)
-  /** Changed since it was surveyed, or taken by another operation. */
-  | { readonly kind: "left"; readonly reason: string; readonly lifetime: Lifetime }
-  /** Not begun: there was no time left that is long enough for an end. */
-  | { readonly kind: "late"; readonly beginWithinMinutes: number }
-  | { readonly kind: "failed"; readonly reason: string };
-
-/**
- * Destroys an expired stack. Asks the state once more: an `up` may have begun while others were destroyed. Never throws.
- *
- * @param now - In milliseconds of Unix time.
- */
-export async function endIfOver({ state, record }: SurveyedStack, now: number): Promise<Ending> {
-  try {
-    const again = (await state.stacks()).find(({ name }) => name === record.name);
-    if (again === undefined) return { kind: "ended", isRestKnown: true };
-    const lifetime = await readLifetime(state, again, now);
-    if (lifetime.kind !== "over") return { kind: "left", reason: "it changed in the meantime", lifetime };
-    return await ended(state, again, now);
-  } catch (error) {
-    return { kind: "failed", reason: (error as Error).message };
-  }
-}
-
-async function ended(state: PulumiState, record: SurveyedStack["record"], now: number): Promise<Ending> {
-  try {
-    const { isRestKnown } = await withStackFile(state, record.name, (stack) => endStack(stack, false));
-    return { kind: "ended", isRestKnown };
-  } catch (error) {
-    if (!(error instanceof StackLockedError)) throw error;
-    const lifetime = await readLifetime(state, { ...record, isUpdating: true }, now);
-    return { kind: "left", reason: error.message, lifetime };
-  }
 }
 
 async function readLifetime(
@@ -86,16 +123,19 @@ async function readLifetime(
     return lifetimeOf({ ...record, lastUp: await state.lastUp(record.name) }, now);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    return { kind: "unknown", reason: error.message, isStuck: true };
+    return unknown(error.message, true);
   }
 }
 
+/** As `npx engine-room plan` has it, with all its models up: `at least $1.655`. */
 async function costOf(state: PulumiState, name: string): Promise<string> {
   try {
-    return await withStackFile(state, name, async (stack) => hourlyCost(stack));
+    const { cost } = await withStackFile(state, name, async (stack) => readPlan(stack));
+    return sumUsd(cost.hourlyUsd, HOURLY_DIGITS, cost.withoutPrice.length > 0);
   } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    return "not known";
+    // An older program may have taken a configuration that this one refuses.
+    if (error instanceof ConfigError || error instanceof UserError) return "not known";
+    throw error;
   }
 }
 
@@ -115,6 +155,42 @@ async function withStackFile<T>(
   }
 }
 
+/** The end of a stack. */
+export interface Ending {
+  /** Whether it is gone with all that costs money, or another operation will end. */
+  readonly isSettled: boolean;
+  /** For people: `destroyed`. */
+  readonly words: string;
+}
+
+/**
+ * Destroys an expired stack. Asks the state once more: an `up` may have begun while others were destroyed. Never throws.
+ *
+ * @param now - In milliseconds of Unix time.
+ */
+async function endIfOver({ state, record }: SurveyedStack, now: number): Promise<Ending> {
+  const left = ({ needsPerson, why }: Lifetime, reason: string): Ending => ({
+    isSettled: !needsPerson,
+    words: `not destroyed: ${reason} (${why})`,
+  });
+  try {
+    const again = (await state.stacks()).find(({ name }) => name === record.name);
+    if (again === undefined) return { isSettled: true, words: "destroyed" };
+    const lifetime = await readLifetime(state, again, now);
+    if (lifetime.time !== "over") return left(lifetime, "it changed in the meantime");
+    try {
+      const { isRestKnown } = await withStackFile(state, again.name, (stack) => endStack(stack, false));
+      const rest = isRestKnown ? "" : "; it is not known whether anything of it still costs money";
+      return { isSettled: isRestKnown, words: `destroyed${rest}` };
+    } catch (error) {
+      if (!(error instanceof StackLockedError)) throw error;
+      return left(await readLifetime(state, { ...again, isUpdating: true }, now), error.message);
+    }
+  } catch (error) {
+    return { isSettled: false, words: `not destroyed, still costs money: ${(error as Error).message}` };
+  }
+}
+
 interface EndingRun {
   /** After so long since `started` no stack is begun: credentials that end while one goes leave its lock behind. @default never */
   readonly beginWithinMinutes?: number | undefined;
@@ -125,13 +201,11 @@ interface EndingRun {
   /** @default the clock */
   readonly now?: () => number;
   /** @default ends it as `npx engine-room down` does */
-  readonly end?: typeof endIfOver;
+  readonly end?: (stack: SurveyedStack, now: number) => Promise<Ending>;
 }
 
-const MILLISECONDS_PER_MINUTE = 60_000;
-
 /**
- * Destroys the expired ones. After SIGINT or SIGTERM no further one is begun.
+ * Destroys the expired stacks. After SIGINT or SIGTERM no further one is begun.
  *
  * @returns Whether all are gone, or in the hands of an operation that will end.
  */
@@ -139,48 +213,41 @@ export async function endAll(
   stacks: readonly SurveyedStack[],
   { beginWithinMinutes, started, say, now = Date.now, end = endIfOver }: EndingRun,
 ): Promise<boolean> {
-  // One that fails each time, and takes all of it, stands behind the others in the next run.
+  // A stack that fails each time, and takes all of it, comes after the others in the next run.
   const over = stacks
-    .filter(({ lifetime }) => lifetime.kind === "over")
-    .toSorted((one, other) => (one.record.lastOperation ?? 0) - (other.record.lastOperation ?? 0));
+    .filter(({ lifetime }) => lifetime.time === "over")
+    .toSorted((a, b) => (a.record.lastOperation ?? 0) - (b.record.lastOperation ?? 0));
   let isInterrupted = false;
   const interrupted = () => {
     isInterrupted = true;
   };
   // The CLI ends what it is doing.
   process.on("SIGINT", interrupted).on("SIGTERM", interrupted);
-  const endings: Ending[] = [];
+  let settled = 0;
   try {
     for (const stack of over) {
       if (isInterrupted) break;
-      const isLate =
-        beginWithinMinutes !== undefined && now() - started > beginWithinMinutes * MILLISECONDS_PER_MINUTE;
-      if (!isLate) say(`\n${endingAnnouncement(stack)}`);
-      const ending: Ending = isLate ? { kind: "late", beginWithinMinutes } : await end(stack, now());
-      say(endingReport(stack.record.name, ending));
-      endings.push(ending);
+      const { record, lifetime, cost } = stack;
+      const minutes = (now() - started) / MILLISECONDS_PER_MINUTE;
+      const isLate = beginWithinMinutes !== undefined && minutes > beginWithinMinutes;
+      if (!isLate)
+        say(`\nDestroying ${record.name}: ${lifetime.why} (cost of an hour: ${cost ?? "not known"}).\n`);
+      const { isSettled, words } = isLate ? lateEnding(beginWithinMinutes) : await end(stack, now());
+      say(`${record.name}: ${words}.\n`);
+      if (isSettled) settled += 1;
     }
   } finally {
     process.off("SIGINT", interrupted).off("SIGTERM", interrupted);
   }
-  return endings.length === over.length && endings.every(isSettled);
+  return settled === over.length;
 }
 
-function isSettled(ending: Ending): boolean {
-  if (ending.kind === "ended") return ending.isRestKnown;
-  return ending.kind === "left" && !needsPerson(ending.lifetime);
-}
-
-/** As `npx engine-room plan` has it, with all its models up: `at least $1.655`. */
-export function hourlyCost(stack: StackReference): string {
-  try {
-    const { cost } = readPlan(stack);
-    return sumUsd(cost.hourlyUsd, HOURLY_DIGITS, cost.withoutPrice.length > 0);
-  } catch (error) {
-    // An older program took its configuration, and this one does not.
-    if (error instanceof ConfigError) return "not known";
-    throw error;
-  }
+function lateEnding(limitMinutes: number): Ending {
+  const limit = count(limitMinutes, "minute");
+  return {
+    isSettled: false,
+    words: `not destroyed, still costs money: the limit of ${limit} has passed, and credentials could expire in its middle; the next run destroys it`,
+  };
 }
 
 /** A line a stack. Pure. */
@@ -189,66 +256,11 @@ export function surveyReport(stacks: readonly SurveyedStack[]): string {
   const columns = ["STACK", "TIME", "AN HOUR", "WHY"];
   const rows = stacks.map(({ record, lifetime, cost }) => [
     record.name,
-    TIME_WORDS[lifetime.kind],
+    TIME_WORDS[lifetime.time],
     cost ?? "",
-    lifetimeWords(lifetime),
+    lifetime.why,
   ]);
-  const over = stacks.filter(({ lifetime }) => lifetime.kind === "over").length;
+  const over = stacks.filter(({ lifetime }) => lifetime.time === "over").length;
   const next = `${over === 1 ? "1 stack is" : `${over} stacks are`} expired${over === 0 ? "." : `; \`npx engine-room expire --down\` destroys ${over === 1 ? "it" : "them"}.`}`;
   return `${[...textTable(columns, rows, { indent: 0 }), "", next].join("\n")}\n`;
-}
-
-const TIME_WORDS: Readonly<Record<Lifetime["kind"], string>> = {
-  unlimited: "no ttl",
-  retained: "retained",
-  running: "running",
-  over: "expired",
-  updating: "busy",
-  unknown: "unknown",
-};
-
-/** Why a stack is expired or not, with its hours. Pure. */
-export function lifetimeWords(lifetime: Lifetime): string {
-  const isStuck = needsPerson(lifetime);
-  switch (lifetime.kind) {
-    case "unlimited":
-      return "its configuration has no guard.ttlHours";
-    case "retained":
-      return `its own \`retain\` names it, so its ttl of ${hours(lifetime.ttlHours)} has no effect`;
-    case "running":
-      return `${hours(lifetime.leftHours)} left of ${hours(lifetime.ttlHours)} after its last \`up\``;
-    case "over":
-      return `its last \`up\` ended ${hours(lifetime.ageHours)} ago, and its ttl is ${hours(lifetime.ttlHours)}`;
-    case "updating":
-      return `its last \`up\` ended ${hours(lifetime.ageHours)} ago, and another operation has it${isStuck ? `; ${STUCK_WORDS}` : ""}`;
-    case "unknown":
-      return `${lifetime.reason.replaceAll(/\s+/g, " ")}${isStuck ? "; a person has to look at it" : ""}`;
-  }
-}
-
-const STUCK_WORDS =
-  "no operation takes that long: see whether one is under way; else `pulumi cancel`, then `npx engine-room down`";
-
-/** One line, before a stack is destroyed. Pure. */
-export function endingAnnouncement({ record, lifetime, cost }: SurveyedStack): string {
-  return `Destroying ${record.name}: ${lifetimeWords(lifetime)} (cost of an hour: ${cost ?? "not known"}).\n`;
-}
-
-/** One line. Pure. */
-export function endingReport(name: string, ending: Ending): string {
-  switch (ending.kind) {
-    case "ended":
-      return `${name}: destroyed${ending.isRestKnown ? "" : "; it is not known whether anything of it still costs money"}.\n`;
-    case "left":
-      return `${name}: not destroyed: ${ending.reason} (${lifetimeWords(ending.lifetime)}).\n`;
-    case "late":
-      return `${name}: not destroyed, still costs money: the limit of ${count(ending.beginWithinMinutes, "minute")} has passed, and credentials could expire in its middle. The next run destroys it.\n`;
-    case "failed":
-      return `${name}: not destroyed, still costs money: ${ending.reason}\n`;
-  }
-}
-
-/** `8 h`, `11.3 h`. */
-function hours(count: number): string {
-  return `${figure(count, Number.isInteger(count) ? 0 : 1)} h`;
 }

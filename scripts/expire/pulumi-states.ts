@@ -1,4 +1,4 @@
-/** What the states of the Pulumi CLI say of the stacks in them. */
+/** Stacks in the states of the Pulumi CLI. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -7,9 +7,23 @@ import { UserError } from "../errors.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import { backendUrl, runPulumi } from "../stack/pulumi-cli.ts";
 import { earlierBackend, stackPaths } from "../stack/stack-paths.ts";
-import type { StackRecord } from "./lifetime.ts";
 
-/** An `up` is rarely further back; one that is takes another question. */
+/** What a state knows of a stack. */
+export interface StackRecord {
+  readonly name: string;
+  /** Whether an operation is under way, as far as the state says so before one asks for the stack. */
+  readonly isUpdating: boolean;
+  /** End of the last operation of any kind, in milliseconds of Unix time; null where the state does not say. */
+  readonly lastOperation: number | null;
+  /** The last `up`, whether it succeeded or not; null where the state has none that ended. */
+  readonly lastUp: {
+    /** Its end, in milliseconds of Unix time. */
+    readonly endTime: number;
+    /** Its configuration: keys without the project's prefix, objects and arrays as such. */
+    readonly values: Readonly<Record<string, unknown>>;
+  } | null;
+}
+
 const HISTORY_PAGE_SIZE = 20;
 const MAX_HISTORY_PAGES = 50;
 
@@ -72,7 +86,7 @@ export class PulumiState {
         lastUpdate === undefined ? updateInProgress : resourceCount !== 0,
       )
       .map(({ name, lastUpdate, updateInProgress }) => ({
-        // Some backends say where it belongs to: organization/project/stack.
+        // Some backends print organization/project/stack.
         name: name.split("/").at(-1) ?? name,
         isUpdating: updateInProgress,
         lastOperation: lastUpdate === undefined ? null : Date.parse(lastUpdate),
@@ -80,7 +94,7 @@ export class PulumiState {
   }
 
   /**
-   * What was before a `destroy` that succeeded is of an earlier stack: its name and its history may have stayed.
+   * Operations before a successful `destroy` are of an earlier stack, whose name and history may have stayed.
    *
    * @throws UserError where the stack's history can't be read.
    */
@@ -104,21 +118,21 @@ export class PulumiState {
    * Secrets in it stay encrypted.
    */
   async writeStackFile(stack: string, file: string): Promise<void> {
-    await this.#run(["config", "refresh", "--force", "--config-file", file, "--stack", stack]);
+    await runPulumi(
+      this.#executable,
+      ["config", "refresh", "--force", "--config-file", file, "--stack", stack],
+      this.#url,
+    );
   }
 
   async #json<T>(command: readonly string[], schema: z.ZodType<T>): Promise<T> {
-    const text = await this.#run(command);
+    const text = await runPulumi(this.#executable, command, this.#url);
     const result = schema.safeParse(parsed(text));
     if (result.success) return result.data;
     const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
     throw new UserError(
       `What \`pulumi ${command.slice(0, 2).join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
     );
-  }
-
-  #run(command: readonly string[]): Promise<string> {
-    return runPulumi(this.#executable, command, this.#url);
   }
 }
 
@@ -130,19 +144,14 @@ function parsed(text: string): unknown {
   }
 }
 
-type ConfigEntry = z.infer<typeof historySchema>[number]["config"][string];
-
-function valuesOf(config: Readonly<Record<string, ConfigEntry>>): Record<string, unknown> {
-  const prefix = `${CONFIG_NAMESPACE}:`;
-  return Object.fromEntries(
-    Object.entries(config).flatMap(([key, entry]) =>
-      key.startsWith(prefix) ? [[key.slice(prefix.length), entryValue(entry)]] : [],
-    ),
-  );
-}
-
 /** A list or an object may have been set as the text of its JSON; the program takes it that way too. */
-function entryValue({ value, objectValue }: ConfigEntry): unknown {
-  if (objectValue !== undefined) return objectValue;
-  return value === undefined ? "(secret)" : (parsed(value) ?? value);
+function valuesOf(config: z.infer<typeof historySchema>[number]["config"]): Record<string, unknown> {
+  const prefix = `${CONFIG_NAMESPACE}:`;
+  const own = Object.entries(config).filter(([key]) => key.startsWith(prefix));
+  return Object.fromEntries(
+    own.map(([key, { value, objectValue }]) => [
+      key.slice(prefix.length),
+      objectValue ?? (value === undefined ? "(secret)" : (parsed(value) ?? value)),
+    ]),
+  );
 }

@@ -6,15 +6,15 @@ import { delimiter, join } from "node:path";
 import { text } from "node:stream/consumers";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Ending, endAll, lifetimeWords, type SurveyedStack } from "../../../scripts/expire/expire.ts";
 import {
+  type Ending,
+  endAll,
   type Lifetime,
   LONGEST_OPERATION_HOURS,
   lifetimeOf,
-  needsPerson,
-  type StackRecord,
-} from "../../../scripts/expire/lifetime.ts";
-import { PulumiState, stateUrls } from "../../../scripts/expire/pulumi-states.ts";
+  type SurveyedStack,
+} from "../../../scripts/expire/expire.ts";
+import { PulumiState, type StackRecord, stateUrls } from "../../../scripts/expire/pulumi-states.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { times } from "../../harness/thorough.ts";
@@ -257,9 +257,9 @@ const STARTED = 1_790_000_000_000;
 
 const MINUTE = 60_000;
 
-const OVER: Lifetime = { kind: "over", ttlHours: 8, ageHours: 9 };
+const OVER: Lifetime = { time: "over", why: "", needsPerson: false };
 
-const ENDED: Ending = { kind: "ended", isRestKnown: true };
+const ENDED: Ending = { isSettled: true, words: "destroyed" };
 
 function stack(name: string, hoursQuiet: number, lifetime = OVER): SurveyedStack {
   const lastOperation = STARTED - hoursQuiet * 60 * MINUTE;
@@ -307,7 +307,7 @@ test("a stack that took all the time last time comes after the others", async ()
 });
 
 test("without a time limit all expired stacks are ended, and no others", async () => {
-  const running: Lifetime = { kind: "running", ttlHours: 8, leftHours: 7 };
+  const running: Lifetime = { ...OVER, time: "running" };
   const stacks = [stack("one", 2), stack("runs", 3, running), stack("two", 1)];
   const { isDone, begun } = await run(stacks, 600);
   expect([isDone, begun]).toEqual([true, ["one", "two"]]);
@@ -331,45 +331,45 @@ function record(changes: Partial<StackRecord> & { ageHours?: number; values?: ob
 const lifetime = (changes?: Parameters<typeof record>[0]) => lifetimeOf(record(changes), NOW);
 
 test("a stack is expired once its last `up` is longer ago than its ttl", () => {
-  expect(lifetime()).toEqual({ kind: "over", ttlHours: 8, ageHours: 9 });
-  expect(lifetime({ ageHours: 8 })).toEqual({ kind: "running", ttlHours: 8, leftHours: 0 });
-  expect(lifetime({ ageHours: 1.5 })).toEqual({ kind: "running", ttlHours: 8, leftHours: 6.5 });
+  expect(lifetime().time).toBe("over");
+  expect(lifetime({ ageHours: 8 })).toMatchObject({
+    time: "running",
+    why: expect.stringMatching(/^0 h left/),
+  });
+  expect(lifetime({ ageHours: 1.5 }).why).toMatch(/^6\.5 h left/);
 });
 
 test("a failed `down` or a refresh does not extend the lifetime of a stack", () => {
-  expect(lifetime({ lastOperation: hoursAgo(0) }).kind).toBe("over");
+  expect(lifetime({ lastOperation: hoursAgo(0) }).time).toBe("over");
 });
 
 test.each([{}, { guard: {} }, { guard: { emails: ["ops@example.org"] } }])(
   "a stack with the values %j never expires",
   (values) => {
-    expect(lifetime({ values, ageHours: 10_000 })).toEqual({ kind: "unlimited" });
+    expect(lifetime({ values, ageHours: 10_000 })).toMatchObject({ time: "unlimited" });
   },
 );
 
 test("a stack that its own `retain` names never expires", () => {
   const guard = { ttlHours: 8 };
-  expect(lifetime({ values: { guard, retain: ["other", "trial"] } })).toEqual({
-    kind: "retained",
-    ttlHours: 8,
-  });
-  expect(lifetime({ values: { guard, retain: ["trial-2"] } }).kind).toBe("over");
+  expect(lifetime({ values: { guard, retain: ["other", "trial"] } })).toMatchObject({ time: "retained" });
+  expect(lifetime({ values: { guard, retain: ["trial-2"] } }).time).toBe("over");
 });
 
 test("an expired stack is left to a running operation, until that is longer than any", () => {
   const busy = (ageHours: number) => lifetime({ isUpdating: true, ageHours });
-  expect(busy(9)).toEqual({ kind: "updating", ttlHours: 8, ageHours: 9, isStuck: false });
-  expect(busy(8 + LONGEST_OPERATION_HOURS)).toMatchObject({ isStuck: false });
-  expect(busy(9 + LONGEST_OPERATION_HOURS)).toMatchObject({ isStuck: true });
-  expect(busy(7).kind).toBe("running");
+  expect(busy(9)).toMatchObject({ time: "updating", needsPerson: false });
+  expect(busy(8 + LONGEST_OPERATION_HOURS)).toMatchObject({ needsPerson: false });
+  expect(busy(9 + LONGEST_OPERATION_HOURS)).toMatchObject({ needsPerson: true });
+  expect(busy(7).time).toBe("running");
 });
 
 test("a lifetime is unknown before the first `up` has ended, and needs a person once no operation can run", () => {
   const killed = (hours: number | null) =>
     lifetime({ lastUp: null, lastOperation: hours === null ? null : hoursAgo(hours) });
-  expect(killed(1)).toMatchObject({ kind: "unknown", isStuck: false });
-  expect(killed(LONGEST_OPERATION_HOURS + 1)).toMatchObject({ kind: "unknown", isStuck: true });
-  expect(killed(null)).toMatchObject({ kind: "unknown", isStuck: false });
+  expect(killed(1)).toMatchObject({ time: "unknown", needsPerson: false });
+  expect(killed(LONGEST_OPERATION_HOURS + 1)).toMatchObject({ time: "unknown", needsPerson: true });
+  expect(killed(null)).toMatchObject({ time: "unknown", needsPerson: false });
 });
 
 test.each([
@@ -379,26 +379,24 @@ test.each([
   [{ guard: { ttlHours: 8 }, retain: [1] }, "retain.0"],
 ])("a lifetime is unknown where %j can't be read", (values, path) => {
   const unreadable = lifetime({ values });
-  expect(unreadable).toMatchObject({ kind: "unknown", isStuck: true });
-  expect(lifetimeWords(unreadable)).toContain(`can't be read: ${path};`);
+  expect(unreadable).toMatchObject({ time: "unknown", needsPerson: true });
+  expect(unreadable.why).toContain(`can't be read: ${path};`);
 });
 
 test("a stack of any age and ttl is expired exactly when its age exceeds its ttl", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 8760 }), fc.integer({ min: 0, max: 20_000 }), (ttlHours, age) => {
       const at = lifetime({ values: { guard: { ttlHours } }, ageHours: age });
-      expect(at.kind).toBe(age > ttlHours ? "over" : "running");
-      expect(needsPerson(at)).toBe(false);
+      expect(at.time).toBe(age > ttlHours ? "over" : "running");
+      expect(at.needsPerson).toBe(false);
     }),
     { numRuns: times(100, 2000) },
   );
 });
 
 test("a lifetime in words has the hours that decide", () => {
-  expect(lifetimeWords(lifetime({ ageHours: 11.25 }))).toBe(
-    "its last `up` ended 11.3 h ago, and its ttl is 8 h",
-  );
-  expect(lifetimeWords(lifetime({ ageHours: 3 }))).toBe("5 h left of 8 h after its last `up`");
-  expect(lifetimeWords(lifetime({ ageHours: 20, isUpdating: true }))).toContain("`pulumi cancel`");
-  expect(lifetimeWords(lifetime({ ageHours: 9, isUpdating: true }))).not.toContain("cancel");
+  expect(lifetime({ ageHours: 11.25 }).why).toBe("its last `up` ended 11.3 h ago, and its ttl is 8 h");
+  expect(lifetime({ ageHours: 3 }).why).toBe("5 h left of 8 h after its last `up`");
+  expect(lifetime({ ageHours: 20, isUpdating: true }).why).toContain("`pulumi cancel`");
+  expect(lifetime({ ageHours: 9, isUpdating: true }).why).not.toContain("cancel");
 });
