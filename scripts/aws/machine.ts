@@ -9,7 +9,6 @@ import { UserError } from "../errors.ts";
 import { type Finding, problem, refusal } from "../preflight/finding.ts";
 import { programFindings } from "../preflight/programs.ts";
 import type { AwsTarget } from "../program/targets.ts";
-import { sizePools } from "./pools.ts";
 import { AwsError, ask, until } from "./session.ts";
 
 /** A machine of EC2. */
@@ -119,8 +118,7 @@ export function terminalSession(
 }
 
 /**
- * Changes that `npx engine-room up` makes before Pulumi begins: sizes of pools, and the start of a sleeping machine. Missing
- * resources are Pulumi's to make. `requireAccount` comes before it.
+ * Changes that `npx engine-room up` makes before Pulumi begins: the start of a sleeping machine. `requireAccount` comes before it.
  *
  * @returns A line for each change.
  * @throws ConfigError where an image can't be pulled yet: the `up` would fail after machines that cost money have started.
@@ -129,7 +127,7 @@ export function terminalSession(
 export async function readyMachines(target: AwsTarget, pollSeconds?: number): Promise<readonly string[]> {
   const { plan, context, imageProblems } = target;
   if (imageProblems.length > 0) throw new ConfigError(imageProblems);
-  if (plan.compute === "eks") return sizePools(plan, context, pollSeconds);
+  if (plan.compute === "eks") return [];
   // `up` may run without a question.
   const finding = await databaseDiskFinding(target);
   if (finding !== null) throw refusal(finding);

@@ -14,7 +14,7 @@ const LONGEST_WAIT_MILLISECONDS = 600_000;
 const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
 
 /** EKS changes nothing of these any more. */
-const LOST_GROUPS = ["CREATE_FAILED", "DELETING", "DELETE_FAILED"];
+export const LOST_GROUPS = ["CREATE_FAILED", "DELETING", "DELETE_FAILED"];
 
 /** While it is so, EKS refuses a change. It takes one of a group that is DEGRADED (issue 2326 of aws/containers-roadmap). */
 const BUSY_GROUPS = ["CREATING", "UPDATING"];
@@ -57,7 +57,7 @@ export function nodeGroupSizeHandler(pollMilliseconds: number) {
 }
 
 /** What a group lacks to have a size, with as many machines as it has where these are within it; null: nothing. Pure. */
-function sizeChange(
+export function sizeChange(
   { min: minSize, max: maxSize }: Pick<Size, "min" | "max">,
   { minSize: oldMin, maxSize: oldMax, desiredSize = 0 }: NonNullable<Nodegroup["scalingConfig"]>,
 ) {

@@ -1,4 +1,4 @@
-/** Every operation of AWS that scripts send, and what answers it in tests: moto, or the fake for what moto 5.2.5 lacks. */
+/** Every operation of AWS that scripts and the project's own provider send, and what answers it in tests: moto, or the fake for what moto 5.2.5 lacks. */
 
 export type Answerer =
   /** moto answers it in each of these files, which hold the table to that. */
@@ -20,7 +20,7 @@ const fakeOfPreflight = (name: string, lacks: string): Answerer => ({
   lacks,
 });
 
-/** By the action, as IAM names it; of all files that import a client of the SDK. */
+/** By the action, as IAM names it; of all files that import a client of the SDK, the project's own provider among them. */
 export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("preflight"),
   "ec2:DescribeCapacityReservations": fakeOfPreflight("compute", "500: it has not this operation"),
@@ -38,7 +38,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks:DescribeNodegroup": moto("cluster"),
   "eks:DescribeUpdate": {
     by: "fake",
-    file: "test/scripts/aws/up.test.ts",
+    file: "test/components/aws/node-group-size.test.ts",
     lacks: "404 without a body of EKS: it has no updates of node groups",
   },
   "eks:ListNodegroups": moto("cluster"),

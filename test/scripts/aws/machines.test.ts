@@ -175,21 +175,21 @@ describe("sleep", () => {
   test("`sleep` sets a pool's least number to 0 and leaves the rest to the autoscaler", () => {
     const changes = poolChanges(warm, [group("gpu", 1, 2), group("cpu", 0, 1)], "sleep");
     expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
-      ["gpu", { name: "gpu-20261121000000000000000001", min: 0, max: 2 }],
+      ["gpu", { name: "gpu-20261121000000000000000001", minSize: 0, maxSize: 2 }],
       ["cpu", null],
     ]);
   });
 
   test("`sleep` without an autoscaler takes GPU pools to 0 at once and keeps the others", () => {
     const changes = poolChanges(withoutAutoscaler, [group("gpu", 0, 2), group("cpu", 0, 1)], "sleep");
-    expect(changes.map(({ change }) => change?.desired ?? null)).toEqual([0, null]);
+    expect(changes.map(({ change }) => change?.desiredSize ?? null)).toEqual([0, null]);
   });
 
   test("`wake` gives pools the plan's sizes and ends no machine", () => {
     const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 1, 1)], "wake");
     expect(changes.map(({ change }) => change)).toEqual([
-      { name: "gpu-20261121000000000000000001", min: 1, max: 2, desired: 1 },
-      { name: "cpu-20261121000000000000000001", min: 1, max: 1 },
+      { name: "gpu-20261121000000000000000001", minSize: 1, maxSize: 2, desiredSize: 1 },
+      { name: "cpu-20261121000000000000000001", minSize: 1, maxSize: 1 },
     ]);
     expect(
       poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1, 1)], "wake").every(

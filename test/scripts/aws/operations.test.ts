@@ -23,9 +23,10 @@ const clientsOf = (text: string) => [
 const keys = (table: Readonly<Record<string, Answerer>>) => new Set(Object.keys(table));
 
 test("the table of operations has exactly those that commands send", () => {
-  const asked = sources.flatMap(({ text }) =>
-    [...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
-  );
+  const asked = sources.flatMap(({ text }) => [
+    ...[...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
+    ...[...text.matchAll(/\bnew sdk\.(\w+)Command\(/g)].map(([, name]) => `${clientsOf(text)[0]}:${name}`),
+  ]);
   expect(new Set(asked)).toEqual(keys(SDK_OPERATIONS));
 });
 
