@@ -1,15 +1,29 @@
 /** Servers of language models that go to zero pods and come back; gateway, encoders, databases and store stay. */
-import type { AutoscalerPlan } from "../../infra/plan/kubernetes/autoscaling.ts";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import type { ServerPlan } from "../../infra/plan/kubernetes/servers.ts";
-import { type ClusterProbe, kubectlItems, kubectlText } from "./kubectl.ts";
+import { duration, textTable } from "../plan/text-table.ts";
+import type { ClusterTarget } from "../program/targets.ts";
+import { type ClusterProbe, kubectlText } from "./kubectl.ts";
 import {
+  ownObjects,
   PAUSED_REPLICAS,
   type PausedReplicas,
   readPausedReplicas,
   SCALED_OBJECTS,
-} from "./scaled-objects.ts";
-import { ownSelection } from "./workload-states.ts";
+  type WorkloadObject,
+} from "./workloads.ts";
+
+/** Pods that a server was kept at, and those that it is kept at from now on. JSON of the commands. */
+export interface ServerChange {
+  readonly server: string;
+  /** null: the cluster has no server of the name. */
+  readonly from: number | null;
+  readonly to: number | null;
+  /** For people; empty where there is nothing to say. */
+  readonly note: string;
+}
+
+/** With words after `kubectl`, in their order; none where all is so already. */
+export type PlannedChange = ServerChange & { readonly commands: readonly (readonly string[])[] };
 
 /** What a cluster has of a stack's servers. */
 export interface ServerReading {
@@ -18,126 +32,80 @@ export interface ServerReading {
   readonly paused: PausedReplicas;
 }
 
-/** A row of the table: what a server was kept at, and what it is kept at from now on. */
-export interface ServerChange {
-  readonly server: string;
-  /** null: the cluster has none of that name. */
-  readonly from: number | null;
-  readonly to: number | null;
-  /** For people; empty where there is nothing to say. */
-  readonly note: string;
-  /** Words after `kubectl`, in their order; none where all is so already. */
-  readonly commands: readonly (readonly string[])[];
-}
-
-/** @throws UserError where the cluster gives no answer. */
-export async function readServers(stack: KubernetesStack, probe: ClusterProbe): Promise<ServerReading> {
-  const own = ownSelection(stack);
+/**
+ * Plans changes from what the cluster has, and makes them one after the other.
+ *
+ * @throws UserError where the cluster gives no answer, and at the first change that it refuses.
+ */
+export async function changeServers(
+  { stack, plan }: ClusterTarget,
+  probe: ClusterProbe,
+  direction: "sleep" | "wake",
+): Promise<readonly ServerChange[]> {
   const [deployments, paused] = await Promise.all([
-    kubectlItems<{
-      readonly metadata: { readonly name: string };
-      readonly spec: { readonly replicas?: number };
-    }>(probe, ["deployments.apps", ...own]),
-    readPausedReplicas(stack, probe, own),
+    ownObjects<WorkloadObject>(stack, probe, "deployments.apps"),
+    readPausedReplicas(stack, probe),
   ]);
-  return {
-    // The API's own default is 1.
-    replicas: new Map(deployments.map(({ metadata, spec }) => [metadata.name, spec.replicas ?? 1])),
-    paused,
-  };
-}
-
-/** Makes changes one after the other. @throws UserError at the first that the cluster refuses. */
-export async function applyChanges(probe: ClusterProbe, changes: readonly ServerChange[]): Promise<void> {
+  // The API's own default is 1.
+  const replicas = new Map(deployments.map(({ metadata, spec }) => [metadata.name, spec.replicas ?? 1]));
+  // A stack on a CPU has no estimates.
+  const estimates = plan.tier === "cpu" ? [] : plan.models;
+  const seconds = new Map(estimates.map((model) => [model.name, model.coldStart.seconds]));
+  const reading = { replicas, paused };
+  const changes = direction === "sleep" ? sleepChanges(stack, reading) : wakeChanges(stack, reading, seconds);
   for (const command of changes.flatMap(({ commands }) => commands)) await kubectlText(probe, command);
+  return changes.map(({ commands: _, ...change }) => change);
 }
 
 /** All servers of models at zero. Pure. */
-export function sleepChanges(stack: KubernetesStack, reading: ServerReading): readonly ServerChange[] {
+export function sleepChanges(stack: KubernetesStack, reading: ServerReading): readonly PlannedChange[] {
   return stack.models.map(({ name: server }) => {
     const from = reading.replicas.get(server);
     if (from === undefined) return missing(server);
-    const owner = kedaOwner(stack, server);
-    const paused = owner === undefined ? undefined : reading.paused.get(owner.name);
-    // First, or KEDA scales it up again.
-    const pause = paused === undefined || paused === "0" ? [] : [annotate(stack, server, "0")];
-    const commands = [...pause, ...(from === 0 ? [] : [scale(stack, server, 0)])];
-    return { server, from, to: 0, note: sleepNote(commands.length, owner, paused), commands };
+    const paused = reading.paused.get(server);
+    const commands = [
+      // First, or KEDA scales it up again.
+      ...(paused === undefined || paused === "0"
+        ? []
+        : [annotate(stack, server, [`${PAUSED_REPLICAS}=0`, "--overwrite"])]),
+      ...(from === 0 ? [] : [scale(stack, server, 0)]),
+    ];
+    return { server, from, to: 0, note: commands.length === 0 ? "sleeps already" : "", commands };
   });
-}
-
-function sleepNote(
-  commands: number,
-  owner: AutoscalerPlan | undefined,
-  paused: string | null | undefined,
-): string {
-  if (owner !== undefined && paused === undefined)
-    return `there is no ScaledObject ${owner.name}: nothing keeps it asleep when \`up\` makes it`;
-  if (commands === 0) return "sleeps already";
-  return paused === undefined || paused === null || paused === "0"
-    ? ""
-    : `was kept at ${paused} by ${PAUSED_REPLICAS}`;
 }
 
 /**
  * All servers of models as they are planned; one that has pods is left at its number. Pure.
  *
- * @param startsIn - Words for the planned cold start of a model; null where there is no estimate.
+ * @param seconds - Planned cold start by model.
  */
 export function wakeChanges(
   stack: KubernetesStack,
   reading: ServerReading,
-  startsIn: (server: string) => string | null,
-): readonly ServerChange[] {
-  return stack.models.map((model) => {
-    const server = model.name;
+  seconds: ReadonlyMap<string, number>,
+): readonly PlannedChange[] {
+  return stack.models.map(({ name: server, replicas }) => {
     const from = reading.replicas.get(server);
     if (from === undefined) return missing(server);
     const owner = stack.autoscalers.find(({ name }) => name === server);
-    const planned = plannedReplicas(model, owner);
-    const isPaused = owner !== undefined && (reading.paused.get(owner.name) ?? null) !== null;
-    const to = from === 0 ? planned : from;
-    return {
-      server,
-      from,
-      to,
-      note: wakeNote({ from, to, isPaused, startsIn: startsIn(server) }),
-      commands: [
-        // First, or KEDA takes it back to zero.
-        ...(isPaused ? [annotate(stack, server, null)] : []),
-        // KEDA alone would not: a server that is away has no metrics, and to KEDA that is an error.
-        ...(to === from ? [] : [scale(stack, server, to)]),
-      ],
-    };
+    // Of a plan, there is one or the other.
+    const to = from === 0 ? (replicas ?? owner?.replicas.min ?? 1) : from;
+    const commands = [
+      // First, or KEDA takes it back to zero.
+      ...((reading.paused.get(server) ?? null) === null
+        ? []
+        : [annotate(stack, server, [`${PAUSED_REPLICAS}-`])]),
+      // KEDA alone would not: a server that is away has no metrics, and to KEDA that is an error.
+      ...(to === from ? [] : [scale(stack, server, to)]),
+    ];
+    const estimate = seconds.get(server);
+    const time = estimate === undefined ? "" : ` in about ${duration(estimate)}`;
+    const note = from > 0 ? "is awake already" : to > 0 ? `starts${time}` : `starts at a request${time}`;
+    return { server, from, to, note, commands };
   });
 }
 
-interface Waking {
-  readonly from: number;
-  readonly to: number;
-  readonly isPaused: boolean;
-  readonly startsIn: string | null;
-}
-
-function wakeNote({ from, to, isPaused, startsIn }: Waking): string {
-  const time = startsIn === null ? "" : `about ${startsIn}`;
-  if (from > 0) return isPaused ? "has pods, and follows its load again" : "is awake already";
-  if (to > 0) return time === "" ? "starts" : `starts in ${time}`;
-  const starts = `starts when it is asked or scheduled${time === "" ? "" : `, in ${time}`}`;
-  return isPaused ? starts : `is awake already, and ${starts}`;
-}
-
-/** Pods that a server has when nobody asks. */
-function plannedReplicas({ replicas }: ServerPlan, owner: AutoscalerPlan | undefined): number {
-  // Of a plan, one of the two is there.
-  return replicas ?? owner?.replicas.min ?? 1;
-}
-
-function kedaOwner({ autoscalers }: KubernetesStack, server: string): AutoscalerPlan | undefined {
-  return autoscalers.find(({ name, mechanism }) => name === server && mechanism === "keda");
-}
-
-function missing(server: string): ServerChange {
+function missing(server: string): PlannedChange {
   return { server, from: null, to: null, note: "is not there; `npx engine-room up` makes it", commands: [] };
 }
 
@@ -146,9 +114,35 @@ function scale({ namespace }: KubernetesStack, server: string, replicas: number)
   return ["scale", "deployments.apps", server, "--namespace", namespace.name, "--replicas", `${replicas}`];
 }
 
-function annotate(stack: KubernetesStack, server: string, value: string | null): readonly string[] {
-  const name = kedaOwner(stack, server)?.name ?? server;
-  const annotation =
-    value === null ? [`${PAUSED_REPLICAS}-`] : [`${PAUSED_REPLICAS}=${value}`, "--overwrite"];
-  return ["annotate", SCALED_OBJECTS, name, ...annotation, "--namespace", stack.namespace.name];
+function annotate(
+  { namespace }: KubernetesStack,
+  server: string,
+  words: readonly string[],
+): readonly string[] {
+  return ["annotate", SCALED_OBJECTS, server, ...words, "--namespace", namespace.name];
+}
+
+function table(changes: readonly ServerChange[]): string {
+  const rows = changes.map(({ server, from, to, note }) => [server, `${from ?? "-"}`, `${to ?? "-"}`, note]);
+  return textTable(["SERVER", ">FROM", ">TO", ""], rows, { indent: 0 }).join("\n");
+}
+
+/** What is left running, and what a machine that nobody uses still costs. */
+export function sleepReport(name: string, stack: KubernetesStack, changes: readonly ServerChange[]): string {
+  const endSeconds = stack.models.map(({ pod }) => pod.template.spec?.terminationGracePeriodSeconds ?? 0);
+  const kept = stack.encoders?.pod.resources.gpus ?? null;
+  const encoders =
+    kept === null ? "" : ` The encoders keep ${kept.count} × ${kept.resource} for each of their pods.`;
+  return `${table(changes)}
+
+Pods end once they have answered, within ${duration(Math.max(...endSeconds))}; then their GPUs, cores and memory are free for other pods. A machine costs the same until you or the cluster's autoscaler remove it.${encoders}
+Requests for these models are answered with 503 and Retry-After. \`npx engine-room wake --stack ${name}\` brings them back.
+`;
+}
+
+export function wakeReport(name: string, changes: readonly ServerChange[]): string {
+  return `${table(changes)}
+
+\`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on machines that are there.
+`;
 }

@@ -1,4 +1,4 @@
-/** The containers of a stack, as its host's Docker engine has them. */
+/** The containers of a stack, as its host's Docker engine has them, and what a command that was killed has left there. */
 import { labels } from "../../infra/plan/docker/host-objects.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding, engineSilence } from "../preflight/docker-reading.ts";
@@ -32,10 +32,9 @@ export function ofStack(stack: string): readonly string[] {
 
 /** All of them, those that have ended included. @throws UserError where the engine gives no answer. */
 export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
-  const list = ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)];
-  const ids = await dockerLines(probe, list);
+  const ids = await dockerLines(probe, ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)]);
   if (ids.length === 0) return [];
-  // One that went meanwhile makes it fail, and the others are printed all the same.
+  // A container that went meanwhile makes it fail, and the others are printed all the same.
   const answer = await probe.docker(["inspect", "--type", "container", ...ids]);
   if (answer.exitCode === null) throw failure("inspect", probe, answer);
   return JSON.parse(answer.stdout) as HostContainer[];
@@ -50,9 +49,45 @@ export async function dockerLines(probe: HostProbe, args: readonly string[]): Pr
 
 function failure(command: string, { uri }: HostProbe, answer: ProbeAnswer): UserError {
   const silence = engineSilence(answer);
-  if (silence !== null && uri !== null) {
-    const { what, why, fix } = engineFinding(uri, silence);
-    return new UserError(`${what} ${why}\n${fix}`);
-  }
-  return new UserError(`\`docker ${command}\` failed at ${uri}: ${lastLine(answer.stderr)}`);
+  if (silence === null || uri === null)
+    return new UserError(`\`docker ${command}\` failed at ${uri}: ${lastLine(answer.stderr)}`);
+  const { what, why, fix } = engineFinding(uri, silence);
+  return new UserError(`${what} ${why}\n${fix}`);
+}
+
+/** The state of a stack, as `pulumi stack export` has it. */
+export interface KnownObjects {
+  /** Of all resources. */
+  readonly ids: ReadonlySet<string>;
+  /** Of what was being made when the state was written for the last time. */
+  readonly begunNames: ReadonlySet<string>;
+}
+
+/**
+ * Removes containers and networks of a stack that its state does not know: those that were begun when the command was
+ * killed, and containers that do not run. Their names and ports would be in the way. A container holds nothing that is
+ * not made again; volumes are left.
+ *
+ * @returns Names of the containers that were removed.
+ * @throws UserError where a container runs that this state did not begin, because another state may know it.
+ */
+export async function removeLeftovers(
+  stack: string,
+  { ids, begunNames }: KnownObjects,
+  probe: HostProbe,
+): Promise<readonly string[]> {
+  const unknown = (await stackContainers(stack, probe)).filter(({ Id }) => !ids.has(Id));
+  const names = unknown.map(containerName);
+  const running = unknown.filter(({ State: { Status } }) => /^(running|restarting|paused)$/.test(Status));
+  const foreign = running.map(containerName).filter((name) => !begunNames.has(name));
+  if (foreign.length > 0)
+    throw new UserError(
+      `The Docker host has ${foreign.length} running containers of a stack ${stack} that the state of this checkout does not know (${foreign.join(" ")}), so they may be another user's. Take another name for the stack, or remove them: \`docker --host ${probe.uri} rm --force ${foreign.join(" ")}\`.`,
+    );
+  if (names.length > 0) await dockerLines(probe, ["rm", "--force", ...names]);
+  const networks = await dockerLines(probe, ["network", "ls", "--quiet", "--no-trunc", ...ofStack(stack)]);
+  const unused = networks.filter((id) => !ids.has(id));
+  // A network that is still in use stays.
+  if (unused.length > 0) await probe.docker(["network", "rm", ...unused]);
+  return names;
 }

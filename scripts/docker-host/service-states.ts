@@ -1,6 +1,5 @@
 /** How the containers that a stack file wants are, from what its host has. Pure. */
 import { isTask } from "../../infra/plan/containers/container.ts";
-import type { DockerContainer } from "../../infra/plan/docker/container-args.ts";
 import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { containerName, type HostContainer } from "./containers.ts";
 
@@ -44,23 +43,24 @@ export function serviceStatuses(
   now: number,
 ): readonly ServiceStatus[] {
   const byName = new Map(found.map((container) => [containerName(container), container]));
-  const planned = new Set(containers.map(({ args }) => args.name));
-  return [
-    ...containers.map((container): ServiceStatus => {
-      const { name, ports: published } = container.args;
-      const ports = published.map(({ internal, external }) => [internal, external]);
-      return {
-        ...described(stackName, name, byName.get(name), now),
-        state: stateOf(container, byName.get(name)),
-        ports: Object.fromEntries(ports),
-      };
-    }),
-    ...[...byName]
-      .filter(([name]) => !planned.has(name))
-      .map(([name, container]): ServiceStatus => {
-        return { ...described(stackName, name, container, now), state: "UNPLANNED", ports: {} };
-      }),
-  ];
+  const planned = new Map(containers.map((container) => [container.args.name, container]));
+  return [...new Set([...planned.keys(), ...byName.keys()])].map((container): ServiceStatus => {
+    const plan = planned.get(container);
+    const has = byName.get(container);
+    const ports = (plan?.args.ports ?? []).map(({ internal, external }) => [internal, external]);
+    const { Status, StartedAt = "", ExitCode: exitCode = 0 } = has?.State ?? {};
+    // The host has a clock of its own.
+    const uptimeSeconds = Math.max(0, (now - Date.parse(StartedAt)) / 1000);
+    return {
+      name: serviceName(stackName, container),
+      container,
+      state: plan === undefined ? "UNPLANNED" : stateOf(has, isTask(plan.container)),
+      restarts: has?.RestartCount ?? 0,
+      ...(Status === "running" ? { uptimeSeconds } : {}),
+      ...(Status === "exited" || Status === "dead" ? { exitCode } : {}),
+      ports: Object.fromEntries(ports),
+    };
+  });
 }
 
 /** Whether the stack is as its file wants it, and serves. */
@@ -75,37 +75,16 @@ export function serviceName(stackName: string, container: string): string {
   return container.startsWith(`${stackName}-`) ? container.slice(stackName.length + 1) : container;
 }
 
-function described(
-  stackName: string,
-  container: string,
-  found: HostContainer | undefined,
-  now: number,
-): Omit<ServiceStatus, "state" | "ports"> {
-  const name = serviceName(stackName, container);
-  if (found === undefined) return { name, container, restarts: 0 };
-  const { RestartCount: restarts, State } = found;
-  if (State.Status === "running") {
-    // The host has a clock of its own.
-    const uptimeSeconds = Math.max(0, (now - Date.parse(State.StartedAt)) / 1000);
-    return { name, container, restarts, uptimeSeconds };
-  }
-  const hasEnded = State.Status === "exited" || State.Status === "dead";
-  return { name, container, restarts, ...(hasEnded ? { exitCode: State.ExitCode } : {}) };
-}
-
-function stateOf({ container }: DockerContainer, found: HostContainer | undefined): ServiceState {
+/** @param ends - Whether it is a task, which ends by itself. */
+function stateOf(found: HostContainer | undefined, ends: boolean): ServiceState {
   if (found === undefined) return "MISSING";
   const { Status, ExitCode, Health } = found.State;
-  switch (Status) {
-    case "running":
-      if (Health?.Status === "unhealthy") return "UNHEALTHY";
-      return Health?.Status === "starting" ? "STARTING" : "RUNNING";
-    case "paused":
-      return "PAUSED";
-    case "restarting":
-      return "RESTARTING";
-    default:
-      if (!isTask(container)) return "STOPPED";
-      return Status === "exited" && ExitCode === 0 ? "DONE" : "FAILED";
+  if (Status === "running") {
+    if (Health?.Status === "unhealthy") return "UNHEALTHY";
+    return Health?.Status === "starting" ? "STARTING" : "RUNNING";
   }
+  if (Status === "paused") return "PAUSED";
+  if (Status === "restarting") return "RESTARTING";
+  if (!ends) return "STOPPED";
+  return Status === "exited" && ExitCode === 0 ? "DONE" : "FAILED";
 }

@@ -119,15 +119,16 @@ export function eksOperations(source: StackSource): Operations {
     forwarding: cluster.forwarding,
     cluster: cluster.cluster,
     async sleep(print) {
-      await cluster.sleep(print);
+      const servers = await cluster.sleep(print);
       print(`\n${await pools("sleep")}`);
       print(`\n${asleepLine(readAwsTarget(source.stack).plan, source.stack.name)}`);
+      return servers;
     },
     // Machines first: pods that come wait for them.
     async wake() {
       const machines = await pools("wake");
-      const { text, isComplete } = await cluster.wake();
-      return { text: `${text}\n${machines}`, isComplete };
+      const { text, ...woken } = await cluster.wake();
+      return { text: `${text}\n${machines}`, ...woken };
     },
   };
 }
@@ -172,10 +173,11 @@ export function ec2Operations(source: StackSource): Operations {
       const { context, plan } = readAwsTarget(source.stack);
       print(await changeMachine(context, "sleep"));
       print(asleepLine(plan, source.stack.name));
+      return [];
     },
     async wake() {
       const { context } = readAwsTarget(source.stack);
-      return { text: await changeMachine(context, "wake"), isComplete: true };
+      return { text: await changeMachine(context, "wake"), isComplete: true, servers: [] };
     },
     /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
     async afterUp() {

@@ -2,8 +2,7 @@
 import { planImages } from "../../infra/image-inputs.ts";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
-import { dockerLines, ofStack, stackContainers } from "../docker-host/containers.ts";
-import { removeLeftovers } from "../docker-host/leftovers.ts";
+import { dockerLines, ofStack, removeLeftovers, stackContainers } from "../docker-host/containers.ts";
 import { isServing, serviceStatuses } from "../docker-host/service-states.ts";
 import { duration } from "../plan/text-table.ts";
 import { dockerPreflight } from "../preflight/docker.ts";

@@ -2,9 +2,8 @@
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
-import { applyChanges, readServers, sleepChanges, wakeChanges } from "../cluster/sleep.ts";
-import { sleepReport, wakeReport } from "../cluster/sleep-report.ts";
-import { isServing, logTargets, workloadStatuses } from "../cluster/workload-states.ts";
+import { changeServers, sleepReport, wakeReport } from "../cluster/sleep.ts";
+import { isServing, logTargets, workloadStatuses } from "../cluster/workloads.ts";
 import {
   type ConnectedPart,
   clusterForwards,
@@ -13,7 +12,6 @@ import {
   serviceEndpoints,
 } from "../connect/forwards.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
-import { duration } from "../plan/text-table.ts";
 import { clusterPreflight } from "../preflight/cluster.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
@@ -70,25 +68,17 @@ export function operations(source: StackSource): Operations {
     },
     forwarding: (parts) => forwarding(target(), parts),
     async sleep(print) {
-      const { name, stack } = target();
-      const probe = clusterProbe(stack.context);
-      const changes = sleepChanges(stack, await readServers(stack, probe));
-      await applyChanges(probe, changes);
-      print(sleepReport(name, stack, changes));
+      const cluster = target();
+      const { name, stack } = cluster;
+      const servers = await changeServers(cluster, clusterProbe(stack.context), "sleep");
+      print(sleepReport(name, stack, servers));
+      return servers;
     },
     async wake() {
-      const { name, plan, stack } = target();
-      const probe = clusterProbe(stack.context);
-      // A stack on a CPU has no estimates.
-      const estimates = new Map(
-        plan.tier === "cpu" ? [] : plan.models.map((model) => [model.name, model.coldStart.seconds]),
-      );
-      const changes = wakeChanges(stack, await readServers(stack, probe), (server) => {
-        const seconds = estimates.get(server);
-        return seconds === undefined ? null : duration(seconds);
-      });
-      await applyChanges(probe, changes);
-      return { text: wakeReport(name, changes), isComplete: changes.every(({ from }) => from !== null) };
+      const cluster = target();
+      const servers = await changeServers(cluster, clusterProbe(cluster.stack.context), "wake");
+      const isComplete = servers.every(({ from }) => from !== null);
+      return { text: wakeReport(cluster.name, servers), isComplete, servers };
     },
     cluster() {
       const cluster = target();

@@ -3,6 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
+import type { ServerChange } from "../cluster/sleep.ts";
 import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
 import { UsageError } from "../errors.ts";
 import type { ImageTarget } from "../images/image-states.ts";
@@ -130,11 +131,16 @@ export interface Operations {
 
   /**
    * @param print - Called with each part that is done: a later one may fail.
+   * @returns What was done with each server; none where machines alone are stopped.
    * @throws UsageError where neither servers nor machines are an API's to scale.
    */
-  sleep(print: (text: string) => void): Promise<void>;
-  /** @returns What was done, as lines of text, and whether all servers of the stack file were found. */
-  wake(): Promise<{ readonly text: string; readonly isComplete: boolean }>;
+  sleep(print: (text: string) => void): Promise<readonly ServerChange[]>;
+  /** @returns What was done, as lines of text and for each server, and whether all servers of the stack file were found. */
+  wake(): Promise<{
+    readonly text: string;
+    readonly isComplete: boolean;
+    readonly servers: readonly ServerChange[];
+  }>;
 
   /**
    * Looks whether this machine has what `up` needs on it, and installs what is missing.

@@ -255,26 +255,21 @@ export function isCertified({ metadata: { annotations = {} } }: ApiObject<"Ingre
   return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }
 
-/** Rights that the dry run does not ask for, with those who need them; what `up` needs is a problem. */
+/** Rights that the dry run does not ask for: group, resource, verb. */
 const RIGHTS = [
-  ["watch", "", "pods", "`npx engine-room up` waits for them."],
-  ["delete", "apps", "deployments", "`npx engine-room up` and `down` delete what the stack file lacks."],
-  ["get", "", "pods/log", "`npx engine-room logs` needs it."],
-  [
-    "create",
-    "",
-    "pods/portforward",
-    "`npx engine-room connect` and the commands that ask the stack need it.",
-  ],
-  ["patch", "apps", "deployments/scale", "`npx engine-room sleep` and `wake` need it."],
+  ["", "pods", "watch"],
+  ["", "pods/log", "get"],
+  ["", "pods/portforward", "create"],
+  ["apps", "deployments", "delete"],
+  ["apps", "deployments/scale", "patch"],
 ] as const;
 
-/** The server keeps no review: creating one is the question. */
+/** As `kubectl auth can-i` asks, in one call: the server keeps no review. */
 export async function rightsFindings(
   { namespace: { name: namespace } }: KubernetesStack,
   probe: ClusterProbe,
 ): Promise<readonly Finding[]> {
-  const items = RIGHTS.map(([verb, group, path]) => {
+  const items = RIGHTS.map(([group, path, verb]) => {
     const [resource, subresource] = path.split("/");
     return {
       apiVersion: "authorization.k8s.io/v1",
@@ -287,11 +282,15 @@ export async function rightsFindings(
     JSON.stringify({ apiVersion: "v1", kind: "List", items }),
   );
   const answers = stdout.split("\n");
-  return RIGHTS.flatMap(([verb, group, path, why], index) => {
-    if (answers[index] !== "false") return [];
-    const isForUp = !path.includes("/");
-    const what = `You may not ${verb} ${path}${group === "" ? "" : `.${group}`} in the namespace ${namespace}.`;
-    const fix = "Ask whoever owns the cluster for a Role with it, and a RoleBinding to your user.";
-    return [(isForUp ? problem : warning)("rights", what, why, fix)];
-  });
+  const missing = RIGHTS.filter((_, index) => answers[index] === "false");
+  if (missing.length === 0) return [];
+  const words = missing.map(([group, path, verb]) => `${verb} ${path}${group === "" ? "" : `.${group}`}`);
+  return [
+    warning(
+      "rights",
+      `You may not ${words.join(", ")} in the namespace ${namespace}.`,
+      "`npx engine-room up` watches pods, `down` deletes, and logs, connect, sleep and wake need the others.",
+      "Ask whoever owns the cluster for a Role with these, and a RoleBinding to your user.",
+    ),
+  ];
 }

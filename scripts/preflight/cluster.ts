@@ -10,7 +10,6 @@ import type { ClusterTarget } from "../program/targets.ts";
 import { isOfStack, machineFindings, quotaFindings } from "./cluster-machines.ts";
 import { apiFindings, isCertified, refusalFindings, rightsFindings } from "./cluster-objects.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
-import { lastLine } from "./host-probe.ts";
 import { clusterImageFindings } from "./images.ts";
 
 type ClassObject = Found<types.input.storage.v1.StorageClass | types.input.networking.v1.IngressClass>;
@@ -25,12 +24,6 @@ export async function clusterPreflight(
   const version = await probe.kubectl(["get", "--raw", "/version"]);
   const silence = silenceFinding(probe.context, version);
   if (silence !== null) return [{ looksAt: "API server", findings: [silence] }];
-  if (version.exitCode !== 0) {
-    const fix =
-      "Ask whoever owns the cluster for the role system:discovery, which every user has by default.";
-    const what = "The API server refuses to say which version it is.";
-    return [{ looksAt: "API server", findings: [problem("server", what, lastLine(version.stderr), fix)] }];
-  }
   const own = ["--namespace", stack.namespace.name];
   const running = ["--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"];
   // No more at a time: each is a process, and many clusters start a program that logs in for each.
@@ -119,33 +112,26 @@ function namespaceFindings(
   ];
 }
 
-/** A Secret of others, the key that is read of it, and words of `kubectl create secret` that make it. */
-type NamedSecret = readonly [name: string, key: string, why: string, kind: string, values: string];
-
+/** Keys of Secrets that the stack file names, by the name of the Secret, with the reason. */
 function namedSecrets({ builds, servers, imagePullSecrets, ingress, apiKeys }: KubernetesStack) {
-  const tlsSecret = ingress?.spec?.tls?.[0]?.secretName;
-  const all: readonly NamedSecret[] = [
-    ...[...builds, ...servers]
-      .flatMap(({ pod }) => Object.values(pod.secretFiles))
-      .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name)
-      .map(({ name, key }): NamedSecret => {
-        const why = "The stack file names it, and pods that mount it wait until it is there.";
-        return [name, key, why, "generic", `--from-file=${key}=FILE`];
-      }),
-    ...imagePullSecrets.map((name): NamedSecret => {
-      const why = "images.pullSecrets names it, and without it a private registry gives no image.";
-      return [name, ".dockerconfigjson", why, "docker-registry", "--docker-server=… --docker-username=…"];
+  const mounted = [...builds, ...servers]
+    .flatMap(({ pod }) => Object.values(pod.secretFiles))
+    .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name);
+  const tls = ingress === null || isCertified(ingress) ? undefined : ingress.spec?.tls?.[0]?.secretName;
+  const all = [
+    ...mounted.map(({ name, key }) => [name, key, "Pods that mount it wait until it is there."] as const),
+    ...imagePullSecrets.map((name) => {
+      const why = "images.pullSecrets names it; without it a private registry gives no image.";
+      return [name, ".dockerconfigjson", why] as const;
     }),
+    ...(tls === undefined ? [] : [[tls, "tls.crt", "It is the certificate of gateway.hostname."] as const]),
   ];
-  if (ingress === null || tlsSecret === undefined || isCertified(ingress)) return all;
-  const why = "gateway.tls.secretName names it: the certificate of the host name.";
-  return [...all, [tlsSecret, "tls.crt", why, "tls", "--cert=FILE --key=FILE"] as const];
+  return new Map(all.map((secret) => [`${secret[0]} ${secret[1]}`, secret])).values();
 }
 
 async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Promise<readonly Finding[]> {
   const namespace = stack.namespace.name;
-  const distinct = new Map(namedSecrets(stack).map((one) => [`${one[0]} ${one[1]}`, one]));
-  const findings = [...distinct.values()].map(async ([name, key, why, kind, values]) => {
+  const findings = [...namedSecrets(stack)].map(async ([name, key, why]) => {
     // Names of keys alone: values stay in kubectl.
     const { exitCode, stdout } = await probe.kubectl([
       ...["get", "secret", name, "--namespace", namespace, "--ignore-not-found"],
@@ -157,7 +143,7 @@ async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Prom
       keys.length === 0
         ? `There is no Secret ${name} in the namespace ${namespace}.`
         : `The Secret ${name} has no key ${key}; it has ${keys.join(", ")}.`;
-    const fix = `\`kubectl create secret ${kind} ${name} --namespace ${namespace} ${values}\`.`;
+    const fix = `Make it with the key ${key}: \`kubectl create secret --namespace ${namespace}\`, of the kind docker-registry or tls for registries and certificates, else generic.`;
     return [problem("secrets", what, why, fix)];
   });
   return (await Promise.all(findings)).flat();

@@ -6,22 +6,11 @@ import type { AskRegistry, ManifestAnswer } from "../images/registry.ts";
 import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
-/** Answers by reference, of the images that were asked for. */
-type ImageAnswers = ReadonlyMap<string, ManifestAnswer>;
-
+/** Names of documents, which have no registry: RFC 2606. */
 const RESERVED_HOST = /(^|\.)(example\.(org|com|net)|example|invalid|test)(:\d+)?$/;
 
 function hostOf(reference: string): string {
   return reference.split("/")[0] ?? "";
-}
-
-/** An image without digest was never pushed, which is a problem of its own, and names of documents have no registry. */
-async function readImages(images: readonly ClusterImage[], ask: AskRegistry): Promise<ImageAnswers> {
-  const asked = images.filter(
-    ({ reference }) => reference.includes("@sha256:") && !RESERVED_HOST.test(hostOf(reference)),
-  );
-  const answers = asked.map(async ({ reference }) => [reference, await ask(reference)] as const);
-  return new Map(await Promise.all(answers));
 }
 
 /** ECR is asked by its API, whose credentials are those of the stack's account; other registries as Docker does. */
@@ -89,79 +78,72 @@ export async function awsImageFindings(
   return [...foreign, ...(await imageFindings(pulled, askWithEcr(askOther)))];
 }
 
-/** One finding for what one registry answers alike. */
+type Answer = ManifestAnswer | { readonly kind: "reserved" };
+
+/** One finding for what a registry answers alike. An image without digest was never pushed, which is a problem of its own. */
 async function imageFindings(pulled: Pulled, ask: AskRegistry): Promise<readonly Finding[]> {
-  const { images, imageProblems } = pulled;
-  const answers = await readImages(images, ask);
-  const hosts = [...new Set(images.map(({ reference }) => hostOf(reference)))];
+  const answers = await Promise.all(
+    pulled.images.map(
+      async ({ name, reference }): Promise<{ name: string; host: string; answer: Answer }> => {
+        const host = hostOf(reference);
+        if (RESERVED_HOST.test(host)) return { name, host, answer: { kind: "reserved" } };
+        const isPushed = reference.includes("@sha256:");
+        return { name, host, answer: isPushed ? await ask(reference) : { kind: "there" } };
+      },
+    ),
+  );
+  const alike = new Map(answers.map(({ host, answer }) => [`${host} ${answer.kind}`, { host, answer }]));
   return [
-    ...imageProblems.map(({ reason, fix }) =>
+    ...pulled.imageProblems.map(({ reason, fix }) =>
       problem("images", "Images of the stack can't be pulled.", reason, fix),
     ),
-    ...hosts.flatMap((host) =>
-      RESERVED_HOST.test(host)
-        ? [
-            problem(
-              "images",
-              `No registry answers at ${host}.`,
-              "The name is reserved for documentation (RFC 2606).",
-              "Put your own registry in images.registry.",
-            ),
-          ]
-        : hostFindings(host, pulled, answers),
-    ),
+    ...[...alike.values()].flatMap(({ host, answer }) => {
+      const own = answers.filter((one) => one.host === host && one.answer.kind === answer.kind);
+      return answerFinding(host, own.map(({ name }) => name).join(", "), answer, pulled) ?? [];
+    }),
   ];
 }
 
-function hostFindings(
+/** @param names - Of the images with this answer. @returns null where the registry has them. */
+function answerFinding(
   host: string,
-  { images, pullSecrets, push }: Pulled,
-  answers: ImageAnswers,
-): readonly Finding[] {
-  const own = images.filter(({ reference }) => hostOf(reference) === host);
-  const of = <K extends ManifestAnswer["kind"]>(kind: K) =>
-    own.flatMap(({ name, reference }) => {
-      const answer = answers.get(reference);
-      return answer?.kind === kind ? [{ name, answer: answer as Extract<ManifestAnswer, { kind: K }> }] : [];
-    });
-  const names = (all: readonly { readonly name: string }[]) => all.map(({ name }) => name).join(", ");
-  const [missing, refused, silent] = [of("missing"), of("refused"), of("silent")];
-  const findings: Finding[] = [];
-  if (missing.length > 0) {
-    // A registry may hide its images from anonymous users.
-    const isSure = pullSecrets.length === 0 || missing.some(({ answer }) => !answer.isAnonymous);
-    findings.push(
-      (isSure ? problem : warning)(
+  names: string,
+  answer: Answer,
+  { pullSecrets, push }: Pulled,
+): Finding | null {
+  switch (answer.kind) {
+    case "there":
+      return null;
+    case "reserved":
+      return problem(
         "images",
-        `The registry ${host} does not have ${names(missing)}.`,
-        `It has no manifest of the digest in images.lock.json${isSure ? "" : ", or hides it from a user who is not logged in"}.`,
-        `Run ${push}${isSure ? "" : `, or \`docker login ${host}\` and ask again`}.`,
-      ),
-    );
-  }
-  if (refused.length > 0) {
-    const isAnonymous = refused.some(({ answer }) => answer.isAnonymous);
-    const secrets =
-      pullSecrets.length === 0
-        ? "images.pullSecrets names no Secret"
-        : `images.pullSecrets names ${pullSecrets.join(", ")}`;
-    findings.push(
-      warning(
+        `No registry answers at ${host}.`,
+        "The name is reserved for documentation (RFC 2606).",
+        "Put your own registry in images.registry.",
+      );
+    case "missing": {
+      // A registry may hide its images from anonymous users.
+      const mayHide = answer.isAnonymous && pullSecrets.length > 0;
+      return (mayHide ? warning : problem)(
         "images",
-        `The registry ${host} does not show ${names(refused)} to you.`,
-        `It was asked ${isAnonymous ? "without credentials, as Docker's configuration has none for it" : "with the credentials of Docker's configuration"}; the stack's machines may have others, and ${secrets}.`,
+        `The registry ${host} does not have ${names}.`,
+        `It has no manifest of the digest in images.lock.json${mayHide ? ", or hides it from a user who is not logged in" : ""}.`,
+        `Run ${push}${mayHide ? `, or \`docker login ${host}\` and ask again` : ""}.`,
+      );
+    }
+    case "refused":
+      return warning(
+        "images",
+        `The registry ${host} does not show ${names} to you.`,
+        `It was asked ${answer.isAnonymous ? "without credentials" : "with the credentials of Docker's configuration"}; the stack's machines may have others (images.pullSecrets: ${pullSecrets.join(", ") || "none"}).`,
         `\`docker login ${host}\` and ask again; machines need a Secret of images.pullSecrets, or credentials of their own.`,
-      ),
-    );
-  }
-  if (silent.length > 0)
-    findings.push(
-      warning(
+      );
+    case "silent":
+      return warning(
         "images",
-        `The registry ${host} can't be asked for ${names(silent)} from here.`,
-        `${silent[0]?.answer.words.replace(/\.$/, "")}. The stack's machines may reach it another way.`,
+        `The registry ${host} can't be asked for ${names} from here.`,
+        `${answer.words.replace(/\.$/, "")}. The stack's machines may reach it another way.`,
         "Nothing, if machines of the stack pull from it; else correct images.registry, or open a connection to it.",
-      ),
-    );
-  return findings;
+      );
+  }
 }

@@ -1,6 +1,6 @@
 /** What can be done with a stack, its state as `pulumi stack export` prints it, and what the last `up` left unfinished in it. Pure. */
 import type { StackOutputs } from "../../infra/outputs.ts";
-import type { KnownObjects } from "../docker-host/leftovers.ts";
+import type { KnownObjects } from "../docker-host/containers.ts";
 import type { StackValues } from "./preview-text.ts";
 import type { StackChanges } from "./reporter.ts";
 

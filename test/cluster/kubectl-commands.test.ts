@@ -6,18 +6,9 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, clusterProbe } from "../../scripts/cluster/kubectl.ts";
-import { PAUSED_REPLICAS } from "../../scripts/cluster/scaled-objects.ts";
-import {
-  applyChanges,
-  readServers,
-  type ServerChange,
-  type ServerReading,
-  sleepChanges,
-  wakeChanges,
-} from "../../scripts/cluster/sleep.ts";
-import { workloadStatuses } from "../../scripts/cluster/workload-states.ts";
+import { changeServers } from "../../scripts/cluster/sleep.ts";
+import { PAUSED_REPLICAS, workloadStatuses } from "../../scripts/cluster/workloads.ts";
 import { startPortForwards } from "../../scripts/connect/connected-stack.ts";
 import { type Forward, kubectlForwards } from "../../scripts/connect/forwards.ts";
 import { clusterPreflight } from "../../scripts/preflight/cluster.ts";
@@ -308,15 +299,13 @@ describeWithCluster(
       (await api.get(scaledObject(name)))?.metadata.annotations?.[PAUSED_REPLICAS];
     const target = () => readClusterTarget(stackReference("tests", file));
     /** As the commands do it. @returns The table's rows. */
-    async function change(of: (stack: KubernetesStack, reading: ServerReading) => readonly ServerChange[]) {
-      const { stack } = target();
-      const probe = clusterProbe(stack.context);
-      const changes = of(stack, await readServers(stack, probe));
-      await applyChanges(probe, changes);
+    async function change(direction: "sleep" | "wake") {
+      const cluster = target();
+      const changes = await changeServers(cluster, clusterProbe(cluster.stack.context), direction);
       return changes.map(({ server, from, to }) => [server, from, to]);
     }
-    const sleep = () => change(sleepChanges);
-    const wake = () => change((stack, reading) => wakeChanges(stack, reading, () => null));
+    const sleep = () => change("sleep");
+    const wake = () => change("wake");
     const states = async () => {
       const { stack } = target();
       const all = await workloadStatuses(stack, clusterProbe(stack.context));

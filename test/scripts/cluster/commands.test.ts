@@ -4,14 +4,18 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
 import { DEFAULT_LOAD, figuresOf, genaiPerfJob, genaiPerfTable } from "../../../scripts/bench/genai-perf.ts";
-import { type ServerReading, sleepChanges, wakeChanges } from "../../../scripts/cluster/sleep.ts";
-import { sleepReport } from "../../../scripts/cluster/sleep-report.ts";
+import {
+  type ServerReading,
+  sleepChanges,
+  sleepReport,
+  wakeChanges,
+} from "../../../scripts/cluster/sleep.ts";
 import {
   describeWorkloads,
   isServing,
   type PodObject,
   type WorkloadObject,
-} from "../../../scripts/cluster/workload-states.ts";
+} from "../../../scripts/cluster/workloads.ts";
 import {
   forwards,
   kubectlForwards,
@@ -143,18 +147,11 @@ describe("sleep", () => {
     ["owned by KEDA", FROM_ONE, {}, reading(2, null), [PAUSE, SCALE(0)], /^$/],
     // A request would wake it otherwise.
     ["at zero by its load", FROM_ZERO, {}, reading(0, null), [PAUSE], /^$/],
-    [
-      "that is kept at another number by hand",
-      FROM_ONE,
-      {},
-      reading(2, "2"),
-      [PAUSE, SCALE(0)],
-      /was kept at 2/,
-    ],
+    ["that is kept at another number by hand", FROM_ONE, {}, reading(2, "2"), [PAUSE, SCALE(0)], /^$/],
     ["that is paused and not yet at zero", FROM_ONE, {}, reading(2, "0"), [SCALE(0)], /^$/],
     ["that sleeps", OWNED_BY_NOBODY, {}, reading(0), [], /sleeps already/],
     ["that sleeps by KEDA", FROM_ZERO, {}, reading(0, "0"), [], /sleeps already/],
-    ["whose ScaledObject is missing", FROM_ONE, {}, reading(1), [SCALE(0)], /no ScaledObject llava/],
+    ["whose ScaledObject is missing", FROM_ONE, {}, reading(1), [SCALE(0)], /^$/],
   ] as const)("`sleep` of a server %s gives the right commands", (_, model, rest, found, commands, note) => {
     const [change, ...others] = sleepChanges(stackWith(model, rest), found);
     expect(others).toEqual([]);
@@ -170,23 +167,23 @@ describe("wake", () => {
     ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(0), 1, [SCALE(1)], /starts in about 5 min/],
     // KEDA itself starts none: the series of a server that is away are an error to it.
     ["of which KEDA keeps one", FROM_ONE, {}, reading(0, "0"), 1, [RESUME, SCALE(1)], /starts in/],
-    ["of which KEDA keeps none", FROM_ZERO, {}, reading(0, "0"), 0, [RESUME], /^starts when it is asked/],
-    ["at zero by its load", FROM_ZERO, {}, reading(0, null), 0, [], /is awake already, and starts when/],
     [
-      "that is kept at a number by hand",
-      FROM_ONE,
+      "of which KEDA keeps none",
+      FROM_ZERO,
       {},
-      reading(2, "2"),
-      2,
+      reading(0, "0"),
+      0,
       [RESUME],
-      /follows its load again/,
+      /^starts at a request in about 5 min/,
     ],
+    ["at zero by its load", FROM_ZERO, {}, reading(0, null), 0, [], /^starts at a request/],
+    ["that is kept at a number by hand", FROM_ONE, {}, reading(2, "2"), 2, [RESUME], /is awake already/],
     // By its load, or by hand.
     ["that runs", OWNED_BY_NOBODY, {}, reading(1), 1, [], /is awake already/],
   ] as const)(
     "`wake` of a server %s gives the right commands",
     (_, model, rest, found, to, commands, note) => {
-      const [change, ...others] = wakeChanges(stackWith(model, rest), found, () => "5 min");
+      const [change, ...others] = wakeChanges(stackWith(model, rest), found, new Map([["llava", 300]]));
       expect(others).toEqual([]);
       expect(change).toMatchObject({ server: "llava", from: found.replicas.get("llava"), to });
       expect(change?.commands.map((words) => words.join(" "))).toEqual(commands);
@@ -195,7 +192,7 @@ describe("wake", () => {
   );
 
   test('a woken server without a time estimate just "starts"', () => {
-    const [change] = wakeChanges(stackWith(OWNED_BY_NOBODY), reading(0), () => null);
+    const [change] = wakeChanges(stackWith(OWNED_BY_NOBODY), reading(0), new Map());
     expect(change?.note).toBe("starts");
   });
 });
@@ -204,7 +201,7 @@ test("`sleep` and `wake` change no server that the cluster lacks", () => {
   const stack = stackWith(OWNED_BY_NOBODY);
   for (const changes of [
     sleepChanges(stack, reading(undefined)),
-    wakeChanges(stack, reading(undefined), () => null),
+    wakeChanges(stack, reading(undefined), new Map()),
   ])
     expect(changes).toEqual([
       {
@@ -220,8 +217,8 @@ test("`sleep` and `wake` change no server that the cluster lacks", () => {
 test("the report of `sleep` names encoders that keep a GPU", () => {
   const encoders = { device: "gpu" };
   const stack = stackWith({ replicas: 1 }, { encoders, databaseStorage: { storageClass: "disks" } });
-  expect(sleepReport("fake", stack, [])).toMatch(/encoders stay, with 1 × nvidia\.com\/gpu/);
-  expect(sleepReport("fake", stackWith({}), [])).not.toMatch(/encoders stay/);
+  expect(sleepReport("fake", stack, [])).toMatch(/encoders keep 1 × nvidia\.com\/gpu/);
+  expect(sleepReport("fake", stackWith({}), [])).not.toMatch(/encoders keep/);
 });
 
 const FIGURES = {
@@ -576,7 +573,7 @@ describe("with a kubectl", () => {
     const first = await kubectl.run("sleep");
     expect(first.code, first.text).toBe(0);
     expect(first.text).toMatch(/SERVER +FROM +TO\nllava +1 +0\n/);
-    expect(first.text).toMatch(/GPUs are free for other pods/);
+    expect(first.text).toMatch(/GPUs, cores and memory are free for other pods/);
     expect(changes()).toEqual([SCALE(0)]);
 
     kubectl.answers({ ...answers, "get deployments.apps --namespace engine-room": deployments(0) });

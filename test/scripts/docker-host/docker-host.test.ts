@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import type { DockerStack } from "../../../infra/plan/docker/docker-stack.ts";
-import { dockerLines, type HostContainer } from "../../../scripts/docker-host/containers.ts";
-import { removeLeftovers } from "../../../scripts/docker-host/leftovers.ts";
+import { dockerLines, type HostContainer, removeLeftovers } from "../../../scripts/docker-host/containers.ts";
 import { isServing, serviceStatuses } from "../../../scripts/docker-host/service-states.ts";
 import type { HostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { dockerTarget } from "../../../scripts/program/targets.ts";

@@ -385,7 +385,7 @@ describe("reports of findings", () => {
 
   test("findings are wrapped at spaces below their number", () => {
     expect(findingsReport("The account", findings, WIDTH).split("\n")).toEqual([
-      "The account: 1 problem, 1 to know.",
+      "The account: 1 problem, 1 warning.",
       "Nothing was changed.",
       "  1. Who you are is not known.",
       "     You may be",

@@ -1,32 +1,28 @@
 /** How the workloads that a stack file wants are, from what its cluster has. */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, kubectlItems } from "./kubectl.ts";
-import { type PausedReplicas, readPausedReplicas } from "./scaled-objects.ts";
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly message?: string;
+}
 
 /** The part of Deployments, StatefulSets and Jobs that is read. */
 export interface WorkloadObject {
   readonly kind: "Deployment" | "StatefulSet" | "Job";
   readonly metadata: { readonly name: string };
   readonly spec: { readonly replicas?: number };
-  readonly status?: {
-    readonly readyReplicas?: number;
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly message?: string;
-    }[];
-  };
+  readonly status?: { readonly readyReplicas?: number; readonly conditions?: readonly Condition[] };
 }
 
 /** The part of pods that is read. */
 export interface PodObject {
-  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+  readonly metadata: { readonly labels?: Labels };
   readonly status?: {
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly message?: string;
-    }[];
+    readonly conditions?: readonly Condition[];
     readonly containerStatuses?: readonly {
       readonly restartCount: number;
       readonly state?: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
@@ -40,7 +36,7 @@ type WorkloadState =
   | "STARTING"
   /** A pod finds no machine, no image, or ends again and again; `why` says it. */
   | "WAITING"
-  /** It has no pod because nobody asks for it; a request starts one. */
+  /** It has no pod because it gets no requests; a request starts one. */
   | "IDLE"
   /** It is kept at no pod until `npx engine-room wake`. */
   | "SLEEPING"
@@ -49,9 +45,9 @@ type WorkloadState =
   /** Of a build: it ended with success. */
   | "DONE"
   | "FAILED"
-  /** The cluster has none of that name. */
+  /** The cluster has no workload of the name. */
   | "MISSING"
-  /** The stack file has none of that name. */
+  /** The stack file has no workload of the name. */
   | "UNPLANNED";
 
 export interface WorkloadStatus {
@@ -66,9 +62,46 @@ export interface WorkloadStatus {
   readonly why?: string;
 }
 
-/** Words of kubectl that select a stack's own objects. */
-export function ownSelection({ namespace, selector }: KubernetesStack): readonly string[] {
-  return ["--namespace", namespace.name, "--selector", selectorText(selector)];
+/** Labels as kubectl takes them. */
+function selectorText(labels: Labels): string {
+  const words = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return words.join(",");
+}
+
+/** Objects of a kind, or of several with commas, that bear the stack's labels. @throws UserError where kubectl fails. */
+export function ownObjects<T>(
+  { namespace, selector }: KubernetesStack,
+  probe: ClusterProbe,
+  kinds: string,
+): Promise<readonly T[]> {
+  const own = ["--namespace", namespace.name, "--selector", selectorText(selector)];
+  return kubectlItems<T>(probe, [kinds, ...own]);
+}
+
+export const SCALED_OBJECTS = "scaledobjects.keda.sh";
+
+/**
+ * With the annotation KEDA stops its loop, removes its HorizontalPodAutoscaler, and scales to that number
+ * (https://keda.sh/docs/latest/concepts/scaling-deployments/#pausing-autoscaling). `autoscaling.keda.sh/paused` is another,
+ * which keeps the number that is there.
+ */
+export const PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas";
+
+/** Value of KEDA's annotation by name of the ScaledObject; null where it has none. */
+export type PausedReplicas = ReadonlyMap<string, string | null>;
+
+/** None where KEDA is missing. Asks nothing where the stack plans none. @throws UserError where the user may not look. */
+export async function readPausedReplicas(
+  stack: KubernetesStack,
+  probe: ClusterProbe,
+): Promise<PausedReplicas> {
+  if (!stack.autoscalers.some(({ mechanism }) => mechanism === "keda")) return new Map();
+  const found = await ownObjects<{
+    readonly metadata: { readonly name: string; readonly annotations?: Labels };
+  }>(stack, probe, SCALED_OBJECTS);
+  return new Map(
+    found.map(({ metadata }) => [metadata.name, metadata.annotations?.[PAUSED_REPLICAS] ?? null]),
+  );
 }
 
 /** What a plan has, by kind and name, with labels of its pods. */
@@ -80,23 +113,15 @@ function planned({ servers, databases, builds }: KubernetesStack) {
   ];
 }
 
-/** Labels as kubectl takes them. */
-function selectorText(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(",");
-}
-
 /** @throws UserError where the cluster gives no answer. */
 export async function workloadStatuses(
   stack: KubernetesStack,
   probe: ClusterProbe,
 ): Promise<readonly WorkloadStatus[]> {
-  const own = ownSelection(stack);
   const [workloads, pods, paused] = await Promise.all([
-    kubectlItems<WorkloadObject>(probe, ["deployments.apps,statefulsets.apps,jobs.batch", ...own]),
-    kubectlItems<PodObject>(probe, ["pods", ...own]),
-    readPausedReplicas(stack, probe, own),
+    ownObjects<WorkloadObject>(stack, probe, "deployments.apps,statefulsets.apps,jobs.batch"),
+    ownObjects<PodObject>(stack, probe, "pods"),
+    readPausedReplicas(stack, probe),
   ]);
   return describeWorkloads(stack, { workloads, pods, paused });
 }
@@ -113,53 +138,44 @@ export function describeWorkloads(
   stack: KubernetesStack,
   { workloads, pods, paused }: WorkloadReading,
 ): readonly WorkloadStatus[] {
-  const all = planned(stack);
-  const isSame = (a: { name: string; kind: string }, b: WorkloadObject) =>
-    a.name === b.metadata.name && a.kind === b.kind;
-  return [
-    ...all.map(({ name, kind, selector }): WorkloadStatus => {
-      const found = workloads.find((one) => isSame({ name, kind }, one));
-      const own = pods.filter(({ metadata: { labels = {} } }) =>
-        Object.entries(selector).every(([key, value]) => labels[key] === value),
-      );
-      if (found === undefined) return { name, kind, state: "MISSING", pods: null, restarts: 0 };
-      const state = stateOf(found, own) ?? withoutPods(stack, name, paused);
-      return { name, kind, restarts: restartsOf(own), ...state };
-    }),
-    ...workloads
-      .filter((one) => !all.some((planned) => isSame(planned, one)))
-      .map(({ kind, metadata: { name } }): WorkloadStatus => {
-        return { name, kind, state: "UNPLANNED", pods: null, restarts: 0 };
-      }),
-  ];
+  const byKey = new Map(workloads.map((one) => [`${one.kind} ${one.metadata.name}`, one]));
+  const known = planned(stack).map(({ name, kind, selector }): WorkloadStatus => {
+    const found = byKey.get(`${kind} ${name}`);
+    byKey.delete(`${kind} ${name}`);
+    if (found === undefined) return { name, kind, state: "MISSING", pods: null, restarts: 0 };
+    const own = pods.filter(({ metadata: { labels = {} } }) =>
+      Object.entries(selector).every(([key, value]) => labels[key] === value),
+    );
+    const restarts = own
+      .flatMap(({ status }) => status?.containerStatuses ?? [])
+      .reduce((sum, { restartCount }) => sum + restartCount, 0);
+    return { name, kind, restarts, ...(stateOf(found, own) ?? withoutPods(stack, name, paused)) };
+  });
+  const unplanned = [...byKey.values()].map(({ kind, metadata: { name } }): WorkloadStatus => {
+    return { name, kind, state: "UNPLANNED", pods: null, restarts: 0 };
+  });
+  return [...known, ...unplanned];
 }
+
+const SERVING: readonly WorkloadState[] = ["RUNNING", "DONE", "IDLE", "SLEEPING", "UNPLANNED"];
 
 /** Whether the stack is as its file wants it, and serves. */
 export function isServing(statuses: readonly WorkloadStatus[]): boolean {
-  return (
-    statuses.length > 0 &&
-    statuses.every(({ state }) => ["RUNNING", "DONE", "IDLE", "SLEEPING", "UNPLANNED"].includes(state))
-  );
+  return statuses.length > 0 && statuses.every(({ state }) => SERVING.includes(state));
 }
 
-function restartsOf(pods: readonly PodObject[]): number {
-  return pods
-    .flatMap(({ status }) => status?.containerStatuses ?? [])
-    .reduce((sum, { restartCount }) => sum + restartCount, 0);
-}
-
-type Condition = Pick<WorkloadStatus, "state" | "pods" | "why">;
+type Described = Pick<WorkloadStatus, "state" | "pods" | "why">;
 
 /** null: it is kept at no pod. */
-function stateOf({ kind, spec, status }: WorkloadObject, pods: readonly PodObject[]): Condition | null {
-  const why = obstacle(pods);
+function stateOf({ kind, spec, status }: WorkloadObject, own: readonly PodObject[]): Described | null {
+  const why = obstacle(own);
   const waiting = why === undefined ? { state: "STARTING" as const } : { state: "WAITING" as const, why };
   if (kind === "Job") {
-    const condition = (type: string) =>
-      status?.conditions?.find((one) => one.type === type && one.status === "True");
-    if (condition("Complete") !== undefined) return { state: "DONE", pods: null };
-    const failed = condition("Failed");
-    if (failed !== undefined) return { state: "FAILED", pods: null, why: failed.message ?? "" };
+    const ended = status?.conditions?.find(
+      (one) => one.status === "True" && /^(Complete|Failed)$/.test(one.type),
+    );
+    if (ended?.type === "Complete") return { state: "DONE", pods: null };
+    if (ended !== undefined) return { state: "FAILED", pods: null, why: ended.message ?? "" };
     return { ...waiting, pods: null };
   }
   // The API's own default.
@@ -169,22 +185,22 @@ function stateOf({ kind, spec, status }: WorkloadObject, pods: readonly PodObjec
   return { ...(ready >= wanted ? { state: "RUNNING" as const } : waiting), pods: { ready, wanted } };
 }
 
-/** Only the load takes a server to zero that has no mark of KEDA's and may have none; somebody did it with the others. */
+/** Only the load takes a server to zero that has no mark of KEDA's and may have no pod; a user did it with the others. */
 function withoutPods(
   { models, autoscalers }: KubernetesStack,
   name: string,
   paused: PausedReplicas,
-): Condition {
+): Described {
   const pods = { ready: 0, wanted: 0 };
   if (!models.some((model) => model.name === name))
-    return { state: "STOPPED", pods, why: "somebody scaled it to 0; `npx engine-room up` brings it back" };
+    return { state: "STOPPED", pods, why: "scaled to 0 by hand; `npx engine-room up` brings it back" };
   const owner = autoscalers.find((autoscaler) => autoscaler.name === name);
-  const isByLoad = owner?.replicas.min === 0 && (paused.get(owner.name) ?? null) === null;
+  const isByLoad = owner?.replicas.min === 0 && (paused.get(name) ?? null) === null;
   return { state: isByLoad ? "IDLE" : "SLEEPING", pods };
 }
 
 /** A container that is being made is no obstacle. */
-const ORDINARY: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
+const ORDINARY: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
 /** Why a pod does not start: the scheduler's words, or the kubelet's. */
 function obstacle(pods: readonly PodObject[]): string | undefined {
@@ -193,7 +209,7 @@ function obstacle(pods: readonly PodObject[]): string | undefined {
     if (scheduled?.status === "False") return scheduled.message ?? "it waits for a machine";
     for (const { state } of status?.containerStatuses ?? []) {
       const { reason, message } = state?.waiting ?? {};
-      if (reason !== undefined && !ORDINARY.has(reason))
+      if (reason !== undefined && !ORDINARY.includes(reason))
         return message === undefined ? reason : `${reason}: ${message}`;
     }
   }
