@@ -89,6 +89,9 @@ export async function offeringFindings(
     ).toSorted();
     const lacking = poolZones(target, pool).filter((zone) => !zones.includes(`${region}${zone}`));
     if (lacking.length === 0) return [];
+    // The stack file does not say the zones of the pool for controllers.
+    const key = target.plan.compute === "eks" ? "zones" : "zone";
+    const own = pool === SYSTEM_POOL ? "" : `, and as \`${key}\` of the pool ${pool}`;
     return [
       problem(
         "offerings",
@@ -96,21 +99,12 @@ export async function offeringFindings(
         zones.length === 0
           ? `No zone of ${region} offers the type to this account.`
           : `Only ${zones.join(", ")} of ${region} offer it to this account; EKS makes no node group with a subnet in a zone without it.`,
-        offeringFix(target, pool, zones.length > 0),
+        zones.length === 0
+          ? "Take another region or another instance type."
+          : `Have only zones of these in \`network\`${own}, or take another instance type.`,
       ),
     ];
   });
-}
-
-/** @param isOffered - In any zone of the region. */
-function offeringFix({ plan }: AwsTarget, pool: string, isOffered: boolean): string {
-  const { existing } = plan.config.network;
-  const key = existing === undefined ? "`network.zones`" : "`network.existing.privateSubnets`";
-  if (!isOffered) return "Take another region or another instance type.";
-  // The stack file does not say the zones of the pool for controllers.
-  if (pool === SYSTEM_POOL) return `Have zones of these alone in ${key}.`;
-  const own = plan.compute === "eks" ? "zones of these as `zones`" : "one of these as `zone`";
-  return `Write ${own} of the pool ${pool}, and have them in ${key}.`;
 }
 
 /** Reserved machines that pools name, against those that AWS holds; null: no pool names any. */

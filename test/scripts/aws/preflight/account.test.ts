@@ -119,7 +119,7 @@ test("a zone without a pool's instance type is a problem even where another zone
     "Only us-east-1a of us-east-1 offer it to this account; EKS makes no node group with a subnet in a zone without it.",
   );
   expect(some[0]?.fix).toBe(
-    "Write zones of these as `zones` of the pool gpu, and have them in `network.zones`.",
+    "Have only zones of these in `network`, and as `zones` of the pool gpu, or take another instance type.",
   );
   await world.aws?.close();
   const narrow = EKS_STACK.pools.map((pool) => ({ ...pool, zones: ["a"] }));
@@ -145,7 +145,7 @@ test("the pool for controllers needs its instance type in its own zones only", a
   expect(finding).toMatchObject({
     severity: "problem",
     what: "The pool system finds no m7i.large in us-east-1b.",
-    fix: "Have zones of these alone in `network.zones`.",
+    fix: "Have only zones of these in `network`, or take another instance type.",
   });
 });
 
@@ -159,7 +159,7 @@ test("the zone of a single machine must offer its instance type", async () => {
     severity: "problem",
     what: "The pool gpu finds no g5.xlarge in us-east-1a.",
   });
-  expect(finding?.fix).toContain("one of these as `zone` of the pool gpu");
+  expect(finding?.fix).toContain("and as `zone` of the pool gpu");
   await world.aws?.close();
   expect(await found(onlyB, zoned("b"), needs)).toEqual([]);
 });
