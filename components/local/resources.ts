@@ -24,8 +24,22 @@ type Asked<T> = T extends object ? { readonly [K in keyof T]: pulumi.Input<Asked
 
 type Arguments<Schema extends z.ZodObject> = Asked<z.input<Schema>>;
 
+/** One of the provider's resources. Its id is its place, so that the old resource goes before its replacement is made there. */
+class LocalResource extends pulumi.CustomResource {
+  /** @param type - Without the package. */
+  constructor(
+    type: string,
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    // The engine heeds this option, and no provider, where `pulumi up --replace` asks for the replacement.
+    super(`local:index:${type}`, name, args, { ...options, deleteBeforeReplace: true });
+  }
+}
+
 /** A Python virtual environment with exactly the packages of a lock. */
-export class PythonEnvironment extends pulumi.CustomResource {
+export class PythonEnvironment extends LocalResource {
   /** Interpreter, relative to the project's root. */
   declare readonly python: pulumi.Output<string>;
 
@@ -34,12 +48,12 @@ export class PythonEnvironment extends pulumi.CustomResource {
     args: Arguments<typeof pythonEnvironmentInputs>,
     options?: pulumi.CustomResourceOptions,
   ) {
-    super("local:index:PythonEnvironment", name, { ...args, python: undefined }, options);
+    super("PythonEnvironment", name, { ...args, python: undefined }, options);
   }
 }
 
 /** A folder of models as Triton loads it. */
-export class ModelRepository extends pulumi.CustomResource {
+export class ModelRepository extends LocalResource {
   declare readonly digest: pulumi.Output<string>;
   /** `facts.json` of each artifact, by its folder. */
   declare readonly facts: pulumi.Output<Record<string, JsonObject>>;
@@ -49,17 +63,17 @@ export class ModelRepository extends pulumi.CustomResource {
     args: Arguments<typeof modelRepositoryInputs>,
     options?: pulumi.CustomResourceOptions,
   ) {
-    super("local:index:ModelRepository", name, { ...args, facts: undefined }, options);
+    super("ModelRepository", name, { ...args, facts: undefined }, options);
   }
 }
 
 /** A program that supervisord starts, restarts and stops. */
-export class Process extends pulumi.CustomResource {
+export class Process extends LocalResource {
   /** TCP ports on 127.0.0.1 by the names of `requestedPorts`. */
   declare readonly ports: pulumi.Output<Ports>;
 
   constructor(name: string, args: Arguments<typeof processInputs>, options?: pulumi.CustomResourceOptions) {
-    super("local:index:Process", name, { ...args, ports: undefined }, options);
+    super("Process", name, { ...args, ports: undefined }, options);
   }
 }
 

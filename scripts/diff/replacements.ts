@@ -74,7 +74,9 @@ const DELETED_FIRST = [
   "aws:efs/mountTarget:MountTarget",
   "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
   "docker:index/container:Container",
+  "local:index:ModelRepository",
   "local:index:Process",
+  "local:index:PythonEnvironment",
 ];
 
 /** `name` of a record is a host's, which Pulumi does not fill in. */

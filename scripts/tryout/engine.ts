@@ -24,6 +24,8 @@ interface Runner {
   readonly reporter: Pick<StepReporter, "start" | "end" | "progress">;
 }
 
+const UNDERSTOOD_OPTIONS: readonly string[] = ["deleteBeforeReplace", "version"];
+
 export class TryoutEngine implements MonitorOwner {
   readonly #runner: Runner;
   readonly #old: Map<string, ResourceState>;
@@ -94,7 +96,7 @@ export class TryoutEngine implements MonitorOwner {
 
   /** A resource option without a meaning here is refused: silence would be a wrong result. */
   #refuseWhatIsNotUnderstood({ type, name, custom, options, inputs, readId }: Registration): void {
-    const option = Object.keys(options).find((key) => key !== "version");
+    const option = Object.keys(options).find((key) => !UNDERSTOOD_OPTIONS.includes(key));
     const secret = Object.entries(inputs).find(([, value]) => containsSecret(value));
     const reason =
       custom && (this.#runner.handlerOf(type) === undefined || readId !== undefined)
@@ -135,7 +137,8 @@ export class TryoutEngine implements MonitorOwner {
     const diff = await handler.diff(old.id ?? "", olds, inputs);
     const updated = { ...made, ...kept(old) };
     if (diff.changes && diff.replaces.length > 0) {
-      if (diff.deleteBeforeReplace && !this.#runner.isPreview) await this.#delete(old, "delete-replaced");
+      if (given.options.deleteBeforeReplace === true && !this.#runner.isPreview)
+        await this.#delete(old, "delete-replaced");
       return this.#perform(stepOf(given, "replace", changes, diff.replaces), made, undefined, create);
     }
     if (diff.changes || this.#pending.has(urn))

@@ -125,6 +125,14 @@ describe("the local stack", async () => {
     ]);
   });
 
+  test("each local resource is deleted before its replacement, which has the same place, is made", async () => {
+    const local = (await renderStack("local", config, program(config))).resources.filter(({ type }) =>
+      type.startsWith("local:"),
+    );
+    expect(new Set(local.map(({ type }) => type)).size).toBe(3);
+    expect(local.filter(({ options }) => options.deleteBeforeReplace !== true)).toEqual([]);
+  });
+
   test("the local stack starts servers after their repositories, and the gateway after the servers", () => {
     const { resources } = JSON.parse(text) as RenderedStack;
     const dependencies = Object.fromEntries(

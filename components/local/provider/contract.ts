@@ -24,7 +24,6 @@ interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
   readonly schema: z.ZodObject;
   /** Inputs whose change needs a new resource. */
   readonly replaceOn: readonly string[];
-  readonly deleteBeforeReplace: boolean;
   /** Inputs whose change alone changes nothing. */
   readonly ignored?: readonly string[];
   /** Outputs that are chosen before the resource is made and become inputs as well, so that a preview knows them. */
@@ -79,7 +78,6 @@ export function resourceHandler<Inputs extends PropertyMap, Outputs extends Inpu
         changes: changedProperties.length > 0,
         changedProperties,
         replaces: changedProperties.filter((name) => kind.replaceOn.includes(name)),
-        deleteBeforeReplace: kind.deleteBeforeReplace,
       };
     },
 

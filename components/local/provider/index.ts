@@ -37,8 +37,15 @@ const provider: Provider = {
     return { inputs: wrap(inputs, secretNames), failures: [...refused, ...failures] };
   },
 
-  diff: (id, urn, olds, news) =>
-    resourceOf(urn).handler.diff(id, unwrap(olds).properties, unwrap(news).properties),
+  /** What is gone from this machine, or is not as the state says, is a change too: after a reboot `pulumi up` starts it again. */
+  async diff(id, urn, olds, news) {
+    const { handler, context, hasFiles } = resourceOf(urn);
+    const [state, wanted] = [unwrap(olds).properties, unwrap(news).properties];
+    const diff = await handler.diff(id, state, wanted);
+    if (diff.changes || !hasFiles) return diff;
+    const found = await handler.read(id, state, context);
+    return found === undefined ? { ...diff, changes: true } : handler.diff(id, found.outs, wanted);
+  },
 
   async create(urn, inputs) {
     const { name, stack, hasFiles, handler, context } = resourceOf(urn);

@@ -43,7 +43,6 @@ interface Manifest {
 export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepositoryOutputs>({
   schema: modelRepositoryInputs,
   replaceOn: ["directory"],
-  deleteBeforeReplace: false,
   // `digest` describes the content; another path to the interpreter does not change it.
   ignored: ["python"],
   idOf: ({ directory }) => directory,

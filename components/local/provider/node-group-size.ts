@@ -39,7 +39,6 @@ export function nodeGroupSizeHandler(pollMilliseconds: number) {
   return resourceHandler<Size, Size>({
     schema: nodeGroupSizeInputs,
     replaceOn: ["nodeGroupArn"],
-    deleteBeforeReplace: false,
     idOf: ({ nodeGroupArn }) => nodeGroupArn,
     async bring(size, _olds, context) {
       await resize(size, context, pollMilliseconds);

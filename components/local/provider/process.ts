@@ -30,8 +30,6 @@ import {
 export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
   schema: processInputs,
   replaceOn: ["stackDirectory", "name"],
-  // Old and new may ask for the same port.
-  deleteBeforeReplace: true,
   idOf,
 
   // A preview of an update of this process then shows no change of the resources that use its ports.

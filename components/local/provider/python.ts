@@ -43,7 +43,6 @@ export const pythonEnvironment = resourceHandler<PythonEnvironmentInputs, Python
   // Another Python version is a new environment in the same place: a replacement would delete it under the
   // processes that run from it, and the engine would not start those again.
   replaceOn: ["directory"],
-  deleteBeforeReplace: false,
   idOf: ({ directory }) => directory,
 
   async bring(wanted, olds, context) {

@@ -130,12 +130,8 @@ test("a refresh sees a pool that sleeps, and a group that is gone", async () => 
 });
 
 test("another group is another resource, and a deleted size asks EKS nothing", async () => {
-  const { replaces, deleteBeforeReplace } = await handler.diff(
-    ARN,
-    sizeOf(0, 1),
-    sizeOf(0, 1, `${ARN.slice(0, -1)}2`),
-  );
-  expect([replaces, deleteBeforeReplace]).toEqual([["nodeGroupArn"], false]);
+  const { replaces } = await handler.diff(ARN, sizeOf(0, 1), sizeOf(0, 1, `${ARN.slice(0, -1)}2`));
+  expect(replaces).toEqual(["nodeGroupArn"]);
   await use(null);
   await handler.delete(ARN, sizeOf(0, 1), context);
   expect(aws?.asked).toEqual([]);

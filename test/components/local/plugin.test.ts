@@ -95,7 +95,7 @@ describe("plugin", { shuffle: false }, () => {
     expect(response.getInputs().toJavaScript()).toEqual(news);
   });
 
-  test("the plugin creates, reads and deletes, and reads nothing afterwards", async () => {
+  test("the plugin creates, reads and deletes, reads nothing afterwards, and calls that a change", async () => {
     const Urn = urnOf("PythonEnvironment");
     const created = await call("create", "CreateRequest", { Urn, Properties: struct(environment) });
     const Properties = created.getProperties();
@@ -105,7 +105,12 @@ describe("plugin", { shuffle: false }, () => {
     });
     const Id = created.getId();
     expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe(Id);
+    const asked = { Id, Urn, Olds: Properties, News: struct(environment) };
+    const { DIFF_NONE, DIFF_SOME } = messages.DiffResponse.DiffChanges;
+    expect((await call("diff", "DiffRequest", asked)).getChanges()).toBe(DIFF_NONE);
     await call("delete", "DeleteRequest", { Id, Urn, Properties });
+    const gone = await call("diff", "DiffRequest", asked);
+    expect([gone.getChanges(), gone.getReplacesList()]).toEqual([DIFF_SOME, []]);
     expect((await call("read", "ReadRequest", { Id, Urn, Properties })).getId()).toBe("");
   });
 

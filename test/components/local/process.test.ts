@@ -450,7 +450,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
       changedProperties: ["environment", "triggers"],
       replaces: [],
     });
-    expect(await diff({ name: "y" })).toMatchObject({ replaces: ["name"], deleteBeforeReplace: true });
+    expect(await diff({ name: "y" })).toMatchObject({ replaces: ["name"] });
   });
 
   test.each([

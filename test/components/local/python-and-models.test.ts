@@ -118,10 +118,7 @@ describe("python environment", () => {
       replaces: [],
     });
     expect(await pythonEnvironment.diff("id", olds, { ...olds, directory: ".stacks/c/other" })).toMatchObject(
-      {
-        replaces: ["directory"],
-        deleteBeforeReplace: false,
-      },
+      { replaces: ["directory"] },
     );
   });
 

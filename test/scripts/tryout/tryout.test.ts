@@ -121,6 +121,23 @@ test("a preview shows each changed property", async () => {
   });
 });
 
+test.each([
+  [true, ["delete it", "create it"]],
+  [false, ["create it", "delete it"]],
+])("with deleteBeforeReplace: %s a replacement has that order", async (deleteBeforeReplace, calls) => {
+  const stack = new MemoryStack();
+  const Resource = class extends pulumi.CustomResource {};
+  const up = (kind: string) =>
+    stack.run([], false, async () => {
+      const options = { deleteBeforeReplace, version: "0.1.0" };
+      return { urn: new Resource("local:index:Thing", "it", { kind }, options).urn };
+    });
+  await up("plain");
+  stack.things.calls.length = 0;
+  await up("fancy");
+  expect(stack.things.calls).toEqual(calls);
+});
+
 test("`up` reports why a provider refuses a resource, and creates nothing", async () => {
   const stack = new MemoryStack();
   await expect(stack.run([{ name: "a", value: "forbidden" }], false)).rejects.toThrow(
@@ -157,12 +174,6 @@ test.each([
     "local:index:Thing",
     { retainOnDelete: true },
     "resource option retainOnDelete",
-  ],
-  [
-    "an order of replacement",
-    "local:index:Thing",
-    { deleteBeforeReplace: true },
-    "resource option deleteBeforeReplace",
   ],
 ])("the runner refuses %s", async (_title, type, opts, sentence) => {
   await expect(register(type, {}, opts)).rejects.toThrow(sentence);

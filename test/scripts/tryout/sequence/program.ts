@@ -37,7 +37,8 @@ export async function program(): Promise<Record<string, unknown>> {
     const parent = group === undefined ? undefined : (groups.get(group) ?? new Group(group));
     if (group !== undefined && parent !== undefined) groups.set(group, parent);
     const args = { value, kind, slot, ...(source === undefined ? {} : { from: source.token }) };
-    things.set(name, new Thing(name, args, parent === undefined ? {} : { parent }));
+    const options = { deleteBeforeReplace: slot !== "none", ...(parent === undefined ? {} : { parent }) };
+    things.set(name, new Thing(name, args, options));
   }
   return Object.fromEntries([...things].map(([name, thing]) => [name, thing.token]));
 }

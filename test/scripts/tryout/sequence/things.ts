@@ -19,12 +19,7 @@ export class ThingHandler implements ResourceHandler {
     const differs = (key: string) => JSON.stringify(olds[key]) !== JSON.stringify(news[key]);
     const changedProperties = ["kind", "slot", "value", "from"].filter(differs);
     const replaces = changedProperties.filter((name) => name === "kind" || name === "slot");
-    return {
-      changes: changedProperties.length > 0,
-      changedProperties,
-      replaces,
-      deleteBeforeReplace: differs("slot"),
-    };
+    return { changes: changedProperties.length > 0, changedProperties, replaces };
   }
 
   async create(name: string, inputs: PropertyMap) {
