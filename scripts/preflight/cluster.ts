@@ -57,7 +57,7 @@ export async function clusterPreflight(
     ["namespace", namespaceFindings(target, namespaces?.[0])],
     ["quotas", isQuotaRefused ? [] : quotaFindings(stack, quotas ?? [])],
     ["Secrets", state.hasNamespace ? await secretFindings(stack, probe) : []],
-    ["engine store", state.hasNamespace ? await storeFindings(stack, probe, claimNames) : []],
+    ["engine store", await storeFindings(stack, probe, { claimNames, ...state })],
     [
       "classes of volumes and Ingresses",
       classFindings(stack, { claimNames, storageClasses, ingressClasses }),
@@ -153,9 +153,13 @@ async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Prom
 async function storeFindings(
   { store }: KubernetesStack,
   probe: ClusterProbe,
-  claimNames: readonly string[] | null,
+  {
+    claimNames,
+    hasNamespace,
+  }: { readonly claimNames: readonly string[] | null; readonly hasNamespace: boolean },
 ): Promise<readonly Finding[]> {
   if (store === null || claimNames === null || claimNames.includes(store.claim)) return [];
+  if (store.object === null && !hasNamespace) return [];
   if (store.object === null)
     return [
       problem(
@@ -172,19 +176,20 @@ async function storeFindings(
     ...["persistentvolume", name, "--ignore-not-found"],
   );
   if (volumes === null) return [];
-  const [{ spec, status } = {}] = volumes;
-  const { storageClassName = "", claimRef } = spec ?? {};
-  if (status?.phase === "Available" && storageClassName === wanted) return [];
+  const [volume] = volumes;
+  const { storageClassName = "", claimRef } = volume?.spec ?? {};
+  const phase = volume?.status?.phase;
+  if (phase === "Available" && storageClassName === wanted) return [];
   const claim = claimRef === undefined ? "" : ` of the claim ${claimRef.namespace}/${claimRef.name}`;
   return [
     problem(
       "volume",
-      volumes.length === 0
+      volume === undefined
         ? `There is no volume ${name}.`
         : `The volume ${name} can't be bound to the stack's claim.`,
-      volumes.length === 0
+      volume === undefined
         ? "engineStore.existingVolume names it."
-        : `It is ${status?.phase}${claim}, of the class ${storageClassName || "(none)"}; the claim needs one that is Available, of the class ${wanted || "(none)"}.`,
+        : `It is ${phase}${claim}, of the class ${storageClassName || "(none)"}; the claim needs one that is Available, of the class ${wanted || "(none)"}.`,
       "Name another volume, its class beside existingVolume (`storageClass`), or its claim in engineStore.existingClaim. One that is Released loses its old claim by `kubectl edit pv` (claimRef).",
     ),
   ];

@@ -12,7 +12,6 @@ export interface EngineReading {
   readonly runtimes: readonly string[];
   /** GPUs of the Container Device Interface: `nvidia.com/gpu=0`. */
   readonly cdiGpus: readonly string[];
-  readonly isRootless: boolean;
   /** `repository:tag` and `repository@sha256:…`, without `docker.io/library/`. */
   readonly images: ReadonlySet<string>;
 }
@@ -30,7 +29,6 @@ interface DockerInfo {
   readonly DockerRootDir?: string;
   readonly Runtimes?: Readonly<Record<string, unknown>> | null;
   readonly DiscoveredDevices?: readonly { readonly ID?: string }[] | null;
-  readonly SecurityOptions?: readonly string[] | null;
 }
 
 export async function readDocker(probe: HostProbe): Promise<EngineReading | EngineSilence> {
@@ -52,7 +50,6 @@ export async function readDocker(probe: HostProbe): Promise<EngineReading | Engi
     cdiGpus: (info.DiscoveredDevices ?? []).flatMap(({ ID = "" }) =>
       ID.startsWith("nvidia.com/gpu") ? [ID] : [],
     ),
-    isRootless: (info.SecurityOptions ?? []).some((option) => option.includes("rootless")),
     images: new Set(images.stdout.split("\n").map(shortReference)),
   };
 }

@@ -43,10 +43,9 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
   );
   // What a stack that is up keeps in its store is there already; nothing says how much of the rest is.
   const disk = [...images, ...(isUp ? [] : stored)];
-  const needsBuilds = missing.some(({ kind }) => kind === "build");
   return [
     ...architectureFindings(machine, "Each image"),
-    ...engineFindings(target, engine, needsBuilds),
+    ...engineFindings(engine),
     ...(plan.tier === "gpu" ? gpuFindings(target, plan, { engine, machine, isUp }) : []),
     ...portFindings(ports, await holdersOf(ports, name, machine, probe)),
     ...(plan.tier === "gpu" && !isUp
@@ -96,34 +95,19 @@ async function holdersOf(
   return new Map((await Promise.all(holders)).flat());
 }
 
-/** The Dockerfiles mount caches while they build. */
-const LEAST_FOR_BUILDS = "20.10";
-/** `--gpus`, and docker over ssh://, came with it or before it. */
-const LEAST_ENGINE = "19.03";
+/** The Dockerfiles mount caches while they build; `--gpus` and docker over ssh:// are older. */
+const LEAST_ENGINE = "20.10";
 
-/** @param needsBuilds - The host builds images itself. */
-function engineFindings(
-  { stack }: DockerTarget,
-  { version, isRootless }: EngineReading,
-  needsBuilds: boolean,
-): readonly Finding[] {
-  const least = needsBuilds ? LEAST_FOR_BUILDS : LEAST_ENGINE;
-  const locksMemory = stack.containers.some(({ args }) =>
-    args.ulimits?.some(({ name, hard }) => name === "memlock" && hard === -1),
-  );
-  const old = problem(
-    "engineVersion",
-    `The Docker engine is ${version}.`,
-    `The stack needs ${least}.`,
-    "Update it (https://docs.docker.com/engine/install/).",
-  );
-  const rootless = problem(
-    "rootless",
-    "The engine is rootless.",
-    "The servers lock memory without limit (--ulimit memlock=-1), and a user's engine can't raise that limit.",
-    "Use the system's engine, or raise the limit of the user who runs it to unlimited (`LimitMEMLOCK=infinity` of its unit).",
-  );
-  return [...(isOlder(version, least) ? [old] : []), ...(isRootless && locksMemory ? [rootless] : [])];
+function engineFindings({ version }: EngineReading): readonly Finding[] {
+  if (!isOlder(version, LEAST_ENGINE)) return [];
+  return [
+    problem(
+      "engineVersion",
+      `The Docker engine is ${version}.`,
+      `The stack needs ${LEAST_ENGINE}: its Dockerfiles mount caches.`,
+      "Update it (https://docs.docker.com/engine/install/).",
+    ),
+  ];
 }
 
 /**

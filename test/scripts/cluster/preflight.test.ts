@@ -344,8 +344,8 @@ const wrong: Readonly<
     },
     ["problem", "admission", /violates PodSecurity/],
   ],
-  "no volume of the name": [
-    healthy,
+  "no volume of the name, of a stack whose namespace is still to be created": [
+    { ...healthy, namespaceLabels: null },
     ["problem", "volume", /no volume disk/],
     { ...stack, engineStore: { existingVolume: "disk" } },
   ],

@@ -44,7 +44,6 @@ export function fakeProbe(host: FakeHost = {}): HostProbe {
             ServerVersion: "28.2.2",
             DockerRootDir: "/var/lib/docker",
             Runtimes: { "io.containerd.runc.v2": {}, nvidia: {}, runc: {} },
-            SecurityOptions: ["name=seccomp,profile=builtin", "name=cgroupns"],
             ...host.info,
           }),
         );

@@ -211,10 +211,6 @@ const wrong: Readonly<
     { memoryAvailableKiB: 8 * 2 ** 20 },
     ["warning", "memory", /8192 MiB of memory are free/],
   ],
-  "a rootless engine": [
-    { info: { SecurityOptions: ["name=seccomp,profile=builtin", "name=rootless"] } },
-    ["problem", "rootless", /memlock/],
-  ],
 };
 
 test.each(Object.keys(wrong))("preflight reports only %s", async (name) => {
