@@ -1,6 +1,6 @@
 /** What happens to every resource between two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
-import { type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
+import { changedLines, type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
 import {
   isMaskedSecret,
   SECRET_PLACEHOLDER,
@@ -165,19 +165,44 @@ export function describedChange({
   };
 }
 
-/** A difference as people see it. @param effect - null in a resource that comes or goes as a whole. */
+/** A difference as people see it: of texts, the lines that differ. @param effect - null in a resource that comes or goes as a whole. */
 export function shownDifference(
   { keys, kind, before, after }: LeafDifference,
   effect: PropertyDifference["effect"],
 ): PropertyDifference {
+  const areTexts = isText(before) && isText(after);
+  const [was, is] = areTexts
+    ? differingLines(before, after)
+    : [
+        kind === "add" ? undefined : shownValue(before, after),
+        kind === "delete" ? undefined : shownValue(after, before),
+      ];
   return {
     path: propertyPath(keys),
     kind,
-    ...(kind === "add" ? {} : { before: shownValue(before, after) }),
-    ...(kind === "delete" ? {} : { after: shownValue(after, before) }),
+    ...(was === undefined ? {} : { before: was }),
+    ...(is === undefined ? {} : { after: is }),
     effect,
   };
 }
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value.includes("\n");
+}
+
+/** Without indentation, in one line, cut; undefined: all lines of a side are on the other side too. */
+function differingLines(before: string, after: string): readonly (string | undefined)[] {
+  const lines = changedLines(before, after);
+  return ["- ", "+ "].map((sign) => {
+    const own = lines.filter((line) => line.startsWith(sign)).map((line) => line.slice(sign.length).trim());
+    const text = own.join(" ⏎ ");
+    if (own.length === 0) return undefined;
+    return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+  });
+}
+
+/** Digests, of which twelve digits tell one from another. */
+const DIGEST = /\b([0-9a-f]{12})[0-9a-f]{28,}\b/g;
 
 const LONGEST_TEXT = 100;
 /** Characters of a cut text that both sides have, before the first that differs. */
@@ -188,7 +213,10 @@ function shownValue(value: unknown, other: unknown): string {
   if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
   if (value === UNKNOWN_PLACEHOLDER) return UNKNOWN_PLACEHOLDER;
   if (typeof value !== "string" || typeof other !== "string" || value.length <= LONGEST_TEXT)
-    return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner));
+    return shortJson(value, (inner) => (isMaskedSecret(inner) ? SECRET_PLACEHOLDER : inner)).replace(
+      DIGEST,
+      "$1…",
+    );
   const same = [...value].findIndex((character, index) => character !== other[index]);
   const start = Math.max(
     0,

@@ -34,9 +34,12 @@ const propertyDifference = z.strictObject({
   /** `spec.template.spec.containers[gateway].image`, `data."server.json".launch`; elements without a name by their place, `args[0]`. */
   path: text,
   kind: z.enum(["add", "update", "delete"]),
-  /** As shown: JSON, cut around the difference; `[secret]`, `[unknown]` for what only `up` knows. Absent for `add`. */
+  /**
+   * As shown: JSON, cut around the difference, or the lines of a text that differ; `[secret]`, `[unknown]` for what only `up` knows.
+   * Absent for `add`, and for lines that are new.
+   */
   before: text.exactOptional(),
-  /** Absent for `delete`. */
+  /** Absent for `delete`, and for lines that are gone. */
   after: text.exactOptional(),
   /** null for creations and deletions. */
   effect: z.enum(["update", "replace", "may-replace"]).nullable(),

@@ -44,7 +44,7 @@ export function propertyChanges(before: Properties, after: Properties): Property
       kind,
       ...(kind === "add" ? {} : { before: show(was) }),
       ...(kind === "delete" ? {} : { after: show(is) }),
-      ...(kind === "update" && isText(was) && isText(is) ? { lines: changedLines(was, is) } : {}),
+      ...(kind === "update" && isText(was) && isText(is) ? { lines: shownLines(was, is) } : {}),
     }))
     .toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
@@ -127,8 +127,15 @@ function isText(value: unknown): value is string {
 
 const MOST_SHOWN_LINES = 12;
 
-function changedLines(before: string, after: string): string[] {
-  const lines = diffLines(before, after).flatMap(({ added, removed, value }) =>
+function shownLines(before: string, after: string): readonly string[] {
+  const lines = changedLines(before, after);
+  const more = lines.length - MOST_SHOWN_LINES;
+  return more > 0 ? [...lines.slice(0, MOST_SHOWN_LINES), `… ${more} more lines`] : lines;
+}
+
+/** Lines that differ, with `- ` or `+ ` before them. */
+export function changedLines(before: string, after: string): readonly string[] {
+  return diffLines(before, after).flatMap(({ added, removed, value }) =>
     added || removed
       ? value
           .trimEnd()
@@ -136,8 +143,6 @@ function changedLines(before: string, after: string): string[] {
           .map((line) => `${added ? "+" : "-"} ${line}`)
       : [],
   );
-  const more = lines.length - MOST_SHOWN_LINES;
-  return more > 0 ? [...lines.slice(0, MOST_SHOWN_LINES), `… ${more} more lines`] : lines;
 }
 
 function isContainer(value: unknown): value is Record<string, unknown> {

@@ -448,3 +448,18 @@ test("files of JSON within a text are compared member by member, and long texts 
     },
   ]);
 });
+
+test("a text of several lines shows the lines that differ, and a digest its first digits", () => {
+  const model = (requests: number, more = "") =>
+    resource("local:index:ModelRepository", "model", {
+      text: `value {\n  string_value: "${requests}"\n}\n${more}`,
+      digest: `${requests}`.repeat(64),
+    });
+  const { changes } = graphChanges([model(4)], [model(2)]);
+  expect(changes[0]?.properties).toMatchObject([
+    { path: "digest", before: '"444444444444…"', after: '"222222222222…"' },
+    { path: "text", before: 'string_value: "4"', after: 'string_value: "2"' },
+  ]);
+  const [added] = graphChanges([model(4)], [model(4, "a\nb\n")]).changes[0]?.properties ?? [];
+  expect(added).toEqual({ path: "text", kind: "update", after: "a ⏎ b", effect: "may-replace" });
+});
