@@ -18,6 +18,7 @@ import { type AwsContext, DATABASE_DISK, namedTags } from "../../infra/plan/aws/
 import { type InstancePlan, userDataText } from "../../infra/plan/aws/machine/instance.ts";
 import { SECRET_VERSIONS } from "../../infra/plan/aws/machine/tasks.ts";
 import type { SecretName } from "../../infra/plan/docker/host.ts";
+import { FixedValues } from "../local/resources.ts";
 import { securityGroup, tcp } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -111,10 +112,11 @@ export class Instance extends pulumi.ComponentResource {
     );
     // Every stack has it, with external databases too: it stays attached to a machine that runs, so AWS would refuse to delete it
     // where a stack changes to other databases; a stack that changes back has its documents.
+    const place = new FixedValues(`${name}-databases-place`, plan.databasePlace, own);
     const volume = new Volume(
       `${name}-databases`,
       { ...plan.databaseVolume, tags: namedTags(context, DATABASE_DISK) },
-      { ...own, protect: context.isRetained, retainOnDelete: context.isRetained },
+      { ...own, protect: context.isRetained, retainOnDelete: context.isRetained, dependsOn: [place] },
     );
     const userData = pulumi
       .all([fileSystemId, accessPointId, volume.id])

@@ -2,6 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import type { z } from "zod";
 // Types alone: the program loads nothing of the provider.
+import type { fixedValuesInputs } from "./provider/fixed-values.ts";
 import type {
   JsonObject,
   modelRepositoryInputs,
@@ -85,5 +86,16 @@ export class NodeGroupSize extends pulumi.CustomResource {
     options?: pulumi.CustomResourceOptions,
   ) {
     super("local:index:NodeGroupSize", name, args, options);
+  }
+}
+
+/** Values that may not change: `pulumi up` ends with an error before it changes anything that depends on this resource. */
+export class FixedValues extends pulumi.CustomResource {
+  constructor(
+    name: string,
+    args: Arguments<typeof fixedValuesInputs>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    super("local:index:FixedValues", name, args, options);
   }
 }

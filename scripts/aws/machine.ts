@@ -122,15 +122,12 @@ export function terminalSession(
  *
  * @returns A line for each change.
  * @throws ConfigError where an image can't be pulled yet: the `up` would fail after machines that cost money have started.
- * @throws UserError where AWS refuses, or where the databases' disk would be replaced.
+ * @throws UserError where AWS refuses.
  */
 export async function readyMachines(target: AwsTarget, pollSeconds?: number): Promise<readonly string[]> {
   const { plan, context, imageProblems } = target;
   if (imageProblems.length > 0) throw new ConfigError(imageProblems);
   if (plan.compute === "eks") return [];
-  // `up` may run without a question.
-  const finding = await databaseDiskFinding(target);
-  if (finding !== null) throw refusal(finding);
   // A machine of another type is started by Pulumi once it has the new one, and a machine in another zone ends.
   const zone = `${context.region}${instanceZone(plan.config)}`;
   const own = (await stackMachines(context, ASLEEP)).filter(

@@ -114,6 +114,19 @@ describe("a machine on EC2", needs(missing), () => {
     expect(await stack.previewed()).not.toHaveProperty("create");
   });
 
+  test("another zone for the databases' disk is refused by plain `pulumi up` before anything changes", async () => {
+    const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
+    stack.configure({ ...values, pools: [{ ...pool, zone: "b" }] });
+    const calls = await stack.callsOf(async () => {
+      for (const command of ["preview", "up"]) {
+        const { code, stdout, stderr } = await stack.run(command);
+        expect(code).not.toBe(0);
+        expect(stdout + stderr).toContain("availabilityZone us-east-1a");
+      }
+    });
+    expect(calls).toEqual([]);
+  });
+
   test("another network is made before the old one is deleted", async () => {
     stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
     const planned = await stack.previewed();

@@ -1,5 +1,6 @@
 /** The resources of the package `local`, by type token. */
 import type { ResourceHandler } from "./contract.ts";
+import { fixedValues } from "./fixed-values.ts";
 import { modelRepository } from "./model-repository.ts";
 import { nodeGroupSize } from "./node-group-size.ts";
 import { processHandler } from "./process.ts";
@@ -10,11 +11,13 @@ export const handlers = {
   "local:index:ModelRepository": modelRepository,
   "local:index:Process": processHandler,
   "local:index:NodeGroupSize": nodeGroupSize,
+  "local:index:FixedValues": fixedValues,
 } as const satisfies Readonly<Record<string, ResourceHandler>>;
 
 /** Those that make no file on this machine. */
 export const REMOTE_TYPES: readonly string[] = [
   "local:index:NodeGroupSize",
+  "local:index:FixedValues",
 ] satisfies (keyof typeof handlers)[];
 
 /** The handler of a token; throws one sentence for any other. */

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { Instance, InstanceSecurity } from "../../../components/aws/instance.ts";
+import { fixedValues } from "../../../components/local/provider/fixed-values.ts";
 import type { InstancePlan } from "../../../infra/plan/aws/machine/instance.ts";
 import { ec2Values, instanceOf, secretValues } from "../../infra/plan/aws/machine/stacks.ts";
 import { byName, CONTEXT, once, registeredBy, treeOf } from "./registered.ts";
@@ -41,6 +42,7 @@ test("a machine has exactly a role, profile, template, databases' disk and two r
       "engine-room:aws:InstanceSecrets instance-secrets < instance",
       "engine-room:aws:InstanceTasks instance-tasks < instance",
       "engine-room:aws:WorkloadRole instance-role < instance",
+      "local:index:FixedValues instance-databases-place < instance",
       ...short(small).flatMap((name) => [
         `aws:ssm/association:Association instance-tasks-${name} < instance-tasks`,
         `aws:ssm/document:Document instance-tasks-${name}-document < instance-tasks`,
@@ -73,6 +75,25 @@ test("the machine keeps its role from containers, has no SSH key and an encrypte
       },
     ],
   });
+});
+
+test("another zone of the databases' disk is refused before the disk is replaced", async () => {
+  const registrations = await usual();
+  const place = byName(registrations, "instance-databases-place");
+  expect(place.inputs.values).toEqual({ availabilityZone: "us-east-1a" });
+  expect(byName(registrations, "instance-databases").dependencies).toContain(place.urn);
+  const inputs = (zone: string) => ({ ...place.inputs, values: { availabilityZone: zone } });
+  const { failures } = await fixedValues.check(inputs("us-east-1b"), inputs("us-east-1a"));
+  expect(failures).toEqual([
+    {
+      property: "values.availabilityZone",
+      reason: expect.stringMatching(
+        /^The databases' disk has availabilityZone us-east-1a; us-east-1b would replace it by an empty one\. Write the old value/,
+      ),
+    },
+  ]);
+  for (const olds of [inputs("us-east-1b"), {}])
+    expect((await fixedValues.check(inputs("us-east-1b"), olds)).failures).toEqual([]);
 });
 
 test("a retained machine and its databases' disk are protected, and the disk is kept", async () => {

@@ -15,7 +15,7 @@ import { writtenStackFile } from "../../harness/stack-files.ts";
 import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
 import { awsPlan, ec2Values as ec2StackValues } from "../../infra/plan/aws/stacks.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { type Answers, account, disks, running } from "./account.ts";
+import { type Answers, account, running } from "./account.ts";
 import {
   type FakeAnswer,
   type FakeAws,
@@ -101,35 +101,6 @@ describe("starting the machine", () => {
         /^EC2 has no g5\.xlarge for i-0 in us-east-1a now \(InsufficientInstanceCapacity.*another `instanceType`/,
       );
     });
-  });
-
-  test.each([
-    ["in another zone", { zone: "b", sizeGiB: 20 }, /vol-1 is in us-east-1b.*\n.*\nFix: Write `zone: b`/],
-    [
-      "that would have to shrink",
-      { zone: "a", sizeGiB: 21 },
-      /vol-1 has 21 GiB.*\n.*\nFix: Write `sizeGiB: 21`/,
-    ],
-  ])("`up` changes nothing when the databases' disk is %s", async (_what, disk, words) => {
-    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => disks({ "vol-1": disk }) });
-    await expect(readyMachines(target, 0)).rejects.toThrow(words);
-    expect(asked()).toEqual(["ec2:DescribeVolumes"]);
-  });
-
-  test("`up` changes nothing when the databases' disk is unknown", async () => {
-    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => ({ error: "UnauthorizedOperation" }) });
-    await expect(readyMachines(target, 0)).rejects.toThrow(
-      /^ec2:DescribeVolumes failed: UnauthorizedOperation/,
-    );
-    expect(starts()).toBe(0);
-  });
-
-  test("`up` starts the machine when the databases' disk fits", async () => {
-    await use(
-      { states: ["stopped"] },
-      { "ec2:DescribeVolumes": () => disks({ "vol-1": { zone: "a", sizeGiB: 20 } }) },
-    );
-    expect(await readyMachines(target, 0)).toHaveLength(1);
   });
 
   test.each([

@@ -46,6 +46,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
   const { instanceType } = pool;
   const secrets = instanceSecrets(config, stack, context);
   const zone = instanceZone(config);
+  const availabilityZone = `${context.region}${zone}`;
   return {
     template: {
       imageId: `resolve:ssm:${AMI_PARAMETER}`,
@@ -68,12 +69,17 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
     } satisfies InstanceArgs,
     /** The databases' disk, which another machine of the stack gets with all documents. */
     databaseVolume: {
-      // A disk is of one zone: in another one it is a new, empty one.
-      availabilityZone: `${context.region}${zone}`,
+      availabilityZone,
       type: "gp3",
       size: config.databaseStorage.sizeGiB,
       encrypted: true,
     } satisfies VolumeArgs,
+    /** EBS changes none of these: the disk would be a new, empty one. */
+    databasePlace: {
+      what: "The databases' disk",
+      values: { availabilityZone },
+      fix: "Write the old value in the stack file. To leave the disk, take a snapshot of it if its documents matter, then destroy the stack and bring it up again.",
+    },
     databaseDevice: DATABASE_DEVICE,
     /** By letter. */
     zone,

@@ -1,0 +1,38 @@
+/** `local:index:FixedValues`: values by which another resource would be made anew, with nothing in it. A change of them is refused. */
+import { z } from "zod";
+import { resourceHandler } from "./contract.ts";
+
+export const fixedValuesInputs = z.strictObject({
+  /** The resource that would be replaced, as the start of a sentence: `The databases' disk`. */
+  what: z.string(),
+  /** By the names of that resource's properties. */
+  values: z.record(z.string(), z.string()),
+  /** What to do instead: sentences. */
+  fix: z.string(),
+});
+
+type FixedValues = z.infer<typeof fixedValuesInputs>;
+
+export const fixedValues = resourceHandler<FixedValues, FixedValues>({
+  schema: fixedValuesInputs,
+  replaceOn: [],
+  deleteBeforeReplace: false,
+  planned: {
+    names: [],
+    from: ["what", "values", "fix"],
+    async choose({ what, values, fix }, { values: before }) {
+      const changed = [...new Set(Object.keys({ ...before, ...values }))].filter(
+        (name) => before !== undefined && before[name] !== values[name],
+      );
+      const failures = changed.map((name) => ({
+        property: z.core.toDotPath(["values", name]),
+        reason: `${what} has ${name} ${before?.[name] ?? "of AWS's choice"}; ${values[name] ?? "another one"} would replace it by an empty one. ${fix}`,
+      }));
+      return { outputs: {}, failures };
+    },
+  },
+  idOf: ({ what }) => what,
+  bring: async (inputs) => inputs,
+  find: async (state) => state,
+  remove: async () => undefined,
+});
