@@ -131,10 +131,12 @@ function isContentOfFile(path: Path, value: unknown): boolean {
   return hasSecrets(path.slice(0, 1)) && /File$/.test(String(path.at(-1))) && !isPath;
 }
 
-/** For keys that no schema has; numbers and switches are not credentials there. */
+/** For keys that no schema has; numbers and switches are not credentials there, and `pulumi config set` makes texts of them. */
 function isLikelySecret(path: Path, value: unknown): boolean {
   if (hasSecrets(path.slice(0, 1))) return true;
-  return !["number", "boolean"].includes(typeof value) && CREDENTIAL_NAME.test(String(path.at(-1)));
+  const name = String(path.at(-1));
+  const isCount = /tokens$/i.test(name) && /^\d+$/.test(String(value));
+  return !isCount && !["number", "boolean"].includes(typeof value) && CREDENTIAL_NAME.test(name);
 }
 
 /** `["models", 0, "name"]` as `models[0].name`. */

@@ -12,13 +12,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { needs } from "../harness/needs.ts";
-import { TestStack } from "../harness/stack.ts";
+import { eventually, TestStack } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 import { eksValues } from "../infra/plan/aws/stacks.ts";
 import { account } from "../scripts/aws/account.ts";
@@ -48,6 +48,44 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
     expect(await stack.pids()).toEqual(pids);
     expect((await stack.runWith(throughCli, "smoke")).code).toBe(0);
     expect((await stack.runWith(throughCli, "preview", "--expect-no-changes")).code).toBe(0);
+  });
+
+  /** A command of Pulumi's own, with what it printed. */
+  function plain(command: string, ...args: readonly string[]): string {
+    const options = ["--stack", stack.name, "--config-file", stack.configFile, "--non-interactive"];
+    const environment = { PULUMI_BACKEND_URL: stack.backend, PULUMI_CONFIG_PASSPHRASE: "" };
+    const { status, stdout, stderr } = spawnSync(pulumi ?? "", [command, ...options, ...args], {
+      cwd: projectRoot,
+      env: { ...process.env, ...environment, PATH: `${dirname(pulumi ?? "")}:${process.env.PATH}` },
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(`pulumi ${command}: ${stdout}${stderr}`);
+    return stdout;
+  }
+  const allRun = {
+    encoders: "RUNNING",
+    gateway: "RUNNING",
+    mongo: "RUNNING",
+    smollm2: "RUNNING",
+    vector: "RUNNING",
+  };
+
+  test.each(["python", "encoders-repository", "encoders-server"])(
+    "plain `pulumi up --replace` of %s leaves every process running",
+    async (resource) => {
+      expect(plain("up", "--yes", "--skip-preview", "--replace", `**::${resource}`)).toMatch(/1 replaced/);
+      expect(await stack.states()).toEqual(allRun);
+      expect(plain("up", "--yes", "--skip-preview")).toMatch(/^ +14 unchanged$/m);
+    },
+  );
+
+  test("plain `pulumi up` starts all processes after a reboot, and a preview says so", async () => {
+    for (const pid of [...stack.processes().values()].flat()) stack.kill(pid);
+    expect(plain("preview")).toMatch(/^ +~ 5 to update$/m);
+    plain("up", "--yes", "--skip-preview");
+    expect(await stack.states()).toEqual(allRun);
+    // Those that supervisord has started again by itself were not awaited.
+    await eventually(() => stack.succeedWith(throughCli, "smoke"));
   });
 
   test("the try-out runner refuses a stack of the Pulumi CLI", async () => {

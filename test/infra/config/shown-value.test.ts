@@ -77,4 +77,5 @@ test.each([
 
 test("a number at an unknown key is shown, whatever the key's name", () => {
   expect(shownValue(["contextToken"], { contextToken: 2048 }, false)).toBe("2048");
+  expect(shownValue(["contextTokens"], { contextTokens: "2048" }, false)).toBe('"2048"');
 });
