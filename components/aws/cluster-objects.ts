@@ -68,6 +68,7 @@ export class Charts extends pulumi.ComponentResource {
 }
 
 interface ClusterStorageArgs {
+  readonly context: AwsContext;
   /** `fs-…::fsap-…`: the file system and its access point. */
   readonly volumeHandle: pulumi.Input<string>;
   readonly labels: Labels;
@@ -77,12 +78,12 @@ interface ClusterStorageArgs {
 export class ClusterStorage extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { volumeHandle, labels }: ClusterStorageArgs,
+    { context, volumeHandle, labels }: ClusterStorageArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:ClusterStorage", name, {}, opts);
 
-    const { storageClass, engineVolume } = clusterStorage({ volumeHandle, labels });
+    const { storageClass, engineVolume } = clusterStorage(context, { volumeHandle, labels });
     const own = { parent: this, deleteBeforeReplace: true };
     new StorageClass(`${name}-disks`, storageClass, own);
     new PersistentVolume(`${name}-engines`, engineVolume, own);

@@ -94,7 +94,7 @@ function deployMachines(
   const inside = { providers: { ...opts.providers, kubernetes: installer } };
   const storage = new ClusterStorage(
     "cluster-storage",
-    { volumeHandle: store.volumeHandle, labels: objects.labels },
+    { context, volumeHandle: store.volumeHandle, labels: objects.labels },
     { ...inside, deletedWith: cluster, dependsOn: [...store.mountTargets] },
   );
   const charts = new Charts(

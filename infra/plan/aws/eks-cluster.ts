@@ -326,9 +326,13 @@ function chartPlans({ config, spec, cluster }: EksPlan, context: AwsContext) {
 }
 
 /** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
-export function clusterStorage(values: Readonly<Record<"volumeHandle" | "labels", unknown>>) {
+export function clusterStorage(
+  { isRetained }: Pick<AwsContext, "isRetained">,
+  values: Readonly<Record<"volumeHandle" | "labels", unknown>>,
+) {
   return filled(fileContent<Software>(SOFTWARE_FILE).storage, {
     ...values,
+    reclaimPolicy: isRetained ? "Retain" : "Delete",
     databaseStorageClass: DATABASE_STORAGE_CLASS,
     engineVolume: ENGINE_VOLUME,
     storeGiB: NOMINAL_STORE_GIB,

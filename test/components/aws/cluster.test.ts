@@ -2,7 +2,7 @@ import { Vpc } from "@pulumi/aws/ec2/vpc.js";
 import * as pulumi from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
 import { AddOns, Cluster, GpuNodePool } from "../../../components/aws/cluster.ts";
-import { Charts } from "../../../components/aws/cluster-objects.ts";
+import { Charts, ClusterStorage } from "../../../components/aws/cluster-objects.ts";
 import { WorkloadRole } from "../../../components/aws/workload-role.ts";
 import type { AwsContext } from "../../../infra/plan/aws/context.ts";
 import { documentText, placeholder } from "../../../infra/plan/aws/data-files.ts";
@@ -464,3 +464,17 @@ describe("workload role", () => {
     await expect(registeredBy(create)).rejects.toThrow("No value was given for fileSystemArn");
   });
 });
+
+test.each([
+  [true, "Retain"],
+  [false, "Delete"],
+])(
+  "disks of databases outlive their claims where the stack is retained: %s",
+  async (isRetained, reclaimPolicy) => {
+    const context = { ...CONTEXT, isRetained };
+    const made = await registeredBy(() => {
+      new ClusterStorage("storage", { context, volumeHandle: "fs-1::fsap-1", labels: {} });
+    });
+    expect(byName(made, "storage-disks").inputs).toMatchObject({ reclaimPolicy });
+  },
+);
