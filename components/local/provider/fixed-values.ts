@@ -16,7 +16,6 @@ type FixedValues = z.infer<typeof fixedValuesInputs>;
 export const fixedValues = resourceHandler<FixedValues, FixedValues>({
   schema: fixedValuesInputs,
   replaceOn: [],
-  deleteBeforeReplace: false,
   planned: {
     names: [],
     from: ["what", "values", "fix"],
