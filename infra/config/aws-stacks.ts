@@ -82,10 +82,10 @@ const network = section({
   /** `one` is cheaper and fails with its zone; `perZone` survives that, and avoids traffic between zones. */
   nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
   /**
-   * `all`: ECR, STS, EFS and CloudWatch Logs are reached without a NAT gateway, at about a cent an hour for each of five
-   * services and each zone. `free`: only S3 is, where the layers of images lie.
+   * `free`: S3, where the layers of images lie, is reached without a NAT gateway. `private`: every service of AWS is that the
+   * machines and controllers use, at about a cent an hour for each of them and each zone.
    */
-  endpoints: z.enum(["all", "free"]).default(NETWORK_DEFAULTS.endpoints),
+  endpoints: z.enum(["free", "private"]).default(NETWORK_DEFAULTS.endpoints),
   /** Flow logs of the VPC, in CloudWatch. */
   flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
   /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */

@@ -2,8 +2,35 @@
 import type { AwsConfig, Ec2Config } from "../../config/aws-stacks.ts";
 import { isInstalled, ZONE_LETTERS, type ZoneLetter } from "../catalogue/aws.ts";
 
-/** Services that machines use all the time: images, credentials, mount targets, logs. Their endpoints save traffic of a NAT gateway. */
-const INTERFACE_ENDPOINTS = ["ecr.api", "ecr.dkr", "elasticfilesystem", "logs", "sts"];
+/**
+ * Services that machines, controllers and pods use, besides S3. Of a cluster: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html;
+ * of Systems Manager's agent: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-create-vpc.html
+ */
+const INTERFACE_ENDPOINTS: Readonly<Record<AwsConfig["compute"], readonly string[]>> = {
+  eks: [
+    "autoscaling",
+    "ec2",
+    "ecr.api",
+    "ecr.dkr",
+    "eks",
+    "eks-auth",
+    "elasticfilesystem",
+    "elasticloadbalancing",
+    "logs",
+    "secretsmanager",
+    "sts",
+  ],
+  ec2: [
+    "ec2messages",
+    "ecr.api",
+    "ecr.dkr",
+    "elasticfilesystem",
+    "secretsmanager",
+    "ssm",
+    "ssmmessages",
+    "sts",
+  ],
+};
 
 /** Zones, by letter, with a NAT gateway of the stack. */
 export function natZones(config: AwsConfig): readonly string[] {
@@ -14,8 +41,11 @@ export function natZones(config: AwsConfig): readonly string[] {
 }
 
 /** Services with an interface endpoint of the stack. */
-export function interfaceEndpoints({ network: { existing, endpoints } }: AwsConfig): readonly string[] {
-  return existing === undefined && endpoints === "all" ? INTERFACE_ENDPOINTS : [];
+export function interfaceEndpoints({
+  compute,
+  network: { existing, endpoints },
+}: AwsConfig): readonly string[] {
+  return existing === undefined && endpoints === "private" ? INTERFACE_ENDPOINTS[compute] : [];
 }
 
 /** Zones, by letter, with a public subnet. */

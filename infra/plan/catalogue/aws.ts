@@ -88,7 +88,7 @@ export const NETWORK_DEFAULTS = {
   zones: ["a", "b"],
   cidr: "10.64.0.0/16",
   nat: "one",
-  endpoints: "all",
+  endpoints: "free",
   flowLogs: true,
 } as const;
 

@@ -146,7 +146,6 @@ const order: readonly (readonly [string, ...string[]])[] = [
     "a100-machines-group",
     "network-private-a-default",
     "network-private-b-association",
-    "network-endpoints-sts",
     "network-endpoints-s3",
     "machine-role-AmazonEKSWorkerNodePolicy",
     "machine-role-AmazonEC2ContainerRegistryPullOnly",

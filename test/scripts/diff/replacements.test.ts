@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { handlers } from "../../../components/local/provider/handlers.ts";
+import { handlers, REMOTE_TYPES } from "../../../components/local/provider/handlers.ts";
 import { deletesFirst, propertyEffect, replacementRows } from "../../../scripts/diff/replacements.ts";
 import { listsOf, renewed } from "../../../scripts/diff/update-replacements.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
@@ -52,8 +52,8 @@ test.each(rowsOf("local"))("the row of %s agrees with its handler's diff", async
       replaces.includes(property) ? [property] : [],
     ]);
   }
-  // The size of a node group is not on this machine: there is no second one, and nothing of it to delete.
-  expect(deletesFirst(type, {}, {})).toBe(type !== "local:index:NodeGroupSize");
+  // What is not on this machine has nothing to delete.
+  expect(deletesFirst(type, {}, {})).toBe(!REMOTE_TYPES.includes(type));
 });
 
 describe("the effect of a property", () => {

@@ -68,11 +68,16 @@ test("`nat: perZone` makes a NAT gateway in each zone", () => {
   expect(planned({ zones: ["c", "a"], nat: "perZone" }).natZones).toEqual(["c", "a"]);
 });
 
-test("`endpoints: free` and `flowLogs: false` make neither interface endpoints nor flow logs", () => {
-  expect(planned({ endpoints: "free", flowLogs: false })).toMatchObject({
-    interfaceEndpoints: [],
-    flowLogs: null,
-  });
+test("`flowLogs: false` makes no flow logs, and no network has interface endpoints by default", () => {
+  expect(planned({ flowLogs: false })).toMatchObject({ interfaceEndpoints: [], flowLogs: null });
+});
+
+test("private endpoints of one machine have those of its agent and none of a cluster", () => {
+  const { interfaceEndpoints } = planned({ endpoints: "private" }, ec2Values);
+  expect(interfaceEndpoints).toEqual(
+    expect.arrayContaining(["ssm", "ssmmessages", "ec2messages", "secretsmanager", "ecr.dkr"]),
+  );
+  expect(interfaceEndpoints).not.toContain("eks");
 });
 
 test("flow logs are kept as long as the logs of the control plane", () => {
