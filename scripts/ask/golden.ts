@@ -1,12 +1,9 @@
 /** The golden questions of a running stack's models, as requests to their Tritons and to the gateway. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { RequestProfile } from "@engine-room/triton-requests";
-import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
 import type { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
-import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { projectRoot } from "../program/stack-file.ts";
 import {
   gatewayCompletion,
@@ -14,65 +11,46 @@ import {
   type PreparedRequest,
   tritonRequest,
 } from "./prepared-request.ts";
-import { type AskedImage, chats, profileOf, type Question } from "./question.ts";
+import type { Asked, AskedImage, Question } from "./question.ts";
 import { type AnswerFigures, send } from "./send.ts";
 
-/** Why a golden question can't be put. */
-export const CANT_ASK = {
+/** Why a check of `smoke` or `verify` has nothing to look at; proof files have the name, people the sentence. */
+export const SKIP_REASONS = {
+  doesNotStream: "its repository is not decoupled, so it does not stream",
   completesText:
     "it has no chat template, and the gateway's /v1/completions, which needs none, takes no pictures",
   pictureIsTensor: "it takes pictures as tensors, which Triton's generate extension can't carry",
+  noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
+  batchOfOne: "its largest batch is one",
+  noEngine: "it has no engine: nothing was built for it",
+  noManifest: "the manifest of what was built can't be read in the container that serves it",
+  noContainers: "this stack runs processes of this machine; start times are read from containers",
+  notRunning: "its container does not run on the host",
+  logHasNoStart: "the log of its container no longer has the start; `docker restart` brings one",
+  noSamples: "the sample pictures are not loaded; `npx engine-room seed` loads them",
 } as const;
+export type SkipReason = keyof typeof SKIP_REASONS;
 
-/** A question that there is no request for. */
-export class CantAskError extends Error {
-  override readonly name = "CantAskError";
-  readonly reason: keyof typeof CANT_ASK;
+/** Thrown by a check that has nothing to look at. */
+export class Skipped extends Error {
+  override readonly name = "Skipped";
+  readonly reason: SkipReason;
 
-  constructor(reason: keyof typeof CANT_ASK) {
-    super(CANT_ASK[reason]);
+  constructor(reason: SkipReason) {
+    super(SKIP_REASONS[reason]);
     this.reason = reason;
   }
 }
 
 /** A model of a running stack, as it is asked. */
-export interface AskedModel {
+export interface AskedModel extends Asked {
   /** Name in the stack. */
   readonly name: string;
-  readonly golden: GoldenQuestion;
-  readonly profile: RequestProfile;
-  /** Whether the gateway has a chat template for it. */
-  readonly chats: boolean;
   readonly server: TritonEndpoints;
   readonly gateway: string;
   readonly apiKey: string | undefined;
   /** What helps where nobody answers. */
   readonly whenUnreachable: string;
-}
-
-/**
- * What a model of the plan is asked: its own golden question. A build's check may have another one, about the picture that
- * its run.py can't be kept from; requests to a server choose theirs.
- */
-function goldenOf({ tier, models }: StackPlan, name: string): GoldenQuestion {
-  if (tier === "cpu") {
-    const model = models.find((one) => one.name === name);
-    if (model !== undefined) return cpuGoldenQuestions[model.model];
-  } else {
-    const model = models.find((one) => one.name === name);
-    if (model !== undefined) return model.spec.engine.row.golden;
-  }
-  throw new RangeError(`The plan has no model ${name}.`);
-}
-
-/** @throws UserError for a model that the plan lacks. */
-export function askedModel(
-  plan: StackPlan,
-  name: string,
-  rest: Pick<AskedModel, "server" | "gateway" | "apiKey" | "whenUnreachable">,
-): AskedModel {
-  const profile = profileOf(plan, name);
-  return { name, profile, golden: goldenOf(plan, name), chats: chats(plan, name), ...rest };
 }
 
 /** Sends a request. @returns The whole text, and how long it took. */
@@ -88,17 +66,17 @@ export async function answer(
   return { text, figures };
 }
 
-/** @throws CantAskError. */
+/** @throws Skipped. */
 export function atTriton(model: AskedModel, golden: GoldenQuestion, stream: boolean): PreparedRequest {
   return tritonRequest(model.profile, model.server, question(model, golden, stream));
 }
 
-/** As a chat, or without a chat template as a text to go on with, which is not streamed. @throws CantAskError. */
+/** As a chat, or without a chat template as a text to go on with, which is not streamed. @throws Skipped. */
 export function atGateway(model: AskedModel, stream = false): PreparedRequest {
   const { golden, profile, gateway, chats, apiKey } = model;
   const needsKey = apiKey !== undefined;
   const takesPicture = profile.image !== null && golden.image !== undefined;
-  if (takesPicture && !chats) throw new CantAskError("completesText");
+  if (takesPicture && !chats) throw new Skipped("completesText");
   const asked = question(model, golden, stream);
   return chats ? gatewayRequest(gateway, asked, needsKey) : gatewayCompletion(gateway, asked, needsKey);
 }
@@ -108,17 +86,10 @@ function question(
   { prompt, image, maxTokens }: GoldenQuestion,
   stream: boolean,
 ): Question {
-  const images = image === undefined || profile.image === null ? [] : [picture(image, profile.image)];
+  const takesPicture = image !== undefined && profile.image !== null;
+  if (takesPicture && profile.image?.takesFiles !== true) throw new Skipped("pictureIsTensor");
+  const images = takesPicture ? [goldenPicture(image)] : [];
   return { model: name, text: prompt, images, maxTokens, stream };
-}
-
-/** The picture itself. */
-function picture(
-  name: keyof typeof goldenPictures,
-  { takesFiles }: NonNullable<RequestProfile["image"]>,
-): AskedImage {
-  if (takesFiles) return goldenPicture(name);
-  throw new CantAskError("pictureIsTensor");
 }
 
 type FilePicture = AskedImage & { readonly kind: "file" };
@@ -138,3 +109,7 @@ export function goldenPicture(name: keyof typeof goldenPictures): FilePicture {
   picturesRead.set(path, picture);
   return picture;
 }
+
+/** A colour gradient of 32 by 32 pixels, as PNG: enough to see that an image encoder answers. */
+export const SAMPLE_IMAGE_DATA_URL =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAe0lEQVR42rXNERfCUBgA0O/ZwzAcDsMwHIbDcDgcPgyHw3AYhmE4HIbDMNyvuOdcvymi5AgnRdbBQQdHHVQ6qHVw0sFZBxcdNDq46qDVwU0HnQ56HQw6KDq462DUwaSDhw5mHTx18NLBWwcfHSw6WHXw1cGmg58O/jbYARzfPqF3HHsQAAAAAElFTkSuQmCC";

@@ -3,6 +3,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { isHttpUrl, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
+import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
+import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -87,26 +89,37 @@ export function usualEndpoint(
   { model, images }: Pick<Question, "model" | "images">,
   isOverGrpc: boolean,
 ): AskedEndpoint {
-  return !isOverGrpc && images.length === 0 && chats(plan, model) ? "gateway" : "triton";
+  return !isOverGrpc && images.length === 0 && asked(plan, model).chats ? "gateway" : "triton";
 }
 
-/** Whether the gateway has a chat template for a model; false for one that the plan lacks. */
-export function chats(plan: StackPlan, name: string): boolean {
-  if (plan.tier === "cpu") return plan.models.some((model) => model.name === name);
-  const model = plan.models.find((one) => one.name === name);
-  return model?.spec.engine.row.chat !== undefined;
+/** How a model of the plan is asked. */
+export interface Asked {
+  readonly profile: RequestProfile;
+  /** Its own question. A build's check may have another one; requests to a server choose theirs. */
+  readonly golden: GoldenQuestion;
+  /** Whether the gateway has a chat template for it. */
+  readonly chats: boolean;
 }
 
-/** @throws UserError with the nearest name, or all of them, for a model that the stack does not have. */
-export function profileOf({ models }: StackPlan, name: string): RequestProfile {
-  const model = models.find((one) => one.name === name);
-  if (model === undefined) {
-    const names = models.map((one) => one.name);
-    const nearest = nearestName(name, names);
-    const hint = nearest === undefined ? `It has ${names.join(", ")}.` : `Did you mean ${nearest}?`;
-    throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
+/** @throws UserError for a model that the plan lacks. */
+export function asked(plan: StackPlan, name: string): Asked {
+  if (plan.tier === "gpu") {
+    const { request, spec } = named(plan.models, name);
+    const { golden, chat } = spec.engine.row;
+    return { profile: request, golden, chats: chat !== undefined };
   }
-  if ("request" in model) return model.request;
-  const { endId, padId } = model.catalogue;
-  return requestProfile("inflight_batcher_llm", { endId, padId });
+  const { model, catalogue } = named(plan.models, name);
+  const { endId, padId } = catalogue;
+  const profile = requestProfile("inflight_batcher_llm", { endId, padId });
+  return { profile, golden: cpuGoldenQuestions[model], chats: true };
+}
+
+/** @throws UserError with the nearest name, or all of them. */
+function named<Model extends { readonly name: string }>(models: readonly Model[], name: string): Model {
+  const model = models.find((one) => one.name === name);
+  if (model !== undefined) return model;
+  const names = models.map((one) => one.name);
+  const nearest = nearestName(name, names);
+  const hint = nearest === undefined ? `It has ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
 }

@@ -1,8 +1,9 @@
 /** Sends a prepared request, shows the answer as it comes, and measures it. */
 
 import { AnswerError } from "@engine-room/triton-requests";
-import { createParser } from "eventsource-parser";
-import { UserError } from "../errors.ts";
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import { errorWords, UserError } from "../errors.ts";
+import { assertSuccess, fetchWithin, gatewayHeaders } from "../http.ts";
 import type { AnswerPart, PreparedRequest } from "./prepared-request.ts";
 
 export interface AnswerFigures {
@@ -27,14 +28,10 @@ interface SendOptions {
 /** The slowest answer that anybody waits for: a thousand tokens on a busy CPU. */
 const TIMEOUT_MILLISECONDS = 600_000;
 
-/** Far above any text; a server that sends without end is cut off. */
-const LARGEST_ANSWER_BYTES = 64 * 2 ** 20;
-
 /** @throws UserError where nobody answers, or the answer is an error. */
 export async function send(request: PreparedRequest, options: SendOptions): Promise<AnswerFigures> {
   const started = performance.now();
   const secondsSince = () => (performance.now() - started) / 1000;
-  const response = await post(request, options);
   const text = new AnswerText(request);
   let events = 0;
   let firstTextSeconds: number | null = null;
@@ -45,26 +42,28 @@ export async function send(request: PreparedRequest, options: SendOptions): Prom
     options.write(fresh);
   };
   try {
-    for await (const json of answers(request, response)) {
-      const part = readPart(request, json);
+    for await (const json of answers(request, options.apiKey)) {
+      const part = request.read(json);
       if (part.text !== "") events += 1;
-      last = merged(last, part);
+      // A count or a reason that a later event does not repeat stays.
+      last = {
+        text: part.text,
+        promptTokens: part.promptTokens ?? last.promptTokens,
+        completionTokens: part.completionTokens ?? last.completionTokens,
+        finishReason: part.finishReason ?? last.finishReason,
+      };
       show(text.push(part.text));
     }
   } catch (error) {
-    throw failure(error, request.url, options.whenUnreachable);
+    throw failure(error as Error, request.url, options.whenUnreachable);
   }
   show(text.end());
   const counted = last.completionTokens;
+  const streamed = request.stream ? events : null;
   return {
     promptTokens: last.promptTokens ?? null,
     // TensorRT-LLM counts the tokens of each event of a stream, other models those so far.
-    completionTokens:
-      counted === undefined
-        ? request.stream
-          ? events
-          : null
-        : Math.max(counted, request.stream ? events : 0),
+    completionTokens: counted === undefined ? streamed : Math.max(counted, streamed ?? 0),
     isEstimate: counted === undefined,
     firstTextSeconds: request.stream ? firstTextSeconds : null,
     totalSeconds: secondsSince(),
@@ -82,116 +81,50 @@ export function figuresLine(figures: AnswerFigures): string {
       : `${isEstimate ? "about " : ""}${completionTokens} ${completionTokens === 1 ? "token" : "tokens"}`;
   const prompt = promptTokens === null ? "" : ` for a prompt of ${promptTokens}`;
   const first = firstTextSeconds === null ? [] : [`the first after ${firstTextSeconds.toFixed(2)} s`];
-  const speed = tokensPerSecond(figures);
-  const then = firstTextSeconds === null ? "" : "then ";
-  const rate = speed === null ? [] : [`${then}${speed.toFixed(1)} tokens a second`];
+  // Of a stream after its first token; else over the whole time, reading the prompt included.
+  const [then, generated, seconds] =
+    firstTextSeconds === null
+      ? ["", completionTokens ?? 0, totalSeconds]
+      : ["then ", (completionTokens ?? 0) - 1, totalSeconds - firstTextSeconds];
+  const rate =
+    generated > 0 && seconds > 0 ? [`${then}${(generated / seconds).toFixed(1)} tokens a second`] : [];
   const times = [...first, ...rate].join(", ");
   const reason = finishReason === "length" ? "; it ended at --max-tokens" : "";
   return `${tokens}${prompt} in ${totalSeconds.toFixed(2)} s${times === "" ? "" : `: ${times}`}${reason}`;
 }
 
-/** Of a stream after its first token; else over the whole time, reading the prompt included. null where nothing can be said. */
-export function tokensPerSecond({
-  completionTokens,
-  firstTextSeconds,
-  totalSeconds,
-}: Pick<AnswerFigures, "completionTokens" | "firstTextSeconds" | "totalSeconds">): number | null {
-  if (completionTokens === null) return null;
-  const [tokens, seconds] =
-    firstTextSeconds === null
-      ? [completionTokens, totalSeconds]
-      : [completionTokens - 1, totalSeconds - firstTextSeconds];
-  return tokens > 0 && seconds > 0 ? tokens / seconds : null;
-}
-
-async function post(
-  { url, headers, body, needsKey }: PreparedRequest,
-  { apiKey, whenUnreachable }: SendOptions,
-): Promise<Response> {
-  const signal = AbortSignal.timeout(TIMEOUT_MILLISECONDS);
-  const authorization = needsKey && apiKey !== undefined ? { authorization: `Bearer ${apiKey}` } : {};
-  let response: Response;
-  try {
-    response = await fetch(url, { method: "POST", headers: { ...headers, ...authorization }, body, signal });
-  } catch (error) {
-    throw failure(error, url, whenUnreachable);
-  }
-  if (response.ok) return response;
-  const text = (await response.text()).slice(0, 2000);
-  if (response.status === 401) {
-    throw new UserError("The gateway asks for a key; put it into ENGINE_ROOM_API_KEY.");
-  }
-  throw new UserError(`${url} answered ${response.status}: ${wordsOf(text)}`);
-}
-
 /** JSON of the whole answer, or of each event. */
-async function* answers({ stream }: PreparedRequest, response: Response): AsyncGenerator<unknown> {
-  const decoder = new TextDecoder();
-  let bytes = 0;
-  let whole = "";
-  let events: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => events.push(data) });
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > LARGEST_ANSWER_BYTES) {
-      throw new UserError(`The answer is larger than ${LARGEST_ANSWER_BYTES / 2 ** 20} MiB; it was cut off.`);
-    }
-    const text = decoder.decode(chunk, { stream: true });
-    if (!stream) {
-      whole += text;
-      continue;
-    }
-    parser.feed(text);
-    const ready = events;
-    events = [];
-    for (const data of ready) if (data !== "[DONE]") yield JSON.parse(data);
+async function* answers(
+  { url, headers, body, needsKey, stream }: PreparedRequest,
+  apiKey: string | undefined,
+): AsyncGenerator<unknown> {
+  const key = needsKey ? gatewayHeaders(apiKey) : {};
+  const init = { method: "POST", headers: { ...headers, ...key }, body };
+  const response = await fetchWithin(url, init, TIMEOUT_MILLISECONDS);
+  await assertSuccess(response);
+  if (!stream) {
+    yield await response.json();
+    return;
   }
-  if (!stream) yield JSON.parse(whole);
+  const events = response.body
+    ?.pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream());
+  for await (const { data } of events ?? []) if (data !== "[DONE]") yield JSON.parse(data);
 }
 
-function readPart(request: PreparedRequest, json: unknown): AnswerPart {
-  try {
-    return request.read(json);
-  } catch (error) {
-    if (error instanceof AnswerError)
-      throw new UserError(`The model answered with an error: ${error.message}`);
-    if (error instanceof TypeError) throw new UserError(`${request.url}: ${error.message}.`);
-    throw error;
-  }
-}
-
-/** What a later event does not say again stays. */
-function merged(before: AnswerPart, part: AnswerPart): AnswerPart {
-  return {
-    text: part.text,
-    promptTokens: part.promptTokens ?? before.promptTokens,
-    completionTokens: part.completionTokens ?? before.completionTokens,
-    finishReason: part.finishReason ?? before.finishReason,
-  };
-}
-
-function failure(error: unknown, url: string, whenUnreachable: string): Error {
+function failure(error: Error, url: string, whenUnreachable: string): Error {
   if (error instanceof UserError) return error;
+  if (error instanceof AnswerError)
+    return new UserError(`The model answered with an error: ${error.message}`);
+  if (error instanceof TypeError && error.cause === undefined)
+    return new UserError(`${url}: ${error.message}.`);
   if (error instanceof SyntaxError)
     return new UserError(`${url} did not answer with JSON: ${error.message}.`);
-  const { name, message, cause } = error as Error;
-  if (name === "TimeoutError") {
+  if (error.name === "TimeoutError")
     return new UserError(
       `No whole answer from ${url} within ${TIMEOUT_MILLISECONDS / 60_000} minutes; ask for fewer tokens.`,
     );
-  }
-  const why = cause instanceof Error && cause.message !== "" ? cause.message : message;
-  return new UserError(`No answer from ${url} (${why}). ${whenUnreachable}`);
-}
-
-/** The sentence of Triton's or the gateway's error, or the text as it is. */
-function wordsOf(text: string): string {
-  try {
-    const { error } = JSON.parse(text) as { error?: string | { message?: string } };
-    return (typeof error === "object" ? error.message : error) ?? text;
-  } catch {
-    return text;
-  }
+  return new UserError(`No answer from ${url} (${errorWords(error)}). ${whenUnreachable}`);
 }
 
 /** Turns the events' texts into new text, without the prompt where the model repeats it. */

@@ -3,8 +3,10 @@
  * straight at the model's Triton.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { lastLines } from "../../components/local/provider/commands.ts";
 import { tokenizerDirectory } from "../../infra/plan/engine/weights.ts";
-import type { ClusterGpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
+import type { ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import { placementOf } from "../../infra/plan/kubernetes/capacity.ts";
 import { objectLabels, objectName } from "../../infra/plan/kubernetes/objects.ts";
 import { poolNamed } from "../../infra/plan/pool-space.ts";
@@ -15,16 +17,8 @@ import { isOlder } from "../preflight/finding.ts";
 import { lastLine } from "../preflight/host-probe.ts";
 import type { ClusterTarget } from "../program/targets.ts";
 
-export interface Load {
-  /** Requests at a time. */
-  readonly concurrency: number;
-  readonly requests: number;
-  /** Of each prompt, and of each answer. */
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-}
-
-export const DEFAULT_LOAD: Load = { concurrency: 8, requests: 100, inputTokens: 200, outputTokens: 100 };
+/** Requests at a time and in all; tokens of each prompt and of each answer. */
+const LOAD = { concurrency: 8, requests: 100, inputTokens: 200, outputTokens: 100 } as const;
 
 /** `genai-perf profile` came with it: https://github.com/triton-inference-server/client/pull/745. */
 const LEAST_RELEASE = "24.08";
@@ -43,26 +37,10 @@ const KEPT_SECONDS = 3600;
 /** Within what the stack's quota leaves to tools. */
 const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
 
-/** As the API takes it. */
-interface BenchJob {
-  readonly apiVersion: "batch/v1";
-  readonly kind: "Job";
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly labels: Readonly<Record<string, string>>;
-  };
-  readonly spec: Readonly<Record<string, unknown>>;
-}
-
-/** @throws UserError for a release without the program, or a model whose tokenizer is not in the engine store. */
-export function genaiPerfJob(
-  target: ClusterTarget,
-  model: string,
-  { suffix, load }: { readonly suffix: string; readonly load: Load },
-): BenchJob {
+/** @throws UserError for what GenAI-Perf can't measure. @param suffix - Of the Job's name. */
+export function genaiPerfJob(target: ClusterTarget, model: string, suffix: string) {
   const { name: stack } = target;
-  const { plan, planned } = measured(target, model);
+  const { plan, planned, image, tokenizer } = measured(target, model);
   const labels = {
     ...objectLabels(stack, { role: "bench", model }),
     "app.kubernetes.io/managed-by": "engine-room",
@@ -101,9 +79,9 @@ export function genaiPerfJob(
           containers: [
             {
               name: "bench",
-              image: sdkImage(plan),
+              image,
               command: ["/bin/sh", "-ec", SCRIPT, "genai-perf"],
-              args: genaiPerfArguments(planned, load),
+              args: genaiPerfArguments(planned, tokenizer),
               env: Object.entries(ENVIRONMENT).map(([key, value]) => ({ name: key, value })),
               resources: { requests: REQUESTS },
               securityContext: {
@@ -142,94 +120,85 @@ const ENVIRONMENT: Readonly<Record<string, string>> = {
   TRANSFORMERS_OFFLINE: "1",
 };
 
-/** @throws UserError for a release that is older than the program. */
-function sdkImage({ release }: ClusterGpuPlan): string {
-  if (isOlder(release.tag, LEAST_RELEASE))
-    throw new UserError(
-      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${release.tag}; \`npx engine-room bench\` without --model measures it through the gateway.`,
-    );
-  return `nvcr.io/nvidia/tritonserver:${release.tag}-py3-sdk`;
-}
-
-/** @throws UserError for a stack without TensorRT-LLM, or without the model. */
-function measured({ plan }: ClusterTarget, model: string): { plan: ClusterGpuPlan; planned: ModelPlan } {
+/** The model in the plan, the release's image, and the tokenizer's folder. @throws UserError for what GenAI-Perf can't measure. */
+function measured({ plan }: ClusterTarget, model: string) {
+  const instead = "`npx engine-room bench` without --model measures the stack through the gateway.";
   if (plan.tier !== "gpu")
     throw new UserError(
-      "GenAI-Perf measures TensorRT-LLM's servers, and the stack has `tier: cpu`; `npx engine-room bench` without --model measures it.",
+      `GenAI-Perf measures TensorRT-LLM's servers, and the stack has \`tier: cpu\`; ${instead}`,
+    );
+  const { tag } = plan.release;
+  if (isOlder(tag, LEAST_RELEASE))
+    throw new UserError(
+      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${tag}; ${instead}`,
     );
   const planned = plan.models.find(({ name }) => name === model);
-  if (planned !== undefined) return { plan, planned };
-  throw new UserError(
-    `The stack has no model ${model}; it has ${plan.models.map(({ name }) => name).join(", ")}.`,
-  );
+  if (planned === undefined)
+    throw new UserError(
+      `The stack has no model ${model}; it has ${plan.models.map(({ name }) => name).join(", ")}.`,
+    );
+  const { engine, spec } = planned;
+  if (engine === null)
+    throw new UserError(`${model} runs without an engine, and GenAI-Perf measures engines; ${instead}`);
+  const image = `nvcr.io/nvidia/tritonserver:${tag}-py3-sdk`;
+  return {
+    plan,
+    planned,
+    image,
+    engine,
+    tokenizer: tokenizerDirectory(spec.engine.row, engine.places.weights),
+  };
 }
 
 /** No `--service-kind`: Triton was its default, and is what `--backend` means since 25.04 took the option away. */
-function genaiPerfArguments({ name, repository, engine, spec }: ModelPlan, load: Load): readonly string[] {
-  if (engine === null)
-    throw new UserError(
-      `${name} runs without an engine, and GenAI-Perf's backend tensorrtllm measures engines.`,
-    );
+function genaiPerfArguments({ name, repository }: ModelPlan, tokenizer: string): readonly string[] {
   return [
     ...["profile", "--model", repository.clientModel, "--backend", "tensorrtllm"],
-    ...[
-      "--url",
-      `${name}:${TRITON_PORTS.grpc}`,
-      "--tokenizer",
-      tokenizerDirectory(spec.engine.row, engine.places.weights),
-    ],
+    ...["--url", `${name}:${TRITON_PORTS.grpc}`, "--tokenizer", tokenizer],
     ...(repository.decoupled ? ["--streaming"] : []),
-    ...["--concurrency", String(load.concurrency), "--request-count", String(load.requests)],
-    ...["--synthetic-input-tokens-mean", String(load.inputTokens), "--synthetic-input-tokens-stddev", "0"],
-    ...["--output-tokens-mean", String(load.outputTokens), "--output-tokens-stddev", "0"],
+    ...["--concurrency", String(LOAD.concurrency), "--request-count", String(LOAD.requests)],
+    ...["--synthetic-input-tokens-mean", String(LOAD.inputTokens), "--synthetic-input-tokens-stddev", "0"],
+    ...["--output-tokens-mean", String(LOAD.outputTokens), "--output-tokens-stddev", "0"],
     ...["--output-tokens-mean-deterministic", "--random-seed", "0"],
     ...["--artifact-dir", ARTIFACTS, "--profile-export-file", "profile_export.json"],
   ];
 }
 
 /** One statistic of GenAI-Perf's table. */
-interface Statistic {
-  readonly unit: string;
-  readonly avg: number;
-  readonly p50?: number;
-  readonly p90?: number;
-  readonly p99?: number;
-}
+const statisticSchema = z.object({
+  unit: z.string(),
+  avg: z.number(),
+  p50: z.number().optional(),
+  p90: z.number().optional(),
+  p99: z.number().optional(),
+});
 
 /** By GenAI-Perf's own names, such as `time_to_first_token`. */
-export type Figures = Readonly<Record<string, Statistic>>;
+export type Figures = Readonly<Record<string, z.infer<typeof statisticSchema>>>;
 
 /** The figures of a Job's log. @throws UserError where there are none. */
 export function figuresOf(log: string): Figures {
   const [, text] = log.split(`\n${FIGURES_MARK}\n`);
   try {
-    const all = JSON.parse(text ?? "") as Readonly<Record<string, unknown>>;
     return Object.fromEntries(
-      Object.entries(all).filter((entry): entry is [string, Statistic] => isStatistic(entry[1])),
+      Object.entries(JSON.parse(text ?? "") as object).flatMap(([name, value]) => {
+        const { data } = statisticSchema.safeParse(value);
+        return data === undefined ? [] : [[name, data]];
+      }),
     );
   } catch {
-    const words = log.trim().split("\n").slice(-5).join("\n");
-    throw new UserError(`GenAI-Perf has written no figures; its last lines:\n${words}`);
+    throw new UserError(`GenAI-Perf has written no figures; its last lines:\n${lastLines(log, 5)}`);
   }
 }
 
-function isStatistic(value: unknown): value is Statistic {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    typeof (value as Partial<Statistic>).unit === "string" &&
-    typeof (value as Partial<Statistic>).avg === "number"
-  );
-}
-
-/** What is kept of one run, to be compared with that of another release. */
+/** What `--out` keeps of one run. */
 export interface GenaiPerfRecord {
   readonly model: string;
   readonly release: string;
   /** Key of the engine that was measured. */
-  readonly engineKey: string | null;
+  readonly engineKey: string;
   readonly image: string;
-  readonly load: Load;
+  readonly load: typeof LOAD;
   readonly figures: Figures;
 }
 
@@ -245,8 +214,8 @@ export async function measureWithGenaiPerf(
   model: string,
   probe: ClusterProbe,
 ): Promise<GenaiPerfRecord> {
-  const load = DEFAULT_LOAD;
-  const job = genaiPerfJob(target, model, { suffix: Date.now().toString(36), load });
+  const { plan, image, engine } = measured(target, model);
+  const job = genaiPerfJob(target, model, Date.now().toString(36));
   const { name, namespace } = job.metadata;
   const own = ["--namespace", namespace];
   await kubectlText(probe, ["create", ...own, "--filename", "-"], JSON.stringify(job));
@@ -254,20 +223,11 @@ export async function measureWithGenaiPerf(
     const failure = await jobEnd(probe, name, own);
     const log = await probe.kubectl(["logs", ...own, "--tail", "-1", `job/${name}`]);
     if (failure !== null)
-      throw new UserError(
-        `The Job ${name} failed: ${failure}\n${log.stdout.trim().split("\n").slice(-5).join("\n")}`.trimEnd(),
-      );
+      throw new UserError(`The Job ${name} failed: ${failure}\n${lastLines(log.stdout, 5)}`.trimEnd());
     if (log.exitCode !== 0)
       throw new UserError(`The log of the Job ${name} can't be read: ${lastLine(log.stderr)}`);
-    const { plan, planned } = measured(target, model);
-    return {
-      model,
-      release: plan.release.tag,
-      engineKey: planned.engine?.key ?? null,
-      image: sdkImage(plan),
-      load,
-      figures: figuresOf(log.stdout),
-    };
+    const { key: engineKey } = engine;
+    return { model, release: plan.release.tag, engineKey, image, load: LOAD, figures: figuresOf(log.stdout) };
   } finally {
     await probe.kubectl(["delete", ...own, "--wait=false", "--ignore-not-found", `job/${name}`]);
   }
@@ -288,33 +248,23 @@ async function jobEnd(probe: ClusterProbe, name: string, own: readonly string[])
   for (;;) {
     const text = await kubectlText(probe, ["get", ...own, "--output", "json", `job/${name}`]);
     const conditions = (JSON.parse(text) as JobStatus).status?.conditions ?? [];
-    const has = (type: string) => conditions.find((one) => one.type === type && one.status === "True");
-    if (has("Complete") !== undefined) return null;
-    const failed = has("Failed");
-    if (failed !== undefined) return failed.message ?? "no reason was given";
+    const end = conditions.find(
+      ({ type, status }) => status === "True" && (type === "Complete" || type === "Failed"),
+    );
+    if (end !== undefined) return end.type === "Complete" ? null : (end.message ?? "no reason was given");
     await sleep(POLL_SECONDS * 1000);
   }
 }
 
-const SHOWN = ["avg", "p50", "p90", "p99"] as const;
-
-/** A row a statistic; with a record of before, how its average has changed. */
-export function genaiPerfTable({ figures }: GenaiPerfRecord, before?: GenaiPerfRecord): readonly string[] {
-  const names = Object.keys(figures).map((name) => `${name} (${figures[name]?.unit ?? ""})`);
-  const width = Math.max(0, ...names.map(({ length }) => length));
-  const titles = [...SHOWN, ...(before === undefined ? [] : [`against ${before.release}`])];
-  return [
-    `${"".padEnd(width)} ${titles.map((title) => title.padStart(10)).join(" ")}`.trimEnd(),
-    ...Object.entries(figures).map(([name, statistic], index) => {
-      const cells = SHOWN.map((key) => statistic[key]?.toFixed(2) ?? "");
-      const old = before?.figures[name];
-      // Of another unit it is another statistic.
-      const ratio =
-        old === undefined || old.unit !== statistic.unit || old.avg === 0
-          ? ""
-          : `× ${(statistic.avg / old.avg).toFixed(2)}`;
-      const all = before === undefined ? cells : [...cells, ratio];
-      return `${(names[index] ?? "").padEnd(width)} ${all.map((cell) => cell.padStart(10)).join(" ")}`.trimEnd();
-    }),
-  ];
+/** A row for each statistic. */
+export function genaiPerfTable(figures: Figures): readonly string[] {
+  const columns = ["avg", "p50", "p90", "p99"] as const;
+  const rows = Object.entries(figures).map(([name, statistic]) => [
+    `${name} (${statistic.unit})`,
+    ...columns.map((key) => statistic[key]?.toFixed(2) ?? ""),
+  ]);
+  const width = Math.max(0, ...rows.map(([name = ""]) => name.length));
+  return [["", ...columns], ...rows].map(([name = "", ...cells]) =>
+    [name.padEnd(width), ...cells.map((cell) => cell.padStart(10))].join(" ").trimEnd(),
+  );
 }

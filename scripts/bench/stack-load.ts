@@ -1,9 +1,10 @@
 /** What a running stack answers under load: its encoders, and each language model at its Triton and at the gateway. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { type AskedModel, askedModel, atGateway, atTriton, CantAskError } from "../ask/golden.ts";
+import { type AskedModel, atGateway, atTriton, Skipped } from "../ask/golden.ts";
 import type { PreparedRequest } from "../ask/prepared-request.ts";
-import { gatewayHeaders } from "../smoke/requests.ts";
+import { asked } from "../ask/question.ts";
+import { gatewayHeaders } from "../http.ts";
 import {
   type Cell,
   embeddingsSender,
@@ -44,7 +45,7 @@ export function loadTargets(
           { name: "/v1/embeddings", send: embeddingsSender(gateway, headers) },
         ]),
     ...Object.entries(models).flatMap(([name, server]) => {
-      const model = askedModel(plan, name, { server, gateway, apiKey, whenUnreachable: "" });
+      const model = { name, ...asked(plan, name), server, gateway, apiKey, whenUnreachable: "" };
       return [
         { name: `${name}, direct`, send: sender(model, (one) => atTriton(one, one.golden, false)) },
         { name: `${name}, gateway`, send: sender(model, (one) => atGateway(one)) },
@@ -64,7 +65,7 @@ function sender(model: AskedModel, request: (model: AskedModel) => PreparedReque
     const own = { ...headers, ...(needsKey ? gatewayHeaders(model.apiKey) : {}) };
     return textSender(url, (index) => prepared(index).body, own);
   } catch (error) {
-    if (error instanceof CantAskError) return error.message;
+    if (error instanceof Skipped) return error.message;
     throw error;
   }
 }

@@ -2,15 +2,7 @@ import { RequestError } from "@engine-room/triton-requests";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
 import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
-import {
-  askedImage,
-  askedTokens,
-  chats,
-  ENDPOINTS,
-  profileOf,
-  type Question,
-  usualEndpoint,
-} from "../ask/question.ts";
+import { asked, askedImage, askedTokens, ENDPOINTS, type Question, usualEndpoint } from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -48,9 +40,9 @@ export const command = defineCommand({
     const plan = readPlan(stack);
     const question = questionOf(values, word, plan);
     const endpoint = values.endpoint ?? usualEndpoint(plan, question, values.as === "grpc");
+    const { profile, chats } = asked(plan, question.model);
     const apiKey = process.env.ENGINE_ROOM_API_KEY;
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
-      const profile = profileOf(plan, question.model);
       const server = endpoints.models[question.model];
       if (endpoint === "triton" && server === undefined)
         throw new UserError(
@@ -74,7 +66,7 @@ export const command = defineCommand({
       if (values.json !== true) process.stdout.write("\n");
       process.stderr.write(`${figuresLine(figures)}\n`);
       // Models that were trained for chat end a bare question at once.
-      if (text.trim() === "" && endpoint === "triton" && chats(plan, question.model))
+      if (text.trim() === "" && endpoint === "triton" && chats)
         process.stderr.write(
           "The model ended its answer at once; --endpoint gateway puts the chat template around the text.\n",
         );

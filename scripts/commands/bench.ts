@@ -1,6 +1,6 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type GenaiPerfRecord, genaiPerfTable, measureWithGenaiPerf } from "../bench/genai-perf.ts";
+import { genaiPerfTable, measureWithGenaiPerf } from "../bench/genai-perf.ts";
 import { figureKeeper } from "../bench/load.ts";
 import { loadTargets, measureLoad } from "../bench/stack-load.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
@@ -15,16 +15,14 @@ export const command = defineCommand({
     "-o, --out <file>": "the figures as JSON, besides the table",
     "-m, --model <name>":
       "of a stack in a cluster: measure that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's SDK image; --out keeps its table",
-    "--against <file>": "with --model: compare with a table that --out kept before",
   },
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
   ],
   asksCluster: true,
   asksGateway: true,
-  async run({ stack, values: { model, out, against } }) {
+  async run({ stack, values: { model, out } }) {
     if (model === undefined) {
-      if (against !== undefined) throw new UsageError("--against belongs to --model.");
       return withEndpoints(stack, ["triton"], async (outputs) => {
         const targets = loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
         const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -37,13 +35,9 @@ export const command = defineCommand({
       throw new UsageError(
         "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
       );
-    const file = (path: string) => resolve(callerDirectory(), path);
-    const before =
-      against === undefined
-        ? undefined
-        : (JSON.parse(readFileSync(file(against), "utf8")) as GenaiPerfRecord);
     const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
-    if (out !== undefined) writeFileSync(file(out), `${JSON.stringify(record, null, 2)}\n`);
-    return { text: `${genaiPerfTable(record, before).join("\n")}\n` };
+    if (out !== undefined)
+      writeFileSync(resolve(callerDirectory(), out), `${JSON.stringify(record, null, 2)}\n`);
+    return { text: `${genaiPerfTable(record.figures).join("\n")}\n` };
   },
 });

@@ -1,8 +1,8 @@
+import { Skipped } from "../ask/golden.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { errorWords } from "../errors.ts";
 import { readPlan } from "../program/targets.ts";
 import { smokeChecks } from "../smoke/checks.ts";
-import { CheckSkipped } from "../smoke/requests.ts";
 import { resultLine } from "../terminal-text.ts";
 import { defineCommand } from "./command.ts";
 
@@ -21,8 +21,7 @@ export const command = defineCommand({
         const started = performance.now();
         const [outcome, text] = await run().then(
           (answer) => ["ok", answer] as const,
-          (error: unknown) =>
-            [error instanceof CheckSkipped ? "skipped" : "FAILED", errorWords(error)] as const,
+          (error: unknown) => [error instanceof Skipped ? "skipped" : "FAILED", errorWords(error)] as const,
         );
         const milliseconds = Math.round(performance.now() - started);
         checks.push({ name, outcome, milliseconds, text });

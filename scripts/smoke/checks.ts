@@ -1,83 +1,100 @@
 /** One real request to every endpoint of a stack's outputs. */
 
-import { credentials, makeGenericClientConstructor } from "@grpc/grpc-js";
+import { Client, credentials } from "@grpc/grpc-js";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { type AskedModel, answer, askedModel, atGateway, atTriton, CantAskError } from "../ask/golden.ts";
+import {
+  type AskedModel,
+  answer,
+  atGateway,
+  atTriton,
+  SAMPLE_IMAGE_DATA_URL,
+  Skipped,
+} from "../ask/golden.ts";
 import { gatewayCompletion, type PreparedRequest } from "../ask/prepared-request.ts";
-import { isAnswered, SAMPLE_COLLECTION, sampleManifest } from "../seed/samples.ts";
+import { asked } from "../ask/question.ts";
 import {
   assertSuccess,
-  type Check,
-  CheckSkipped,
   encode,
-  expect,
   fetchText,
   fetchWithin,
   gatewayHeaders,
-  gatewayRequests,
-  quote,
+  postJson,
   REQUEST_TIMEOUT_MILLISECONDS,
-  SAMPLE_IMAGE_DATA_URL,
-} from "./requests.ts";
+} from "../http.ts";
+import { isAnswered, SAMPLE_COLLECTION, sampleManifest } from "../seed/samples.ts";
+
+export interface Check {
+  /** Endpoint as the outputs name it, and what was asked of it. */
+  readonly name: string;
+  /**
+   * @returns What came back, in a few words.
+   * @throws Skipped when the stack has nothing to check; any other error when it is not what it should be.
+   */
+  run(): Promise<string>;
+}
 
 /**
  * @param plan - How the stack's models are asked.
  * @param apiKey - Sent to the gateway, where it asks for one.
  */
 export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
-  const { gateway, encoders, models } = outputs.endpoints;
-  const asked = Object.entries(models).map(([name, server]) =>
-    askedModel(plan, name, {
-      server,
-      gateway,
-      apiKey,
-      whenUnreachable: "`npx engine-room status` says what runs.",
+  const { gateway, encoders, models, vector } = outputs.endpoints;
+  const headers = gatewayHeaders(apiKey);
+  const whenUnreachable = "`npx engine-room status` says what runs.";
+  const askedModels = Object.entries(models).map(
+    ([name, server]): AskedModel => ({
+      name,
+      ...asked(plan, name),
+      ...{ server, gateway, apiKey, whenUnreachable },
     }),
   );
   return [
-    ...gatewayChecks(gateway, apiKey),
-    ...asked.flatMap(gatewayModelChecks),
-    ...(outputs.endpoints.vector === null
-      ? []
-      : [
-          ...retrievalChecks(gateway, gatewayHeaders(apiKey)),
-          ...sampleChecks(gateway, gatewayHeaders(apiKey)),
-        ]),
-    ...(encoders === null ? [] : [embeddingCheck(gateway, apiKey), ...encoderChecks(encoders)]),
-    ...asked.flatMap((model) => [...tritonChecks(model.name, model.server), ...generateChecks(model)]),
+    ...gatewayChecks(gateway, headers),
+    ...askedModels.flatMap(gatewayModelChecks),
+    ...(vector === null ? [] : retrievalChecks(gateway, headers)),
+    ...(encoders === null ? [] : encoderChecks(encoders, gateway, headers)),
+    ...askedModels.flatMap((model) => [...tritonChecks(model.name, model.server), ...generateChecks(model)]),
   ];
 }
 
-function gatewayChecks(gateway: string, apiKey: string | undefined): Check[] {
-  const { get } = gatewayRequests(gateway, gatewayHeaders(apiKey));
-  return [
-    get("/healthz", () => "alive"),
-    get("/readyz", () => "all upstreams ready"),
-    get("/v1/models", (text) =>
+type Headers = Readonly<Record<string, string>>;
+
+function get(gateway: string, headers: Headers, path: string, describe: (text: string) => string): Check {
+  const run = async () => describe(await fetchText(`${gateway}${path}`, { headers }));
+  return { name: `gateway GET ${path}`, run };
+}
+
+function post<Answer>(
+  gateway: string,
+  headers: Headers,
+  path: string,
+  body: object,
+  describe: (answer: Answer) => string,
+): Check {
+  const run = async () => describe(JSON.parse(await postJson(`${gateway}${path}`, body, headers)) as Answer);
+  return { name: `gateway POST ${path}`, run };
+}
+
+const describePage = (text: string) => expect(/<html/i.test(text), "no page", "a page");
+
+function gatewayChecks(gateway: string, headers: Headers): Check[] {
+  const checks: Readonly<Record<string, (text: string) => string>> = {
+    "/healthz": () => "alive",
+    "/readyz": () => "all upstreams ready",
+    "/v1/models": (text) =>
       (JSON.parse(text) as { data: { id: string }[] }).data.map((model) => model.id).join(", "),
-    ),
-    get(
-      "/metrics",
-      (text) => `${text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length} series`,
-    ),
-    get("/docs", (text) => expect(/<html/i.test(text), "no page", "a page")),
-  ];
+    "/metrics": (text) => `${text.match(/^[^#\n]/gm)?.length ?? 0} series`,
+    "/docs": describePage,
+  };
+  return Object.entries(checks).map(([path, describe]) => get(gateway, headers, path, describe));
 }
 
-function embeddingCheck(gateway: string, apiKey: string | undefined): Check {
-  return gatewayRequests(gateway, gatewayHeaders(apiKey)).post(
-    "/v1/embeddings",
-    { model: "all-MiniLM-L6-v2", input: ["a cat on a sofa"], encoding_format: "float" },
-    (answer) => {
-      const { data } = answer as { data: { embedding: number[] }[] };
-      return describeVector(data[0]?.embedding ?? [], 384);
-    },
-  );
-}
-
-function encoderChecks(encoders: TritonEndpoints): Check[] {
+function encoderChecks(encoders: TritonEndpoints, gateway: string, headers: Headers): Check[] {
+  const words = ["a cat on a sofa"];
+  const request = { model: "all-MiniLM-L6-v2", input: words, encoding_format: "float" };
+  const [text, image] = [{ text: words }, { image: [SAMPLE_IMAGE_DATA_URL] }];
   const infer = (
     model: string,
     inputs: Record<string, readonly string[]>,
@@ -93,9 +110,10 @@ function encoderChecks(encoders: TritonEndpoints): Check[] {
       return described.join("; ");
     },
   });
-  const text = { text: ["a cat on a sofa"] };
-  const image = { image: [SAMPLE_IMAGE_DATA_URL] };
   return [
+    post<{ data: { embedding: number[] }[] }>(gateway, headers, "/v1/embeddings", request, ({ data }) =>
+      describeVector(data[0]?.embedding ?? [], 384),
+    ),
     ...tritonChecks("encoders", encoders),
     infer("text_encoder", text, { text_embedding: 384 }),
     infer("vision_encoder", image, { image_embedding: 512 }),
@@ -103,7 +121,20 @@ function encoderChecks(encoders: TritonEndpoints): Check[] {
   ];
 }
 
+function describeVector(vector: readonly number[], dimension: number): string {
+  const norm = Math.hypot(...vector);
+  return expect(
+    vector.length === dimension && Math.abs(norm - 1) < 1e-3,
+    `${vector.length} numbers of norm ${norm.toFixed(4)}, expected ${dimension} of norm 1`,
+    `${dimension} numbers, norm ${norm.toFixed(3)}`,
+  );
+}
+
 function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): Check[] {
+  const describeServer = (text: string) => {
+    const server = JSON.parse(text) as { name: string; version: string };
+    return `${server.name} ${server.version}`;
+  };
   return [
     { name: `${name} HTTP`, run: async () => describeServer(await fetchText(`${http}/v2`)) },
     { name: `${name} gRPC`, run: () => serverReady(grpc) },
@@ -123,49 +154,24 @@ const COUNT = "nv_inference_count";
 /** `GRPCInferenceService.ServerReady`: an empty request; field 1 of the answer is the truth value. */
 function serverReady(address: string): Promise<string> {
   const identity = (bytes: Buffer) => bytes;
-  const Client = makeGenericClientConstructor(
-    {
-      ServerReady: {
-        path: "/inference.GRPCInferenceService/ServerReady",
-        requestStream: false,
-        responseStream: false,
-        requestSerialize: identity,
-        requestDeserialize: identity,
-        responseSerialize: identity,
-        responseDeserialize: identity,
-      },
-    },
-    "GRPCInferenceService",
-  );
   const client = new Client(address, credentials.createInsecure());
+  const deadline = Date.now() + REQUEST_TIMEOUT_MILLISECONDS;
   return new Promise((resolve, reject) => {
-    const deadline = Date.now() + REQUEST_TIMEOUT_MILLISECONDS;
-    const call = client.ServerReady as (
-      request: Buffer,
-      options: object,
-      done: (error: Error | null, answer: Buffer) => void,
-    ) => void;
-    call.call(client, Buffer.alloc(0), { deadline }, (error, answer) => {
-      client.close();
-      if (error !== null) reject(error);
-      else if (!answer.equals(Buffer.from([0x08, 0x01]))) reject(new Error("the server is not ready"));
-      else resolve("ready");
-    });
+    client.makeUnaryRequest(
+      "/inference.GRPCInferenceService/ServerReady",
+      identity,
+      identity,
+      Buffer.alloc(0),
+      { deadline },
+      (error, answer) => {
+        client.close();
+        if (error !== null) reject(error);
+        else if (answer?.equals(Buffer.from([0x08, 0x01])) !== true)
+          reject(new Error("the server is not ready"));
+        else resolve("ready");
+      },
+    );
   });
-}
-
-function describeServer(text: string): string {
-  const { name, version } = JSON.parse(text) as { name: string; version: string };
-  return `${name} ${version}`;
-}
-
-function describeVector(vector: readonly number[], dimension: number): string {
-  const norm = Math.hypot(...vector);
-  return expect(
-    vector.length === dimension && Math.abs(norm - 1) < 1e-3,
-    `${vector.length} numbers of norm ${norm.toFixed(4)}, expected ${dimension} of norm 1`,
-    `${dimension} numbers, norm ${norm.toFixed(3)}`,
-  );
 }
 
 /** What the gateway has for the model: a chat where there is a template, and a text to go on with where it needs no picture. */
@@ -176,14 +182,14 @@ export function gatewayModelChecks(model: AskedModel): Check[] {
   return [
     ...(chats
       ? [
-          asked(endpoint("chat/completions"), model, () => atGateway(model)),
-          streamed(`${endpoint("chat/completions")} (stream)`, model, () => atGateway(model, true)),
+          question(endpoint("chat/completions"), model, () => atGateway(model)),
+          question(`${endpoint("chat/completions")} (stream)`, model, () => atGateway(model, true)),
         ]
       : []),
     ...(profile.image?.isRequired === true
       ? []
       : [
-          asked(endpoint("completions"), model, () =>
+          question(endpoint("completions"), model, () =>
             gatewayCompletion(gateway, prompt, apiKey !== undefined),
           ),
         ]),
@@ -193,34 +199,16 @@ export function gatewayModelChecks(model: AskedModel): Check[] {
 /** Triton's generate extension. */
 export function generateChecks(model: AskedModel): Check[] {
   return [
-    asked(`${model.name} generate`, model, () => atTriton(model, model.golden, false)),
-    streamed(`${model.name} generate_stream`, model, () => {
-      if (!model.profile.decoupled) throw new CheckSkipped("its repository is not decoupled");
+    question(`${model.name} generate`, model, () => atTriton(model, model.golden, false)),
+    question(`${model.name} generate_stream`, model, () => {
+      if (!model.profile.decoupled) throw new Skipped("doesNotStream");
       return atTriton(model, model.golden, true);
     }),
   ];
 }
 
-function asked(name: string, model: AskedModel, request: () => PreparedRequest): Check {
-  return { name, run: async () => quote((await answer(model, orSkipped(request))).text) };
-}
-
-function streamed(name: string, model: AskedModel, request: () => PreparedRequest): Check {
-  return {
-    name,
-    run: async () => {
-      const { text, figures } = await answer(model, orSkipped(request));
-      return expect(figures.firstTextSeconds !== null, "the stream has no text", quote(text));
-    },
-  };
-}
-
-function orSkipped(request: () => PreparedRequest): PreparedRequest {
-  try {
-    return request();
-  } catch (error) {
-    throw error instanceof CantAskError ? new CheckSkipped(error.message) : error;
-  }
+function question(name: string, model: AskedModel, request: () => PreparedRequest): Check {
+  return { name, run: async () => quote((await answer(model, request())).text) };
 }
 
 /** Taken away again at the end; a name of its own, so that no document of a user is touched. */
@@ -230,44 +218,41 @@ const DOCUMENT = {
   metadata: { source: "smoke" },
 };
 
-interface Match {
-  readonly matches: readonly { readonly id: string; readonly score: number }[];
+interface Answer {
+  readonly answer: string;
+  readonly sources: readonly { readonly id: string }[];
 }
 
 /** In this order: each builds on the one before. */
-export function retrievalChecks(gateway: string, headers: Record<string, string>): Check[] {
-  const { get, post } = gatewayRequests(gateway, headers);
-  const finds = (answer: unknown) => {
-    const { matches } = answer as Match;
-    return expect(
-      matches[0]?.id === DOCUMENT.id,
-      `the first match is ${matches[0]?.id ?? "nothing"}`,
-      `${matches.length} matches, the document first`,
-    );
-  };
+function retrievalChecks(gateway: string, headers: Headers): Check[] {
+  const ofStatus = (text: string) =>
+    (JSON.parse(text) as { name: string; state: string }[]).map(({ name, state }) => `${name} ${state}`);
+  const image = SAMPLE_IMAGE_DATA_URL;
+  const asking = { question: "Who cleans the zebrafish tank?", maxTokens: 48 };
   return [
-    get("/", (text) => expect(/<html/i.test(text), "no page", "a page")),
-    get("/status", (text) =>
-      (JSON.parse(text) as { name: string; state: string }[])
-        .map(({ name, state }) => `${name} ${state}`)
-        .join(", "),
-    ),
-    post(
+    get(gateway, headers, "/", describePage),
+    get(gateway, headers, "/status", (text) => ofStatus(text).join(", ")),
+    post<{ documents: { status: string }[] }>(
+      gateway,
+      headers,
       "/v1/documents",
-      { ...DOCUMENT, image: SAMPLE_IMAGE_DATA_URL },
-      (answer) => (answer as { documents: { status: string }[] }).documents[0]?.status ?? "nothing",
+      { ...DOCUMENT, image },
+      ({ documents }) => documents[0]?.status ?? "nothing",
     ),
     // By its own words, which no document of a user is nearer to.
-    post("/v1/match", { text: DOCUMENT.text }, finds),
-    post("/v1/match", { text: DOCUMENT.text, image: SAMPLE_IMAGE_DATA_URL }, finds),
-    post("/v1/answer", { question: "Who cleans the zebrafish tank?", maxTokens: 48 }, (answer) => {
-      const { answer: text, sources } = answer as { answer: string; sources: { id: string }[] };
-      return expect(
-        sources.some(({ id }) => id === DOCUMENT.id),
-        "the document is not among the sources",
-        quote(text),
-      );
-    }),
+    post<{ matches: { id: string }[] }>(
+      gateway,
+      headers,
+      "/v1/match",
+      { text: DOCUMENT.text, image },
+      ({ matches }) =>
+        expect(
+          matches[0]?.id === DOCUMENT.id,
+          `the first match is ${matches[0]?.id ?? "nothing"}`,
+          `${matches.length} matches, the document first`,
+        ),
+    ),
+    post<Answer>(gateway, headers, "/v1/answer", asking, (answer) => answerFrom(DOCUMENT.id, answer)),
     {
       name: "gateway DELETE /v1/documents/{id}",
       run: async () => {
@@ -275,37 +260,42 @@ export function retrievalChecks(gateway: string, headers: Record<string, string>
         return "gone";
       },
     },
+    { name: "gateway POST /v1/answer (samples)", run: () => askAboutSample(gateway, headers) },
   ];
 }
 
-/** @param headers - Sent to the gateway. */
-export function sampleChecks(gateway: string, headers: Record<string, string>): Check[] {
+async function askAboutSample(gateway: string, headers: Headers): Promise<string> {
   const { question } = sampleManifest();
-  return [
-    {
-      name: "gateway POST /v1/answer (samples)",
-      run: async () => {
-        const picture = await fetchWithin(`${gateway}/v1/documents/${question.picture}/image`, { headers });
-        if (picture.status === 404)
-          throw new CheckSkipped(
-            `there is no document ${question.picture}; \`npx engine-room seed\` loads it`,
-          );
-        await assertSuccess(picture);
-        const form = new FormData();
-        form.set("question", question.text);
-        form.set("image", await picture.blob(), "picture.jpg");
-        // A user's own documents change nothing about the answer.
-        form.set("filter", JSON.stringify({ "metadata.collection": SAMPLE_COLLECTION }));
-        const text = await fetchText(`${gateway}/v1/answer`, { method: "POST", headers, body: form });
-        const { answer, sources } = JSON.parse(text) as { answer: string; sources: { id: string }[] };
-        if (!sources.some(({ id }) => id === question.picture))
-          throw new Error(`${question.picture} is not among the sources`);
-        return expect(
-          isAnswered(question, answer),
-          `${quote(answer)} names no ${question.answer}`,
-          quote(answer),
-        );
-      },
-    },
-  ];
+  const picture = await fetchWithin(`${gateway}/v1/documents/${question.picture}/image`, { headers });
+  if (picture.status === 404) throw new Skipped("noSamples");
+  await assertSuccess(picture);
+  const form = new FormData();
+  form.set("question", question.text);
+  form.set("image", await picture.blob(), "picture.jpg");
+  // A user's own documents change nothing about the answer.
+  form.set("filter", JSON.stringify({ "metadata.collection": SAMPLE_COLLECTION }));
+  const text = await fetchText(`${gateway}/v1/answer`, { method: "POST", headers, body: form });
+  const answer = JSON.parse(text) as Answer;
+  const shown = answerFrom(question.picture, answer);
+  return expect(isAnswered(question, answer.answer), `${shown} names no ${question.answer}`, shown);
+}
+
+/** @throws Error where the document is not among the answer's sources. */
+function answerFrom(id: string, { answer, sources }: Answer): string {
+  return expect(
+    sources.some((source) => source.id === id),
+    `${id} is not among the sources`,
+    quote(answer),
+  );
+}
+
+/** The beginning of a text, which must hold something. */
+function quote(text: string): string {
+  return expect(text.trim() !== "", "an empty text", JSON.stringify(text.slice(0, 60)));
+}
+
+/** @returns `description`. @throws Error with `otherwise`. */
+function expect(holds: boolean, otherwise: string, description: string): string {
+  if (!holds) throw new Error(otherwise);
+  return description;
 }

@@ -1,10 +1,10 @@
 /** Checks of a running stack's models and servers, and their results. */
 import type { MetricSeries } from "../../infra/plan/catalogue/metrics.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
-import { type AskedModel, answer, atGateway, atTriton, CANT_ASK, CantAskError } from "../ask/golden.ts";
+import { type AskedModel, answer, atGateway, atTriton, Skipped, type SkipReason } from "../ask/golden.ts";
 import type { PreparedRequest } from "../ask/prepared-request.ts";
 import { errorWords } from "../errors.ts";
-import { fetchText } from "../smoke/requests.ts";
+import { fetchText } from "../http.ts";
 
 /** How far a result reaches: `gpu`: what answered runs on a GPU; `cpu`: it does not, and proves nothing about one. */
 export const LEVELS = ["gpu", "cpu"] as const;
@@ -35,31 +35,6 @@ export const ENCODER_CHECKS = {
 export type EncoderCheckName = keyof typeof ENCODER_CHECKS;
 
 export type CheckName = ModelCheckName | EncoderCheckName;
-
-/** Why there was nothing to check; proof files have the name, people the sentence. */
-export const SKIP_REASONS = {
-  doesNotStream: "its repository is not decoupled, so it does not stream",
-  ...CANT_ASK,
-  noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
-  batchOfOne: "its largest batch is one",
-  noEngine: "it has no engine: nothing was built for it",
-  noManifest: "the manifest of what was built can't be read in the container that serves it",
-  noContainers: "this stack runs processes of this machine; start times are read from containers",
-  notRunning: "its container does not run on the host",
-  logHasNoStart: "the log of its container no longer has the start; `docker restart` brings one",
-} as const;
-export type SkipReason = keyof typeof SKIP_REASONS;
-
-/** Thrown by a check that has nothing to look at. */
-export class Skipped extends Error {
-  override readonly name = "Skipped";
-  readonly reason: SkipReason;
-
-  constructor(reason: SkipReason) {
-    super(SKIP_REASONS[reason]);
-    this.reason = reason;
-  }
-}
 
 /** Numbers by name, with their unit in it: `maxDifference`, `serveSeconds`. */
 export type Figures = Readonly<Record<string, number>>;
@@ -103,7 +78,7 @@ export async function runCheck<Name extends CheckName>({
     const { text, figures = {} } = await run();
     return { record: { name, level, outcome: "passed", figures: rounded(figures) }, text };
   } catch (error) {
-    if (error instanceof Skipped || error instanceof CantAskError) {
+    if (error instanceof Skipped) {
       const { reason, message } = error;
       return { record: { name, level, outcome: "skipped", reason, figures: {} }, text: message };
     }

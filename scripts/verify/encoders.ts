@@ -1,9 +1,10 @@
 /** Checks of the encoders' vectors: against what is published, and against each other. */
 import type { EncodersSpec } from "../../infra/plan/spec.ts";
-import { goldenPicture } from "../ask/golden.ts";
+import { goldenPicture, SAMPLE_IMAGE_DATA_URL, Skipped } from "../ask/golden.ts";
+import { imageUrl } from "../ask/question.ts";
+import { encode, fetchWithin, gatewayHeaders } from "../http.ts";
 import type { SamplePicture } from "../seed/samples.ts";
-import { encode, fetchWithin, gatewayHeaders, SAMPLE_IMAGE_DATA_URL } from "../smoke/requests.ts";
-import { type Check, type EncoderCheckName, type Level, Skipped } from "./check.ts";
+import type { Check, EncoderCheckName, Level } from "./check.ts";
 
 type Precision = EncodersSpec["precision"];
 
@@ -78,7 +79,7 @@ async function compareBatches(encoders: AskedEncoders) {
   const { maxBatchSize, precision } = encoders;
   if (maxBatchSize < 2) throw new Skipped("batchOfOne");
   const texts = PUBLISHED_TEXTS.slice(0, maxBatchSize);
-  const images = [SAMPLE_IMAGE_DATA_URL, dataUrl(goldenPicture(BUNDLED.picture))];
+  const images = [SAMPLE_IMAGE_DATA_URL, imageUrl(goldenPicture(BUNDLED.picture))];
   const largest = Math.max(
     maxDifference(
       await encodeTexts(encoders, texts),
@@ -93,7 +94,7 @@ async function compareBatches(encoders: AskedEncoders) {
 }
 
 async function compareEnsemble(encoders: AskedEncoders) {
-  const [text, image] = [PUBLISHED_TEXTS[0], dataUrl(goldenPicture(BUNDLED.picture))];
+  const [text, image] = [PUBLISHED_TEXTS[0], imageUrl(goldenPicture(BUNDLED.picture))];
   const both = await encode(encoders.http, "llava_ensemble", { text: [text], image: [image] });
   const largest = Math.max(
     maxDifference(rows(both, "text_embedding"), await encodeTexts(encoders, [text])),
@@ -131,7 +132,7 @@ async function availablePictures({ gateway, apiKey }: AskedEncoders, samples: re
   const found: { readonly id: string; readonly image: string }[] = [];
   for (const { id } of samples) {
     if (id === BUNDLED.id) {
-      found.push({ id, image: dataUrl(goldenPicture(BUNDLED.picture)) });
+      found.push({ id, image: imageUrl(goldenPicture(BUNDLED.picture)) });
       continue;
     }
     const response = await fetchWithin(`${gateway}/v1/documents/${id}/image`, {
@@ -174,10 +175,6 @@ function rows(outputs: Awaited<ReturnType<typeof encode>>, name: string): Vector
   if (output === undefined) throw new Error(`the answer has no ${name}`);
   const [count = 0, dimension = 0] = output.shape;
   return Array.from({ length: count }, (_, row) => output.data.slice(row * dimension, (row + 1) * dimension));
-}
-
-function dataUrl({ mediaType, base64 }: { readonly mediaType: string; readonly base64: string }): string {
-  return `data:${mediaType};base64,${base64}`;
 }
 
 export type Vector = readonly number[];

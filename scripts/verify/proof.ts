@@ -20,6 +20,7 @@ import { hostPool, serverGpus } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { formatPath } from "../../infra/problems.ts";
+import { SKIP_REASONS, type SkipReason } from "../ask/golden.ts";
 import { UserError } from "../errors.ts";
 import { catalogueName } from "../preflight/gpu.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
@@ -31,8 +32,6 @@ import {
   LEVELS,
   MODEL_CHECKS,
   type ModelCheckName,
-  SKIP_REASONS,
-  type SkipReason,
 } from "./check.ts";
 import type { Verified } from "./verify-stack.ts";
 

@@ -2,9 +2,10 @@
 import { z } from "zod";
 import { buildEstimate } from "../../infra/plan/cost/times.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
+import { Skipped } from "../ask/golden.ts";
 import type { HostContainer } from "../docker-host/containers.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
-import { type Figures, Skipped } from "./check.ts";
+import type { Figures } from "./check.ts";
 
 /** What times are read from: a stack's containers, and their engine. */
 export interface ContainerHost {

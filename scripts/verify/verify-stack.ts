@@ -5,7 +5,7 @@ import { startEstimate } from "../../infra/plan/cost/times.ts";
 import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { askedModel } from "../ask/golden.ts";
+import { asked } from "../ask/question.ts";
 import { UserError } from "../errors.ts";
 import { sampleManifest } from "../seed/samples.ts";
 import {
@@ -108,12 +108,14 @@ function modelChecks(stack: RunningStack, name: string): Check<ModelCheckName>[]
       `${name} is in the stack file and not yet in the stack; \`npx engine-room up\` adds it.`,
     );
   }
-  const model = askedModel(plan, name, {
+  const model = {
+    name,
+    ...asked(plan, name),
     server,
     gateway: endpoints.gateway,
     apiKey,
     whenUnreachable: `\`npx engine-room connect --stack ${stack.name}\` says how it is reached.`,
-  });
+  };
   const { tier } = plan;
   const container = objectName(stack.name, name);
   const planned = tier === "gpu" ? plan.models.find((one) => one.name === name) : undefined;

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DEFAULT_LOAD, genaiPerfJob } from "../../scripts/bench/genai-perf.ts";
+import { genaiPerfJob } from "../../scripts/bench/genai-perf.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
 import { readClusterTarget } from "../../scripts/program/targets.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
@@ -222,7 +222,7 @@ describeWithCluster("admission", ({ api, modules }) => {
     const { name, labels } = (object ?? expect.fail("The stack creates no namespace.")).metadata;
     await bringUp(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }]);
     try {
-      const job = genaiPerfJob(target, "llava", { suffix: "tests", load: DEFAULT_LOAD });
+      const job = genaiPerfJob(target, "llava", "tests");
       const { warnings } = await api.apply({ ...job });
       expect(warnings).toEqual([]);
     } finally {

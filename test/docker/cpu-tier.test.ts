@@ -5,10 +5,10 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import type { DockerCpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { type DockerStack, dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerImage } from "../../infra/plan/docker/images.ts";
+import { Skipped } from "../../scripts/ask/golden.ts";
 import { stackContainers } from "../../scripts/docker-host/containers.ts";
 import { hostProbe } from "../../scripts/preflight/host-probe.ts";
 import { smokeChecks } from "../../scripts/smoke/checks.ts";
-import { CheckSkipped } from "../../scripts/smoke/requests.ts";
 import { verifyStack } from "../../scripts/verify/verify-stack.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { builtImage } from "../harness/docker/images.ts";
@@ -125,7 +125,7 @@ async function failedChecks(plan: DockerCpuPlan, outputs: StackOutputs): Promise
   for (const check of smokeChecks(plan, outputs, undefined))
     await check.run().catch((error: unknown) => {
       // The sample collection is nobody's here.
-      if (!(error instanceof CheckSkipped)) failed.push(`${check.name}: ${error}`);
+      if (!(error instanceof Skipped)) failed.push(`${check.name}: ${error}`);
     });
   return failed;
 }

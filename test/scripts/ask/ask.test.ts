@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/ask/golden.ts";
 import {
   gatewayRequest,
   type PreparedRequest,
@@ -14,15 +15,14 @@ import {
 import { asCurl, asPython } from "../../../scripts/ask/printed.ts";
 import {
   type AskedImage,
+  asked,
   askedImage,
-  chats,
   type Question,
   usualEndpoint,
 } from "../../../scripts/ask/question.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
-import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/smoke/requests.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 
 describe("requests of `ask`", () => {
@@ -122,7 +122,7 @@ describe("requests of `ask`", () => {
     },
   };
 
-  async function asked(work: () => Promise<unknown>) {
+  async function received(work: () => Promise<unknown>) {
     const before = servers.asked.length;
     await work();
     expect(servers.asked).toHaveLength(before + 1);
@@ -143,7 +143,7 @@ describe("requests of `ask`", () => {
         const [request, images] = requests[name]?.() ?? expect.fail();
         const printed = { curl: asCurl(request, images), python: asPython(request, images) };
         let answer = "";
-        const sent = await asked(() =>
+        const sent = await received(() =>
           send(request, {
             apiKey: GATEWAY_KEY,
             write: (text) => {
@@ -156,7 +156,7 @@ describe("requests of `ask`", () => {
 
         let curlOutput = "";
         expect(
-          await asked(async () => {
+          await received(async () => {
             curlOutput = (await inShell("bash", printed.curl)).stdout;
           }),
         ).toEqual(sent);
@@ -164,7 +164,7 @@ describe("requests of `ask`", () => {
 
         let pythonOutput = "";
         expect(
-          await asked(async () => {
+          await received(async () => {
             pythonOutput = (await inPython(printed.python)).stdout;
           }),
         ).toEqual(sent);
@@ -176,7 +176,7 @@ describe("requests of `ask`", () => {
     test("the printed Python program can be pasted into Python's prompt", async () => {
       const images = [file("small.png")];
       const program = asPython(grpcless(multimodal, question({ images, stream: true })), images);
-      const sent = await asked(async () => {
+      const sent = await received(async () => {
         const prompt = run("python3", ["-i", "-q"], { cwd: folder });
         prompt.child.stdin?.end(`${program}\n`);
         const { stdout } = await prompt;
@@ -302,8 +302,8 @@ test.each([
   expect(usualEndpoint(readPlan(stack), { model, images }, isOverGrpc)).toBe(endpoint);
 });
 
-test("a model that the plan lacks has no chat template", () => {
-  expect(chats(readPlan(stackReference("local")), "nobody")).toBe(false);
+test("a model that the plan lacks is refused by name", () => {
+  expect(() => asked(readPlan(stackReference("local")), "smollm")).toThrow("Did you mean smollm2?");
 });
 
 /** All that is shown of an answer that comes in these texts. */

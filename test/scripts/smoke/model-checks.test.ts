@@ -1,10 +1,10 @@
 /** Smoke checks of language models of the GPU tier, against servers that answer in each model's own shape. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askedModel } from "../../../scripts/ask/golden.ts";
+import { Skipped } from "../../../scripts/ask/golden.ts";
+import { asked } from "../../../scripts/ask/question.ts";
 import { stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
 import { gatewayModelChecks, generateChecks } from "../../../scripts/smoke/checks.ts";
-import { CheckSkipped } from "../../../scripts/smoke/requests.ts";
 import { type FakeStack, startFakeStack } from "../verify/fake-stack.ts";
 
 let servers: FakeStack;
@@ -19,12 +19,12 @@ async function outcomes(example: string, name: string): Promise<Readonly<Record<
   if (server === undefined) throw new Error(`no server ${name}`);
   const plan = readPlan(stackReference("test", `examples/${example}.yaml`));
   const rest = { server, gateway: servers.endpoints.gateway, apiKey: undefined, whenUnreachable: "" };
-  const model = askedModel(plan, name, rest);
+  const model = { name, ...asked(plan, name), ...rest };
   const results: Record<string, string> = {};
   for (const check of [...gatewayModelChecks(model), ...generateChecks(model)]) {
     results[check.name] = await check
       .run()
-      .catch((error: Error) => `${error instanceof CheckSkipped ? "skipped" : "failed"}: ${error.message}`);
+      .catch((error: Error) => `${error instanceof Skipped ? "skipped" : "failed"}: ${error.message}`);
   }
   return results;
 }

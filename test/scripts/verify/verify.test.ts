@@ -4,11 +4,12 @@ import { isAbsolute, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DockerGpuPlan } from "../../../infra/plan/gpu-stack.ts";
+import { SKIP_REASONS, Skipped } from "../../../scripts/ask/golden.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
-import { holdsOne, parsePage, runCheck, SKIP_REASONS, Skipped } from "../../../scripts/verify/check.ts";
+import { holdsOne, parsePage, runCheck } from "../../../scripts/verify/check.ts";
 import { dot, maxDifference, nearestTexts } from "../../../scripts/verify/encoders.ts";
 import {
   type ModelProof,

@@ -1,0 +1,77 @@
+/** Requests to the gateway and to Triton: the key, time-outs, and errors as sentences. */
+import { UserError } from "./errors.ts";
+
+/** How long a single request may take, its answer included. */
+export const REQUEST_TIMEOUT_MILLISECONDS = 120_000;
+
+/** Sent to the gateway, where it asks for a key. */
+export function gatewayHeaders(apiKey: string | undefined): Record<string, string> {
+  return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+}
+
+/** An answer of any status, whose body too has to come within the time of one request. */
+export function fetchWithin(url: string, init: RequestInit, milliseconds = REQUEST_TIMEOUT_MILLISECONDS) {
+  return fetch(url, { ...init, signal: AbortSignal.timeout(milliseconds) });
+}
+
+/** @throws UserError for any status that is no success. */
+export async function assertSuccess(response: Response): Promise<void> {
+  if (response.ok) return;
+  const { status, url } = response;
+  const text = await response.text();
+  if (status === 401) throw new UserError("The gateway asks for a key; put it into ENGINE_ROOM_API_KEY.");
+  if (status === 429) throw new UserError("The rate limit of the gateway is reached; try again in a minute.");
+  throw new UserError(`${url} answered ${status}: ${errorMessage(text)}`);
+}
+
+/** The text of an answer. @throws UserError for any status that is no success. */
+export async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
+  const response = await fetchWithin(url, init);
+  await assertSuccess(response);
+  return response.text();
+}
+
+export function postJson(url: string, body: object, headers: Record<string, string> = {}): Promise<string> {
+  return fetchText(url, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json", ...headers },
+  });
+}
+
+/** The sentence of Triton's or the gateway's error, or the beginning of the text as it is. */
+export function errorMessage(text: string): string {
+  try {
+    const { error } = JSON.parse(text) as { error?: string | { message?: string } };
+    const message = typeof error === "object" ? error.message : error;
+    if (message !== undefined) return message;
+  } catch {
+    // A proxy's page, for example.
+  }
+  return text.slice(0, 200);
+}
+
+/** One output of an answer of KServe v2 in JSON. */
+interface Output {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly data: readonly number[];
+}
+
+/** Asks a model of the encoders' Triton for texts or pictures. @param inputs - Values by name of the input, as many of each. */
+export async function encode(
+  triton: string,
+  model: string,
+  inputs: Readonly<Record<string, readonly string[]>>,
+): Promise<readonly Output[]> {
+  const body = {
+    inputs: Object.entries(inputs).map(([name, data]) => ({
+      name,
+      datatype: "BYTES",
+      shape: [data.length, 1],
+      data,
+    })),
+  };
+  const text = await postJson(`${triton}/v2/models/${model}/infer`, body);
+  return (JSON.parse(text) as { readonly outputs: readonly Output[] }).outputs;
+}
