@@ -261,7 +261,7 @@ export const eksStack = z.strictObject({
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
     /** Logs of the control plane, and flow logs of the VPC. */
     logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
-    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`. */
+    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`, and `keda` only where a server scales by it. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
   }),
 });

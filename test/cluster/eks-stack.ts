@@ -1,5 +1,5 @@
 /** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
-import { POOL_LABEL } from "../../infra/plan/aws/context.ts";
+import { GPU_LABEL, gpuLabel, POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { CHART_NAMES } from "../../infra/plan/catalogue/aws.ts";
 import type { RenderedStack } from "../../scripts/render.ts";
 import type { LiveResource, Properties } from "../harness/aws/provider/account.ts";
@@ -56,7 +56,12 @@ export class EksTestStack extends StandInStack {
     const sets = resources.filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet");
     this.#volumes = claimVolumes(stackObjects({ resources: sets, outputs }).objects);
     this.#nodes = this.plan().spec.pools.flatMap((pool) =>
-      poolNodes(pool, { labels: { [POOL_LABEL]: pool.name } }),
+      poolNodes(pool, {
+        labels: {
+          [POOL_LABEL]: pool.name,
+          ...(pool.gpu === null ? {} : { [GPU_LABEL]: gpuLabel(pool.gpu.name) }),
+        },
+      }),
     );
     await applyAll(this.#api, [...DEFINITIONS, ...this.#volumes]);
     await addNodes(this.#api, this.#nodes);

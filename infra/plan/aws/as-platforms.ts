@@ -2,12 +2,15 @@
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInstalled } from "../catalogue/aws.ts";
+import { machineTypes } from "../catalogue/machines.ts";
 import { SECRET_NAMES } from "../docker/host.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
+  GPU_LABEL,
+  gpuLabel,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
   pulledFrom,
@@ -57,7 +60,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
     platform: "kubernetes",
     pools: config.pools.map((pool) => ({
       ...pool,
-      nodeSelector: { [POOL_LABEL]: pool.name },
+      nodeSelector: { [POOL_LABEL]: pool.name, ...gpuSelector(pool) },
       tolerations: [],
     })),
     priorityClasses: "create",
@@ -80,6 +83,12 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
     // The stack's load balancer in front of it ends TLS.
     gateway: { ...gateway, exposure: "internal" },
   };
+}
+
+/** By the GPU that the stack file gives a pool, which has none in a problem's stack file alone. */
+function gpuSelector({ instanceType = "", machine }: EksConfig["pools"][number]) {
+  const gpu = machineTypes[instanceType]?.gpu || machine?.gpu;
+  return gpu ? { [GPU_LABEL]: gpuLabel(gpu) } : {};
 }
 
 /** The stack file with the choices that the instance makes. */

@@ -99,6 +99,13 @@ export function pulledFrom({
 /** Label of machines by which pods find those of a pool. */
 export const POOL_LABEL = "engine-room/pool";
 
+/** Label of machines with their GPU's name: while a pool gets another GPU, machines with the old one are there too. */
+export const GPU_LABEL = "engine-room/gpu";
+
+export function gpuLabel(gpu: string): string {
+  return gpu.toLowerCase().replaceAll(" ", "-");
+}
+
 /** Pool of controllers, which every cluster has; no pool of a stack file may have its name. */
 export const SYSTEM_POOL = "system";
 

@@ -25,6 +25,8 @@ import {
   clusterName,
   DATABASE_STORAGE_CLASS,
   ENGINE_VOLUME,
+  GPU_LABEL,
+  gpuLabel,
   METRICS_DISK_GIB,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
@@ -169,11 +171,10 @@ function poolLabels({ name, gpu, sharing }: Pool, resource: string): Labels {
   if (gpu === null) return { [POOL_LABEL]: name };
   return {
     [POOL_LABEL]: name,
+    [GPU_LABEL]: gpuLabel(gpu.name),
     // The autoscaler waits until a machine with this label offers whole GPUs before it starts another one; with partitions it would
     // wait forever.
-    ...(resource === GPU_RESOURCE
-      ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpu.name.toLowerCase().replaceAll(" ", "-")}` }
-      : {}),
+    ...(resource === GPU_RESOURCE ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpuLabel(gpu.name)}` } : {}),
     // By these the device plugin finds machines, and chooses one of its configurations.
     "nvidia.com/device-plugin.config": name,
     "nvidia.com/gpu.present": "true",
@@ -308,7 +309,9 @@ function chartPlans({ config, spec, cluster }: EksPlan, context: AwsContext) {
     monitoringNamespace: cluster.monitoringNamespace,
   };
   const { charts } = fileContent<Software>(SOFTWARE_FILE);
-  return installedCharts(config.cluster.charts).map((name) => {
+  const usesKeda = config.autoscaling.mechanism === "keda" && Object.keys(cluster.minReplicas).length > 0;
+  const installed = installedCharts(config.cluster.charts).filter((name) => name !== "keda" || usesKeda);
+  return installed.map((name) => {
     const { chart, version, repository } = publishedCharts[name];
     const installation = filled(charts[name], values);
     const { release, namespace = SYSTEM_NAMESPACE, role, hasDisk = false } = installation;

@@ -158,7 +158,7 @@ describe("node pool", () => {
     );
     expect(tags).toContain("node-template/taint/nvidia.com/gpu");
     expect(treeOf(await usual())).toEqual([
-      ...tags.map((tag) => `aws:autoscaling/tag:Tag gpu-${tag} < gpu`),
+      ...tags.toSorted().map((tag) => `aws:autoscaling/tag:Tag gpu-${tag} < gpu`),
       "aws:ec2/launchTemplate:LaunchTemplate gpu-template < gpu",
       "aws:eks/nodeGroup:NodeGroup gpu-group < gpu",
       "engine-room:aws:GpuNodePool gpu < engine-room-demo",
@@ -295,7 +295,8 @@ describe("add-ons", () => {
 
 describe("charts", () => {
   const planOf = (name: ChartName): ChartPlan => {
-    const found = plannedCluster().cluster.charts.find((chart) => chart.name === name);
+    const gateway = { replicas: 2, minReplicas: 1 };
+    const found = plannedCluster({ gateway }).cluster.charts.find((chart) => chart.name === name);
     if (found === undefined) throw new Error(`There is no chart ${name}`);
     return found;
   };

@@ -313,7 +313,6 @@ test("pods in the stack's own namespace are restricted, and drivers run in other
     ["charts-cluster-autoscaler", "kube-system"],
     ["charts-dcgm-exporter", "gpu-metrics"],
     ["charts-device-plugin", "kube-system"],
-    ["charts-keda", "keda"],
     ["charts-kube-prometheus-stack", "monitoring"],
     ["charts-load-balancer-controller", "kube-system"],
   ]);

@@ -447,6 +447,7 @@ describe("a stack on AWS", () => {
       { pools: [large, { ...small, instanceType: "g6.xlarge" }, cpu] },
       [
         "replace NodeGroup small-machines-group",
+        "update Tag small-machines-node-template/label/engine-room/gpu",
         "update Tag small-machines-node-template/label/k8s.amazonaws.com/accelerator",
         ...engine("delete", "gpt2-medium"),
         ...engine("create", "gpt2-medium"),

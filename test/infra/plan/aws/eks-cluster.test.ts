@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { eksAsCluster } from "../../../../infra/plan/aws/as-platforms.ts";
 import type { ChartPlan, ClusterPlan, NodePoolPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import type { RolePlan } from "../../../../infra/plan/aws/roles.ts";
 import {
@@ -72,8 +73,19 @@ test("the secrets driver is installed only for a hub token in Secrets Manager, w
   ]);
 });
 
+/** One gateway of two is KEDA's to add. */
+const SCALED = { gateway: { replicas: 2, minReplicas: 1 } };
+
+test("KEDA is installed only where a server has a KEDA object", () => {
+  const names = (changes: Parameters<typeof plannedCluster>[0]) =>
+    plannedCluster(changes).cluster.charts.map(({ name }) => name);
+  expect(names(SCALED)).toContain("keda");
+  expect(names({})).not.toContain("keda");
+  expect(names({ ...SCALED, autoscaling: { mechanism: "hpa" } })).not.toContain("keda");
+});
+
 test("every chart is installed at a fixed version from an https repository", () => {
-  const { charts } = plannedCluster().cluster;
+  const { charts } = plannedCluster(SCALED).cluster;
   expect(charts.map(({ name }) => name)).toEqual([...CHART_NAMES]);
   for (const { args } of charts) {
     expect(args.version).toMatch(/^\d+\.\d+\.\d+$/);
@@ -82,7 +94,7 @@ test("every chart is installed at a fixed version from an https repository", () 
 });
 
 test.each(CHART_NAMES)("the chart %s is not installed where the stack file says `existing`", (name) => {
-  const { charts } = plannedCluster({ cluster: { charts: { [name]: "existing" } } }).cluster;
+  const { charts } = plannedCluster({ ...SCALED, cluster: { charts: { [name]: "existing" } } }).cluster;
   expect(charts.map((chart) => chart.name)).toEqual(CHART_NAMES.filter((other) => other !== name));
 });
 
@@ -280,6 +292,7 @@ test("a node with GPUs has its pool's labels and a taint against pods without GP
   expect(amiType).toBe("AL2023_x86_64_NVIDIA");
   expect(labels).toEqual({
     "engine-room/pool": "gpu",
+    "engine-room/gpu": "a10g",
     "k8s.amazonaws.com/accelerator": "nvidia-a10g",
     "nvidia.com/device-plugin.config": "gpu",
     "nvidia.com/gpu.present": "true",
@@ -287,9 +300,19 @@ test("a node with GPUs has its pool's labels and a taint against pods without GP
   expect(taints).toEqual([{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }]);
 });
 
+test("pods of a pool select its GPU's name, so that they never run on machines with the old GPU", () => {
+  const pools = [{ name: "gpu", instanceType: "g6.xlarge" }, eksValues.pools[1]];
+  const { config } = plannedCluster({ pools }).plan;
+  expect(eksAsCluster(config).pools.map(({ nodeSelector }) => nodeSelector)).toEqual([
+    { "engine-room/pool": "gpu", "engine-room/gpu": "l4" },
+    { "engine-room/pool": "cpu" },
+  ]);
+});
+
 test("tags describe an empty GPU pool to the cluster autoscaler", () => {
   expect(gpuPool({ instanceType: "g5.12xlarge" }).scalingTags).toEqual({
     [ofTemplate("label/engine-room/pool")]: "gpu",
+    [ofTemplate("label/engine-room/gpu")]: "a10g",
     [ofTemplate("label/k8s.amazonaws.com/accelerator")]: "nvidia-a10g",
     [ofTemplate("label/nvidia.com/device-plugin.config")]: "gpu",
     [ofTemplate("label/nvidia.com/gpu.present")]: "true",
@@ -524,7 +547,7 @@ const divided = {
 const stacks: readonly (readonly [string, () => readonly ChartPlan[]])[] = [
   ["dev", () => shippedCluster("dev").cluster.charts],
   ["prod", () => shippedCluster("prod").cluster.charts],
-  ["a stack with a divided pool", () => plannedCluster(divided).cluster.charts],
+  ["a stack with a divided pool", () => plannedCluster({ ...divided, ...SCALED }).cluster.charts],
 ];
 
 function valuesOf(charts: readonly ChartPlan[], name: ChartName): unknown {
@@ -540,6 +563,8 @@ describe.each(CHART_NAMES)("%s", (name) => {
 
   test.each(stacks)(`%s gives ${name} only values that it reads`, (_stack, charts) => {
     const told = valuesOf(charts(), name);
+    // Neither dev nor prod has an object of KEDA.
+    if (told === undefined) return expect(name).toBe("keda");
     expect(values.parse(told)).toEqual(told);
     expect(values.safeParse({ ...(told as object), nodeSelecter: {} }).success).toBe(false);
   });
