@@ -9,7 +9,6 @@ import { readPlan } from "../program/targets.ts";
 import { resultLine } from "../terminal-text.ts";
 import { ENCODER_CHECKS, MODEL_CHECKS } from "../verify/check.ts";
 import {
-  counts,
   type ModelProof,
   mergedProof,
   PROOF_FOLDER,
@@ -63,7 +62,9 @@ export const command = defineCommand({
         const columns = [subject.padEnd(subjects), check.padEnd(titles)];
         out.write(resultLine(OUTCOMES[outcome], columns, milliseconds, result.text, out));
       });
-      const { passed, failed, skipped } = counts(verified);
+      const outcomes = verified.flatMap(({ results }) => results.map(({ record }) => record.outcome));
+      const count = (outcome: string) => outcomes.filter((one) => one === outcome).length;
+      const [passed, failed, skipped] = [count("passed"), count("failed"), count("skipped")];
       const verdict = failed === 0 ? "Verified" : "NOT verified";
       out.write(`${verdict}: ${passed} passed, ${failed} failed, ${skipped} skipped.\n`);
       if (seen.kind === "none") out.write(`No proof file was written: ${seen.reason}.\n`);

@@ -1,11 +1,11 @@
 /** Documents to be loaded, and the client of `POST /v1/documents` of a gateway, which waits for one that is busy or starting. */
 
 import { createHash } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { basename, extname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { z } from "zod";
 import { UserError } from "../errors.ts";
+import { errorMessage, gatewayHeaders } from "../http.ts";
 
 /** How long one request that is answered with 503, 502 or 429, or not at all, is tried again: models may be loading. */
 const PATIENCE_SECONDS = 120;
@@ -41,16 +41,6 @@ class RequestRefusal extends Error {
   override readonly name = "RequestRefusal";
 }
 
-const answerSchema = z.object({
-  documents: z.array(
-    z.object({
-      status: z.enum(["created", "updated", "unchanged", "failed"]),
-      error: z.object({ message: z.string() }).optional(),
-    }),
-  ),
-});
-const errorSchema = z.object({ error: z.object({ message: z.string() }) });
-
 export class DocumentsClient {
   readonly #options: DocumentsClientOptions;
 
@@ -61,7 +51,7 @@ export class DocumentsClient {
   /** Whether the gateway has any document. @throws GatewayRefusal */
   async isEmpty(signal: AbortSignal): Promise<boolean> {
     const text = await this.#send("/v1/documents?limit=1", {}, signal);
-    return z.object({ documents: z.array(z.unknown()) }).parse(JSON.parse(text)).documents.length === 0;
+    return (JSON.parse(text) as { documents: unknown[] }).documents.length === 0;
   }
 
   /**
@@ -96,8 +86,7 @@ export class DocumentsClient {
     const { gateway, apiKey, onWait, patienceSeconds = PATIENCE_SECONDS } = this.#options;
     const started = performance.now();
     for (let tries = 0; ; tries++) {
-      const headers = new Headers(init.headers);
-      if (apiKey !== undefined) headers.set("authorization", `Bearer ${apiKey}`);
+      const headers = { ...init.headers, ...gatewayHeaders(apiKey) };
       const attempt = await attemptOf(`${gateway}${path}`, { ...init, headers }, signal);
       if ("text" in attempt) return attempt.text;
       const seconds = Math.min(attempt.waitSeconds ?? FIRST_WAIT_SECONDS * 2 ** tries, MAX_WAIT_SECONDS);
@@ -131,21 +120,15 @@ async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): P
   }
   if (response.ok) return { text };
   const { status } = response;
-  const reason = `HTTP ${status}: ${messageOf(text)}`;
+  // The reason becomes part of a sentence.
+  const reason = `HTTP ${status}: ${errorMessage(text).replace(/\.$/, "")}`;
   if (status === 429 || status === 502 || status === 503)
-    return { reason, waitSeconds: retryAfterSeconds(response.headers.get("retry-after")) };
+    return { reason, waitSeconds: Number(response.headers.get("retry-after")) || undefined };
   if (status === 401 || status === 403)
     throw new GatewayRefusal(`the gateway asks for another key; put it into ENGINE_ROOM_API_KEY (${reason})`);
   if (status === 404 || status === 405)
     throw new GatewayRefusal(`the gateway takes no documents (${reason})`);
   throw new RequestRefusal(reason);
-}
-
-/** Seconds or a date (RFC 9110, 10.2.3); undefined where there is neither. */
-export function retryAfterSeconds(header: string | null, now: number = Date.now()): number | undefined {
-  if (header === null || header.trim() === "") return undefined;
-  const seconds = /^\d+$/.test(header.trim()) ? Number(header) : (Date.parse(header) - now) / 1000;
-  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }
 
 /** One document goes by itself, so that the answer's status is its own, and a picture without the third of base64. */
@@ -174,27 +157,26 @@ function jsonOf({ id, text, picture, metadata }: PreparedDocument): object {
   return { id, text, image, metadata };
 }
 
+/** What the gateway answers for each document. */
+interface Answer {
+  readonly documents?: readonly {
+    readonly status: Outcome["status"];
+    readonly error?: { readonly message: string };
+  }[];
+}
+
 function outcomesOf(documents: readonly PreparedDocument[], text: string): Outcome[] {
-  const answer = answerSchema.safeParse(parseJson(text));
-  if (!answer.success || answer.data.documents.length !== documents.length)
+  let answer: Answer = {};
+  try {
+    answer = JSON.parse(text) as Answer;
+  } catch {
+    // Refused below.
+  }
+  if (answer.documents?.length !== documents.length)
     throw new RequestRefusal("the gateway's answer is no list of its documents");
-  return answer.data.documents.map(({ status, error }) =>
+  return answer.documents.map(({ status, error }) =>
     status === "failed" ? { status, reason: error?.message ?? "the gateway gave no reason" } : { status },
   );
-}
-
-function messageOf(text: string): string {
-  const parsed = errorSchema.safeParse(parseJson(text));
-  // It goes on into a sentence of ours.
-  return (parsed.success ? parsed.data.error.message : text.slice(0, 200)).replace(/\.$/, "");
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A document to be: nothing of its picture is read yet. Text, picture, or both. */
@@ -202,8 +184,8 @@ export interface Entry {
   /** What a person calls it: a file, or a place in one. */
   readonly label: string;
   /** Absent: it comes from the content. */
-  readonly id?: string;
-  readonly text?: string;
+  readonly id?: string | undefined;
+  readonly text?: string | undefined;
   /** Absolute path. */
   readonly imageFile?: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -220,8 +202,8 @@ export interface Picture {
 export interface PreparedDocument {
   readonly label: string;
   readonly id: string;
-  readonly text?: string;
-  readonly picture?: Picture;
+  readonly text?: string | undefined;
+  readonly picture?: Picture | undefined;
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
@@ -240,9 +222,6 @@ export const PICTURE_TYPES: Readonly<Record<string, string>> = {
   ".webp": "image/webp",
 };
 
-/** The largest that any gateway can be configured to take. */
-const MAX_PICTURE_BYTES = 2 ** 28;
-
 /** An entry can't be sent: one sentence without the entry's name. */
 export class EntryError extends Error {
   override readonly name = "EntryError";
@@ -250,7 +229,7 @@ export class EntryError extends Error {
 
 /**
  * Reads an entry's picture and gives it an id.
- * @throws EntryError when its picture can't be read, is empty, or is larger than any gateway takes.
+ * @throws EntryError when its picture can't be read or is empty.
  */
 export async function prepare(entry: Entry): Promise<PreparedDocument> {
   const { label, text, imageFile, metadata } = entry;
@@ -258,8 +237,8 @@ export async function prepare(entry: Entry): Promise<PreparedDocument> {
   return {
     label,
     id: entry.id ?? derivedId(text, picture),
-    ...(text === undefined ? {} : { text }),
-    ...(picture === undefined ? {} : { picture }),
+    text,
+    picture,
     metadata,
   };
 }
@@ -292,16 +271,9 @@ async function readPicture(file: string): Promise<Picture> {
     const known = Object.keys(PICTURE_TYPES).join(", ");
     throw new EntryError(`its name ends with none of ${known}; convert it first`);
   }
-  try {
-    const { size } = await stat(file);
-    if (size === 0) throw new EntryError("the file is empty");
-    if (size > MAX_PICTURE_BYTES)
-      throw new EntryError(
-        `the file has ${size} bytes, more than the ${MAX_PICTURE_BYTES} that a gateway can take; scale it down`,
-      );
-    return { name, contentType, bytes: await readFile(file) };
-  } catch (error) {
-    if (error instanceof EntryError) throw error;
-    throw new EntryError(`the file can't be read (${(error as NodeJS.ErrnoException).code})`);
-  }
+  const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    throw new EntryError(`the file can't be read (${error.code})`);
+  });
+  if (bytes.length === 0) throw new EntryError("the file is empty");
+  return { name, contentType, bytes };
 }

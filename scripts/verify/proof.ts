@@ -3,18 +3,13 @@
  * a user chose, and its schema has no key for one.
  */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { basename, dirname } from "node:path";
 import { z } from "zod";
 import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../../infra/plan/catalogue/encoders.ts";
 import { GPU_NAMES, type GpuName } from "../../infra/plan/catalogue/gpus.ts";
 import { LANGUAGE_MODELS } from "../../infra/plan/catalogue/language-models.ts";
-import {
-  isReleaseTag,
-  RELEASE_TAGS,
-  type ReleaseTag,
-  releases,
-} from "../../infra/plan/catalogue/releases.ts";
+import { isReleaseTag, RELEASE_TAGS, type ReleaseTag } from "../../infra/plan/catalogue/releases.ts";
 import { DTYPES, FLAVOURS, QUANTIZATIONS, RUNTIMES } from "../../infra/plan/catalogue/types.ts";
 import { hostPool, serverGpus } from "../../infra/plan/docker/docker-stack.ts";
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
@@ -25,36 +20,21 @@ import { UserError } from "../errors.ts";
 import { catalogueName } from "../preflight/gpu.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { readMachine } from "../preflight/machine-reading.ts";
-import {
-  type CheckResult,
-  ENCODER_CHECKS,
-  type EncoderCheckName,
-  LEVELS,
-  MODEL_CHECKS,
-  type ModelCheckName,
-} from "./check.ts";
+import { ENCODER_CHECKS, type EncoderCheckName, LEVELS, MODEL_CHECKS, type ModelCheckName } from "./check.ts";
 import type { Verified } from "./verify-stack.ts";
 
-function checksSchema<Name extends string>(names: readonly [Name, ...Name[]]) {
-  const check = z
-    .strictObject({
-      name: z.enum(names),
-      level: z.enum(LEVELS),
-      outcome: z.enum(["passed", "failed", "skipped"]),
-      reason: z.enum(keysOf(SKIP_REASONS)).optional(),
-      figures: z.record(z.string().regex(/^[a-z][A-Za-z]{0,40}$/), z.number()),
-    })
-    .refine(({ outcome, reason }) => (outcome === "skipped") === (reason !== undefined), {
-      message: "stands with what was skipped, and only there",
-      path: ["reason"],
-    });
-  return z
-    .array(check)
-    .min(1)
-    .refine((checks) => new Set(checks.map(({ name }) => name)).size === checks.length, {
-      message: "has a check twice",
-    });
-}
+const checksSchema = <Name extends string>(names: readonly [Name, ...Name[]]) =>
+  z
+    .array(
+      z.strictObject({
+        name: z.enum(names),
+        level: z.enum(LEVELS),
+        outcome: z.enum(["passed", "failed", "skipped"]),
+        reason: z.enum(keysOf(SKIP_REASONS)).optional(),
+        figures: z.record(z.string().regex(/^[a-z][A-Za-z]{0,40}$/), z.number()),
+      }),
+    )
+    .min(1);
 
 /** When and with what it was run: stacks on the same GPU and release need not share it. */
 const runSchema = z.strictObject({
@@ -70,6 +50,7 @@ const runSchema = z.strictObject({
   isModified: z.boolean(),
 });
 
+/** null: the whole GPU. */
 const migProfile = z
   .string()
   .regex(/^\d+g\.\d+gb$/)
@@ -83,7 +64,6 @@ const modelSchema = z.strictObject({
   quantization: z.enum(QUANTIZATIONS),
   tensorParallel: z.int().min(1),
   pipelineParallel: z.int().min(1),
-  /** null: the whole GPU. */
   migProfile,
   /** null: served without an engine. */
   engineKey: z
@@ -104,37 +84,14 @@ const encodersSchema = z.strictObject({
   checks: checksSchema(keysOf(ENCODER_CHECKS)),
 });
 
-const proofSchema = z
-  .strictObject({
-    version: z.literal(1),
-    gpu: z.enum(GPU_NAMES),
-    release: z.enum(RELEASE_TAGS),
-    tensorRtLlm: z.string(),
-    models: z.array(modelSchema),
-    encoders: z.array(encodersSchema),
-  })
-  .superRefine(({ release, tensorRtLlm, models, encoders }, context) => {
-    const expected = releases[release]?.tensorRtLlm;
-    if (expected !== undefined && tensorRtLlm !== expected) {
-      context.addIssue({
-        code: "custom",
-        path: ["tensorRtLlm"],
-        message: `is ${tensorRtLlm}; ${release} has ${expected}`,
-      });
-    }
-    for (const [path, records] of Object.entries({ models, encoders })) {
-      records.forEach((record, index) => {
-        const first = records.findIndex((other) => identity(other) === identity(record));
-        if (first !== index) {
-          context.addIssue({
-            code: "custom",
-            path: [path, index],
-            message: `is the same as ${path}[${first}]`,
-          });
-        }
-      });
-    }
-  });
+const proofSchema = z.strictObject({
+  version: z.literal(1),
+  gpu: z.enum(GPU_NAMES),
+  release: z.enum(RELEASE_TAGS),
+  tensorRtLlm: z.string().regex(/^\d[\w.]{0,20}$/),
+  models: z.array(modelSchema),
+  encoders: z.array(encodersSchema),
+});
 
 export type Proof = z.infer<typeof proofSchema>;
 export type ModelProof = Proof["models"][number];
@@ -178,20 +135,6 @@ export function readProofFor(path: string, gpu: GpuName, release: ReleaseTag): P
   );
 }
 
-/** All of a folder, by name. @throws UserError for one that can't be read, or has another's name. */
-export function readProofs(folder: string): readonly Proof[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".json"))
-    .sort()
-    .map((name) => {
-      const path = join(folder, name);
-      const proof = parseProof(readFileSync(path, "utf8"), path);
-      const expected = proofFileName(proof.gpu, proof.release);
-      if (name === expected) return proof;
-      throw new UserError(`${path} is about ${proof.gpu} and ${proof.release}; name it ${expected}.`);
-    });
-}
-
 export function writeProof(path: string, proof: Proof): void {
   // What was written has to be readable, whatever the caller put into it.
   const checked = parseProof(JSON.stringify(proof), basename(path));
@@ -221,9 +164,8 @@ function merged<T extends ModelProof | EncodersProof>(before: readonly T[], run:
   return [...byKind].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, record]) => record);
 }
 
-/** What makes two records ones of the same thing. */
-function identity(record: ModelProof | EncodersProof): string {
-  const { run: _run, checks: _checks, ...kind } = record;
+/** Two records of the same identity are about the same model or encoders. */
+function identity({ run: _run, checks: _checks, ...kind }: ModelProof | EncodersProof): string {
   return JSON.stringify({ ...kind, engineKey: undefined });
 }
 
@@ -262,7 +204,7 @@ function keysOf<Key extends string>(table: Readonly<Record<Key, unknown>>): [Key
   return Object.keys(table) as [Key, ...Key[]];
 }
 
-/** What a run can be a record of. */
+/** What a run can be a record of: the GPU of the plan, or nothing, with the reason as half a sentence. */
 export type Seen =
   | {
       readonly kind: "gpu";
@@ -272,7 +214,6 @@ export type Seen =
       /** `575.57.08`. */
       readonly driver: string;
     }
-  /** Half a sentence. */
   | { readonly kind: "none"; readonly reason: string };
 
 /** The GPU that the plan is for, where all that its servers use are of that kind. @param probe - Of the stack's host; null: it has none. */
@@ -289,14 +230,13 @@ export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise
   const planned = hostPool(plan).gpu?.name;
   const indices = new Set(serverGpus(plan).flatMap((server) => server.indices));
   const used = machine.gpus.filter(({ index }) => indices.has(index));
-  const other = used.find(({ name }) => planned === undefined || catalogueName(name) !== planned);
+  const other = used.find(({ name }) => catalogueName(name) !== planned);
+  if (other !== undefined) return none(`the host has ${other.name}, and the plan is for ${planned}`);
   const [first] = used;
   const gpu = first === undefined ? undefined : catalogueName(first.name);
-  if (used.length < indices.size)
+  if (first === undefined || gpu === undefined || used.length < indices.size)
     return none(`the host has ${machine.gpus.length} GPUs, and the plan uses ${indices.size}`);
-  if (first !== undefined && gpu !== undefined && other === undefined)
-    return { kind: "gpu", plan, gpu, release: tag, driver: first.driver };
-  return none(`the host has ${(other ?? machine.gpus[0])?.name ?? "no GPU"}, and the plan is for ${planned}`);
+  return { kind: "gpu", plan, gpu, release: tag, driver: first.driver };
 }
 
 /** The record of one run. Models that the stack file adds to the catalogue are left out: nobody else knows them. */
@@ -307,52 +247,27 @@ export function proofOf(
 ): Proof {
   const { sharing } = hostPool(plan);
   const migProfile = sharing.mode === "mig" ? sharing.profile : null;
-  return {
-    version: 1,
-    gpu,
-    release,
-    tensorRtLlm: plan.release.tensorRtLlm,
-    models: verified.flatMap((one): ModelProof[] => {
-      const model = plan.models.find(({ name }) => name === one.name);
-      if (one.kind !== "model" || model === undefined) return [];
-      const { engine, serving } = model.spec;
-      const catalogued = LANGUAGE_MODELS.find((name) => name === engine.model);
-      if (catalogued === undefined) return [];
-      const { dtype, quantization, tensorParallel, pipelineParallel } = engine;
-      return [
-        {
-          model: catalogued,
-          runtime: serving.runtime,
-          flavour: serving.flavour,
-          dtype,
-          quantization,
-          tensorParallel,
-          pipelineParallel,
-          migProfile,
-          engineKey: model.engine?.key ?? null,
-          run,
-          checks: one.results.map(recordOf),
-        },
-      ];
-    }),
-    encoders: verified.flatMap((one): EncodersProof[] => {
-      const { encoders } = plan.spec;
-      if (one.kind !== "encoders" || encoders === null) return [];
-      const { vision, text, device, precision } = encoders;
-      return [{ vision, text, device, precision, migProfile, run, checks: one.results.map(recordOf) }];
-    }),
-  };
-}
-
-function recordOf<Record>({ record }: { readonly record: Record }): Record {
-  return record;
-}
-
-type Outcome = CheckResult["record"]["outcome"];
-
-/** How many results there are of each outcome. */
-export function counts(verified: readonly Verified[]): Readonly<Record<Outcome, number>> {
-  const outcomes = verified.flatMap(({ results }) => results.map(({ record }): Outcome => record.outcome));
-  const of = (outcome: Outcome) => outcomes.filter((one) => one === outcome).length;
-  return { passed: of("passed"), failed: of("failed"), skipped: of("skipped") };
+  const models: ModelProof[] = [];
+  const encoders: EncodersProof[] = [];
+  for (const one of verified) {
+    if (one.kind === "encoders") {
+      if (plan.spec.encoders === null) continue;
+      const { vision, text, device, precision } = plan.spec.encoders;
+      const checks = one.results.map(({ record }) => record);
+      encoders.push({ vision, text, device, precision, migProfile, run, checks });
+      continue;
+    }
+    const planned = plan.models.find(({ name }) => name === one.name);
+    const model = LANGUAGE_MODELS.find((name) => name === planned?.spec.engine.model);
+    if (planned === undefined || model === undefined) continue;
+    const { runtime, flavour } = planned.spec.serving;
+    const { dtype, quantization, tensorParallel, pipelineParallel } = planned.spec.engine;
+    models.push({
+      ...{ model, runtime, flavour, dtype, quantization, tensorParallel, pipelineParallel, migProfile },
+      engineKey: planned.engine?.key ?? null,
+      run,
+      checks: one.results.map(({ record }) => record),
+    });
+  }
+  return { version: 1, gpu, release, tensorRtLlm: plan.release.tensorRtLlm, models, encoders };
 }

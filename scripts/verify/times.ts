@@ -1,7 +1,5 @@
 /** Seconds of builds and starts, as containers say them, and as the plan estimated them. */
 import { z } from "zod";
-import { buildEstimate } from "../../infra/plan/cost/times.ts";
-import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import { Skipped } from "../ask/golden.ts";
 import type { HostContainer } from "../docker-host/containers.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
@@ -27,53 +25,53 @@ export async function measureStart(host: ContainerHost | null, name: string, est
   const { container, probe } = running(host, name);
   const { StartedAt } = container.State;
   const until = new Date(Date.parse(StartedAt) + LONGEST_START_SECONDS * 1000).toISOString();
-  const { stdout, stderr } = await probe.docker([
-    "logs",
-    "--timestamps",
-    "--since",
-    StartedAt,
-    "--until",
-    until,
-    name,
-  ]);
+  const period = ["--since", StartedAt, "--until", until];
+  const { stdout, stderr } = await probe.docker(["logs", "--timestamps", ...period, name]);
   // The CLI gives back both streams of the container as its own.
   const seconds = startSeconds(StartedAt, `${stdout}\n${stderr}`);
   if (seconds === null) throw new Skipped("logHasNoStart");
   return comparison({ start: seconds }, estimate === null ? {} : { start: estimate });
 }
 
-const engineManifest = z.object({ key: z.string(), seconds: z.record(z.string(), z.number()) });
-const encoderManifest = z.object({
+/** Of an engine, or of the encoders: all models together. */
+const manifestSchema = z.object({
   key: z.string(),
-  steps: z.array(z.object({ step: z.string(), seconds: z.number() })),
+  seconds: z.record(z.string(), z.number()).default({}),
+  steps: z.array(z.object({ step: z.string(), seconds: z.number() })).default([]),
 });
 
-/** Steps of the build of a model's engine. */
+/** Steps of the build that a container serves. @param estimates - Empty where the plan has none. */
 export async function measureBuild(
   host: ContainerHost | null,
   name: string,
-  pools: GpuPlan["spec"]["pools"],
-  { spec, engine }: ModelPlan,
+  planned: { readonly directory: string; readonly key: string },
+  estimates: Seconds,
 ) {
-  const pool = pools.find((one) => one.name === spec.buildPool);
-  if (engine === null || pool === undefined) throw new Skipped("noEngine");
-  const { key, seconds } = await readManifest(host, name, engine.directory, engineManifest);
-  refuseOtherKey(key, engine.key);
-  const { parts } = buildEstimate(spec.engine, pool);
-  return comparison(seconds, parts);
+  const { probe } = running(host, name);
+  const { exitCode, stdout } = await probe.docker([
+    "exec",
+    name,
+    "cat",
+    `${planned.directory}/manifest.json`,
+  ]);
+  const { data } = manifestSchema.safeParse(exitCode === 0 ? parseJson(stdout) : undefined);
+  if (data === undefined) throw new Skipped("noManifest");
+  const { key, seconds, steps } = data;
+  if (key !== planned.key)
+    throw new Error(
+      `the container has ${key.slice(0, 12)}, and the stack file plans ${planned.key.slice(0, 12)}; \`npx engine-room up\` brings them together`,
+    );
+  const sums = { ...seconds };
+  for (const { step, seconds } of steps) sums[step] = (sums[step] ?? 0) + seconds;
+  return comparison(sums, estimates);
 }
 
-/** Steps of the build of the encoders, all models together; the plan has no estimate. */
-export async function measureEncoderBuild(
-  host: ContainerHost | null,
-  name: string,
-  plan: { readonly directory: string; readonly key: string },
-) {
-  const { key, steps } = await readManifest(host, name, plan.directory, encoderManifest);
-  refuseOtherKey(key, plan.key);
-  const sums: Record<string, number> = {};
-  for (const { step, seconds } of steps) sums[step] = (sums[step] ?? 0) + seconds;
-  return comparison(sums, {});
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -92,43 +90,19 @@ export function comparison(
   measured: Seconds,
   estimated: Seconds,
 ): { readonly text: string; readonly figures: Figures } {
-  const phases = Object.entries(measured)
+  const words: string[] = [];
+  const figures: Record<string, number> = {};
+  for (const [phase, seconds] of Object.entries(measured)) {
     // What was there already took no time.
-    .filter(([, seconds]) => seconds > 0)
-    .map(([phase, seconds]) => {
-      const estimate = estimated[phase] ?? 0;
-      return { phase, seconds, ratio: estimate > 0 ? seconds / estimate : null };
-    });
-  return {
-    text: phases
-      .map(({ phase, seconds, ratio }) => {
-        const against = ratio === null ? "" : ` (${ratio.toFixed(2)} × the estimate)`;
-        return `${phase} ${seconds.toFixed(1)} s${against}`;
-      })
-      .join(", "),
-    figures: Object.fromEntries(
-      phases.flatMap(({ phase, seconds, ratio }) => [
-        [`${phase}Seconds`, seconds] as const,
-        ...(ratio === null ? [] : [[`${phase}Ratio`, ratio] as const]),
-      ]),
-    ),
-  };
-}
-
-async function readManifest<T extends z.ZodType>(
-  host: ContainerHost | null,
-  name: string,
-  directory: string,
-  schema: T,
-): Promise<z.infer<T>> {
-  const { probe } = running(host, name);
-  const { exitCode, stdout } = await probe.docker(["exec", name, "cat", `${directory}/manifest.json`]);
-  if (exitCode !== 0) throw new Skipped("noManifest");
-  try {
-    return schema.parse(JSON.parse(stdout));
-  } catch {
-    throw new Skipped("noManifest");
+    if (seconds <= 0) continue;
+    figures[`${phase}Seconds`] = seconds;
+    const ratio = seconds / (estimated[phase] ?? 0);
+    if (Number.isFinite(ratio)) figures[`${phase}Ratio`] = ratio;
+    words.push(
+      `${phase} ${seconds.toFixed(1)} s${Number.isFinite(ratio) ? ` (${ratio.toFixed(2)} × the estimate)` : ""}`,
+    );
   }
+  return { text: words.join(", "), figures };
 }
 
 function running(host: ContainerHost | null, name: string) {
@@ -136,11 +110,4 @@ function running(host: ContainerHost | null, name: string) {
   const container = host.containers.find(({ Name }) => Name === `/${name}`);
   if (container?.State.Status !== "running") throw new Skipped("notRunning");
   return { container, probe: host.probe };
-}
-
-function refuseOtherKey(found: string, planned: string): void {
-  if (found === planned) return;
-  throw new Error(
-    `the container has ${found.slice(0, 12)}, and the stack file plans ${planned.slice(0, 12)}; \`npx engine-room up\` brings them together`,
-  );
 }

@@ -1,10 +1,12 @@
 /** All checks of a running stack: of each language model, and of the encoders. */
 import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
 import { ENCODERS } from "../../infra/plan/containers/servers.ts";
-import { startEstimate } from "../../infra/plan/cost/times.ts";
+import { buildEstimate, startEstimate } from "../../infra/plan/cost/times.ts";
 import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import type { ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { Skipped } from "../ask/golden.ts";
 import { asked } from "../ask/question.ts";
 import { UserError } from "../errors.ts";
 import { sampleManifest } from "../seed/samples.ts";
@@ -22,7 +24,7 @@ import {
   runCheck,
 } from "./check.ts";
 import { encoderChecks } from "./encoders.ts";
-import { type ContainerHost, measureBuild, measureEncoderBuild, measureStart } from "./times.ts";
+import { type ContainerHost, measureBuild, measureStart } from "./times.ts";
 
 export interface RunningStack {
   readonly name: string;
@@ -129,17 +131,17 @@ function modelChecks(stack: RunningStack, name: string): Check<ModelCheckName>[]
   return [
     ...answerChecks(model, tier),
     { name: "metrics", level: tier, run: () => checkMetricNames(server.metrics, expected) },
-    ...(tier === "gpu" && planned !== undefined
-      ? [
-          {
-            name: "build" as const,
-            level: tier,
-            run: () => measureBuild(host, container, plan.spec.pools, planned),
-          },
-        ]
-      : []),
+    ...(planned === undefined
+      ? []
+      : [{ name: "build" as const, level: tier, run: () => engineBuild(stack, container, planned) }]),
     { name: "start", level: tier, run: () => measureStart(host, container, estimate) },
   ];
+}
+
+async function engineBuild({ plan, host }: RunningStack, container: string, { spec, engine }: ModelPlan) {
+  const pool = plan.tier === "gpu" ? plan.spec.pools.find(({ name }) => name === spec.buildPool) : undefined;
+  if (engine === null || pool === undefined) throw new Skipped("noEngine");
+  return measureBuild(host, container, engine, buildEstimate(spec.engine, pool).parts);
 }
 
 function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<EncoderCheckName>[] {
@@ -167,13 +169,7 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
     { name: "metrics", level, run: () => checkMetricNames(server.metrics, expected) },
     ...(gpuPlan === null
       ? []
-      : [
-          {
-            name: "build" as const,
-            level,
-            run: () => measureEncoderBuild(host, container, gpuPlan),
-          },
-        ]),
+      : [{ name: "build" as const, level, run: () => measureBuild(host, container, gpuPlan, {}) }]),
     { name: "start", level, run: () => measureStart(host, container, null) },
   ];
 }

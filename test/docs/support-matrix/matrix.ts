@@ -2,6 +2,7 @@
  * docs/support-matrix.md, made from the catalogue and the records of proof/. Every cell is an answer of the plan: a stack with
  * that one model, on that release and GPU, is planned, and the cell says what came of it, and whether it was run.
  */
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Advisory, advisories, openAdvisories } from "../../../infra/plan/catalogue/advisories.ts";
 import { gpus } from "../../../infra/plan/catalogue/gpus.ts";
@@ -15,7 +16,7 @@ import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../../infra/plan/cat
 import type { Gpu, Release } from "../../../infra/plan/catalogue/types.ts";
 import { figure } from "../../../scripts/plan/text-table.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { PROOF_FOLDER, type Proof, readProofs } from "../../../scripts/verify/proof.ts";
+import { PROOF_FOLDER, type Proof, parseProof, proofFileName } from "../../../scripts/verify/proof.ts";
 import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./cells.ts";
 import { PROVEN_TITLES, provenCell, provenReleases, provenRows } from "./proof.ts";
 
@@ -30,9 +31,22 @@ const COMPONENTS: Readonly<Record<Advisory["component"], string>> = {
   tensorRtLlm: "TensorRT-LLM",
 };
 
-/** Records that the project has. @throws UserError for one that can't be read. */
-export function committedProofs(root: string = projectRoot): readonly Proof[] {
-  return readProofs(join(root, PROOF_FOLDER));
+/** Records of a folder. @throws UserError for one that can't be read. */
+export function readProofs(folder: string): readonly Proof[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .sort()
+    .map((name) => {
+      const proof = parseProof(readFileSync(join(folder, name), "utf8"), name);
+      const expected = proofFileName(proof.gpu, proof.release);
+      if (name === expected) return proof;
+      throw new Error(`${name} is about ${proof.gpu} and ${proof.release}; name it ${expected}.`);
+    });
+}
+
+/** Records that the project has. */
+export function committedProofs(): readonly Proof[] {
+  return readProofs(join(projectRoot, PROOF_FOLDER));
 }
 
 /** Markdown with a final newline; the same catalogue and records, the same bytes. */
