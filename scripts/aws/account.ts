@@ -114,7 +114,7 @@ const KINDS: readonly (readonly [pattern: RegExp, what: string, deletion: string
   ],
 ];
 
-export interface Leftover {
+interface Leftover {
   readonly arn: string;
   /** With what it is paid by. */
   readonly what: string;

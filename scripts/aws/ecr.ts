@@ -9,7 +9,7 @@ interface EcrHost {
   readonly region: string;
 }
 
-export interface EcrReference extends EcrHost {
+interface EcrReference extends EcrHost {
   readonly repository: string;
   /** `sha256:…` */
   readonly digest: string;

@@ -75,6 +75,13 @@ export async function requireMachine(context: AwsContext): Promise<string> {
   return own.id;
 }
 
+/** Ended while a command changed it. */
+function goneMachine(ids: readonly string[], { region, stack }: AwsContext): UserError {
+  return new UserError(
+    `EC2 has no ${ids.join(", ")} in ${region} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
+  );
+}
+
 function notRunning({ region, stack }: AwsContext, machine: Machine | null): UserError {
   return new UserError(
     machine === null
@@ -122,12 +129,15 @@ export function terminalSession(
  *
  * @returns A line for each change.
  * @throws ConfigError where an image can't be pulled yet: the `up` would fail after machines that cost money have started.
- * @throws UserError where AWS refuses.
+ * @throws UserError where AWS refuses, or `up` would replace the databases' disk or make it smaller.
  */
 export async function readyMachines(target: AwsTarget, pollSeconds?: number): Promise<readonly string[]> {
   const { plan, context, imageProblems } = target;
   if (imageProblems.length > 0) throw new ConfigError(imageProblems);
   if (plan.compute === "eks") return [];
+  // The state of a stack of an earlier version has nothing that refuses it.
+  const disk = await databaseDiskFinding(target);
+  if (disk !== null) throw refusal(disk);
   // A machine of another type is started by Pulumi once it has the new one, and a machine in another zone ends.
   const zone = `${context.region}${instanceZone(plan.config)}`;
   const own = (await stackMachines(context, ASLEEP)).filter(
@@ -199,7 +209,8 @@ async function startAsleep(
       );
   }
   try {
-    await ask("ec2:StartInstances", region, { InstanceIds: ids });
+    const answer = await ask("ec2:StartInstances", region, { InstanceIds: ids });
+    if (answer === undefined) throw goneMachine(ids, context);
   } catch (error) {
     // https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-error-codes.html
     if (!(error instanceof AwsError) || !error.words.startsWith("InsufficientInstanceCapacity")) throw error;
@@ -229,7 +240,8 @@ export async function changeMachine(
     await startAsleep(context, changed, pollSeconds);
     return `${ids.join(", ")} starts; its services start with it, and models once they are loaded.\n`;
   }
-  await ask("ec2:StopInstances", region, { InstanceIds: ids });
+  const answer = await ask("ec2:StopInstances", region, { InstanceIds: ids });
+  if (answer === undefined) throw goneMachine(ids, context);
   return `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npx engine-room wake --stack ${stack}\` starts it.\n`;
 }
 

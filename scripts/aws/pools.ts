@@ -72,10 +72,17 @@ async function nodeGroups(
 /** A change of a node group's size. */
 type NodeGroupChange = NonNullable<ReturnType<typeof sizeChange>> & { readonly name: string };
 
-/** @throws UserError where EKS refuses. */
-async function resize({ region, name: clusterName }: AwsContext, change: NodeGroupChange): Promise<void> {
-  const { name: nodegroupName, ...scalingConfig } = change;
-  await ask("eks:UpdateNodegroupConfig", region, { clusterName, nodegroupName, scalingConfig });
+/** @throws UserError where EKS refuses, or has no such node group any more. */
+async function resize(
+  { region, stack, name: clusterName }: AwsContext,
+  { name: nodegroupName, ...scalingConfig }: NodeGroupChange,
+): Promise<void> {
+  const input = { clusterName, nodegroupName, scalingConfig };
+  const answer = await ask("eks:UpdateNodegroupConfig", region, input);
+  if (answer === undefined)
+    throw new UserError(
+      `The cluster ${clusterName} has no node group ${nodegroupName} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
+    );
 }
 
 type Direction = "sleep" | "wake";

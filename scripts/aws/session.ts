@@ -154,10 +154,3 @@ export async function until<T>(
     await sleep(pauseSeconds * 1000);
   }
 }
-
-type Tag = { readonly Key?: string | undefined; readonly Value?: string | undefined };
-
-/** Values by key. */
-export function tagMap(tags: readonly Tag[] = []): ReadonlyMap<string, string> {
-  return new Map(tags.map(({ Key = "", Value = "" }) => [Key, Value]));
-}

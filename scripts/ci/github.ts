@@ -157,6 +157,7 @@ const issueSchema = z.object({
   title: z.string(),
   body: z.string().nullish(),
   pull_request: z.unknown().optional(),
+  user: z.object({ login: z.string() }).nullish(),
 });
 
 interface Comment {
@@ -193,6 +194,8 @@ interface KeptIssue {
   /** By which it is found again, with its title. */
   readonly label: string;
   readonly title: string;
+  /** Whether jobs open no other issue with the label: it is found whatever title an earlier version gave it. @default false */
+  readonly isOnlyOne?: boolean;
   /** Markdown; null where there is nothing to say. */
   readonly report: string | null;
 }
@@ -200,10 +203,12 @@ interface KeptIssue {
 /** Opens, updates or closes one issue about one thing. @returns What was done. */
 export async function keepIssue(
   github: GitHub,
-  { label, title, report }: KeptIssue,
+  { label, title, isOnlyOne = false, report }: KeptIssue,
 ): Promise<"opened" | "updated" | "unchanged" | "closed" | "nothing to do"> {
   const open = await github.list(`/issues?state=open&labels=${label}`, issueSchema);
-  const own = open.find((issue) => issue.title === title && issue.pull_request === undefined);
+  const isOwn = (issue: (typeof open)[number]) =>
+    issue.title === title || (isOnlyOne && issue.user?.login === AUTHOR);
+  const own = open.find((issue) => isOwn(issue) && issue.pull_request === undefined);
   if (report === null) {
     if (own === undefined) return "nothing to do";
     await github.send("PATCH", `/issues/${own.number}`, { state: "closed", state_reason: "completed" });

@@ -137,6 +137,7 @@ They cost money until they are gone. \`npx engine-room expire\` lists them with 
       const done = await keepIssue(githubFromEnvironment(), {
         label: "expire",
         title: "An expired stack was not destroyed",
+        isOnlyOne: true,
         report: result === "success" ? null : report,
       });
       print(`Issue: ${done}.`);

@@ -1,5 +1,5 @@
 import { UsageError, UserError } from "../errors.ts";
-import { endAll, survey, surveyReport } from "../expire/expire.ts";
+import { endAll, endIfOver, survey, surveyReport } from "../expire/expire.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand } from "./command.ts";
@@ -40,6 +40,7 @@ export const command = defineCommand({
         beginWithinMinutes: beginWithin === undefined ? undefined : Number(beginWithin),
         started,
         say: (text) => out.write(text),
+        end: (stack, now) => endIfOver(stack, now, out),
       }));
     return {
       json: {

@@ -12,7 +12,7 @@ import type { ClusterTarget } from "../program/targets.ts";
 export type ConnectedPart = "triton" | "databases" | "grafana";
 
 /** An address that the stack answers at, as its own host or cluster sees it. */
-export interface RemoteEndpoint {
+interface RemoteEndpoint {
   /** `gateway`, `llava gRPC`. */
   readonly name: string;
   /** As the outputs have it: a URL, or `host:port`. */

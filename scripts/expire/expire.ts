@@ -167,8 +167,13 @@ export interface Ending {
  * Destroys an expired stack. Asks the state once more: an `up` may have begun while others were destroyed. Never throws.
  *
  * @param now - In milliseconds of Unix time.
+ * @param out - Where the list of what still costs money is printed.
  */
-async function endIfOver({ state, record }: SurveyedStack, now: number): Promise<Ending> {
+export async function endIfOver(
+  { state, record }: SurveyedStack,
+  now: number,
+  out: NodeJS.WriteStream,
+): Promise<Ending> {
   const left = ({ needsPerson, why }: Lifetime, reason: string): Ending => ({
     isSettled: !needsPerson,
     words: `not destroyed: ${reason} (${why})`,
@@ -179,7 +184,7 @@ async function endIfOver({ state, record }: SurveyedStack, now: number): Promise
     const lifetime = await readLifetime(state, again, now);
     if (lifetime.time !== "over") return left(lifetime, "it changed in the meantime");
     try {
-      const { isRestKnown } = await withStackFile(state, again.name, (stack) => endStack(stack, false));
+      const { isRestKnown } = await withStackFile(state, again.name, (stack) => endStack(stack, false, out));
       const rest = isRestKnown ? "" : "; it is not known whether anything of it still costs money";
       return { isSettled: isRestKnown, words: `destroyed${rest}` };
     } catch (error) {
@@ -200,8 +205,7 @@ interface EndingRun {
   readonly say: (text: string) => void;
   /** @default the clock */
   readonly now?: () => number;
-  /** @default ends it as `npx engine-room down` does */
-  readonly end?: (stack: SurveyedStack, now: number) => Promise<Ending>;
+  readonly end: (stack: SurveyedStack, now: number) => Promise<Ending>;
 }
 
 /**
@@ -211,7 +215,7 @@ interface EndingRun {
  */
 export async function endAll(
   stacks: readonly SurveyedStack[],
-  { beginWithinMinutes, started, say, now = Date.now, end = endIfOver }: EndingRun,
+  { beginWithinMinutes, started, say, now = Date.now, end }: EndingRun,
 ): Promise<boolean> {
   // A stack that fails each time, and takes all of it, comes after the others in the next run.
   const over = stacks

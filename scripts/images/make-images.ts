@@ -113,13 +113,13 @@ const COPY_TIMEOUT_SECONDS = 2 * 3600;
 const TAG_DIGITS = 12;
 
 /** An image that others are built on. */
-export interface MirroredBase {
+interface MirroredBase {
   readonly image: ImageName;
   /** Of the publisher, by tag. */
   readonly source: string;
 }
 
-export interface MirroredImage extends MirroredBase {
+interface MirroredImage extends MirroredBase {
   /** `sha256:…`, of the publisher's tag today. */
   readonly digest: string;
   /** In the account's registry, by the same digest. */

@@ -70,7 +70,8 @@ function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" 
     isRented: true,
     registries: REGISTRIES,
     requireAccess: () => requireAccount(place),
-    prepare: () => requireAccount(place),
+    // A problem of the stack file is said before AWS is asked.
+    prepare: async () => requireAccount(target().context),
     beforeUp: () => readyMachines(target()),
     async beforeDown(record, forget) {
       const known = await record();
@@ -182,8 +183,16 @@ export function ec2Operations(source: StackSource): Operations {
     /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
     async afterUp() {
       const { plan, context, stack } = target();
-      await awaitCommands(context, instancePlan(plan, stack, context).tasks);
-      await awaitTarget(context, edgePlan(plan, context));
+      try {
+        await awaitCommands(context, instancePlan(plan, stack, context).tasks);
+        await awaitTarget(context, edgePlan(plan, context));
+      } catch (error) {
+        // The stack is made: an answer that AWS does not give is no failure of it.
+        if (!(error instanceof AwsError)) throw error;
+        process.stderr.write(
+          `Whether the gateway of ${context.stack} answers is not known: ${error.message}.\n`,
+        );
+      }
     },
   };
 }

@@ -1,5 +1,5 @@
 /** Resources that a stack on AWS names and does not make: file system, certificate, the model hub's token, and gated models. */
-import { ask } from "../aws/session.ts";
+import { AwsError, ask } from "../aws/session.ts";
 import { errorWords } from "../errors.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
@@ -150,9 +150,13 @@ export async function hubFindings(target: AwsTarget): Promise<Found> {
   );
   if (gated.length === 0) return null;
   const { token: inFile } = plan.config.hub;
+  // The check of the secret says why it can't be read.
+  const stored = await storedToken(target).catch((error: unknown) => {
+    if (error instanceof AwsError) return undefined;
+    throw error;
+  });
   const token =
-    (await storedToken(target)) ??
-    (typeof inFile === "string" && inFile !== "" ? inFile : process.env.HF_TOKEN || undefined);
+    stored ?? (typeof inFile === "string" && inFile !== "" ? inFile : process.env.HF_TOKEN || undefined);
   const answers = gated.map(({ repository, revision }) => hubFinding(repository, revision, token));
   return (await Promise.all(answers)).flat();
 }

@@ -14,7 +14,7 @@ function hostOf(reference: string): string {
 }
 
 /** ECR is asked by its API, whose credentials are those of the stack's account; other registries as Docker does. */
-export function askWithEcr(askOther: AskRegistry): AskRegistry {
+function askWithEcr(askOther: AskRegistry): AskRegistry {
   return async (reference) => {
     const ecr = ecrReference(reference);
     if (ecr === null) return askOther(reference);

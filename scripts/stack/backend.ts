@@ -68,7 +68,7 @@ export interface StackEnd {
 export async function endStack(
   stack: StackReference,
   deletesData: boolean,
-  out: NodeJS.WriteStream = process.stdout,
+  out: NodeJS.WriteStream,
 ): Promise<StackEnd> {
   requireKnownStack(stack);
   const backend = await openStack(stack);

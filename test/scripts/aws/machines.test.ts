@@ -9,13 +9,14 @@ import type { AwsPlan, EksPlan } from "../../../infra/plan/gpu-stack.ts";
 import { awaitCommands, awaitTarget, changeMachine, readyMachines } from "../../../scripts/aws/machine.ts";
 import { changePools, type NodeGroupReading, poolChanges } from "../../../scripts/aws/pools.ts";
 import { asleepLine } from "../../../scripts/platforms/aws.ts";
+import { operationsOf } from "../../../scripts/platforms/index.ts";
 import { awsTarget } from "../../../scripts/program/targets.ts";
 import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
 import { awsPlan, ec2Values as ec2StackValues } from "../../infra/plan/aws/stacks.ts";
 import { runCommand } from "../plan/run-plan.ts";
-import { type Answers, account, running } from "./account.ts";
+import { type Answers, account, disks, running } from "./account.ts";
 import {
   type FakeAnswer,
   type FakeAws,
@@ -101,6 +102,29 @@ describe("starting the machine", () => {
         /^EC2 has no g5\.xlarge for i-0 in us-east-1a now \(InsufficientInstanceCapacity.*another `instanceType`/,
       );
     });
+  });
+
+  test.each([
+    ["is in another zone", { zone: "b", sizeGiB: 20 }, "vol-0 is in us-east-1b"],
+    ["is larger than the stack file says", { zone: "a", sizeGiB: 2000 }, "vol-0 has 2000 GiB"],
+  ])("`up` is refused before any start where the databases' disk %s", async (_where, disk, words) => {
+    await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => disks({ "vol-0": disk }) });
+    await expect(readyMachines(target, 0)).rejects.toThrow(`The databases' disk ${words}`);
+    expect(starts()).toBe(0);
+  });
+
+  test("`wake` of a machine that is gone fails", async () => {
+    const gone = () => ({ error: "InvalidInstanceID.NotFound" });
+    await use({ states: ["stopped"] }, { "ec2:StartInstances": gone });
+    await expect(WAYS.wake()).rejects.toThrow("EC2 has no i-0 in us-east-1 any more; `npx engine-room up");
+  });
+
+  test("`sleep` of a machine that is gone fails", async () => {
+    const gone = () => ({ error: "InvalidInstanceID.NotFound" });
+    await use({ states: ["running"] }, { "ec2:StopInstances": gone });
+    await expect(changeMachine(target.context, "sleep")).rejects.toThrow(
+      "EC2 has no i-0 in us-east-1 any more",
+    );
   });
 
   test.each([
@@ -205,6 +229,26 @@ describe("sleep", () => {
     );
   });
 
+  test("`wake` of a node group that is gone fails", async () => {
+    await use({
+      "eks:ListNodegroups": () => ({ json: { nodegroups: ["gpu-1"] } }),
+      "eks:DescribeNodegroup": () => ({
+        json: {
+          nodegroup: {
+            status: "ACTIVE",
+            labels: { "engine-room/pool": "gpu" },
+            scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
+          },
+        },
+      }),
+      "eks:UpdateNodegroupConfig": () => ({ error: "ResourceNotFoundException", status: 404 }),
+    });
+    const { context } = awsTarget(warm, "dev");
+    await expect(changePools(warm, context, "wake")).rejects.toThrow(
+      "The cluster engine-room-dev has no node group gpu-1 any more",
+    );
+  });
+
   const ec2 = checkedPlan(EC2_STACK).plan as AwsPlan;
 
   test("`wake` reports a refusal of EC2", async () => {
@@ -284,7 +328,7 @@ describe("commands on the machine", () => {
     );
   });
 
-  test("`up` fails where AWS denies the question for the commands' states", async () => {
+  test("the wait ends where AWS denies the question for the commands' states", async () => {
     await expect(awaited("running", [{ error: "AccessDeniedException" }])).rejects.toThrow(
       /^ssm:DescribeInstanceAssociationsStatus failed: AccessDeniedException/,
     );
@@ -413,19 +457,49 @@ describe("load balancer", () => {
   });
 });
 
-describe("the cost of a sleeping stack", () => {
-  const folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
+describe("commands for a stack on EC2", () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "engine-room-asleep-"));
+  });
 
   afterEach(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
 
-  test("`sleep` prints what a stopped machine's stack still costs", async () => {
-    aws = await startFakeAws(
-      account({
-        "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
-        "ec2:StopInstances": () => ({ xml: "<StopInstancesResponse/>" }),
-      }),
-    );
+  const useAccount = async (answers: Answers) => {
+    aws = await startFakeAws(account(answers));
     vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
+  };
+
+  test("an `up` that is done does not fail where AWS does not say what the machine ran", async () => {
+    await useAccount({
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
+      "ssm:DescribeInstanceAssociationsStatus": () => ({ error: "AccessDeniedException" }),
+    });
+    const configFile = writtenStackFile(folder, EC2_STACK);
+    const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    await (await operationsOf({ name: "dev", configFile })).afterUp();
+    expect(stderr.mock.calls.join("")).toMatch(
+      /^Whether the gateway of dev answers is not known: ssm:\w+ failed: AccessDeniedException: .*\.\n$/,
+    );
+  });
+
+  test("a problem of the stack file is reported before AWS is asked", async () => {
+    await useAccount({});
+    const { account: _, ...values } = EC2_STACK;
+    const file = writtenStackFile(folder, values);
+    const { exitCode, stderr } = await runCommand("status", "--stack", "dev", "--config-file", file);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("account");
+    expect(stderr).not.toContain("undefined");
+    expect(asked()).toEqual([]);
+  });
+
+  test("`sleep` prints what a stopped machine's stack still costs", async () => {
+    await useAccount({
+      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
+      "ec2:StopInstances": () => ({ xml: "<StopInstancesResponse/>" }),
+    });
     const file = writtenStackFile(folder, EC2_STACK);
     const { exitCode, stdout, stderr } = await runCommand("sleep", "--stack", "dev", "--config-file", file);
     expect([exitCode, stderr]).toEqual([0, ""]);

@@ -200,6 +200,24 @@ test("`ci expire-issue` opens an issue for a failure, and closes it after a succ
   expect(fake.issues).toMatchObject([{ state: "closed" }]);
 });
 
+test("`ci expire-issue` closes its issue of another title, and none that a person opened", async () => {
+  const issue = { body: "", labels: ["expire"], state: "open" };
+  const login = "github-actions[bot]";
+  fake.issues.push(
+    { ...issue, number: 1, title: "Shall stacks expire?", user: { login: "ada" } },
+    { ...issue, number: 2, title: "A stack whose time is over was not ended", user: { login } },
+  );
+  const { stdout } = await ci(
+    "expire-issue",
+    "--result",
+    "success",
+    "--run",
+    "https://github.com/room/runs/4",
+  );
+  expect(stdout).toBe("Issue: closed.\n");
+  expect(fake.issues.map(({ state }) => state)).toEqual(["open", "closed"]);
+});
+
 test.each([
   [["dance"], 2, 'Unknown task "dance". Choose from matrix, '],
   [["matrix"], 2, "matrix needs --for."],

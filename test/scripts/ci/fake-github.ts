@@ -19,6 +19,7 @@ interface FakeIssue {
   body: string;
   state: string;
   readonly labels: readonly string[];
+  readonly user?: { readonly login: string };
 }
 
 export interface FakePull {

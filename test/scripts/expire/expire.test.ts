@@ -164,6 +164,13 @@ describe("npx engine-room expire", () => {
     expect(readdirSync(pulumi.folder).toSorted()).toEqual(["calls", "names", "pulumi", "stacks"]);
   });
 
+  test("`expire --down --json` prints one JSON object on standard output", async () => {
+    const { exitCode, stdout, stderr } = await expire({ over: trial() }, "--down", "--json");
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ isDone: true, stacks: [{ name: "over" }] });
+    expect(stderr).toContain(NAT_GATEWAY);
+  });
+
   test("`expire --down` fails after ending a stack whose leftovers AWS does not list", async () => {
     tagged = { error: "AccessDeniedException" };
     const { exitCode, stdout } = await expire({ over: trial() }, "--down");

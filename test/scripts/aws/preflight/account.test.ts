@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../../harness/aws/stacks.ts";
 import {
   type Answers,
@@ -257,6 +257,14 @@ test("gated models are asked for with the secret's token, which no finding shows
   );
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hub"]]);
   expect(JSON.stringify(findings)).not.toContain("hf_the-token");
+});
+
+test("gated models are asked for with HF_TOKEN where the secret may not be read", async () => {
+  vi.stubEnv("HF_TOKEN", "hf_mine");
+  const denied = () => ({ error: "AccessDeniedException" });
+  const findings = await found({ "secretsmanager:GetSecretValue": denied }, gated);
+  expect(world.hubAsked.map(({ authorization }) => authorization)).toEqual(["Bearer hf_mine"]);
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "hubToken"]]);
 });
 
 test("gated models that the hub gives are not a finding", async () => {
