@@ -100,35 +100,32 @@ export function gatewayRequest(gateway: string, question: Question, needsKey: bo
     temperature: 0,
     ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
   };
-  return {
-    url: `${gateway}/v1/chat/completions`,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    needsKey,
-    stream,
-    streamedText: "delta",
-    echo: "",
-    textPath: ["choices", 0, stream ? "delta" : "message", "content"],
-    grpc: null,
-    read: readChatAnswer,
-  };
+  const textPath = ["choices", 0, stream ? "delta" : "message", "content"];
+  return { ...toGateway(`${gateway}/v1/chat/completions`, body, needsKey), stream, textPath };
 }
 
 /** A text to go on with, for models without chat template. Pictures are no part of it. @param gateway - As {@link gatewayRequest}. */
 export function gatewayCompletion(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
   const { model, text, maxTokens } = question;
+  const body = { model, prompt: text, max_tokens: maxTokens, temperature: 0 };
   return {
-    url: `${gateway}/v1/completions`,
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ model, prompt: text, max_tokens: maxTokens, temperature: 0 }),
-    needsKey,
+    ...toGateway(`${gateway}/v1/completions`, body, needsKey),
     stream: false,
+    textPath: ["choices", 0, "text"],
+  };
+}
+
+function toGateway(url: string, body: object, needsKey: boolean) {
+  return {
+    url,
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+    needsKey,
     streamedText: "delta",
     echo: "",
-    textPath: ["choices", 0, "text"],
     grpc: null,
     read: readChatAnswer,
-  };
+  } as const;
 }
 
 /** Of a chat, or with `text` of a completion. */

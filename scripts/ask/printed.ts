@@ -24,21 +24,18 @@ export function asCurl(request: PreparedRequest, images: readonly AskedImage[]):
   return `{ ${lines.join("\n  ")}\n} | ${curl}${key} \\\n  --data-binary @-\n`;
 }
 
+type FileImage = Extract<AskedImage, { kind: "file" }>;
+
 /** Text around the pictures, and the files of these. */
-export function bodyParts(
-  text: string,
-  images: readonly AskedImage[],
-): (string | Extract<AskedImage, { kind: "file" }>)[] {
-  const files = images.filter((image) => image.kind === "file");
-  return files.reduce<(string | (typeof files)[number])[]>(
-    (parts, file) =>
-      parts.flatMap((part) =>
-        typeof part === "string"
-          ? part.split(file.base64).flatMap((piece, index) => (index === 0 ? [piece] : [file, piece]))
-          : [part],
-      ),
-    [text],
-  );
+function bodyParts(text: string, images: readonly AskedImage[]): readonly (string | FileImage)[] {
+  let parts: (string | FileImage)[] = [text];
+  for (const file of images.filter((image) => image.kind === "file"))
+    parts = parts.flatMap((part) =>
+      typeof part === "string"
+        ? part.split(file.base64).flatMap((piece, index) => (index === 0 ? [piece] : [file, piece]))
+        : [part],
+    );
+  return parts;
 }
 
 /** The key is read from ENGINE_ROOM_API_KEY when it runs; pictures are read from their files. */
@@ -67,7 +64,7 @@ export function asPython(request: PreparedRequest, images: readonly AskedImage[]
 }
 
 /** A function `image(path)` that gives base64, and the empty lines that Python's prompt wants after it. */
-export const pythonImageReader: readonly string[] = [
+const pythonImageReader: readonly string[] = [
   "def image(path):",
   '    with open(path, "rb") as file:',
   "        return base64.b64encode(file.read()).decode()",
@@ -75,15 +72,21 @@ export const pythonImageReader: readonly string[] = [
 ];
 
 /** Statements that print what is new in `text`, where all text so far is sent each time. */
-export function pythonPrint(streamedText: PreparedRequest["streamedText"]): readonly string[] {
+function pythonPrint(streamedText: PreparedRequest["streamedText"]): readonly string[] {
   return streamedText === "delta"
     ? ['print(text, end="", flush=True)']
     : // Half a character comes as U+FFFD, and whole with the next event.
       ['text = text.rstrip("\\ufffd")', 'print(text[len(shown):], end="", flush=True)', "shown = text"];
 }
 
+/** JSON's escapes are Python's too. */
+const pythonText = (text: string) => JSON.stringify(text);
+
+const subscripts = (path: PreparedRequest["textPath"]) =>
+  path.map((key) => `[${JSON.stringify(key)}]`).join("");
+
 /** A JSON value as Python writes it, with calls of `image` in place of the pictures. */
-export function pythonValue(value: unknown, images: readonly AskedImage[]): string {
+function pythonValue(value: unknown, images: readonly AskedImage[]): string {
   if (typeof value === "string") return textWithImages(value, images);
   if (typeof value === "boolean") return value ? "True" : "False";
   if (value === null) return "None";
@@ -95,11 +98,6 @@ export function pythonValue(value: unknown, images: readonly AskedImage[]): stri
   return `{${entries.join(", ")}}`;
 }
 
-/** JSON's escapes are Python's too. */
-export function pythonText(text: string): string {
-  return JSON.stringify(text);
-}
-
 function textWithImages(text: string, images: readonly AskedImage[]): string {
   const parts = bodyParts(text, images).filter((part) => part !== "");
   if (parts.length === 0) return '""';
@@ -109,10 +107,9 @@ function textWithImages(text: string, images: readonly AskedImage[]): string {
 }
 
 function streamLines({ streamedText, textPath }: PreparedRequest): string[] {
-  const [first, second] = textPath;
   const read =
-    second === undefined
-      ? [`text = event[${pythonKey(first)}]`]
+    textPath.length === 1
+      ? [`text = event${subscripts(textPath)}`]
       : // The last event of the gateway holds the counts and no choice.
         ['choices = event["choices"]', 'text = choices[0]["delta"].get("content") or "" if choices else ""'];
   return [
@@ -128,14 +125,6 @@ function streamLines({ streamedText, textPath }: PreparedRequest): string[] {
     ].map((line) => `            ${line}`),
     "    print()",
   ];
-}
-
-function subscripts(path: PreparedRequest["textPath"]): string {
-  return path.map((key) => `[${pythonKey(key)}]`).join("");
-}
-
-function pythonKey(key: string | number | undefined): string {
-  return typeof key === "number" ? String(key) : pythonText(key ?? "");
 }
 
 /**

@@ -5,7 +5,7 @@ import { basename, extname, join, relative, resolve, sep } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 import { UserError } from "../errors.ts";
-import { type Entry, type Failure, PICTURE_TYPES } from "./documents.ts";
+import { type Entry, EntryError, type Failure, PICTURE_TYPES } from "./documents.ts";
 
 const CAPTIONS = [".jsonl", ".ndjson"];
 
@@ -50,7 +50,7 @@ export async function readFolder(directory: string): Promise<FolderContent> {
         if (entry.imageFile !== undefined) named.add(entry.imageFile);
         entries.push(entry);
       } catch (error) {
-        if (!(error instanceof LineError)) throw error;
+        if (!(error instanceof EntryError)) throw error;
         failures.push({ label, reason: error.message });
       }
     }
@@ -74,16 +74,12 @@ export function textOfName(file: string): string {
   return stem.replaceAll(/[\s._-]+/g, " ").trim() || stem;
 }
 
-class LineError extends Error {
-  override readonly name = "LineError";
-}
-
 function captionEntry(root: string, label: string, line: string, files: ReadonlySet<string>): Entry {
   const { file, metadata = {}, ...given } = parseLine(line);
   if (file === undefined) return { label, ...given, metadata };
   const path = relative(root, resolve(root, file));
   // Captions may come from somebody else: no line names a file outside of the folder, not even by a link.
-  if (!files.has(path)) throw new LineError(`file: ${file} is not a regular file of the folder`);
+  if (!files.has(path)) throw new EntryError(`file: ${file} is not a regular file of the folder`);
   return {
     label: posix(path),
     text: textOfName(file),
@@ -98,7 +94,7 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
   try {
     value = JSON.parse(line);
   } catch (error) {
-    throw new LineError(`it is no JSON: ${(error as Error).message}`);
+    throw new EntryError(`it is no JSON: ${(error as Error).message}`);
   }
   const parsed = captionSchema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -107,7 +103,7 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
       return `there is no key ${issue.keys.join(", ")}; a line has file, text, id and metadata`;
     return issue.path.length === 0 ? issue.message : `${issue.path.join(".")}: ${issue.message}`;
   });
-  throw new LineError(problems.join("; "));
+  throw new EntryError(problems.join("; "));
 }
 
 /** Regular files, relative, sorted; hidden ones and links are left out. */

@@ -145,7 +145,9 @@ export async function load(
   const waiting = batches(entries, fail);
   const sender = async () => {
     try {
-      for await (const batch of { [Symbol.asyncIterator]: () => ({ next: () => waiting.next() }) }) {
+      for (;;) {
+        const { value: batch, done } = await waiting.next();
+        if (done) return;
         stop.throwIfAborted();
         const outcomes = await client.load(batch, stop);
         outcomes.forEach(({ status, reason }, index) => {

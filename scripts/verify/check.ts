@@ -181,31 +181,24 @@ const SHOWN = 3;
 
 /** @throws Error that names what is missing. */
 export async function checkMetricNames(url: string, expected: readonly MetricSeries[]) {
-  const page = parsePage(await fetchText(url));
-  const missing = expected.filter((series) => !page.some((found) => matches(found, series)));
+  const page = await fetchText(url);
+  const missing = expected.filter((series) => !hasSeries(page, series));
   if (missing.length > 0) {
-    const shown = missing.slice(0, SHOWN).map(seriesText).join(", ");
+    const names = missing.slice(0, SHOWN).map(({ name, labels }) => `${name}{${pairsOf(labels).join(",")}}`);
     const more = missing.length > SHOWN ? `, and ${missing.length - SHOWN} more` : "";
-    throw new Error(`${missing.length} of ${expected.length} series are missing: ${shown}${more}`);
+    throw new Error(`${missing.length} of ${expected.length} series are missing: ${names.join(", ")}${more}`);
   }
   return { text: `all ${expected.length} series are there`, figures: { series: expected.length } };
 }
 
-/** Series of a page in Prometheus' text format; a line that is none is left out. */
-export function parsePage(text: string): MetricSeries[] {
-  return text.split("\n").flatMap((line) => {
-    const [, name, labels = ""] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+[-+]?(?:\d|Inf|NaN)/.exec(line) ?? [];
-    if (name === undefined) return [];
-    const pairs = [...labels.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g)];
-    return [{ name, labels: Object.fromEntries(pairs.map(([, key, value]) => [key, value])) }];
+/** Whether a page in Prometheus' text format has a series with these labels, and maybe others. */
+export function hasSeries(page: string, { name, labels }: MetricSeries): boolean {
+  return page.split("\n").some((line) => {
+    const [, series, own = ""] = /^([\w:]+)(?:\{(.*)\})? /.exec(line) ?? [];
+    return series === name && pairsOf(labels).every((pair) => `,${own}`.includes(`,${pair}`));
   });
 }
 
-function matches(found: MetricSeries, { name, labels }: MetricSeries): boolean {
-  return found.name === name && Object.entries(labels).every(([key, value]) => found.labels[key] === value);
-}
-
-function seriesText({ name, labels }: MetricSeries): string {
-  const pairs = Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
-  return pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`;
+function pairsOf(labels: MetricSeries["labels"]): string[] {
+  return Object.entries(labels).map(([key, value]) => `${key}="${value}"`);
 }
