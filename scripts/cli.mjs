@@ -3,7 +3,16 @@
 // npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -48,27 +57,38 @@ function installPackages() {
   release();
 }
 
+/** An installation takes a minute or two. Process ids are used again, in containers soon: an older lock is not believed. */
+const INSTALL_LOCK_SECONDS = 600;
+
 /** Waits for another process that installs: two would remove each other's files. A lock of a process that is gone is removed. */
 function takeInstallLock() {
   const file = join(root, ".install-lock");
+  const own = `${file}.${process.pid}`;
   const release = () => rmSync(file, { force: true });
-  for (;;) {
+  for (let isTold = false; ; isTold = true) {
     try {
-      writeFileSync(file, String(process.pid), { flag: "wx" });
+      // Linked when it is written, so that no other process reads it empty.
+      writeFileSync(own, String(process.pid));
+      linkSync(own, file);
       process.once("exit", release);
       return release;
     } catch (error) {
       if (error.code !== "EEXIST") throw error;
+    } finally {
+      rmSync(own, { force: true });
     }
-    if (isHeld(file)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
-    else release();
+    if (isHeld(file)) {
+      if (!isTold) process.stderr.write("Waiting for another process that installs npm packages …\n");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    } else release();
   }
 }
 
 function isHeld(file) {
   try {
-    // Empty, which is 0, before its process has written into it.
-    return process.kill(Number(readFileSync(file, "utf8")), 0);
+    const pid = Number(readFileSync(file, "utf8"));
+    const ageSeconds = (Date.now() - statSync(file).mtimeMs) / 1000;
+    return pid > 0 && pid !== process.pid && ageSeconds < INSTALL_LOCK_SECONDS && process.kill(pid, 0);
   } catch (error) {
     return error.code === "EPERM";
   }

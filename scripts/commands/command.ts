@@ -106,9 +106,9 @@ export function defineCommand<const Options extends OptionTable, Choices extends
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** On standard output, as JSON where `--json` is given. */
+/** On standard output, as JSON where `--json` is given and there is a result: `ask --as` has a text alone. */
 export function printResult({ json, text = "" }: CommandResult, isJson: boolean | undefined): void {
-  process.stdout.write(isJson === true ? `${JSON.stringify(json, null, 2)}\n` : text);
+  process.stdout.write(isJson === true && json !== undefined ? `${JSON.stringify(json, null, 2)}\n` : text);
 }
 
 /** Columns of the help; longer lines are hard to read, however wide the terminal is. */

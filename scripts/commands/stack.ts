@@ -128,27 +128,33 @@ export const status = defineCommand({
 });
 
 export const sleep = defineCommand({
-  options: { "--json": "print JSON: {stack}; the report goes to standard error" },
+  options: {
+    "--json":
+      "print JSON: {stack, servers}; a server has server, from, to, note; the report goes to standard error",
+  },
   notes: [
     "Nothing is deleted: `npx engine-room wake` brings the servers back, with their engines. All else stays as it is. KEDA-managed models stay at their schedule and load; an `up` that changes one of the others wakes it. On EKS the minimum size of the pools becomes 0, and the autoscaler removes machines that nothing needs; the machine of a stack on EC2 is stopped.",
   ],
   asksCluster: true,
   async run({ stack, out }) {
-    await (await operationsOf(stack)).sleep((text) => out.write(text));
-    return { json: { stack: stack.name } };
+    const servers = await (await operationsOf(stack)).sleep((text) => out.write(text));
+    return { json: { stack: stack.name, servers } };
   },
 });
 
 export const wake = defineCommand({
-  options: { "--json": "print JSON: {stack, isComplete}; the report goes to standard error" },
+  options: {
+    "--json":
+      "print JSON: {stack, isComplete, servers}; a server has server, from, to, note; the report goes to standard error",
+  },
   notes: [
     "It does not wait: it prints how long each server takes by the plan, and `npx engine-room status` shows how far they are.",
     "Exit code 1 when the cluster lacks one of the servers.",
   ],
   asksCluster: true,
   async run({ stack, out }) {
-    const { text, isComplete } = await (await operationsOf(stack)).wake();
+    const { text, isComplete, servers } = await (await operationsOf(stack)).wake();
     out.write(text);
-    return { json: { stack: stack.name, isComplete }, isOk: isComplete };
+    return { json: { stack: stack.name, isComplete, servers }, isOk: isComplete };
   },
 });

@@ -9,8 +9,8 @@ export function pulumiCheck(target: string, path: string | null = findPulumi() ?
   const missing = problem(
     "pulumi",
     "This machine has no Pulumi CLI.",
-    `\`npx engine-room up\` deploys to ${target} with it; it was looked for on the PATH and in ~/.pulumi/versions.`,
-    "Install it (https://www.pulumi.com/docs/install/), and put `pulumi` on the PATH; it asks for no account here.",
+    `\`npx engine-room up\` deploys to ${target} with it; it was looked for on PATH.`,
+    "Install it (https://www.pulumi.com/docs/install/), and put `pulumi` on PATH; it asks for no account here.",
   );
   return { looksAt: "Pulumi CLI of this machine", findings: path === null ? [missing] : [] };
 }

@@ -1,6 +1,6 @@
 /** The stack operations through the Pulumi CLI, in the backend that it is logged in to. */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import type { Stack } from "@pulumi/pulumi/automation/index.js";
 import { parseDocument } from "yaml";
@@ -99,11 +99,30 @@ export class PulumiBackend implements StackBackend {
       for (const line of before === undefined ? [] : changeLines(before, after)) reporter.note(line);
       const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
-      if (enforcesPolicies) await this.#run("preview", new StepReporter({ isPreview: true }), options);
+      if (enforcesPolicies) await this.#previewPolicies(options);
       const isWhole = targets.length === 0;
-      for (const line of isWhole ? await operations.beforeUp() : []) reporter.note(`${line}.`);
-      await this.#run("up", reporter, isWhole ? options : { ...options, target: [...targets] });
+      const started = isWhole ? await operations.beforeUp() : [];
+      for (const line of started) reporter.note(`${line}.`);
+      try {
+        await this.#run("up", reporter, isWhole ? options : { ...options, target: [...targets] });
+      } catch (error) {
+        // They cost money until they sleep again.
+        if (started.length > 0)
+          reporter.note(
+            `Machines that slept before run now (${started.join("; ")}); \`npx engine-room sleep --stack ${this.#stack.name}\` stops them.`,
+          );
+        throw error;
+      }
     });
+  }
+
+  async #previewPolicies(options: RunOptions): Promise<void> {
+    const reporter = new StepReporter({ isPreview: true });
+    try {
+      await this.#run("preview", reporter, options);
+    } finally {
+      reporter.close();
+    }
   }
 
   async refresh(): Promise<StackChanges> {
@@ -268,13 +287,15 @@ export class PulumiBackend implements StackBackend {
     try {
       const stack = await this.#automation(url);
       await inTemporaryFolder(async (folder) => {
-        await stack[operation]({
-          ...options,
-          configFile: this.#copyConfig(folder),
-          onEvent: report.take,
-          signal: abort.signal,
-          showSecrets: false,
-        });
+        const start = () =>
+          stack[operation]({
+            ...options,
+            configFile: this.#copyConfig(folder),
+            onEvent: report.take,
+            signal: abort.signal,
+            showSecrets: false,
+          });
+        await start().catch((error: unknown) => this.#afterLock(error, stack, start));
       });
     } catch (error) {
       throw await this.#failure(operation, error, report);
@@ -297,6 +318,17 @@ export class PulumiBackend implements StackBackend {
     return Stack.select(this.#stack.name, workspace);
   }
 
+  /** A CLI that was killed leaves the lock of its backend behind: that of a process of this machine that is gone is removed. */
+  async #afterLock(error: unknown, stack: Stack, again: () => Promise<unknown>): Promise<void> {
+    const { ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
+    if (!(error instanceof ConcurrentUpdateError)) throw error;
+    const holders = [...error.message.matchAll(/created by \S+@(\S+) \(pid (\d+)\)/g)];
+    const isLeft = holders.every(([, host, pid]) => host === hostname() && !isPulumi(Number(pid)));
+    if (holders.length === 0 || !isLeft) throw error;
+    await stack.cancel();
+    await again();
+  }
+
   async #failure(operation: string, error: unknown, { errors }: EngineReport): Promise<unknown> {
     const { CommandError, ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
     if (!(error instanceof CommandError)) return error;
@@ -312,6 +344,16 @@ export class PulumiBackend implements StackBackend {
     if (errors.size > 0) return new UserError(`${sentence}; its errors stand above.`);
     const words = error.message.split("\n").filter((line) => /^\s*(stderr: )?error: /.test(line));
     return new UserError([`${sentence}.`, ...new Set(words.map(passphraseAdvice))].join("\n"));
+  }
+}
+
+/** Whether a process of this machine runs, and is, as far as can be told, a Pulumi CLI. */
+function isPulumi(pid: number): boolean {
+  try {
+    if (process.platform === "linux") return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 
