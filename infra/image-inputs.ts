@@ -83,7 +83,23 @@ export function imageContentHash(name: ImageName, choice: BaseChoice): string {
       : {
           dockerfile: source.dockerfile,
           buildArguments: imageBuildArguments(name, choice),
-          files: sourcesSha256([source.dockerfile, ...source.paths], /./),
+          files: packedImageFiles()[name] ?? sourcesSha256([source.dockerfile, ...source.paths], /./),
         };
   return jsonDigest(content);
+}
+
+/** Set by loader/package.mjs: the package lacks files of images, because npm packs neither package-lock.json nor .npmrc. */
+declare const PACKED_IMAGE_FILES: Readonly<Record<string, string>> | undefined;
+
+function packedImageFiles(): Readonly<Record<string, string>> {
+  return typeof PACKED_IMAGE_FILES === "undefined" ? {} : PACKED_IMAGE_FILES;
+}
+
+/** SHA-256 of the files of each image that is built, by its name. */
+export function imageFiles(): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(imageSources).flatMap(([name, source]) =>
+      source.kind === "official" ? [] : [[name, sourcesSha256([source.dockerfile, ...source.paths], /./)]],
+    ),
+  );
 }

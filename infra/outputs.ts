@@ -4,22 +4,13 @@
  */
 import type * as pulumi from "@pulumi/pulumi";
 import type { CostPlan } from "./plan/cost/types.ts";
-import type { Endpoints } from "./plan/endpoints.ts";
+import type { Endpoints, ServedModel } from "./plan/endpoints.ts";
 import type { KubernetesStack } from "./plan/kubernetes/kubernetes-stack.ts";
 import type { ClusterPlan, StackPlan } from "./plan/stack-plan.ts";
 
-interface ModelOutput {
-  readonly name: string;
-  readonly model: string;
-  readonly release: string;
-  /** Key of the TensorRT engine; null where the model runs without one. */
-  readonly engineKey: string | null;
-  readonly nodePool: string;
-}
-
 export interface StackOutputs {
   readonly endpoints: Endpoints;
-  readonly models: readonly ModelOutput[];
+  readonly models: readonly ServedModel[];
   readonly release: string;
   /** Where weights and engines are kept. */
   readonly engineStore: string;

@@ -47,6 +47,8 @@ type NameOf<Kind> = Kind extends { compute: infer Name }
 type StackSchema = (typeof stackKinds)[number]["schema"];
 
 export type StackConfig = Readonly<z.infer<StackSchema>>;
+/** A stack file as it is written: keys without their namespace, and those with a default may be absent. */
+export type StackFile = z.input<StackSchema>;
 export type GpuStackConfig = Extract<StackConfig, { tier: "gpu" }>;
 export type CpuStackConfig = Extract<StackConfig, { tier: "cpu" }>;
 

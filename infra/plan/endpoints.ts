@@ -45,3 +45,13 @@ export function tritonEndpoints(
     metrics: `http://${host}:${ports.metrics}/metrics`,
   };
 }
+
+/** A model as the outputs of a stack name it. */
+export interface ServedModel {
+  readonly name: string;
+  readonly model: string;
+  readonly release: string;
+  /** Key of the TensorRT engine; null where the model runs without one. */
+  readonly engineKey: string | null;
+  readonly nodePool: string;
+}

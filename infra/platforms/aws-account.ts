@@ -9,11 +9,16 @@ import type { AccountParts } from "../plan/aws/account.ts";
 import { awsNotes, recordNote } from "../plan/aws/edge.ts";
 import type { Endpoints } from "../plan/endpoints.ts";
 import type { AwsPlan } from "../plan/gpu-stack.ts";
+import { inPlace, type Place } from "./program.ts";
+
+export type AccountOptions = ReturnType<typeof deployAccount>["opts"];
 
 /** Registers what exists before the machines, with the provider of the region, which refuses any other account. */
-export function deployAccount({ context, network: plan, repositories, budget }: AccountParts) {
+export function deployAccount({ context, network: plan, repositories, budget }: AccountParts, place: Place) {
   const { region, account } = context;
-  const opts = { providers: { aws: new Provider("aws", { region, allowedAccountIds: [account] }) } };
+  const parent = inPlace(place);
+  const aws = new Provider("aws", { region, allowedAccountIds: [account] }, parent);
+  const opts = { ...parent, providers: { aws } };
   const network = new Network("network", { context, plan }, opts);
   new Registries("registries", { context, repositories }, opts);
   if (budget !== null) new Guard("guard", { context, budget }, opts);

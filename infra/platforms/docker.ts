@@ -1,6 +1,5 @@
 /** `platform: docker`: the whole service on one Docker host, with or without GPUs. */
 import * as docker from "@pulumi/docker";
-import * as pulumi from "@pulumi/pulumi";
 import { StackContainer } from "../../components/docker/container.ts";
 import { Image } from "../../components/docker/image.ts";
 import { Network } from "../../components/docker/network.ts";
@@ -11,7 +10,7 @@ import { isTask } from "../plan/containers/container.ts";
 import { type DockerContainer, stopsFor } from "../plan/docker/container-args.ts";
 import { type DockerStack, dockerStack } from "../plan/docker/docker-stack.ts";
 import type { DockerPlan } from "../plan/docker/host-objects.ts";
-import { found, secretValues } from "./program.ts";
+import { found, inPlace, type Place, secretValues } from "./program.ts";
 
 /**
  * Options of every ssh connection: ssh never asks for a password, a host that is away is an error
@@ -28,10 +27,10 @@ const SSH_OPTIONS = [
 const BUILD_CONTEXT = "..";
 
 /** Registers the resources of a stack on a Docker host. */
-export function deploy(plan: DockerPlan): DeployedStack {
+export function deploy(plan: DockerPlan, place: Place): DeployedStack {
   const { found: images } = planImages(plan);
-  const stack = dockerStack(plan, { stack: pulumi.getStack(), images });
-  deployContainers(stack, plan.host.uri);
+  const stack = dockerStack(plan, { stack: place.name, images });
+  deployContainers(stack, plan.host.uri, place);
   const { endpoints, notes } = stack;
   return planOutputs(plan, () => "host", { endpoints, engineStore: engineStore(plan, stack), notes });
 }
@@ -44,12 +43,11 @@ function engineStore(plan: DockerPlan, { volumes }: DockerStack): string {
 }
 
 /** Registers network, volumes, images and containers. */
-function deployContainers(stack: DockerStack, uri: string): void {
-  const provider = new docker.Provider("host", {
-    host: uri,
-    ...(uri.startsWith("ssh:") ? { sshOpts: SSH_OPTIONS } : {}),
-  });
-  const opts = { providers: { docker: provider } };
+function deployContainers(stack: DockerStack, uri: string, place: Place): void {
+  const ssh = uri.startsWith("ssh:") ? { sshOpts: SSH_OPTIONS } : {};
+  const parent = inPlace(place);
+  const provider = new docker.Provider("host", { host: uri, ...ssh }, parent);
+  const opts = { ...parent, providers: { docker: provider } };
 
   const network = new Network("network", { networkName: stack.network, labels: stack.labels }, opts);
   const volumes = new Volumes("volumes", { volumes: stack.volumes }, opts);
@@ -60,7 +58,7 @@ function deployContainers(stack: DockerStack, uri: string): void {
   const common = {
     network: network.networkName,
     volumes: volumes.volumeNames,
-    secrets: secretValues(secretNames),
+    secrets: secretValues(place, secretNames),
   };
 
   const made = new Map<string, { planned: DockerContainer; component: StackContainer }>();

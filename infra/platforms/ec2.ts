@@ -1,5 +1,4 @@
 /** `platform: aws`, `compute: ec2`: one machine, and on it the containers of `platform: docker`. */
-import * as pulumi from "@pulumi/pulumi";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Instance, InstanceSecurity } from "../../components/aws/instance.ts";
 import { pulledImages } from "../image-inputs.ts";
@@ -8,18 +7,18 @@ import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
-import { leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
+import { leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
 
 /**
  * Registers the resources of a stack on one EC2 instance.
  *
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
-export function deploy(plan: Ec2Plan): DeployedStack {
-  leaveOutStackTraces();
+export function deploy(plan: Ec2Plan, place: Place): DeployedStack {
+  leaveOutStackTraces(place);
   const { images, problems } = pulledImages(plan);
   refuseUnpulled(problems);
-  const name = pulumi.getStack();
+  const { name } = place;
   const host = dockerStack(plan, {
     stack: name,
     images: images.map((image) => ({ kind: "locked", ...image })),
@@ -27,7 +26,7 @@ export function deploy(plan: Ec2Plan): DeployedStack {
   const aws = ec2Stack(plan, name, host);
   const { context, instance } = aws;
 
-  const { network, opts } = deployAccount(aws);
+  const { network, opts } = deployAccount(aws, place);
   const { vpcId, privateSubnets: subnets } = network;
   const subnet = subnets.find(({ zone }) => zone === instance.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${instance.zone}.`);
@@ -41,7 +40,7 @@ export function deploy(plan: Ec2Plan): DeployedStack {
     opts,
   );
   const own = instance.secrets.filter(({ secretName }) => secretName !== null);
-  const secrets = secretValues(new Set(own.map((secret) => secret.name)));
+  const secrets = secretValues(place, new Set(own.map((secret) => secret.name)));
   const { instanceId } = new Instance(
     "instance",
     { context, plan: instance, subnet, securityGroupId, fileSystem, secrets },

@@ -11,18 +11,19 @@ import { type EksStack, eksStack } from "../plan/aws/account.ts";
 import { hasEdge } from "../plan/aws/network.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
+import { type AccountOptions, deployAccount, deployEdge, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
+import { inPlace, type Place } from "./program.ts";
 
 /**
  * Registers the resources of a stack on EKS.
  *
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
  */
-export function deploy(plan: EksPlan): DeployedStack {
-  const objects = plannedObjects(plan);
-  const aws = eksStack(plan, pulumi.getStack());
-  const { network, opts } = deployAccount(aws);
+export function deploy(plan: EksPlan, place: Place): DeployedStack {
+  const objects = plannedObjects(plan, place);
+  const aws = eksStack(plan, place.name);
+  const { network, opts } = deployAccount(aws, place);
   const { cluster, store, made } = deployMachines(aws, objects, network, opts);
   const target = { securityGroupId: cluster.securityGroupId };
   // It stays while the cluster sleeps.
@@ -39,12 +40,12 @@ export function deploy(plan: EksPlan): DeployedStack {
         vpcId: network.vpcId,
       },
       // Pods are not ready while their target group has no load balancer, because none of its targets is healthy.
-      { providers: { kubernetes: provider }, dependsOn: [service, edge] },
+      { ...inPlace(place), providers: { kubernetes: provider }, dependsOn: [service, edge] },
     );
     // The gateway's pods come after it: the controller adds its readiness gate only to pods of an existing binding.
     return [binding];
   };
-  deployCluster(objects, { ...made, bindGateway });
+  deployCluster(objects, place, { ...made, bindGateway });
 
   const outputs = clusterOutputs(plan, objects);
   return {
@@ -55,13 +56,9 @@ export function deploy(plan: EksPlan): DeployedStack {
 }
 
 /** Control plane, machines, add-ons and charts, and the store that machines mount. */
-function deployMachines(
-  aws: EksStack,
-  objects: KubernetesStack,
-  network: Network,
-  opts: pulumi.ComponentResourceOptions,
-) {
+function deployMachines(aws: EksStack, objects: KubernetesStack, network: Network, opts: AccountOptions) {
   const { context, cluster: plan } = aws;
+  const { providers: _aws, ...parent } = opts;
   const { vpcId, privateSubnets: subnets } = network;
   const control = new Cluster("cluster", { context, plan, subnets }, opts);
   const { cluster, clusterName, securityGroupId, kubeconfig } = control;
@@ -89,9 +86,9 @@ function deployMachines(
   const installer = new KubernetesProvider(
     "cluster-installer",
     { kubeconfig, clusterIdentifier: clusterName },
-    { dependsOn: [late] },
+    { ...parent, dependsOn: [late] },
   );
-  const inside = { providers: { ...opts.providers, kubernetes: installer } };
+  const inside = { ...parent, providers: { ...opts.providers, kubernetes: installer } };
   const storage = new ClusterStorage(
     "cluster-storage",
     { context, volumeHandle: store.volumeHandle, labels: objects.labels },

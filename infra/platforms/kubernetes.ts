@@ -9,12 +9,12 @@ import { ownerNotes } from "../plan/kubernetes/endpoints.ts";
 import { type KubernetesStack, kubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
-import { found, leaveOutStackTraces, refuseUnpulled, secretValues } from "./program.ts";
+import { found, inPlace, leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
 
 /** @throws ConfigError where an image has no digest, as {@link plannedObjects}. */
-export function deploy(plan: ClusterPlan): DeployedStack {
-  const stack = plannedObjects(plan);
-  deployCluster(stack);
+export function deploy(plan: ClusterPlan, place: Place): DeployedStack {
+  const stack = plannedObjects(plan, place);
+  deployCluster(stack, place);
   return clusterOutputs(plan, { ...stack, notes: [...ownerNotes(plan), ...stack.notes] });
 }
 
@@ -24,11 +24,11 @@ export function deploy(plan: ClusterPlan): DeployedStack {
  * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns: its images can be
  * made after it was looked at.
  */
-export function plannedObjects(plan: ClusterPlan): KubernetesStack {
-  leaveOutStackTraces();
+export function plannedObjects(plan: ClusterPlan, place: Place): KubernetesStack {
+  leaveOutStackTraces(place);
   const { images, problems } = pulledImages(plan);
   refuseUnpulled(problems);
-  return kubernetesStack(plan, { stack: pulumi.getStack(), images });
+  return kubernetesStack(plan, { stack: place.name, images });
 }
 
 /** A cluster that the stack creates. */
@@ -50,10 +50,10 @@ export interface MadeCluster {
 }
 
 /** Registers every object of a stack. @param made - Absent: a cluster that the user's kubeconfig reaches. */
-export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void {
-  const { cluster, adopting } = providers(stack, made);
+export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeCluster): void {
+  const { cluster, adopting } = providers(stack, place, made);
   // Children inherit it in the engine. Databases are deleted before the cluster, so that their disks are deleted too.
-  const deletedFirst = { providers: { kubernetes: cluster } };
+  const deletedFirst = { ...inPlace(place), providers: { kubernetes: cluster } };
   const opts = { ...deletedFirst, ...(made === undefined ? {} : { deletedWith: made.cluster }) };
   // Takes over what an earlier stack left: engines, documents.
   const left = { provider: adopting, retainOnDelete: stack.isRetained };
@@ -79,7 +79,7 @@ export function deployCluster(stack: KubernetesStack, made?: MadeCluster): void 
       return [name, priorityGroup.add(name, priority, null, options)];
     }),
   );
-  const secrets = deploySecrets(stack, namespace, opts);
+  const secrets = deploySecrets(stack, place, namespace, opts);
   for (const { account, providerClass } of stack.secretProviders) {
     const { name } = providerClass.metadata;
     const group = new ObjectGroup("SecretProvider", name, opts);
@@ -191,13 +191,14 @@ type MountedSecrets = Map<string, readonly ObjectResource[]>;
 /** Secrets with values of the stack file, and with hashes of API keys. */
 function deploySecrets(
   { apiKeys, builds, servers, databases, labels }: KubernetesStack,
+  place: Place,
   namespace: pulumi.Input<string>,
   opts: pulumi.ComponentResourceOptions,
 ): MountedSecrets {
   const workloads = [...builds, ...servers, ...databases];
   const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
   const named = new Map(references.flatMap(({ from, ...secret }) => (from === null ? [] : [[from, secret]])));
-  const values = secretValues(named.keys());
+  const values = secretValues(place, named.keys());
   const group = new ObjectGroup("Secrets", "secrets", opts);
   const secrets: MountedSecrets = new Map();
   if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);
@@ -227,13 +228,14 @@ function restartingTemplate(
  * Two providers of the same cluster. Only the second takes over objects that exist: those that an earlier `down` left. Every
  * other object that exists belongs to another owner.
  */
-function providers({ context }: KubernetesStack, made: MadeCluster | undefined) {
+function providers({ context }: KubernetesStack, place: Place, made: MadeCluster | undefined) {
+  const { kubeconfig } = place;
   const args =
     made === undefined
-      ? { context: context ?? undefined }
+      ? { context: context ?? undefined, ...(kubeconfig === undefined ? {} : { kubeconfig }) }
       : { kubeconfig: made.kubeconfig, clusterIdentifier: made.identifier };
   // Resources of a provider come after its own dependencies.
-  const opts = { dependsOn: [...(made?.after ?? [])] };
+  const opts = { ...inPlace(place), dependsOn: [...(made?.after ?? [])] };
   return {
     // Fields of the stack file that others have changed, such as the number of a model's servers, are changed back.
     cluster: new Provider("cluster", { ...args, enablePatchForce: true }, opts),

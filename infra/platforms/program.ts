@@ -3,14 +3,39 @@ import * as pulumi from "@pulumi/pulumi";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/host.ts";
 import { CONFIG_NAMESPACE, ConfigError, isSecure, type Problem } from "../problems.ts";
 
-/** Secrets of the stack file: the plan has none, so that they are read from the stack's configuration here. */
+/** Where the resources of a plan go: the stack of this project's own program, or a component in somebody's program. */
+export interface Place {
+  /** Name in labels, tags and physical names. */
+  readonly name: string;
+  /** The component that all resources lie in; undefined: the stack itself. */
+  readonly parent?: pulumi.Resource;
+  /** Of an existing cluster, for `platform: kubernetes`; undefined: what the plan's context says. */
+  readonly kubeconfig?: pulumi.Input<string>;
+  /** A key of the stack file that holds secrets, such as `hub`. */
+  secrets(key: string): pulumi.Output<unknown>;
+}
+
+/** The stack of this project's own program. */
+export function ownStack(): Place {
+  return {
+    name: pulumi.getStack(),
+    secrets: (key) => new pulumi.Config(CONFIG_NAMESPACE).requireSecretObject<unknown>(key),
+  };
+}
+
+/** Options of what lies in no component of the plan. */
+export function inPlace({ parent }: Place): { readonly parent?: pulumi.Resource } {
+  return parent === undefined ? {} : { parent };
+}
+
+/** Secrets of the stack file, which the plan does not have. */
 export function secretValues(
+  { secrets }: Place,
   names: Iterable<SecretName>,
 ): Partial<Record<SecretName, pulumi.Output<string>>> {
-  const config = new pulumi.Config(CONFIG_NAMESPACE);
   const values = [...new Set(names)].map((name) => {
     const [key = "", ...path] = SECRET_PATHS[name].split(".");
-    return [name, config.requireSecretObject<unknown>(key).apply((value) => textAt(value, path))];
+    return [name, secrets(key).apply((value) => textAt(value, path))];
   });
   return Object.fromEntries(values);
 }
@@ -38,8 +63,9 @@ export function refuseUnpulled(problems: readonly Problem[]): void {
  * TypeScript is a quarter of a preview; only that variable has it print them. Errors keep their messages. Not before all
  * modules are loaded: tsx, where it loads them, tells by a trace who asks for one.
  */
-export function leaveOutStackTraces(): void {
-  if (process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
+export function leaveOutStackTraces({ parent }: Place): void {
+  // In somebody's program they are not ours.
+  if (parent === undefined && process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
 }
 
 /** What an earlier part of a plan has registered. @throws Error where the plan lacks it. */

@@ -32,5 +32,7 @@ export function projectStackValues(file: string): Values {
 /** The project's own stack files, relative to it. */
 export const projectStackFiles: readonly string[] = [
   ...stackNames().map((name) => `Pulumi.${name}.yaml`),
-  ...readdirSync(join(projectRoot, "examples")).map((file) => `examples/${file}`),
+  ...readdirSync(join(projectRoot, "examples"))
+    .filter((file) => file.endsWith(".yaml"))
+    .map((file) => `examples/${file}`),
 ];

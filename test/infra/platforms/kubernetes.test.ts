@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { StackOutputs } from "../../../infra/outputs.ts";
 import { kubernetesStack } from "../../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { deployCluster } from "../../../infra/platforms/kubernetes.ts";
+import { ownStack } from "../../../infra/platforms/program.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { Properties } from "../../../scripts/program/serialized.ts";
 import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
@@ -42,7 +43,7 @@ async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
     preview: false,
     owner: cluster,
     program: async () => {
-      deployCluster(kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) }));
+      deployCluster(kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) }), ownStack());
       return {};
     },
   });
