@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { cpuModels, textEncoder, visionWeightSources } from "../../infra/plan/catalogue/cpu-models.ts";
@@ -11,7 +11,9 @@ import { exampleValues, gpuValues, type Values } from "../infra/plan/docker/stac
 
 const container = join(projectRoot, "containers/trtllm");
 
-const examples = readdirSync(join(projectRoot, "examples")).map((file) => basename(file, ".yaml"));
+const examples = readdirSync(join(projectRoot, "examples")).flatMap(
+  (file) => /^(.*)\.yaml$/.exec(file)?.[1] ?? [],
+);
 
 /**
  * Compares with the recorded file (`npx vitest run -u` records anew). The builder's own tests read the same files, so they

@@ -148,7 +148,9 @@ function isNamed(path: string): boolean {
 
 const recorded = join(projectRoot, "test/recorded/plans");
 
-const examples = readdirSync(join(projectRoot, "examples")).map((file) => file.replace(/\.yaml$/, ""));
+const examples = readdirSync(join(projectRoot, "examples")).flatMap(
+  (file) => /^(.*)\.yaml$/.exec(file)?.[1] ?? [],
+);
 
 /** With UPDATE_RECORDED=1 the files are written instead; the test then shows the difference in Git. */
 const isUpdating = process.env.UPDATE_RECORDED === "1";
