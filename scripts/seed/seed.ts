@@ -14,7 +14,7 @@ import { type SampleMark, sampleEntries } from "./samples.ts";
 
 export interface SeedOptions extends Pick<DocumentsClientOptions, "gateway" | "apiKey"> {
   /** Ends the load; a later one goes on from there. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Where progress goes. @default standard error */
   readonly out?: NodeJS.WriteStream;
 }
@@ -79,10 +79,8 @@ async function seed(
   const progress = new Progress(entries.length, out);
   const onWait = (reason: string, seconds: number) => progress.note(waitLine(reason, seconds));
   try {
-    const summary = await load(entries, new DocumentsClient({ ...target, onWait }), {
-      onProgress: (done) => progress.update(done),
-      ...(signal === undefined ? {} : { signal }),
-    });
+    const client = new DocumentsClient({ ...target, onWait });
+    const summary = await load(entries, client, signal, (done) => progress.update(done));
     return {
       ...summary,
       total: summary.total + failed.length,
@@ -115,21 +113,18 @@ export interface LoadSummary {
   readonly stopped?: string;
 }
 
-export interface LoadOptions {
-  /** Ends the load; what was begun is given up. */
-  readonly signal?: AbortSignal;
-  /** Documents that are loaded or have failed, of all. */
-  readonly onProgress?: (done: number) => void;
-}
-
 /**
  * Loads entries. Never throws for what the gateway or the files do: the summary tells. A later call with the same
- * entries goes on where this one ended, since the gateway leaves alone what it has.
+ * entries resumes, since the gateway leaves alone what it has.
+ *
+ * @param signal - Ends the load; what was begun is given up.
+ * @param onProgress - Told how many documents are loaded or have failed.
  */
 export async function load(
   entries: readonly Entry[],
   client: DocumentsClient,
-  { signal, onProgress }: LoadOptions = {},
+  signal?: AbortSignal,
+  onProgress?: (done: number) => void,
 ): Promise<LoadSummary> {
   const counts = { created: 0, updated: 0, unchanged: 0 };
   const failures: Failure[] = [];
@@ -210,7 +205,6 @@ export class Progress {
   readonly #out: NodeJS.WriteStream;
   readonly #total: number;
   readonly #started = performance.now();
-  #tenths = 0;
   #drawn = -Infinity;
   #done = 0;
 
@@ -222,28 +216,23 @@ export class Progress {
 
   /** @param done - Documents so far. */
   update(done: number): void {
+    const tenths = (documents: number) => Math.floor((10 * documents) / this.#total);
+    const isNextTenth = tenths(done) > tenths(this.#done);
     this.#done = done;
-    if (this.#out.isTTY) {
-      const now = performance.now();
-      if (done < this.#total && now - this.#drawn < REDRAW_MILLISECONDS) return;
-      this.#drawn = now;
-      this.#draw();
+    if (!this.#out.isTTY) {
+      if (isNextTenth) this.#out.write(`  ${this.#counts()}\n`);
       return;
     }
-    const tenths = Math.floor((10 * done) / this.#total);
-    if (tenths === this.#tenths) return;
-    this.#tenths = tenths;
-    this.#out.write(`  ${this.#counts()}\n`);
+    const now = performance.now();
+    if (done < this.#total && now - this.#drawn < REDRAW_MILLISECONDS) return;
+    this.#drawn = now;
+    this.#draw();
   }
 
   /** A line that stays. */
   note(line: string): void {
-    if (!this.#out.isTTY) {
-      this.#out.write(`  ${line}\n`);
-      return;
-    }
-    this.#out.write(`\r\x1b[K  ${line}\n`);
-    this.#draw();
+    this.#out.write(`${this.#out.isTTY ? "\r\x1b[K" : ""}  ${line}\n`);
+    if (this.#out.isTTY) this.#draw();
   }
 
   /** Takes the bar away. */

@@ -72,16 +72,13 @@ export async function verifyStack(
   onProgress: (progress: Progress) => void,
 ): Promise<readonly Verified[]> {
   const { plan, endpoints } = stack;
-  const models = plan.models.map(({ name }) => ({ name, checks: modelChecks(stack, name) }));
+  const subjects = plan.models.map(({ name }) => ({ name, checks: modelChecks(stack, name) }));
   const verified: Verified[] = [];
-  for (const { name, checks } of models) {
-    const results = await runAll(name, checks, MODEL_CHECKS, onProgress);
-    verified.push({ kind: "model", name, results });
-  }
+  for (const { name, checks } of subjects)
+    verified.push({ kind: "model", name, results: await runAll(name, checks, MODEL_CHECKS, onProgress) });
   if (endpoints.encoders !== null) {
-    const checks = checksOfEncoders(stack, endpoints.encoders);
-    const results = await runAll("encoders", checks, ENCODER_CHECKS, onProgress);
-    verified.push({ kind: "encoders", name: "encoders", results });
+    const [name, checks] = ["encoders", checksOfEncoders(stack, endpoints.encoders)] as const;
+    verified.push({ kind: name, name, results: await runAll(name, checks, ENCODER_CHECKS, onProgress) });
   }
   return verified;
 }
@@ -156,9 +153,7 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
   return [
     ...encoderChecks(
       {
-        http: server.http,
-        gateway: endpoints.gateway,
-        apiKey,
+        ...{ http: server.http, gateway: endpoints.gateway, apiKey },
         precision: gpuPlan?.precision ?? "fp32",
         maxBatchSize,
         hasClipText: models.includes("clip_text"),

@@ -312,10 +312,8 @@ describe("a load", () => {
     const pictures = [0, 1, 2].map((index) => pictureEntry(`${index}.jpg`, Buffer.alloc(900_000, index + 1)));
     const entries = [...Array.from({ length: 65 }, (_, index) => textEntry(index)), ...pictures];
     let done = 0;
-    const summary = await load(entries, new DocumentsClient({ gateway: gateway.url }), {
-      onProgress: (count) => {
-        done = count;
-      },
+    const summary = await load(entries, new DocumentsClient({ gateway: gateway.url }), undefined, (count) => {
+      done = count;
     });
     expect(summary).toEqual({ total: 68, created: 68, updated: 0, unchanged: 0, failures: [] });
     expect(gateway.requests.toSorted((a, b) => b - a)).toEqual([64, 3, 1]);
