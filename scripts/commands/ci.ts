@@ -18,7 +18,7 @@ import {
 import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
-import { newMandatory } from "../diff/violations.ts";
+import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
@@ -66,7 +66,7 @@ const TASKS = {
     },
   },
   "diff-policies": {
-    summary: "fails where --diff breaks a mandatory policy that the base keeps",
+    summary: "fails where --diff breaks a mandatory policy that the base keeps, or has policies not checked",
     needs: ["diff"],
     run: ({ diff: file }) => refuseNewMandatory(parsedDiff(text(file), readBytes(file))),
   },
@@ -183,8 +183,12 @@ export const command = defineCommand({
   },
 });
 
-/** @throws UserError with each of them. */
+/** @throws UserError with each of them, or where nothing could be checked. */
 function refuseNewMandatory(diff: StackDiff): void {
+  if (isUnchecked(diff))
+    throw new UserError(
+      `The stack ${diff.stack} can't be rendered, so that these policies are not checked: ${diff.uncheckedPolicies.join(", ")}.\n${diff.head.failure}`,
+    );
   const broken = newMandatory(diff).map(
     ({ policy, resource, reason, fix }) =>
       `${policy}${resource === null ? "" : ` by ${resource}`}: ${reason} ${fix}`,

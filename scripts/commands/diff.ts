@@ -4,7 +4,7 @@ import { compareWithBase } from "../diff/compare.ts";
 import { previewChanges } from "../diff/preview.ts";
 import { markdownComment, textReport } from "../diff/print.ts";
 import type { StackDiff } from "../diff/types.ts";
-import { newMandatory } from "../diff/violations.ts";
+import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { prettyJson } from "../program/serialized.ts";
 import { callerDirectory } from "../program/stack-file.ts";
@@ -26,7 +26,7 @@ export const command = defineCommand({
     },
     "--preview <file>": "resources as `pulumi preview --json` found them against the stack's state",
     "--fail-on <policies>": {
-      text: "exit code 1, after the report, where the change breaks a mandatory policy that the base keeps",
+      text: "exit code 1, after the report, where the change breaks a mandatory policy that the base keeps, or can't be rendered, so that policies are not checked",
       choices: ["mandatory"],
     },
     "-o, --out <file>": "write there instead of to standard output",
@@ -43,7 +43,8 @@ export const command = defineCommand({
     const text = REPORTS[format](diff);
     if (file === undefined) process.stdout.write(text);
     else writeFileSync(file, text);
-    return failOn === undefined || newMandatory(diff).length === 0 ? EXIT.ok : EXIT.failed;
+    const isRefused = failOn !== undefined && (newMandatory(diff).length > 0 || isUnchecked(diff));
+    return isRefused ? EXIT.failed : EXIT.ok;
   },
 });
 

@@ -67,7 +67,7 @@ export const command = defineCommand({
     out.write(report(states, gb));
     const work = states.filter(({ steps }) => steps.length > 0);
     if (!dryRun && work.length > 0) {
-      await refuseFullDisk(uri, probe, engine.rootDirectory, work, gb);
+      await refuseFullDisk({ uri, probe, directory: engine.rootDirectory, out }, work, gb);
       const pushed = work.filter(({ steps }) => steps.includes("push") || steps.includes("copy"));
       if (aws !== null && push && registry !== null)
         await prepareEcrPush(
@@ -145,9 +145,17 @@ function report(states: readonly ImageState[], gb: number): string {
 }
 
 async function refuseFullDisk(
-  uri: string,
-  probe: HostProbe,
-  directory: string,
+  {
+    uri,
+    probe,
+    directory,
+    out,
+  }: {
+    readonly uri: string;
+    readonly probe: HostProbe;
+    readonly directory: string;
+    readonly out: Pick<NodeJS.WritableStream, "write">;
+  },
   work: readonly ImageState[],
   gb: number,
 ): Promise<void> {
@@ -156,6 +164,8 @@ async function refuseFullDisk(
     throw new UserError(`The space of ${directory} can't be measured on ${uri}: ${machine.unreachable}.`);
   const space = machine.space.get(directory);
   const what = `images ${work.map(({ image }) => image.name).join(", ")}`;
-  const findings = diskFindings([{ what, gb, space }]);
-  if (findings.length > 0) throw new UserError(findingsReport(uri, findings));
+  const findings = diskFindings([{ what, path: directory, gb, space }]);
+  if (findings.some(({ severity }) => severity === "problem"))
+    throw new UserError(findingsReport(uri, findings));
+  for (const finding of findings) out.write(`Warning: ${finding.what} ${finding.why}\n`);
 }

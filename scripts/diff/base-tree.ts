@@ -28,6 +28,11 @@ export async function outputOf(
     return (await run(program, argv, { killSignal: "SIGKILL", ...limits, ...options })).stdout;
   } catch (error) {
     const { killed, message, stderr = "" } = error as ExecException;
+    // Node kills it then, too.
+    if ((error as NodeJS.ErrnoException).code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
+      throw new UserError(
+        `\`${program}\` printed more than ${LARGEST_OUTPUT_BYTES / 2 ** 20} MiB and was stopped.`,
+      );
     if (killed) throw new UserError(`\`${program}\` took more than ${timeoutSeconds} s and was stopped.`);
     // Node prints a stack trace below an error's message.
     const lines = stderr.split("\n").filter((line) => line.trim() !== "");
@@ -94,8 +99,11 @@ export async function providePackages(checkout: string, current: string): Promis
       readFile(join(folder, "package-lock.json"), "utf8").catch(orWhenMissing("")),
     ),
   );
-  if (lock === own && (await linkPackages(join(current, "node_modules"), join(checkout, "node_modules"))))
+  if (lock === own && (await linkPackages(join(current, "node_modules"), join(checkout, "node_modules")))) {
+    for (const member of membersWithPackages(lock ?? ""))
+      await linkPackages(join(current, member, "node_modules"), join(checkout, member, "node_modules"));
     return;
+  }
   process.stderr.write("Installing npm packages of the base's lock file …\n");
   const options = ["--ignore-scripts", "--include=dev", "--prefer-offline", "--no-audit", "--no-fund"];
   const argv = ["ci", ...options, "--loglevel=error", "--color=false", "--prefix", checkout];
@@ -105,6 +113,15 @@ export async function providePackages(checkout: string, current: string): Promis
       // What npm prints has other folders, addresses and times on each machine.
       throw new UserError("`npm ci` of its lock file failed; what it printed says why.");
     },
+  );
+}
+
+/** Members of the workspace with packages of their own, in other versions than the project's: `containers/services/gateway`. */
+function membersWithPackages(lock: string): ReadonlySet<string> {
+  type Lock = { readonly packages?: Readonly<Record<string, unknown>> };
+  const { packages = {} } = (lock === "" ? {} : JSON.parse(lock)) as Lock;
+  return new Set(
+    Object.keys(packages).flatMap((path) => /^((?!node_modules\/).+?)\/node_modules\//.exec(path)?.[1] ?? []),
   );
 }
 

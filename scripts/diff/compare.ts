@@ -141,13 +141,26 @@ export function stackSecrets({ configFile }: StackReference): StackSecrets {
   }
   // Keys of other namespaces keep theirs.
   const values = Object.fromEntries(
-    Object.entries(config).map(([key, value]) => [key.replace(`${CONFIG_NAMESPACE}:`, ""), value]),
+    Object.entries(config).map(([key, value]) => [
+      key.replace(`${CONFIG_NAMESPACE}:`, ""),
+      parsedText(value),
+    ]),
   );
   const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
     const value = valueAt(values, pathParts(path));
     return typeof value === "string" ? [[path, value]] : [];
   });
   return new Map([...encrypted(values), ...plain]);
+}
+
+/** `pulumi config set` may have written an object or a list as a text of JSON. */
+function parsedText(value: unknown): unknown {
+  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
 }
 
 function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
-import { exists } from "../../components/local/provider/files.ts";
+import { exists, orWhenMissing } from "../../components/local/provider/files.ts";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { EnginePlan } from "../../infra/plan/container-spec-schemas.ts";
@@ -159,13 +159,38 @@ export async function renderTree(request: RenderRequest): Promise<RenderedTree> 
   const places = [project, await realpath(project), projectRoot.replace(/\/$/, "")];
   try {
     await outputOf(process.execPath, argv, { cwd: project, env, timeoutSeconds: TIMEOUT_SECONDS });
-    const tree = JSON.parse(withoutPlaces(await readFile(out, "utf8"), places)) as RenderedTree;
-    if (tree.version === VERSION) return tree;
+    const tree = parsedTree(await readFile(out, "utf8").catch(orWhenMissing("")));
+    if (tree === null) return unrendered("Its program wrote nothing that can be read.");
+    if (tree.version === VERSION) return shownTree(tree, places);
     return unrendered("Its program describes stacks in another form than this version of `diff` reads.");
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return unrendered(withoutPlaces(error.message.replace(process.execPath, "node"), places));
   }
+}
+
+/** What a program of another commit wrote; null where it is cut off, or nothing. */
+function parsedTree(text: string): RenderedTree | null {
+  try {
+    return JSON.parse(text) as RenderedTree | null;
+  } catch {
+    return null;
+  }
+}
+
+/** Its sentences without places. What is compared stays as it is. */
+function shownTree(tree: RenderedTree, places: readonly string[]): RenderedTree {
+  const shown = (text: string) => withoutPlaces(text, places);
+  return {
+    ...tree,
+    failure: tree.failure === null ? null : shown(tree.failure),
+    problems: tree.problems.map((problem) => ({
+      ...problem,
+      value: shown(problem.value),
+      reason: shown(problem.reason),
+      fix: shown(problem.fix),
+    })),
+  };
 }
 
 /** A tree and its packages lie somewhere else each time: paths are shown as they are in the tree. */

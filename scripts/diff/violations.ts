@@ -40,6 +40,11 @@ export function newMandatory({ violations: all }: StackDiff): readonly PolicyVio
   return all.filter(({ level, isNew }) => level === "mandatory" && isNew === true);
 }
 
+/** Whether policies that are on have not been asked, since the head has no graph: it may break any of them. */
+export function isUnchecked({ head, uncheckedPolicies: unchecked }: StackDiff): boolean {
+  return head.failure !== null && unchecked.length > 0;
+}
+
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
 const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
 

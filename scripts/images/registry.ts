@@ -8,7 +8,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
-import { errorWords } from "../errors.ts";
+import { errorWords, UserError } from "../errors.ts";
 import { probeProgram } from "../preflight/host-probe.ts";
 
 export type ManifestAnswer =
@@ -155,10 +155,22 @@ function dockerFolder(): string {
   return process.env.DOCKER_CONFIG ?? join(homedir(), ".docker");
 }
 
-/** {} where it is missing or can't be read: then nobody is logged in. */
+/** {} where it is missing or empty, as for Docker. @throws UserError where it can't be read. */
 function readConfig(folder: string): DockerConfig {
+  const file = join(folder, "config.json");
   try {
-    return JSON.parse(readFileSync(join(folder, "config.json"), "utf8")) as DockerConfig;
+    const text = readFileSync(file, "utf8");
+    return text.trim() === "" ? {} : (JSON.parse(text) as DockerConfig);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {};
+    throw new UserError(`Docker's configuration ${file} can't be read: ${errorWords(error)}`);
+  }
+}
+
+/** Nobody is logged in where it can't be read. */
+function lenientConfig(folder: string): DockerConfig {
+  try {
+    return readConfig(folder);
   } catch {
     return {};
   }
@@ -172,7 +184,7 @@ function readConfig(folder: string): DockerConfig {
 export function dockerCredentials(folder: string = dockerFolder()): CredentialSource {
   let config: DockerConfig | undefined;
   return async (registry) => {
-    config ??= readConfig(folder);
+    config ??= lenientConfig(folder);
     const helper = config.credHelpers?.[registry] ?? config.credsStore;
     const found = helper === undefined ? null : await helperCredential(helper, registry);
     if (found !== null) return found;
@@ -206,13 +218,14 @@ async function helperCredential(helper: string, registry: string): Promise<Crede
  * The user's configuration of Docker with a further login, readable by this user alone and deleted when this process ends.
  *
  * @param auth - `user:password` in base64. @returns The folder, as DOCKER_CONFIG names it.
+ * @throws UserError where the user's configuration can't be read: a push without its logins would fail later, or as nobody.
  */
 export function temporaryDockerConfig(host: string, auth: string): string {
   const own = dockerFolder();
+  const config = withLogin(readConfig(own), { own, host, auth });
   const folder = mkdtempSync(join(tmpdir(), "engine-room-docker-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const text = JSON.stringify(withLogin(readConfig(own), { own, host, auth }));
-  writeFileSync(join(folder, "config.json"), text, { mode: 0o600 });
+  writeFileSync(join(folder, "config.json"), JSON.stringify(config), { mode: 0o600 });
   return folder;
 }
 

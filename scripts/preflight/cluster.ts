@@ -151,21 +151,21 @@ async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Prom
 
 /** A claim or a volume that the stack file names; the dry run judges a claim that an earlier stack left. */
 async function storeFindings(
-  { store }: KubernetesStack,
+  { store, namespace }: KubernetesStack,
   probe: ClusterProbe,
   {
     claimNames,
     hasNamespace,
   }: { readonly claimNames: readonly string[] | null; readonly hasNamespace: boolean },
 ): Promise<readonly Finding[]> {
-  if (store === null || claimNames === null || claimNames.includes(store.claim)) return [];
-  if (store.object === null && !hasNamespace) return [];
+  if (store === null || claimNames?.includes(store.claim) === true) return [];
+  if (store.object === null && (!hasNamespace || claimNames === null)) return [];
   if (store.object === null)
     return [
       problem(
         "claim",
         `There is no claim ${store.claim}.`,
-        `engineStore.existingClaim names it; the namespace has ${claimNames.join(", ") || "none"}.`,
+        `engineStore.existingClaim names it; the namespace has ${claimNames?.join(", ") || "none"}.`,
         "Make it, or name a class in engineStore.storageClass, and the stack makes one.",
       ),
     ];
@@ -180,6 +180,8 @@ async function storeFindings(
   const { storageClassName = "", claimRef } = volume?.spec ?? {};
   const phase = volume?.status?.phase;
   if (phase === "Available" && storageClassName === wanted) return [];
+  // Whoever may not list claims sees here that the stack's own has it.
+  if (phase === "Bound" && claimRef?.namespace === namespace.name && claimRef.name === store.claim) return [];
   const claim = claimRef === undefined ? "" : ` of the claim ${claimRef.namespace}/${claimRef.name}`;
   return [
     problem(

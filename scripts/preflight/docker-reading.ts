@@ -7,6 +7,11 @@ export interface EngineReading {
   readonly kind: "engine";
   /** `28.2.2`. */
   readonly version: string;
+  /** Of what runs the containers, which may be a virtual machine: `linux`. */
+  readonly system: string;
+  /** `x86_64`. */
+  readonly architecture: string;
+  readonly isRootless: boolean;
   /** Where images and volumes lie on the host. */
   readonly rootDirectory: string;
   readonly runtimes: readonly string[];
@@ -26,6 +31,9 @@ export interface EngineSilence {
 interface DockerInfo {
   readonly ServerVersion?: string;
   readonly ServerErrors?: readonly string[];
+  readonly OSType?: string;
+  readonly Architecture?: string;
+  readonly SecurityOptions?: readonly string[] | null;
   readonly DockerRootDir?: string;
   readonly Runtimes?: Readonly<Record<string, unknown>> | null;
   readonly DiscoveredDevices?: readonly { readonly ID?: string }[] | null;
@@ -45,6 +53,9 @@ export async function readDocker(probe: HostProbe): Promise<EngineReading | Engi
   return {
     kind: "engine",
     version,
+    system: info.OSType ?? "",
+    architecture: info.Architecture ?? "",
+    isRootless: (info.SecurityOptions ?? []).some((option) => option.includes("rootless")),
     rootDirectory: info.DockerRootDir ?? "",
     runtimes: Object.keys(info.Runtimes ?? {}),
     cdiGpus: (info.DiscoveredDevices ?? []).flatMap(({ ID = "" }) =>

@@ -44,14 +44,14 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
   // What a stack that is up keeps in its store is there already; nothing says how much of the rest is.
   const disk = [...images, ...(isUp ? [] : stored)];
   return [
-    ...architectureFindings(machine, "Each image"),
-    ...engineFindings(engine),
+    ...architectureFindings("Docker engine", engine, "Each image"),
+    ...engineFindings(target, engine),
     ...(plan.tier === "gpu" ? gpuFindings(target, plan, { engine, machine, isUp }) : []),
     ...portFindings(ports, await holdersOf(ports, name, machine, probe)),
     ...(plan.tier === "gpu" && !isUp
       ? memoryFindings(machine, buildMemoryMiB(plan), "The largest build", "warning")
       : []),
-    ...diskFindings(disk.map(({ path, ...need }) => ({ ...need, space: machine.space.get(path) }))),
+    ...diskFindings(disk.map((need) => ({ ...need, space: machine.space.get(need.path) }))),
   ];
 }
 
@@ -98,16 +98,23 @@ async function holdersOf(
 /** The Dockerfiles mount caches while they build; `--gpus` and docker over ssh:// are older. */
 const LEAST_ENGINE = "20.10";
 
-function engineFindings({ version }: EngineReading): readonly Finding[] {
-  if (!isOlder(version, LEAST_ENGINE)) return [];
-  return [
-    problem(
-      "engineVersion",
-      `The Docker engine is ${version}.`,
-      `The stack needs ${LEAST_ENGINE}: its Dockerfiles mount caches.`,
-      "Update it (https://docs.docker.com/engine/install/).",
-    ),
-  ];
+function engineFindings({ stack }: DockerTarget, { version, isRootless }: EngineReading): readonly Finding[] {
+  const locksMemory = stack.containers.some(({ args }) =>
+    args.ulimits?.some(({ name, hard }) => name === "memlock" && hard === -1),
+  );
+  const old = problem(
+    "engineVersion",
+    `The Docker engine is ${version}.`,
+    `The stack needs ${LEAST_ENGINE}: its Dockerfiles mount caches.`,
+    "Update it (https://docs.docker.com/engine/install/).",
+  );
+  const rootless = problem(
+    "rootless",
+    "The Docker engine is rootless.",
+    "The servers lock memory without limit (--ulimit memlock=-1), and a user's engine can't raise that limit.",
+    "Use the system's engine, or raise the limit of the user who runs it to unlimited (`LimitMEMLOCK=infinity` of its unit).",
+  );
+  return [...(isOlder(version, LEAST_ENGINE) ? [old] : []), ...(isRootless && locksMemory ? [rootless] : [])];
 }
 
 /**

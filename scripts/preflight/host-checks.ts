@@ -2,16 +2,21 @@
 import { type Finding, problem, warning } from "./finding.ts";
 import type { MachineReading, Space } from "./machine-reading.ts";
 
-/** @param of - What is made for it: `Triton's wheel`. */
+/**
+ * @param kind - What has them: `machine`, `Docker engine`.
+ * @param of - What is made for it: `Triton's wheel`.
+ */
 export function architectureFindings(
-  { system, architecture }: MachineReading,
+  kind: string,
+  { system, architecture }: Pick<MachineReading, "system" | "architecture">,
   of: string,
 ): readonly Finding[] {
-  if (system === "Linux" && ["x86_64", "aarch64"].includes(architecture)) return [];
+  const isKnown = ["x86_64", "amd64", "aarch64", "arm64"].includes(architecture);
+  if (system.toLowerCase() === "linux" && isKnown) return [];
   return [
     problem(
       "architecture",
-      `The machine is ${system} on ${architecture}.`,
+      `The ${kind} is ${system} on ${architecture}.`,
       `${of} is made for Linux on x86_64 and aarch64.`,
       "Use such a machine; `platform: docker` reaches one behind ssh.",
     ),
@@ -63,10 +68,12 @@ export function memoryFindings(
 /** Something that is still to be stored. */
 export interface DiskNeed {
   readonly what: string;
+  /** Of the folder that it goes to. */
+  readonly path: string;
   readonly gb: number;
   /** Number of files. @default 0 */
   readonly files?: number;
-  /** Of the folder that it goes to; undefined: could not be measured. */
+  /** Of that folder; undefined: could not be measured. */
   readonly space: Space | undefined;
   /** What else helps than to free space: `move … to a larger disk`. @default that of Docker's folders */
   readonly setting?: string;
@@ -78,7 +85,8 @@ const DOCKER_SETTING =
   "move Docker's data-root or engineStore.path to a larger disk (`docker system df` says what Docker keeps)";
 
 /**
- * One finding for each file system that has too little room, or too few inodes, for all that goes there.
+ * One finding for each file system that has too little room, or too few inodes, for all that goes there, and a warning for each
+ * folder that could not be measured.
  *
  * @param reserveGB - Kept free on every file system.
  */
@@ -87,14 +95,26 @@ export function diskFindings(
   reserveGB: number = DOCKER_RESERVE_GB,
 ): readonly Finding[] {
   const mounts = new Map(needs.flatMap(({ space }) => (space === undefined ? [] : [[space.mount, space]])));
-  return [...mounts.values()].flatMap(({ mount, freeBytes, freeFiles }) => {
+  const unmeasured = new Set(
+    needs.flatMap(({ path, gb, space }) => (space === undefined && gb > 0 ? [path] : [])),
+  );
+  const unknown = [...unmeasured].map((path) => {
+    const own = needs.filter((need) => need.path === path && need.gb > 0);
+    return warning(
+      "disk",
+      `The free space of ${path} can't be measured.`,
+      `\`df -Pk\` gives no answer there, and ${own.map(({ what, gb }) => `${gb.toFixed(1)} GB of ${what}`).join(", ")} are needed.`,
+      "Look at the disk yourself, and go on where it has the room.",
+    );
+  });
+  const full = [...mounts.values()].flatMap(({ mount, freeBytes, freeFiles }) => {
     const own = needs.filter(({ space, gb }) => space?.mount === mount && gb > 0);
     if (own.length === 0) return [];
     const otherwise = [...new Set(own.map(({ setting = DOCKER_SETTING }) => setting))].join(", or ");
     const neededGB = own.reduce((sum, { gb }) => sum + gb, reserveGB);
     const freeGB = freeBytes / 1e9;
     const terms = own.map(({ what, gb }) => `${gb.toFixed(1)} ${what}`).join(", ");
-    const full = problem(
+    const tooLittle = problem(
       "disk",
       `${mount} has ${freeGB.toFixed(1)} GB free.`,
       `${neededGB.toFixed(1)} GB are needed: ${terms}, ${reserveGB} in reserve.`,
@@ -108,8 +128,9 @@ export function diskFindings(
       `Delete ${neededFiles - (freeFiles ?? 0)} files there, or ${otherwise}.`,
     );
     return [
-      ...(freeGB < neededGB ? [full] : []),
+      ...(freeGB < neededGB ? [tooLittle] : []),
       ...(freeFiles !== null && freeFiles < neededFiles ? [withoutInodes] : []),
     ];
   });
+  return [...full, ...unknown];
 }

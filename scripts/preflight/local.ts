@@ -92,7 +92,7 @@ const MEMORY_MIB = 3 * 1024;
 const LARGER_DISK = "move the project to a larger disk";
 
 /** Room and number of files of a new stack, by `du` and `find` of a stack of its own. */
-const NEEDS: Readonly<Record<LocalFolder, Omit<DiskNeed, "space">>> = {
+const NEEDS: Readonly<Record<LocalFolder, Omit<DiskNeed, "space" | "path">>> = {
   cache: {
     what: "downloads",
     gb: 1.2,
@@ -136,7 +136,7 @@ export function localFindings(plan: LocalPlan, reading: LocalReading): readonly 
       problem("path", `The project is in ${project}.`, UNUSABLE_ROOT.why, UNUSABLE_ROOT.fix),
   ];
   return [
-    ...architectureFindings(machine, "Triton's wheel"),
+    ...architectureFindings("machine", machine, "Triton's wheel"),
     ...found.filter((one) => one !== false),
     ...(isUp
       ? []
@@ -166,7 +166,7 @@ function folderFindings({ machine, folders }: LocalReading): readonly Finding[] 
           ),
         ],
   );
-  const missing = needs.filter(({ isFilled, space }) => !isFilled && space?.isWritable === true);
+  const missing = needs.filter(({ isFilled, space }) => !isFilled && space?.isWritable !== false);
   return [...closed, ...diskFindings(missing, RESERVE_GB)];
 }
 

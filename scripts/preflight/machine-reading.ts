@@ -56,10 +56,16 @@ const QUESTIONS = {
   listening: "cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == \"0A\" { print $2 }'",
 } as const;
 
-/** Path, folder, mount, free blocks, bytes of a block, all and free inodes, and `writable`; with tabs between them. */
+/**
+ * Path, folder, a line of `df -Pk`, a line of `df` with inodes, and `writable`; with tabs between them. Of macOS `df -Pi` leaves
+ * out the inodes.
+ */
 const SPACE = [
+  "LC_ALL=C; export LC_ALL",
   'space() { p=$1; while [ ! -e "$p" ]; do p=$(dirname "$p"); done',
-  `  printf '%s\\t' "$1" "$p" "$(stat -c %m "$p")" $(stat -f -c '%a %S %c %d' "$p") "$(test -w "$p" && echo writable)"; echo; }`,
+  '  i=$(df -Pi "$p" 2>/dev/null); case $i in *[Ii]nodes*|*[Ii][Ff]ree*) ;; *) i=$(df -i "$p" 2>/dev/null) ;; esac',
+  `  printf '%s\\t' "$1" "$p" "$(df -Pk "$p" 2>/dev/null | tail -n 1)" "$(printf '%s' "$i" | tail -n 1)"`,
+  '  test -w "$p" && printf writable; echo; }',
 ];
 
 /**
@@ -116,11 +122,25 @@ function parseGpu(line: string): GpuReading {
   };
 }
 
+/** Blocks, used and free ones, their share, and the mount, behind a device that may have spaces. */
+const BLOCKS = /\s\d+\s+-?\d+\s+(?<free>-?\d+)\s+(?:\d+%|-)\s+(?<mount>\S.*)$/;
+/** All, used and free inodes. */
+const INODES = /\s(?<all>\d+)\s+\d+\s+(?<free>\d+)\s+(?:\d+%|-)\s+\S.*$/;
+/** Of macOS: used and free inodes, behind blocks and their share. */
+const INODES_BEHIND_BLOCKS = /\s\d+%\s+(?<used>\d+)\s+(?<free>\d+)\s+(?:\d+%|-)\s+\S.*$/;
+
 function parseSpace(line: string): readonly (readonly [path: string, space: Space])[] {
-  const [path = "", folder = "", mount = "", ...rest] = line.split("\t");
-  const [blocks, blockBytes, files, freeFiles] = rest.map(Number);
-  if (blocks === undefined || blockBytes === undefined || !Number.isFinite(freeFiles)) return [];
-  const isWritable = rest.includes("writable");
-  const free = files === 0 ? null : (freeFiles ?? null);
-  return [[path, { freeBytes: blocks * blockBytes, freeFiles: free, mount, folder, isWritable }]];
+  const [path = "", folder = "", blocks = "", files = "", writable] = line.split("\t");
+  const { free, mount } = BLOCKS.exec(blocks)?.groups ?? {};
+  if (free === undefined || mount === undefined) return [];
+  const inodes = (INODES_BEHIND_BLOCKS.exec(files) ?? INODES.exec(files))?.groups;
+  const hasNumber = inodes !== undefined && Number(inodes.all ?? 1) > 0;
+  const space = {
+    freeBytes: Number(free) * 1024,
+    freeFiles: hasNumber ? Number(inodes.free) : null,
+    mount,
+    folder,
+    isWritable: writable === "writable",
+  };
+  return [[path, space]];
 }

@@ -16,8 +16,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { commitOf, providePackages, withBaseTree } from "../../scripts/diff/base-tree.ts";
+import { commitOf, outputOf, providePackages, withBaseTree } from "../../scripts/diff/base-tree.ts";
 import { compareWithBase, fileInBase } from "../../scripts/diff/compare.ts";
+import { renderTree } from "../../scripts/diff/rendered-tree.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
@@ -57,6 +58,32 @@ describe("two trees of the project", () => {
     const configFile = join(project, `Pulumi.${stack}.yaml`);
     return compareWithBase({ stack: { name: stack, configFile }, ref: "HEAD", project });
   }
+
+  test("members of the workspace have their own packages too", () => {
+    const own = "containers/services/gateway/node_modules/undici";
+    expect(existsSync(join(project, own))).toBe(existsSync(join(projectRoot, own)));
+  });
+
+  test("a program that prints too much is not called slow", async () => {
+    const argv = ["-e", `process.stdout.write("x".repeat(${65 * 2 ** 20}))`];
+    await expect(outputOf(process.execPath, argv, { cwd: folder, timeoutSeconds: 60 })).rejects.toThrow(
+      "printed more than 64 MiB",
+    );
+  });
+
+  test.each(["", '{"version":', "null"])("a tree whose program writes %j is not rendered", async (text) => {
+    const broken = mkdtempSync(join(folder, "broken-"));
+    for (const file of ["loader/run.mjs", "scripts/diff/render-child.ts"]) {
+      mkdirSync(dirname(join(broken, file)), { recursive: true });
+      writeFileSync(
+        join(broken, file),
+        `import("node:fs").then((fs) => fs.writeFileSync("out.json", '${text}'));`,
+      );
+    }
+    const request = { project: broken, stack: "a", configFile: join(broken, "a.yaml"), secretKey: "0" };
+    const tree = await renderTree({ ...request, out: join(broken, "out.json") });
+    expect(tree).toMatchObject({ resources: null, failure: "Its program wrote nothing that can be read." });
+  });
 
   const ENTRY_POINT = "scripts/diff/render-child.ts";
 

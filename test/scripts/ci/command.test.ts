@@ -12,7 +12,7 @@ import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
 import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/print.ts";
 import { projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
-import { change, stackDiff } from "../diff/diffs.ts";
+import { change, head, stackDiff } from "../diff/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
 
@@ -101,6 +101,21 @@ test("`ci diff-policies` fails for a change that breaks a mandatory policy, and 
   ]);
   for (const one of [{ isNew: false }, { isNew: null }, { level: "advisory" }])
     expect((await judge(one)).exitCode).toBe(0);
+});
+
+test("`ci diff-policies` fails where the stack can't be rendered and policies are not checked", async () => {
+  const judge = (uncheckedPolicies: string[]) =>
+    ci(
+      "diff-policies",
+      "--diff",
+      file("diff.json", stackDiff({ head: head({ failure: "It is broken." }), uncheckedPolicies })),
+    );
+  const { exitCode, stderr } = await judge(["image-has-digest"]);
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringContaining("policies are not checked: image-has-digest.\nIt is broken."),
+  ]);
+  expect((await judge([])).exitCode).toBe(0);
 });
 
 test("`ci preview-comment` writes a comment from the event's file", async () => {

@@ -359,6 +359,11 @@ const wrong: Readonly<
     ["problem", "volume", /of the class nfs.*needs one .*of the class \(none\)/],
     { ...stack, engineStore: { existingVolume: "disk" } },
   ],
+  "no volume of the name, to a user who may not list claims": [
+    { lists: { ...healthy.lists, persistentvolumeclaims: null } },
+    ["problem", "volume", /no volume disk/],
+    { ...stack, engineStore: { existingVolume: "disk" } },
+  ],
   "no Secret": [
     {
       lists: { ...healthy.lists, persistentvolumeclaims: [{ metadata: { name: "store" } }] },

@@ -1,11 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
-import { stackDiff } from "../../../scripts/diff/compare.ts";
+import { stackDiff, stackSecrets } from "../../../scripts/diff/compare.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import { comparablePlan, type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
 import { dangerSection } from "../../../scripts/diff/resource-report.ts";
-import { newMandatory } from "../../../scripts/diff/violations.ts";
+import { isUnchecked, newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles, resource, summary } from "./fixtures.ts";
 
@@ -241,6 +244,21 @@ test.each([
   expect(diff.resources?.map(summary)).toEqual(["replace Secret models/hub-token: stringData"]);
   expect(diff.resources?.[0]?.properties).toMatchObject([{ before: "[secret]", after: "[secret]" }]);
   for (const text of [JSON.stringify(diff), textReport(diff)]) expect(text).not.toMatch(/canary|\[secret:/);
+});
+
+test("a secret in a text of JSON, as `pulumi config set` writes an object, is redacted from a failure", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-secrets-"));
+  try {
+    const configFile = join(folder, "stack.yaml");
+    writeFileSync(configFile, `config:\n  engine-room:hub: '{"token":"hf_canary"}'\n`);
+    const secrets = stackSecrets({ name: "demo", configFile });
+    expect([...secrets]).toEqual([["hub.token", "hf_canary"]]);
+    const side = { tree: unrendered("The token hf_canary is bad."), secrets };
+    const base = { ref: null, commit: null, hasStack: true, ...side };
+    expect(JSON.stringify(stackDiff("demo", base, { ...side, policy: null }))).not.toContain("canary");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("another order of keys, comments and formatting change nothing, and a comparison gives the same bytes each time", async () => {
@@ -671,4 +689,5 @@ test("without a graph on the head no policy is checked, and without one on the b
   const ofUnreadBase = diffTo(unrendered("npm ci failed."), broken);
   expect(new Set(ofUnreadBase.violations.map(({ isNew }) => isNew))).toEqual(new Set([null]));
   expect(newMandatory(ofUnreadBase)).toEqual([]);
+  expect([diffTo(planned, planned), diffTo(planned, graph)].map(isUnchecked)).toEqual([true, false]);
 });

@@ -21,6 +21,7 @@ import {
   type Credential,
   type CredentialSource,
   dockerCredentials,
+  temporaryDockerConfig,
 } from "../../../scripts/images/registry.ts";
 import { operations as dockerOperations } from "../../../scripts/platforms/docker.ts";
 import { operations as kubernetesOperations } from "../../../scripts/platforms/kubernetes.ts";
@@ -272,6 +273,21 @@ esac
       expect(exitCode).toBe(1);
       expect(stderr).toMatch(/\/proc has 0\.0 GB free\..*GB are needed: 0\.9 images mongo, 5 in reserve/s);
       expect(calls().filter(([, line]) => line?.startsWith("pull"))).toEqual([]);
+    });
+
+    test("`images` warns where the disk can't be measured", async () => {
+      configure(cpu);
+      // So that nothing is locked.
+      vi.stubEnv("FAKE_PUSH_FAILS", "1");
+      const df = join(folder, "df");
+      writeFileSync(df, "#!/bin/sh\nexit 1\n", { mode: 0o755 });
+      try {
+        expect((await command("--only", "services", "--push")).stdout).toMatch(
+          /Warning: The free space of .* can't be measured/,
+        );
+      } finally {
+        rmSync(df);
+      }
     });
 
     test("`images` refuses a push without a registry, an image of another stack, and another platform", async () => {
@@ -619,6 +635,18 @@ describe("questions to registries", () => {
     };
     const auth = btoa("me:a:b");
     const password: Credential = { kind: "password", auth };
+
+    test("a push does not go on without a configuration of Docker that can't be read", async () => {
+      vi.stubEnv("DOCKER_CONFIG", folder);
+      await credentials("{");
+      expect(() => temporaryDockerConfig("known.example.org", auth)).toThrow(
+        `${folder}/config.json can't be read`,
+      );
+      await credentials("");
+      const own = temporaryDockerConfig("known.example.org", auth);
+      const { auths } = JSON.parse(readFileSync(join(own, "config.json"), "utf8"));
+      expect(auths).toEqual({ "known.example.org": { auth } });
+    });
 
     test.each([
       ["a password", { auths: { "known.example.org": { auth } } }, password],

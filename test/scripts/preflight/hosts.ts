@@ -22,6 +22,8 @@ export interface FakeHost {
   readonly freeGB?: Readonly<Record<string, number>>;
   /** Inodes, by folder in the same way; the rest has a million. */
   readonly freeFiles?: Readonly<Record<string, number>>;
+  /** A folder of which `df` prints nothing. */
+  readonly unmeasured?: string;
   /** A file system that can't be written. */
   readonly readOnly?: string;
   readonly shellFails?: string;
@@ -42,6 +44,8 @@ export function fakeProbe(host: FakeHost = {}): HostProbe {
         return ok(
           JSON.stringify({
             ServerVersion: "28.2.2",
+            OSType: "linux",
+            Architecture: "x86_64",
             DockerRootDir: "/var/lib/docker",
             Runtimes: { "io.containerd.runc.v2": {}, nvidia: {}, runc: {} },
             ...host.info,
@@ -97,9 +101,14 @@ function machineText(host: FakeHost, paths: readonly string[]): string {
     ...paths.flatMap((path) => {
       const mounts = [...Object.keys({ ...host.freeGB, ...host.freeFiles }), host.readOnly ?? "/"];
       const mount = mounts.find((one) => path.startsWith(one)) ?? "/";
-      const freeBlocks = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 4096);
+      const freeKiB = Math.round(((host.freeGB?.[mount] ?? 1000) * 1e9) / 1024);
       const freeFiles = host.freeFiles?.[mount] ?? 1_000_000;
-      const space = [path, path, mount, freeBlocks, 4096, 2_000_000, freeFiles];
+      const isMeasured = host.unmeasured === undefined || !path.startsWith(host.unmeasured);
+      const df = [
+        `/dev/sda1 2000000000 1000 ${freeKiB} 1% ${mount}`,
+        `/dev/sda1 2000000 1000 ${freeFiles} 1% ${mount}`,
+      ];
+      const space = [path, path, ...(isMeasured ? df : ["", ""])];
       return [[...space, host.readOnly === mount ? "" : "writable"].join("\t")];
     }),
     "",

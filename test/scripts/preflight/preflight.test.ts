@@ -55,6 +55,12 @@ test.each([
     { ...gpu, host: { machine: { gpu: "H200", vcpus: 16, memoryGiB: 128 }, diskGiB: 250 } },
   ],
   ["no GPU", { gpus: null, info: { Runtimes: { runc: {} } } }, cpu],
+  ["Docker Desktop on macOS", { system: "Darwin arm64", info: { Architecture: "aarch64" }, gpus: null }, cpu],
+  [
+    "a rootless engine, without servers that lock memory",
+    { info: { SecurityOptions: ["name=rootless"] } },
+    cpu,
+  ],
   ["GPUs by the toolkit's hook alone", { info: { Runtimes: { runc: {} } }, hook: true }, gpu],
   [
     "GPUs by CDI alone",
@@ -128,7 +134,22 @@ const wrong: Readonly<
     { shellFails: "ssh: connect to host gpu port 22: timed out" },
     ["problem", "shell", /timed out/],
   ],
-  "another processor": [{ system: "Linux riscv64" }, ["problem", "architecture", /Linux on riscv64/]],
+  "another processor": [
+    { info: { Architecture: "riscv64" } },
+    ["problem", "architecture", /engine is linux on riscv64/],
+  ],
+  "containers of Windows": [
+    { info: { OSType: "windows" } },
+    ["problem", "architecture", /windows on x86_64/],
+  ],
+  "a rootless engine": [
+    { info: { SecurityOptions: ["name=seccomp,profile=builtin", "name=rootless"] } },
+    ["problem", "rootless", /rootless\. The servers lock memory/],
+  ],
+  "a disk that can't be measured": [
+    { unmeasured: "/var/lib/docker" },
+    ["warning", "disk", /free space of \/var\/lib\/docker can't be measured\..*GB of image trtllm/],
+  ],
   "an old engine": [
     { info: { ServerVersion: "19.03.15" } },
     ["problem", "engineVersion", /is 19\.03\.15\. The stack needs 20\.10/],
@@ -317,6 +338,12 @@ describe("a machine for a local stack", () => {
       "inodes",
       /^\/cache has 12 inodes free, .* About 8000 are needed for downloads\. Delete 7988 files/,
     ],
+    "a cache that can't be measured": [
+      { unmeasured: "/cache" },
+      {},
+      "disk",
+      /^The free space of \/cache can't be measured\. .*1\.2 GB of downloads/,
+    ],
     "a cache that can't be written": [
       { readOnly: "/cache" },
       {},
@@ -347,6 +374,31 @@ describe("a machine for a local stack", () => {
     const host = { listening: [8080, 9001], memoryAvailableKiB: 1024, freeGB: { "/": 0 } };
     expect(await findings(host, { isUp: true })).toEqual([]);
     expect((await findings(host)).length).toBeGreaterThan(2);
+  });
+
+  test.each([
+    [
+      "GNU",
+      'case $1 in -Pk) echo "H"; echo "/dev/sd a 100 40 60 40% /mnt/a b" ;; -Pi) echo "Filesystem Inodes IUsed IFree IUse% Mounted on"; echo "/dev/sd a 50 20 30 40% /mnt/a b" ;; esac',
+      { freeBytes: 60 * 1024, freeFiles: 30, mount: "/mnt/a b" },
+    ],
+    [
+      "GNU without a number of inodes",
+      'case $1 in -Pk) echo "H"; echo "btrfs 100 40 60 40% /b" ;; -Pi) echo "Filesystem Inodes IUsed IFree IUse% Mounted on"; echo "btrfs 0 0 0 - /b" ;; esac',
+      { freeBytes: 60 * 1024, freeFiles: null, mount: "/b" },
+    ],
+    [
+      "macOS",
+      'case $1 in -Pk) echo "H"; echo "/dev/disk3s1 100 40 60 40% /" ;; -Pi) echo "Filesystem 512-blocks Used Available Capacity Mounted on"; echo "/dev/disk3s1 200 80 120 40% /" ;; -i) echo "Filesystem 512-blocks Used Available Capacity iused ifree %iused Mounted on"; echo "/dev/disk3s1 200 80 120 40% 70 700 9% /" ;; esac',
+      { freeBytes: 60 * 1024, freeFiles: 700, mount: "/" },
+    ],
+    ["none", "return 1", undefined],
+  ])("free space is read as df of %s prints it", async (_, df, expected) => {
+    const { shell, ...probe } = hostProbe(null);
+    const faked = { ...probe, shell: (script: string) => shell(`df() { ${df}; }\n${script}`) };
+    const machine = (await readMachine(faked, ["/"])) as MachineReading;
+    if (expected === undefined) expect(machine.space.has("/")).toBe(false);
+    else expect(machine.space.get("/")).toMatchObject(expected);
   });
 
   test("the script reads this machine, and a missing folder as its nearest parent", async () => {
