@@ -9,9 +9,29 @@ export function gatewayHeaders(apiKey: string | undefined): Record<string, strin
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
-/** An answer of any status, whose body too has to come within the time of one request. */
-export function fetchWithin(url: string, init: RequestInit, milliseconds = REQUEST_TIMEOUT_MILLISECONDS) {
-  return fetch(url, { ...init, signal: AbortSignal.timeout(milliseconds) });
+/** Far above any answer; a server that sends without end is cut off. */
+const LARGEST_ANSWER_BYTES = 64 * 2 ** 20;
+
+/** An answer of any status, whose body too has to come within the time of one request, and is limited to 64 MiB. */
+export async function fetchWithin(
+  url: string,
+  init: RequestInit,
+  milliseconds = REQUEST_TIMEOUT_MILLISECONDS,
+): Promise<Response> {
+  const response = await fetch(url, { ...init, signal: AbortSignal.timeout(milliseconds) });
+  let bytes = 0;
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.length;
+      if (bytes <= LARGEST_ANSWER_BYTES) controller.enqueue(chunk);
+      else
+        controller.error(
+          new UserError(`The answer of ${url} is larger than ${LARGEST_ANSWER_BYTES / 2 ** 20} MiB.`),
+        );
+    },
+  });
+  const limited = new Response(response.body?.pipeThrough(limit), response);
+  return Object.defineProperty(limited, "url", { value: response.url });
 }
 
 /** @throws UserError for any status that is no success. */
