@@ -18,6 +18,9 @@ import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
+/** An installation takes a minute or two. Process ids are used again, in containers soon: an older lock is not believed. */
+const INSTALL_LOCK_SECONDS = 600;
+
 /** Codes of npm when it gets no answer. */
 const UNREACHABLE = /^(?:ENOTFOUND|EAI_AGAIN|ECONN\w+|E\w*TIMEDOUT|ERR_SOCKET_TIMEOUT|E(?:HOST|NET)UNREACH)$/;
 
@@ -56,9 +59,6 @@ function installPackages() {
   }
   release();
 }
-
-/** An installation takes a minute or two. Process ids are used again, in containers soon: an older lock is not believed. */
-const INSTALL_LOCK_SECONDS = 600;
 
 /** Waits for another process that installs: two would remove each other's files. A lock of a process that is gone is removed. */
 function takeInstallLock() {

@@ -39,7 +39,8 @@ export async function assertSuccess(response: Response): Promise<void> {
   if (response.ok) return;
   const { status, url } = response;
   const text = await response.text();
-  if (status === 401) throw new UserError("The gateway asks for a key; put it into ENGINE_ROOM_API_KEY.");
+  if (status === 401)
+    throw new UserError(`${errorMessage(text)} Put the gateway's key into ENGINE_ROOM_API_KEY.`);
   if (status === 429) throw new UserError("The rate limit of the gateway is reached; try again in a minute.");
   throw new UserError(`${url} answered ${status}: ${errorMessage(text)}`);
 }

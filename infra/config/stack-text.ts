@@ -257,7 +257,6 @@ const SYNTAX: readonly (readonly [parser: RegExp, reason: string, fix: string])[
   ],
 ];
 
-/** With the line, the line before it, and a caret below the place. */
 function syntaxProblem(file: string, text: string, { message, pos }: SyntaxError): Problem {
   const lines = text.split(/\r?\n/);
   const [sentence = ""] = message.split("\n");
@@ -268,8 +267,42 @@ function syntaxProblem(file: string, text: string, { message, pos }: SyntaxError
     "Correct that line.",
   ];
   const before = text.slice(0, pos[0]).split(/\r?\n/);
+  const below = lines[before.length] ?? "";
+  if (
+    /in compact mappings/.test(sentence) &&
+    indentOf(below) > indentOf(before.at(-1) ?? "") &&
+    /^\s*[\w:-]+:(\s|$)/.test(below)
+  )
+    return placedProblem(
+      file,
+      lines,
+      { line: before.length + 1, column: indentOf(below) + 1 },
+      "the line is indented deeper than the key above it, which has a value already",
+      "Indent the line exactly like the keys beside it.",
+    );
   const end = { line: before.length, column: (before.at(-1) ?? "").length + 1 };
   const { line, column } = (sentence.startsWith("Missing closing") && openingQuote(lines, sentence)) || end;
+  return placedProblem(file, lines, { line, column }, words, fix);
+}
+
+function indentOf(line: string): number {
+  return line.search(/\S|$/);
+}
+
+interface Place {
+  /** Both from 1. */
+  readonly line: number;
+  readonly column: number;
+}
+
+/** With the line, the line before it, and a caret below the place. */
+function placedProblem(
+  file: string,
+  lines: readonly string[],
+  { line, column }: Place,
+  words: string,
+  fix: string,
+): Problem {
   const numbered = [line - 1, line].flatMap((number) =>
     number < 1 ? [] : [`${String(number).padStart(4)} | ${maskedLine(lines[number - 1] ?? "")}`],
   );

@@ -2,7 +2,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import * as prompts from "@clack/prompts";
-import { ConfigError } from "../../infra/problems.ts";
+import { GPU_NAMES } from "../../infra/plan/catalogue/gpus.ts";
+import { ConfigError, nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
 import {
   areGated,
@@ -120,6 +121,8 @@ export const command = defineCommand({
       initial: names.length === 1 ? names : undefined,
       missing: `--model is missing: ${names.join(", ")}.`,
     });
+    for (const model of models) refuseUnknown("--model", model, names);
+    if (values.gpu !== undefined) refuseUnknown("--gpu", values.gpu.replace(/^\d+x/, ""), GPU_NAMES);
     const choice = await withDetails(answers, { where, models, details: {} }, values);
     const offer = await chosenOffer(answers, choice, values.instanceType, values.gpu);
     const reference = (name: string) => newReference(name, values.configFile);
@@ -193,7 +196,11 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
       continue;
     }
     const before = choice;
-    const extended = (value: string) => ({ ...before, details: { ...before.details, [key]: value } });
+    // With the quotes that a stack file needs around digits, or without.
+    const extended = (value: string) => ({
+      ...before,
+      details: { ...before.details, [key]: value.replace(/^"(.*)"$/, "$1") },
+    });
     const mistake = (typed: string) =>
       mistakeOf(() => void planned(extended(typed), largestMachine(before.where)), path);
     const message = DETAIL_OPTIONS[flags].replace(/^./, (letter) => letter.toUpperCase());
@@ -206,6 +213,14 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
     choice = extended(value);
   }
   return choice;
+}
+
+/** @throws UsageError with the nearest name, or all of them. */
+function refuseUnknown(option: string, value: string, names: readonly string[]): void {
+  if (names.includes(value)) return;
+  const nearest = nearestName(value, names);
+  const hint = nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  throw new UsageError(`Unknown value ${JSON.stringify(value)} of ${option}. ${hint}`);
 }
 
 /** What is wrong with a value, whatever is wrong with others. @param path - Of the value in the stack file; `""`: any. */

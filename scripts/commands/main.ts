@@ -60,7 +60,9 @@ export async function main(argv: readonly string[]): Promise<number> {
       });
       refuseOptionsThatNpmTook(parser, argv);
     }
-    await root.parseAsync(argv.length === 0 ? ["--help"] : [...argv], { from: "user" });
+    const isHelpOfUnknown = words[0] === "help" && name !== "" && parser === undefined;
+    const line = argv.length === 0 ? ["--help"] : isHelpOfUnknown ? [name] : [...argv];
+    await root.parseAsync(line, { from: "user" });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;

@@ -201,7 +201,11 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
 
 /** Deletes the documents of this machine, if they are to go. @returns True: nothing is left that costs money. */
 export function deleteDocuments({ name }: StackReference, deletesData: boolean): boolean {
-  if (deletesData) rmSync(stackPaths(name).data, { recursive: true, force: true });
+  const { data } = stackPaths(name);
+  if (deletesData && existsSync(data)) {
+    rmSync(data, { recursive: true, force: true });
+    process.stderr.write(`The documents in ${relative(projectRoot, data)} were deleted.\n`);
+  }
   return true;
 }
 

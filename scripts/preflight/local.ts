@@ -55,7 +55,8 @@ export async function localPreflight(
   const machine = await readMachine(probe, [cache, directory, data]);
   if ("unreachable" in machine) return [noShell("this machine", machine.unreachable)];
   const processes = await stackStatus(relativeDirectory);
-  const taken = wantedPorts(plan).filter(({ port }) => machine.listening.has(port));
+  const own = new Set(processes.flatMap(({ ports }) => Object.values(ports)));
+  const taken = wantedPorts(plan).filter(({ port }) => machine.listening.has(port) && !own.has(port));
   const holders = await Promise.all(
     taken.map(async ({ port }) => [port, (await portHolder(port)) ?? "another process"] as const),
   );
@@ -138,13 +139,10 @@ export function localFindings(plan: LocalPlan, reading: LocalReading): readonly 
   return [
     ...architectureFindings("machine", machine, "Triton's wheel"),
     ...found.filter((one) => one !== false),
+    ...portFindings(wantedPorts(plan), holders),
     ...(isUp
       ? []
-      : [
-          ...memoryFindings(machine, MEMORY_MIB, "The stack", "problem"),
-          ...portFindings(wantedPorts(plan), holders),
-          ...folderFindings(reading),
-        ]),
+      : [...memoryFindings(machine, MEMORY_MIB, "The stack", "problem"), ...folderFindings(reading)]),
   ];
 }
 

@@ -125,7 +125,9 @@ async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): P
   if (status === 429 || status === 502 || status === 503)
     return { reason, waitSeconds: Number(response.headers.get("retry-after")) || undefined };
   if (status === 401 || status === 403)
-    throw new GatewayRefusal(`the gateway asks for another key; put it into ENGINE_ROOM_API_KEY (${reason})`);
+    throw new GatewayRefusal(
+      `the gateway refuses the request; put its key into ENGINE_ROOM_API_KEY (${reason})`,
+    );
   if (status === 404 || status === 405)
     throw new GatewayRefusal(`the gateway takes no documents (${reason})`);
   throw new RequestRefusal(reason);

@@ -105,7 +105,7 @@ afterAll(() => editor.stop());
 
 const stackFiles = [".", "examples"].flatMap((folder) =>
   readdirSync(join(projectRoot, folder))
-    .filter((file) => /^Pulumi\..+\.yaml$/.test(file) || folder === "examples")
+    .filter((file) => /^Pulumi\..+\.yaml$/.test(file) || (folder === "examples" && file.endsWith(".yaml")))
     .map((file) => join(folder, file)),
 );
 

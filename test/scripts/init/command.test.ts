@@ -73,7 +73,6 @@ test("a file that exists is not overwritten", async () => {
 
 test.each([
   ["a machine that is too small", `${EC2} --model llava-1.5-7b --instance-type g5.2xlarge`, "host memory"],
-  ["a model that does not exist", `${EC2} --model llava`, "models[0].model"],
   ["a wrong account", "--where aws --account 12 --model gpt2-medium", "An account has twelve digits"],
   [
     "a token in place of its place",
@@ -104,3 +103,11 @@ async function planOf(path: string): Promise<readonly [number, string]> {
   const { exitCode, stdout } = await runCommand("plan", "--stack", "new", "--config-file", path);
   return [exitCode, stdout];
 }
+
+test.each([
+  ["--model", `${EC2} --model llava-1.5-8b`, "Did you mean llava-1.5-7b?"],
+  ["--gpu", "--where docker --model gpt2-medium --gpu H900", "Did you mean H100?"],
+])("an unknown value of %s is refused with the nearest one", async (option, line, hint) => {
+  const { exitCode, stderr } = await init(line);
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`of ${option}. ${hint}`)]);
+});

@@ -370,9 +370,12 @@ describe("a machine for a local stack", () => {
     expect(`${all[0]?.what} ${all[0]?.why} ${all[0]?.fix}`).toMatch(words);
   });
 
-  test("preflight accepts a running local stack's own ports, memory and disk", async () => {
+  test("preflight accepts a running local stack's own ports, memory and disk, and reports a port of another program", async () => {
     const host = { listening: [8080, 9001], memoryAvailableKiB: 1024, freeGB: { "/": 0 } };
-    expect(await findings(host, { isUp: true })).toEqual([]);
+    expect(await findings(host, { isUp: true, holders: new Map() })).toEqual([]);
+    const [taken, ...rest] = await findings(host, { isUp: true, holders: new Map([[8080, "nginx (pid 1)"]]) });
+    expect(rest).toEqual([]);
+    expect(taken?.what).toBe("Port 8080 is taken by nginx (pid 1).");
     expect((await findings(host)).length).toBeGreaterThan(2);
   });
 

@@ -150,7 +150,7 @@ describe("npx engine-room seed", () => {
     gateway.status = 401;
     const { exitCode, stdout } = await seed();
     expect(exitCode).toBe(1);
-    expect(stdout).toMatch(/Stopped: the gateway asks for another key; put it into ENGINE_ROOM_API_KEY/);
+    expect(stdout).toMatch(/Stopped: the gateway refuses the request; put its key into ENGINE_ROOM_API_KEY/);
     expect(stdout).toContain("640 are left");
   });
 });
