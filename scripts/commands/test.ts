@@ -1,4 +1,4 @@
-import { hasFailures, Progress, summaryText } from "../../test/runner/progress.ts";
+import { hasFailures, Progress, summaryText } from "../testing/progress.ts";
 import {
   DEFAULT_SUITES,
   prepareSuites,
@@ -7,7 +7,7 @@ import {
   SUITES,
   type SuiteName,
   type SuiteResult,
-} from "../../test/runner/suites.ts";
+} from "../testing/suites.ts";
 import { defineCommand } from "./command.ts";
 
 const summaries = SUITE_NAMES.map((name) => [name, SUITES[name].summary]);

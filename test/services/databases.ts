@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findPython } from "../../components/local/provider/python.ts";
-import { lockedPython } from "../runner/python.ts";
+import { lockedPython } from "../../scripts/testing/python.ts";
 import { logLines, type ServiceProcess, startService, temporaryFolder } from "./service-process.ts";
 
 /** How a kind of database is started and reached. */

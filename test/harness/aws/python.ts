@@ -1,7 +1,7 @@
 /** The Python of the tests of `test/aws`: AWS's models of its APIs, a stand-in for them, and a linter of policies. */
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { lockedPython } from "../../runner/python.ts";
+import { lockedPython } from "../../../scripts/testing/python.ts";
 
 const LOCK = join(import.meta.dirname, "requirements.lock");
 

@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory } from "../../components/local/provider/files.ts";
 import { findPython, installEnvironment } from "../../components/local/provider/python.ts";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { projectRoot } from "../program/stack-file.ts";
 
 /**
  * @param locks - Absolute paths of files of pinned and hashed packages.

@@ -4,9 +4,9 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { LineReader, PytestLog } from "./events.ts";
-import { hasFailures, summaryText } from "./progress.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { LineReader, PytestLog } from "../../../scripts/testing/events.ts";
+import { hasFailures, summaryText } from "../../../scripts/testing/progress.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -26,7 +26,7 @@ test("this project's Vitest reports each file with its tests, their reasons, fai
   };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
   const path = join(directory, "events");
-  const reporter = `--reporter=${join(projectRoot, "test/runner/vitest-reporter.ts")}`;
+  const reporter = `--reporter=${join(projectRoot, "scripts/testing/vitest-reporter.ts")}`;
   const args = ["run", "--globals", "--no-file-parallelism", "--root", directory, reporter];
   const { status } = spawnSync(join(projectRoot, "node_modules/.bin/vitest"), args, {
     cwd: directory,

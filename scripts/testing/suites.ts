@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { IMAGE_NAMES, imageSources } from "../../infra/plan/docker/images.ts";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { ensureSystemPackages, installTestPrograms } from "../../scripts/setup/system-packages.ts";
+import { projectRoot } from "../program/stack-file.ts";
+import { ensureSystemPackages, installTestPrograms } from "../setup/system-packages.ts";
 import { type FileResult, LineReader, PytestLog, type TestEvent } from "./events.ts";
 import { testPython } from "./python.ts";
 
@@ -210,7 +210,7 @@ async function check({ python, execute, report }: SuiteContext): Promise<void> {
 
 async function vitest(project: string, { directory, execute, python, report }: SuiteContext): Promise<void> {
   const path = join(directory, "events");
-  const reporter = join(projectRoot, "test/runner/vitest-reporter.ts");
+  const reporter = join(projectRoot, "scripts/testing/vitest-reporter.ts");
   const args = ["run", "--project", project, "--reporter=default", `--reporter=${reporter}`];
   const env = { ENGINE_ROOM_TEST_PYTHON: python, ENGINE_ROOM_TEST_EVENTS: path };
   const run = execute(nodeBin("vitest"), args, { env });

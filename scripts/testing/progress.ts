@@ -1,5 +1,5 @@
 /** What `npm test` prints: how far each suite is while it runs, its result when it ends, and tables at the end. */
-import { PAGE_COLUMNS, textTable } from "../../scripts/plan/text-table.ts";
+import { PAGE_COLUMNS, textTable } from "../plan/text-table.ts";
 import type { FileResult, TestEvent, TestResult } from "./events.ts";
 import type { SuiteName, SuiteResult } from "./suites.ts";
 
