@@ -93,7 +93,9 @@ describe("the local stack", async () => {
     const copy = mkdtempSync(join(tmpdir(), "engine-room-copy-"));
     try {
       const isCopied = (source: string) =>
-        !/^\.[a-z]|^dist$|^test\/(?!bench)|(^|\/)(node_modules|__pycache__)$/.test(relative(projectRoot, source));
+        !/^\.[a-z]|^dist$|^test\/(?!bench)|(^|\/)(node_modules|__pycache__)$/.test(
+          relative(projectRoot, source),
+        );
       cpSync(projectRoot, copy, { recursive: true, filter: isCopied });
       symlinkSync(join(projectRoot, "node_modules"), join(copy, "node_modules"));
       expect(renderedByCommand(copy)).toBe(text);

@@ -373,7 +373,10 @@ describe("a machine for a local stack", () => {
   test("preflight accepts a running local stack's own ports, memory and disk, and reports a port of another program", async () => {
     const host = { listening: [8080, 9001], memoryAvailableKiB: 1024, freeGB: { "/": 0 } };
     expect(await findings(host, { isUp: true, holders: new Map() })).toEqual([]);
-    const [taken, ...rest] = await findings(host, { isUp: true, holders: new Map([[8080, "nginx (pid 1)"]]) });
+    const [taken, ...rest] = await findings(host, {
+      isUp: true,
+      holders: new Map([[8080, "nginx (pid 1)"]]),
+    });
     expect(rest).toEqual([]);
     expect(taken?.what).toBe("Port 8080 is taken by nginx (pid 1).");
     expect((await findings(host)).length).toBeGreaterThan(2);
