@@ -18,7 +18,12 @@ export class UsageError extends UserError {
 
 /** @param title - What the name is of: `suite`, `--format`. @param names - All that there are. */
 export function unknownName(title: string, name: string, names: readonly string[]): UsageError {
-  const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  const hint = nameHint(name, names);
   return new UsageError(`Unknown ${title} ${JSON.stringify(name)}. ${hint}`);
+}
+
+/** The nearest of the names, or all of them: a sentence. */
+export function nameHint(name: string, names: readonly string[]): string {
+  const nearest = nearestName(name, names);
+  return nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
 }

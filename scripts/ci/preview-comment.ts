@@ -92,7 +92,7 @@ async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }:
 }
 
 /** Of one stack. */
-export interface PreviewReport {
+interface PreviewReport {
   readonly stack: string;
   /** null: there is none that could be read. */
   readonly diff: StackDiff | null;

@@ -21,7 +21,7 @@ export const PREVIEWED_STACKS: Readonly<Record<string, string | null>> = {
   prod: "it is an example, with the number of nobody's account",
 };
 
-export type MatrixPurpose = "preview" | "deployed";
+type MatrixPurpose = "preview" | "deployed";
 export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "deployed"];
 
 /**

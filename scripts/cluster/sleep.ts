@@ -23,7 +23,7 @@ export interface ServerChange {
 }
 
 /** With words after `kubectl`, in their order; none where all is so already. */
-export type PlannedChange = ServerChange & { readonly commands: readonly (readonly string[])[] };
+type PlannedChange = ServerChange & { readonly commands: readonly (readonly string[])[] };
 
 /** What a cluster has of a stack's servers. */
 export interface ServerReading {

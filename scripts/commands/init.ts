@@ -3,8 +3,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import * as prompts from "@clack/prompts";
 import { GPU_NAMES } from "../../infra/plan/catalogue/gpus.ts";
-import { ConfigError, nearestName } from "../../infra/problems.ts";
-import { UsageError, UserError } from "../errors.ts";
+import { ConfigError } from "../../infra/problems.ts";
+import { nameHint, UsageError, UserError } from "../errors.ts";
 import {
   areGated,
   type Choice,
@@ -218,9 +218,7 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
 /** @throws UsageError with the nearest name, or all of them. */
 function refuseUnknown(option: string, value: string, names: readonly string[]): void {
   if (names.includes(value)) return;
-  const nearest = nearestName(value, names);
-  const hint = nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
-  throw new UsageError(`Unknown value ${JSON.stringify(value)} of ${option}. ${hint}`);
+  throw new UsageError(`Unknown value ${JSON.stringify(value)} of ${option}. ${nameHint(value, names)}`);
 }
 
 /** What is wrong with a value, whatever is wrong with others. @param path - Of the value in the stack file; `""`: any. */

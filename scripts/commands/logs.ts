@@ -61,7 +61,7 @@ function readLines(
   });
 }
 
-export interface LogEntry {
+interface LogEntry {
   /** ISO 8601 in UTC; empty where the line has none. */
   readonly time: string;
   readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "";

@@ -1,6 +1,6 @@
 /** What happens to every resource between two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
-import { changedLines, type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
+import { changedLines, isText, type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
 import {
   isMaskedSecret,
   SECRET_PLACEHOLDER,
@@ -184,10 +184,6 @@ export function shownDifference(
     ...(is === undefined ? {} : { after: is }),
     effect,
   };
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.includes("\n");
 }
 
 /** Without indentation, in one line, cut; undefined: all lines of a side are on the other side too. */

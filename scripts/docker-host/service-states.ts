@@ -19,7 +19,7 @@ type ServiceState =
   /** The stack file has no such container. */
   | "UNPLANNED";
 
-export interface ServiceStatus {
+interface ServiceStatus {
   /** As the stack's outputs name it; of a build, with the key of what it makes. */
   readonly name: string;
   /** On the host. */

@@ -52,7 +52,7 @@ export interface LogReader {
 }
 
 /** An address of the stack and the address of this machine that leads to it. */
-export interface ForwardedAddress {
+interface ForwardedAddress {
   readonly name: string;
   readonly localAddress: string;
   readonly address: string;

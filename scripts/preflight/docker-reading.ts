@@ -22,7 +22,7 @@ export interface EngineReading {
 }
 
 /** No CLI on this machine; no rights on the engine's socket; no answer. */
-export interface EngineSilence {
+interface EngineSilence {
   readonly kind: "noCli" | "denied" | "unreachable";
   readonly words: string;
 }

@@ -3,7 +3,7 @@ import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { type HostProbe, lastLine } from "./host-probe.ts";
 
 /** One GPU, as nvidia-smi has it. */
-export interface GpuReading {
+interface GpuReading {
   readonly index: number;
   /** `NVIDIA A10G`. */
   readonly name: string;

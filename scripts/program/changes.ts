@@ -25,7 +25,7 @@ export interface LeafDifference {
 }
 
 /** An element of a list by what it is known by, wherever it stands. */
-export interface NamedElement {
+interface NamedElement {
   readonly element: string;
   /** Where it stands after the change; before it, where it is gone. */
   readonly index: number;
@@ -34,7 +34,7 @@ export interface NamedElement {
 export type PropertyKeys = readonly (string | number | NamedElement)[];
 
 /** What each element of the list at some keys is known by; undefined: by where it stands. */
-export type ElementNames = (keys: PropertyKeys, list: readonly unknown[]) => readonly string[] | undefined;
+type ElementNames = (keys: PropertyKeys, list: readonly unknown[]) => readonly string[] | undefined;
 
 /** Leaves that differ, sorted by path. */
 export function propertyChanges(before: Properties, after: Properties): PropertyChange[] {
@@ -121,7 +121,8 @@ export function propertyPath(keys: PropertyKeys): string {
   }, "");
 }
 
-function isText(value: unknown): value is string {
+/** Whether a value is a text of several lines. */
+export function isText(value: unknown): value is string {
   return typeof value === "string" && value.includes("\n");
 }
 

@@ -28,7 +28,7 @@ export interface Registration {
 }
 
 /** Resource options that differ from their default. */
-export type RegistrationOptions = Readonly<Partial<ReturnType<typeof allOptions>>>;
+type RegistrationOptions = Readonly<Partial<ReturnType<typeof allOptions>>>;
 
 export interface Registered {
   readonly id?: string;

@@ -50,7 +50,7 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
 }
 
 /** How a stack ended. */
-export interface StackEnd {
+interface StackEnd {
   /** False: the stack is gone, and nobody can say whether something of it still costs money. */
   readonly isRestKnown: boolean;
   readonly changes: StackChanges;

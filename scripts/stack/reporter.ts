@@ -73,7 +73,7 @@ export class StepReporter {
    */
   preview(before: StackValues | undefined, after: StackValues, isFull: boolean): void {
     const words = before === undefined ? [] : changeLines(before, after, this.#steps);
-    if (words.length > 0) this.#print([...words, "\n"].join("\n"));
+    if (words.length > 0) this.#print(words.join("\n"));
     for (const step of this.#steps)
       this.#print([this.#line(step), ...propertyLines(step, isFull)].join("\n"));
     this.#print(this.summary("planned"));

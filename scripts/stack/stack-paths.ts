@@ -5,7 +5,7 @@ import { UserError } from "../errors.ts";
 import { projectName, projectRoot, requireStackFile, type StackReference } from "../program/stack-file.ts";
 
 /** Where everything of a stack lies that is not a download: its files, logs, and its state without a Pulumi CLI. */
-export interface StackPaths {
+interface StackPaths {
   /** `.stacks/<stack>`, as the resources name it. */
   readonly relativeDirectory: string;
   /** The same, absolute. */

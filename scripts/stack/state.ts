@@ -5,7 +5,7 @@ import type { StackValues } from "./preview-text.ts";
 import type { StackChanges } from "./reporter.ts";
 
 /** A resource as `pulumi stack export` has it. */
-export interface StateResource {
+interface StateResource {
   readonly urn: string;
   readonly type: string;
   /** As the provider has it; absent for a component. */
