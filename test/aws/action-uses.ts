@@ -14,7 +14,7 @@ interface RoleUses {
 export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
   "cluster-autoscaler": {
     source:
-      "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md",
+      "https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md",
     uses: {
       "autoscaling:DescribeAutoScalingGroups": "finds groups by their tags, and reads their sizes",
       "autoscaling:DescribeAutoScalingInstances": "tells of which group a machine is",

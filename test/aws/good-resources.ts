@@ -38,7 +38,7 @@ export const rule = resource("vpc/securityGroupIngressRule:SecurityGroupIngressR
 
 export const cluster = resource("eks/cluster:Cluster", {
   name: "engine-room-dev",
-  version: "1.35",
+  version: "1.36",
   roleArn: UNKNOWN,
   vpcConfig: {
     subnetIds: [UNKNOWN, UNKNOWN],
@@ -68,7 +68,7 @@ export const nodeGroup = resource("eks/nodeGroup:NodeGroup", {
   scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
   taints: [{ key: "nvidia.com/gpu", value: "present", effect: "NO_SCHEDULE" }],
   updateConfig: { maxUnavailable: 1 },
-  version: "1.35",
+  version: "1.36",
   tags,
 });
 

@@ -182,7 +182,7 @@ function poolLabels({ name, gpu, sharing }: Pool, resource: string): Labels {
   };
 }
 
-/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.35.0/cluster-autoscaler/cloudprovider/aws/README.md */
+/** https://github.com/kubernetes/autoscaler/blob/cluster-autoscaler-1.36.1/cluster-autoscaler/cloudprovider/aws/README.md */
 function scalingTags(pool: Pool, labels: Labels, resource: string): Labels {
   const { gpu, sharing, machine, diskGiB } = pool;
   const scratchGiB = localDiskUse(pool) === "none" ? diskGiB : localDiskGiB(machine);

@@ -87,7 +87,7 @@ export async function makeCluster(
     new CreateClusterCommand({
       name,
       roleArn: role("cluster"),
-      version: "1.35",
+      version: "1.36",
       resourcesVpcConfig: { subnetIds: [...subnetIds] },
       tags,
     }),

@@ -8,6 +8,7 @@ import {
   CHART_NAMES,
   type ChartName,
   KUBERNETES_VERSIONS,
+  kubernetesVersions,
   publishedCharts,
   ZONE_LETTERS,
 } from "../../../../infra/plan/catalogue/aws.ts";
@@ -28,6 +29,18 @@ test.each(KUBERNETES_VERSIONS)("add-ons of Kubernetes %s have versions of EKS bu
   const { cluster } = plannedCluster({ cluster: { version }, hub: { tokenSecretArn: TOKEN_ARN } });
   for (const { args } of cluster.addOns) expect(args.addonVersion).toMatch(/^v\d+\.\d+\.\d+-eksbuild\.\d+$/);
   expect(addOnOf(cluster, "kube-proxy")?.addonVersion).toMatch(new RegExp(`^v${version}\\.`));
+});
+
+test("a stack that names no version of Kubernetes gets the one whose standard support ends last", () => {
+  const ends = KUBERNETES_VERSIONS.map((version) => kubernetesVersions[version].standardSupportUntil);
+  expect(ends).toEqual(ends.toSorted());
+  expect(plannedCluster().cluster.cluster.version).toBe(KUBERNETES_VERSIONS.at(-1));
+});
+
+test.each(KUBERNETES_VERSIONS)("the autoscaler of Kubernetes %s is of the same version", (version) => {
+  const { cluster } = plannedCluster({ cluster: { version } });
+  const chart = cluster.charts.find(({ name }) => name === "cluster-autoscaler");
+  expect(chart?.args.values.image).toEqual({ tag: expect.stringMatching(new RegExp(`^v${version}\\.`)) });
 });
 
 test("add-ons that nodes need to join come before the nodes, the others after", () => {
