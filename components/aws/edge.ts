@@ -1,7 +1,9 @@
 /**
  * The load balancer of the gateway: it ends TLS and answers the VPC or the internet. Cost: 0.0225 USD an hour and 0.008 an hour for
- * each capacity unit, of about 1 GB an hour (us-east-1).
+ * each capacity unit, of about 1 GB an hour (us-east-1); certificates of ACM are free.
  */
+import { Certificate } from "@pulumi/aws/acm/certificate.js";
+import { CertificateValidation } from "@pulumi/aws/acm/certificateValidation.js";
 import { Listener } from "@pulumi/aws/lb/listener.js";
 import { LoadBalancer } from "@pulumi/aws/lb/loadBalancer.js";
 import { TargetGroup } from "@pulumi/aws/lb/targetGroup.js";
@@ -9,6 +11,7 @@ import { TargetGroupAttachment } from "@pulumi/aws/lb/targetGroupAttachment.js";
 import { Record as DnsRecord } from "@pulumi/aws/route53/record.js";
 import { SecurityGroupEgressRule } from "@pulumi/aws/vpc/securityGroupEgressRule.js";
 import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
+import { WebAclAssociation } from "@pulumi/aws/wafv2/webAclAssociation.js";
 import * as pulumi from "@pulumi/pulumi";
 import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
@@ -91,6 +94,17 @@ export class Edge extends pulumi.ComponentResource {
       { ...plan.loadBalancer, subnets: subnets.map(({ id }) => id), securityGroups: [group.id], tags },
       { ...own, ...MAKES_FIRST },
     );
+    const guards =
+      plan.webAclArn === null
+        ? []
+        : [
+            new WebAclAssociation(
+              `${name}-acl`,
+              { resourceArn: balancer.arn, webAclArn: plan.webAclArn },
+              // The deletion of an association takes away whatever web ACL the load balancer has by then.
+              { ...own, deleteBeforeReplace: true },
+            ),
+          ];
     const targets = new TargetGroup(
       `${name}-targets`,
       { ...plan.targetGroup, vpcId, tags },
@@ -102,16 +116,21 @@ export class Edge extends pulumi.ComponentResource {
         { targetGroupArn: targets.arn, targetId: target.instanceId, port: plan.targetGroup.port },
         own,
       );
+    const made =
+      plan.certificate === null || plan.zoneId === null
+        ? {}
+        : { certificateArn: issued(name, plan.certificate, { zoneId: plan.zoneId, tags, parent: this }) };
     new Listener(
       `${name}-listener`,
       {
         ...plan.listener,
+        ...made,
         loadBalancerArn: balancer.arn,
         defaultActions: [{ type: "forward", targetGroupArn: targets.arn }],
         tags,
       },
       // A target group belongs to one load balancer: where only the load balancer is replaced, it leaves the old one first.
-      { ...own, deleteBeforeReplace: true },
+      { ...own, deleteBeforeReplace: true, dependsOn: guards },
     );
     const { hostname, zoneId, url } = plan;
     if (hostname !== null && zoneId !== null)
@@ -130,4 +149,45 @@ export class Edge extends pulumi.ComponentResource {
     this.targetGroupArn = targets.arn;
     this.registerOutputs({ url: this.url, dnsName: this.dnsName });
   }
+}
+
+/** ACM looks for the record every few minutes; where it finds none by then, the zone is not the one that the internet asks. */
+const ISSUE_TIMEOUT = "30m";
+
+interface IssuedOptions {
+  readonly zoneId: string;
+  readonly tags: Readonly<Record<string, string>>;
+  readonly parent: pulumi.Resource;
+}
+
+/** ARN of a certificate that is issued: one host name has one record, by which ACM renews the certificate too. */
+function issued(
+  name: string,
+  plan: NonNullable<EdgePlan["certificate"]>,
+  { zoneId, tags, parent }: IssuedOptions,
+): pulumi.Output<string> {
+  const own = { parent };
+  const certificate = new Certificate(`${name}-certificate`, { ...plan, tags }, own);
+  const proof = certificate.domainValidationOptions.apply(([option]) => {
+    if (option === undefined) throw new Error(`ACM names no record for ${plan.domainName}`);
+    return option;
+  });
+  const record = new DnsRecord(
+    `${name}-certificate-record`,
+    {
+      zoneId,
+      name: proof.resourceRecordName,
+      type: proof.resourceRecordType,
+      records: [proof.resourceRecordValue],
+      ttl: 300,
+      // An account's certificates of one name have the same record.
+      allowOverwrite: true,
+    },
+    own,
+  );
+  return new CertificateValidation(
+    `${name}-certificate-issued`,
+    { certificateArn: certificate.arn, validationRecordFqdns: [record.fqdn] },
+    { ...own, customTimeouts: { create: ISSUE_TIMEOUT } },
+  ).certificateArn;
 }

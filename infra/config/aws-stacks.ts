@@ -114,11 +114,22 @@ const engineStore = section({
   backups: z.boolean().optional(),
 });
 
+/** A network of any length, as EKS and security groups take it. */
+const apiCidr = formattedText(
+  /^(25[0-5]|2[0-4]\d|[01]?\d?\d)(\.(25[0-5]|2[0-4]\d|[01]?\d?\d)){3}\/(3[0-2]|[0-2]?\d)$/,
+  "a CIDR",
+  "203.0.113.7/32",
+  (value) =>
+    /^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/.test(String(value))
+      ? "Each of the four numbers is 0 to 255, and the length 0 to 32.\nWrite a CIDR such as 203.0.113.7/32."
+      : undefined,
+);
+
 /** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
 const gateway = remoteGateway.extend({
   /** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
   exposure: z.enum(["internal", "public"]).default("internal"),
-  /** Certificate of `hostname`. */
+  /** Certificate of `hostname`; absent for a public gateway with `zoneId`: the stack makes one, which AWS renews. */
   tls: z
     .strictObject({
       /** A certificate of AWS Certificate Manager, in the region of the stack. */
@@ -130,8 +141,23 @@ const gateway = remoteGateway.extend({
       ),
     })
     .optional(),
-  /** Route 53 zone for the record of `hostname`; absent: the record is yours to create. */
+  /** Route 53 zone for the record of `hostname`, and of the certificate that the stack makes; absent: the record is yours to create. */
   zoneId: formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ").optional(),
+  /** Networks whose clients a public load balancer answers; absent: everybody. An internal one answers the VPC and `network.peeredCidrs`. */
+  allowedCidrs: z.array(apiCidr).min(1).max(40).optional(),
+  /** A web ACL of AWS WAF, in the region of the stack, which looks at all requests first. */
+  wafAclArn: arn(
+    "wafv2",
+    "regional/webacl/\\S+",
+    "the ARN of a regional web ACL",
+    "arn:aws:wafv2:us-east-1:111122223333:regional/webacl/models/12345678-1234-1234-1234-123456789012",
+  ).optional(),
+  /** An S3 bucket, in the region of the stack, for the load balancer's access logs. docs/aws.md has the policy that it needs. */
+  accessLogsBucket: formattedText(
+    /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+    "the name of a bucket alone, without s3:// and folders",
+    "example-access-logs",
+  ).optional(),
 });
 
 const awsPool = pool.extend({
@@ -153,17 +179,6 @@ const machinePool = awsPool.omit({ sharing: true }).extend({
   /** Letter of the zone of the machine and its NAT gateway; absent: the first of the network in the alphabet. */
   zone: zone.optional(),
 });
-
-/** A network of any length, as EKS takes it. */
-const apiCidr = formattedText(
-  /^(25[0-5]|2[0-4]\d|[01]?\d?\d)(\.(25[0-5]|2[0-4]\d|[01]?\d?\d)){3}\/(3[0-2]|[0-2]?\d)$/,
-  "a CIDR",
-  "203.0.113.7/32",
-  (value) =>
-    /^\d{1,3}(\.\d{1,3}){3}\/\d{1,2}$/.test(String(value))
-      ? "Each of the four numbers is 0 to 255, and the length 0 to 32.\nWrite a CIDR such as 203.0.113.7/32."
-      : undefined,
-);
 
 /** YAML reads `011122223333` as a number, which has no leading zeros. */
 function shortAccount(value: unknown): string | undefined {

@@ -332,7 +332,21 @@ export const goodResources: readonly AwsResource[] = [
     securityGroups: [UNKNOWN],
     idleTimeout: 600,
     dropInvalidHeaderFields: true,
+    accessLogs: { bucket: "example-access-logs", prefix: "engine-room-dev", enabled: true },
     tags,
+  }),
+  resource("wafv2/webAclAssociation:WebAclAssociation", {
+    resourceArn: UNKNOWN,
+    webAclArn: "arn:aws:wafv2:eu-central-1:123456789012:regional/webacl/models/0123456789abcdef",
+  }),
+  resource("acm/certificate:Certificate", {
+    domainName: "models.example.com",
+    validationMethod: "DNS",
+    tags,
+  }),
+  resource("acm/certificateValidation:CertificateValidation", {
+    certificateArn: UNKNOWN,
+    validationRecordFqdns: [UNKNOWN],
   }),
   targetGroup,
   resource("lb/listener:Listener", {

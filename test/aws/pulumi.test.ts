@@ -23,6 +23,17 @@ const TOKEN = "hub-token-of-the-engine-test";
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
+/** A public gateway without a certificate of its own, and with a web ACL. */
+function guarded(acl: string, hostname = PUBLIC_GATEWAY.hostname) {
+  const { tls: _tls, ...gateway } = PUBLIC_GATEWAY;
+  const wafAclArn = `arn:aws:wafv2:us-east-1:111122223333:regional/webacl/${acl}/12345678`;
+  return {
+    ...values,
+    network: { cidr: "10.70.0.0/16" },
+    gateway: { ...gateway, hostname, wafAclArn },
+  };
+}
+
 describe("a machine on EC2", needs(missing), () => {
   let stack: StandInStack;
   beforeAll(() => {
@@ -142,15 +153,47 @@ describe("a machine on EC2", needs(missing), () => {
     expect(machines.map(({ operation }) => operation)).toEqual(["delete", "create"]);
   });
 
-  test("a gateway that becomes public gets another load balancer, and a name", async () => {
-    stack.configure({ ...values, network: { cidr: "10.70.0.0/16" }, gateway: PUBLIC_GATEWAY });
+  test("a gateway that becomes public gets another load balancer, a name and a certificate", async () => {
+    stack.configure(guarded("one"));
     const planned = await stack.previewed();
     const calls = await stack.callsOf(async () => {
       expect(await stack.brought()).toEqual(planned);
     });
     expect(refusedOf(calls)).toEqual([]);
-    expect(changesOf(calls)).toContain("create route53/record:Record");
+    expect(changesOf(calls)).toEqual(
+      expect.arrayContaining([
+        "create acm/certificate:Certificate",
+        "create acm/certificateValidation:CertificateValidation",
+        "create route53/record:Record",
+        "create wafv2/webAclAssociation:WebAclAssociation",
+      ]),
+    );
     expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
+  });
+
+  test("another web ACL takes the place of the old one, and another host name gets another certificate", async () => {
+    const acl = await stack.callsOf(() => {
+      stack.configure(guarded("two"));
+      return stack.brought();
+    });
+    expect(refusedOf(acl)).toEqual([]);
+    expect(acl.map(({ operation, type }) => `${operation} ${type}`)).toEqual([
+      "delete aws:wafv2/webAclAssociation:WebAclAssociation",
+      "create aws:wafv2/webAclAssociation:WebAclAssociation",
+    ]);
+    const named = await stack.callsOf(() => {
+      stack.configure(guarded("two", "chat.example.org"));
+      return stack.brought();
+    });
+    expect(refusedOf(named)).toEqual([]);
+    expect(changesOf(named)).toEqual(
+      expect.arrayContaining([
+        "create acm/certificate:Certificate",
+        "delete acm/certificate:Certificate",
+        "update lb/listener:Listener",
+      ]),
+    );
+    expect(named.filter(({ type }) => /loadBalancer:/.test(type))).toEqual([]);
   });
 
   test("down without the state deletes nothing and lists what the account has", async () => {

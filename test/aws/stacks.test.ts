@@ -10,14 +10,12 @@ import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { replacementRows } from "../../scripts/diff/replacements.ts";
 import { readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
-import { renderStack } from "../../scripts/render.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
 import { operations } from "../harness/aws/operations/index.ts";
 import { lintPolicies, policyDocuments } from "../harness/aws/policies.ts";
 import { awsPython } from "../harness/aws/python.ts";
 import { isObject, ServiceModels, type Shape, wholePattern } from "../harness/aws/service-models.ts";
-import { type RenderedResource, stackConfig } from "../infra/platforms/aws-stacks.ts";
-import { program } from "../infra/platforms/program.ts";
+import { awsGraph, type RenderedResource } from "../infra/platforms/aws-stacks.ts";
 import { awsProperties } from "../scripts/diff/aws-properties.ts";
 import { ROLE_USES } from "./action-uses.ts";
 import { badResources } from "./bad-resources.ts";
@@ -93,11 +91,10 @@ test("JavaScript can read every pattern in the shapes of the operations", () => 
   }
 });
 
-describe.each(["dev", "prod", "ec2"] as const)("%s", (stack) => {
+describe.each(["dev", "prod", "ec2", "company", "company-ec2"] as const)("%s", (stack) => {
   let resources: readonly RenderedResource[];
   beforeAll(async () => {
-    const config = stackConfig(stack);
-    ({ resources } = await renderStack(stack, config, program(config)));
+    ({ resources } = await awsGraph(stack));
   });
 
   test(`AWS's models accept every argument of the stack ${stack}`, () => {

@@ -54,7 +54,6 @@ export function eksCluster(config: EksConfig): Cluster {
 /** The stack file with the choices that EKS and its add-ons make. */
 export function eksAsCluster(config: EksConfig): ClusterConfig {
   const { charts } = config.cluster;
-  const { tls: _tls, zoneId: _zoneId, hostname: _hostname, ...gateway } = config.gateway;
   return {
     ...config,
     platform: "kubernetes",
@@ -81,8 +80,15 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
     hub: { token: config.hub.token },
     images: { ...pulledFrom(config), pullSecrets: [] },
     // The stack's load balancer in front of it ends TLS.
-    gateway: { ...gateway, exposure: "internal" },
+    gateway: ownGateway(config.gateway),
   };
+}
+
+/** The gateway without what its load balancer is for. */
+function ownGateway<G extends AwsConfig["gateway"]>(gateway: G) {
+  const { tls: _tls, zoneId: _zoneId, hostname: _hostname, ...own } = gateway;
+  const { allowedCidrs: _cidrs, wafAclArn: _acl, accessLogsBucket: _bucket, ...rest } = own;
+  return { ...rest, exposure: "internal" as const };
 }
 
 /** By the GPU that the stack file gives a pool, which has none in a problem's stack file alone. */
@@ -93,9 +99,9 @@ function gpuSelector({ instanceType = "", machine }: EksConfig["pools"][number])
 
 /** The stack file with the choices that the instance makes. */
 export function ec2AsHost(config: Ec2Config): HostConfig {
-  const { hub, gateway } = config;
+  const { hub } = config;
   const [pool] = config.pools;
-  const { tls: _tls, zoneId: _zoneId, hostname: _hostname, replicas: _replicas, ...ownGateway } = gateway;
+  const { replicas: _replicas, ...gateway } = ownGateway(config.gateway);
   return {
     ...config,
     platform: "docker",
@@ -114,7 +120,7 @@ export function ec2AsHost(config: Ec2Config): HostConfig {
       hub.token === undefined && hub.tokenSecretArn === undefined
         ? {}
         : { tokenFile: `${SECRET_FOLDER}/${SECRET_NAMES.hubToken}` },
-    gateway: { ...ownGateway, exposure: "internal" },
+    gateway,
   };
 }
 

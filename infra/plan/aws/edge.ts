@@ -1,4 +1,5 @@
 /** The load balancer in front of the gateway, and notes for users of a stack on AWS. */
+import type { CertificateArgs } from "@pulumi/aws/acm/certificate.js";
 import type { ListenerArgs } from "@pulumi/aws/lb/listener.js";
 import type { LoadBalancerArgs } from "@pulumi/aws/lb/loadBalancer.js";
 import type { TargetGroupArgs } from "@pulumi/aws/lb/targetGroup.js";
@@ -33,9 +34,12 @@ const TLS_POLICY = "ELBSecurityPolicy-TLS13-1-2-Res-PQ-2025-09";
 
 export function edgePlan(plan: AwsPlan, context: AwsContext) {
   const { gateway, network } = plan.config;
-  const { hostname = null, zoneId = null, tls } = gateway;
+  const { hostname = null, zoneId = null, tls, accessLogsBucket, allowedCidrs = [EVERYBODY] } = gateway;
   const { requestSeconds } = gateway.limits;
   const isPublic = gateway.exposure === "public";
+  // ACM reads the record that proves the name from the internet, where a zone of a VPC is not found.
+  const isCertified = isPublic && tls === undefined && hostname !== null && zoneId !== null;
+  const isTls = tls !== undefined || isCertified;
   // Pods are reached by their own addresses, a machine by the port that its gateway is published on.
   const target =
     plan.compute === "eks"
@@ -47,14 +51,19 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
   return {
     isPublic,
     /** Networks of clients. */
-    cidrs: isPublic ? [EVERYBODY] : [...new Set([vpcCidr(network), ...network.peeredCidrs])],
+    cidrs: [...new Set(isPublic ? allowedCidrs : [vpcCidr(network), ...network.peeredCidrs])],
     hostname,
     /** Route 53 zone of the host name's record; null: the stack makes no record. */
     zoneId,
     /** Whether the record of the host name is made elsewhere. */
     needsRecord: hostname !== null && zoneId === null,
     /** null: the name that AWS gives the load balancer. */
-    url: hostname === null ? null : `${tls === undefined ? "http" : "https"}://${hostname}`,
+    url: hostname === null ? null : `${isTls ? "https" : "http"}://${hostname}`,
+    webAclArn: gateway.wafAclArn ?? null,
+    /** null: the stack makes none. */
+    certificate: isCertified
+      ? ({ domainName: hostname, validationMethod: "DNS" } satisfies CertificateArgs)
+      : null,
     loadBalancer: {
       name: keyedName(context.name, LONGEST_NAME, fixed),
       loadBalancerType: "application",
@@ -62,6 +71,10 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
       idleTimeout: requestSeconds + MARGIN_SECONDS,
       dropInvalidHeaderFields: true,
       enableDeletionProtection: context.isRetained,
+      ...(accessLogsBucket === undefined
+        ? {}
+        : // Stacks share a bucket.
+          { accessLogs: { bucket: accessLogsBucket, prefix: context.name, enabled: true } }),
     } satisfies LoadBalancerArgs,
     targetGroup: {
       name: keyedName(context.name, LONGEST_NAME, { ...target, ...fixed }),
@@ -72,14 +85,9 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
       healthCheck: HEALTH_CHECK,
     } satisfies TargetGroupArgs,
     // No second listener redirects to TLS: a key sent to it in plain text would be exposed already.
-    listener: (tls === undefined
-      ? { protocol: "HTTP", port: 80 }
-      : {
-          protocol: "HTTPS",
-          port: 443,
-          certificateArn: tls.certificateArn,
-          sslPolicy: TLS_POLICY,
-        }) satisfies Partial<ListenerArgs>,
+    listener: (isTls
+      ? { protocol: "HTTPS", port: 443, certificateArn: tls?.certificateArn, sslPolicy: TLS_POLICY }
+      : { protocol: "HTTP", port: 80 }) satisfies Partial<ListenerArgs>,
   };
 }
 

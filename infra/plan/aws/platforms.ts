@@ -40,7 +40,7 @@ const awsChecks = {
   ...accountChecks,
   ...existingPartChecks,
   ...hubChecks<AwsConfig>(({ region }) => `hub.tokenSecretArn (\`${createSecret(region)}\` prints the ARN)`),
-  ...gatewayChecks("gateway.tls.certificateArn"),
+  ...gatewayChecks("gateway.zoneId or gateway.tls.certificateArn,"),
 };
 
 export const eksPlatform: GpuPlatform<EksConfig> = {

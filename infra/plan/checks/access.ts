@@ -65,7 +65,9 @@ export function gatewayChecks(keys: string) {
 
     publicHasTls: ({ config: { gateway } }) =>
       gateway.exposure === "public" &&
-      gateway.tls === undefined && {
+      gateway.tls === undefined &&
+      // The stack makes the certificate.
+      !("zoneId" in gateway && gateway.zoneId !== undefined) && {
         path: "gateway.tls",
         reason:
           "With exposure: public and no certificate, keys and prompts cross the internet in plain text.",

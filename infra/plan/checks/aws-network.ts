@@ -106,6 +106,7 @@ export const networkChecks = {
   // AWS takes it for another one, and so would every later comparison.
   cidrsBeginNetworks: ({
     config: {
+      gateway,
       network: { existing, cidr, peeredCidrs },
     },
   }) => [
@@ -113,6 +114,7 @@ export const networkChecks = {
       ? beginsNetwork("network.cidr", cidr)
       : beginsNetwork("network.existing.cidr", existing.cidr),
     peeredCidrs.map((peer, index) => beginsNetwork(`network.peeredCidrs[${index}]`, peer)),
+    (gateway.allowedCidrs ?? []).map((cidr, index) => beginsNetwork(`gateway.allowedCidrs[${index}]`, cidr)),
   ],
 
   peersDoNotOverlap: ({ config: { network } }) => {
@@ -157,20 +159,29 @@ export const networkChecks = {
         };
   },
 
-  certificateIsOfRegion: ({ config: { gateway, region, account } }) => {
-    const arn = gateway.tls?.certificateArn;
-    if (arn === undefined) return [];
-    const [, , , ofRegion = "", ofAccount = ""] = arn.split(":");
-    if (ofRegion === region && ofAccount === account) return [];
-    const isElsewhere = ofRegion !== region;
-    return {
+  certificateIsOfRegion: ({ config }) =>
+    ofStack(config, config.gateway.tls?.certificateArn, {
       path: "gateway.tls.certificateArn",
-      reason: isElsewhere
-        ? `The certificate is in ${ofRegion === "" ? "no region" : ofRegion}, and a load balancer in ${region} needs one of its own region.`
-        : `The certificate is in account ${ofAccount}, and a load balancer in ${account} needs one of its own account.`,
-      fix: `Request or import the certificate in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
-    };
-  },
+      what: "The certificate",
+      user: "a load balancer",
+      make: "Request or import the certificate",
+    }),
+
+  webAclIsOfRegion: ({ config }) =>
+    ofStack(config, config.gateway.wafAclArn, {
+      path: "gateway.wafAclArn",
+      what: "The web ACL",
+      user: "a load balancer",
+      make: "Make the web ACL",
+    }),
+
+  allowedAreClientsOfInternet: ({ config: { gateway } }) =>
+    gateway.allowedCidrs !== undefined &&
+    gateway.exposure !== "public" && {
+      path: "gateway.allowedCidrs",
+      reason: "It is for a public load balancer; an internal one answers the VPC and network.peeredCidrs.",
+      fix: "Write exposure: public, or name the networks in network.peeredCidrs.",
+    },
 
   recordHasName: ({
     config: {
@@ -228,6 +239,34 @@ export const existingPartChecks = {
     };
   },
 } satisfies Checks<CheckedStack<AwsConfig>>;
+
+interface NamedPart {
+  readonly path: string;
+  /** As the start of a sentence: `The certificate`. */
+  readonly what: string;
+  /** What it is needed by: `a load balancer`. */
+  readonly user: string;
+  /** How one comes into being, as the start of a sentence. */
+  readonly make: string;
+}
+
+/** Whether what exists already is in the region and the account of the stack. */
+export function ofStack(
+  { region, account }: Pick<AwsConfig, "region" | "account">,
+  arn: string | undefined,
+  { path, what, user, make }: NamedPart,
+): Finding | false {
+  const [, , , ofRegion = "", ofAccount = ""] = arn?.split(":") ?? [];
+  if (arn === undefined || (ofRegion === region && ofAccount === account)) return false;
+  const isElsewhere = ofRegion !== region;
+  return {
+    path,
+    reason: isElsewhere
+      ? `${what} is in ${ofRegion === "" ? "no region" : ofRegion}, and ${user} in ${region} needs one of its own region.`
+      : `${what} is in account ${ofAccount}, and ${user} in ${account} needs one of its own account.`,
+    fix: `${make} in ${isElsewhere ? region : `account ${account}`}, and write its ARN.`,
+  };
+}
 
 /** Zones that pools name themselves. */
 function wantedZones({ pools }: AwsConfig) {

@@ -45,6 +45,7 @@ const REGION_CHECKS: readonly string[] = [
   "regionHasDomainsOfAws",
   "regionIsPriced",
   "certificateIsOfRegion",
+  "webAclIsOfRegion",
   "budgetsAreOffered",
   "budgetIsSent",
   "budgetHasAmount",

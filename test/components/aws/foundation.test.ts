@@ -193,6 +193,12 @@ test("an existing network makes no resources", async () => {
 
 describe("load balancer", () => {
   const DNS_NAME = "demo.eu-west-1.elb.amazonaws.com";
+  const PROOF = {
+    domainName: "models.example.org",
+    resourceRecordName: "_1.models.example.org.",
+    resourceRecordType: "CNAME",
+    resourceRecordValue: "_2.acm-validations.aws.",
+  };
 
   async function made(values: object, context: AwsContext = CONTEXT, instanceId?: string) {
     let url: string | undefined;
@@ -213,7 +219,11 @@ describe("load balancer", () => {
           url = value;
         });
       },
-      { "aws:lb/loadBalancer:LoadBalancer": () => ({ dnsName: DNS_NAME, zoneId: "Z-OF-ELB" }) },
+      {
+        "aws:lb/loadBalancer:LoadBalancer": () => ({ dnsName: DNS_NAME, zoneId: "Z-OF-ELB" }),
+        "aws:acm/certificate:Certificate": () => ({ domainValidationOptions: [PROOF] }),
+        "aws:route53/record:Record": () => ({ fqdn: "fqdn" }),
+      },
     );
     return { found, url, plan };
   }
@@ -297,6 +307,74 @@ describe("load balancer", () => {
       aliases: [{ name: DNS_NAME, zoneId: "Z-OF-ELB", evaluateTargetHealth: false }],
     });
     expect(url).toBe("https://models.example.org");
+  });
+
+  test("a public load balancer with a hosted zone and no certificate gets one that ACM has issued", async () => {
+    const { tls: _tls, ...gateway } = { ...publicGateway, zoneId: "Z0123456789" };
+    const { found, url } = await made({ ...eksValues, gateway });
+    expect(treeOf(found).filter((one) => /acm|route53/.test(one))).toEqual([
+      "aws:acm/certificate:Certificate edge-certificate < edge",
+      "aws:acm/certificateValidation:CertificateValidation edge-certificate-issued < edge",
+      "aws:route53/record:Record edge-certificate-record < edge",
+      "aws:route53/record:Record edge-record < edge",
+    ]);
+    expect(byName(found, "edge-certificate").inputs).toMatchObject({
+      domainName: "models.example.org",
+      validationMethod: "DNS",
+    });
+    expect(byName(found, "edge-certificate-record").inputs).toEqual({
+      zoneId: "Z0123456789",
+      name: "_1.models.example.org.",
+      type: "CNAME",
+      records: ["_2.acm-validations.aws."],
+      ttl: 300,
+      allowOverwrite: true,
+    });
+    expect(byName(found, "edge-certificate-issued").inputs).toEqual({
+      certificateArn: "arn:of:edge-certificate",
+      validationRecordFqdns: ["fqdn"],
+    });
+    const listener = byName(found, "edge-listener");
+    expect(listener.inputs).toMatchObject({ port: 443, certificateArn: "arn:of:edge-certificate" });
+    expect(listener.dependencies).toContain(byName(found, "edge-certificate-issued").urn);
+    expect(url).toBe("https://models.example.org");
+  });
+
+  // ACM finds no record in the zone of a VPC, and an internal stack of before would change to TLS.
+  test("an internal load balancer with a hosted zone gets no certificate", async () => {
+    const gateway = { hostname: "models.example.org", zoneId: "Z0123456789" };
+    const { found } = await made({ ...eksValues, gateway });
+    expect(found.filter(({ type }) => type.startsWith("aws:acm/"))).toEqual([]);
+    expect(byName(found, "edge-listener").inputs).toMatchObject({ protocol: "HTTP", port: 80 });
+  });
+
+  test("a load balancer has the clients, the web ACL and the log bucket of the stack file", async () => {
+    const wafAclArn = "arn:aws:wafv2:us-east-1:111122223333:regional/webacl/models/1";
+    const gateway = {
+      ...publicGateway,
+      allowedCidrs: ["203.0.113.0/24", "198.51.100.7/32"],
+      wafAclArn,
+      accessLogsBucket: "example-access-logs",
+    };
+    const { found } = await made({ ...eksValues, gateway });
+    expect(
+      found
+        .filter(({ name }) => name.startsWith("edge-from-"))
+        .map(({ inputs }) => [inputs.cidrIpv4, inputs.fromPort]),
+    ).toEqual([
+      ["203.0.113.0/24", 443],
+      ["198.51.100.7/32", 443],
+    ]);
+    expect(byName(found, "edge-balancer").inputs.accessLogs).toEqual({
+      bucket: "example-access-logs",
+      prefix: "engine-room-demo",
+      enabled: true,
+    });
+    const acl = byName(found, "edge-acl");
+    expect(acl.inputs).toEqual({ resourceArn: "arn:of:edge-balancer", webAclArn: wafAclArn });
+    // Whoever is deleted last takes away what the load balancer has.
+    expect(acl.options.deleteBeforeReplace).toBe(true);
+    expect(byName(found, "edge-listener").dependencies).toContain(acl.urn);
   });
 
   test("a public load balancer without a hosted zone has no DNS record", async () => {

@@ -10,7 +10,9 @@ import {
   stackReference,
 } from "../../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderStack } from "../../../scripts/render.ts";
-import { Engine, last, program } from "./program.ts";
+import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
+import { projectStackValues } from "../../harness/stack-files.ts";
+import { Engine, last, program, runtimeConfig } from "./program.ts";
 
 export type RenderedResource = RenderedStack["resources"][number];
 
@@ -18,6 +20,8 @@ const configs = {
   dev: () => stackConfig("dev"),
   prod: () => stackConfig("prod"),
   ec2: () => stackConfig("ec2"),
+  company: () => companyConfig("Pulumi.prod.yaml"),
+  "company-ec2": () => companyConfig("examples/ec2.yaml"),
 } as const;
 export type AwsStackName = keyof typeof configs;
 
@@ -25,6 +29,24 @@ export type AwsStackName = keyof typeof configs;
 export function stackConfig(stack: string): RuntimeConfig {
   const file = stack === "ec2" ? "examples/ec2.yaml" : `Pulumi.${stack}.yaml`;
   return readStackFile(stackReference(stack, join(projectRoot, file)));
+}
+
+/** A stack file with what a company adds to it. */
+export function companyConfig(file: string): RuntimeConfig {
+  return runtimeConfig({ ...projectStackValues(file), ...COMPANY });
+}
+
+const COMPANY = {
+  gateway: {
+    ...withoutTls(PUBLIC_GATEWAY),
+    allowedCidrs: ["203.0.113.0/24", "198.51.100.7/32"],
+    wafAclArn: `arn:aws:wafv2:us-east-1:111122223333:regional/webacl/models/12345678`,
+    accessLogsBucket: "example-access-logs",
+  },
+};
+
+function withoutTls({ tls: _tls, ...gateway }: typeof PUBLIC_GATEWAY) {
+  return gateway;
 }
 
 export class AwsGraph {
@@ -97,6 +119,17 @@ function answered({ type, name, inputs }: Registration): Properties {
       vpcConfig: { ...(inputs.vpcConfig as object | undefined), clusterSecurityGroupId: "sg-0" },
     },
     "aws:ec2/launchTemplate:LaunchTemplate": { latestVersion: 1 },
+    "aws:acm/certificate:Certificate": {
+      domainValidationOptions: [
+        {
+          domainName: inputs.domainName,
+          resourceRecordName: `_1.${String(inputs.domainName)}.`,
+          resourceRecordType: "CNAME",
+          resourceRecordValue: "_2.acm-validations.aws.",
+        },
+      ],
+    },
+    "aws:route53/record:Record": { fqdn: inputs.name },
     "aws:lb/loadBalancer:LoadBalancer": { dnsName: "balancer.example.org", zoneId: "Z0" },
     "aws:secretsmanager/secretVersion:SecretVersion": { versionId: `version-of-${name}` },
   };

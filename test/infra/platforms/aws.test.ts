@@ -16,13 +16,15 @@ import { last, rendered, type StackValues } from "./program.ts";
 
 const graphs = { dev: await awsGraph("dev"), prod: await awsGraph("prod"), ec2: await awsGraph("ec2") };
 
+const companies = { company: await awsGraph("company"), "company-ec2": await awsGraph("company-ec2") };
+
 const { dev, prod, ec2 } = graphs;
 const all = Object.values(graphs);
 
-test.each(Object.entries(graphs))(
+test.each(Object.entries({ ...graphs, ...companies }))(
   "%s has the same resources in a preview and after AWS has answered: `apply` makes none",
   async (name, graph) => {
-    const made = await madeResources(name as keyof typeof graphs);
+    const made = await madeResources(name as keyof typeof graphs | keyof typeof companies);
     expect(made.map(({ urn }) => urn).sort()).toEqual(graph.resources.map(({ urn }) => urn));
     expect(JSON.stringify(made), "an answer of AWS that the test lacks").not.toContain(
       "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
@@ -43,7 +45,7 @@ test.each(Object.entries(graphs))(
   },
 );
 
-test.each(Object.entries(graphs))(
+test.each(Object.entries({ ...graphs, ...companies }))(
   "resources of %s have the stack's tags wherever they take tags",
   (name, graph) => {
     const tagged = graph.resources.filter(
@@ -194,6 +196,15 @@ test.each(order)("%s is made after what it needs, and deleted before it", (name,
   const before = prod.before(name);
   expect(needed.filter((one) => !before.has(one))).toEqual([]);
 });
+
+test.each(Object.entries(companies))(
+  "the public listener of %s is made after its certificate is issued and its web ACL guards it",
+  (_name, graph) => {
+    const before = graph.before("edge-listener");
+    for (const one of ["edge-acl", "edge-certificate", "edge-certificate-record", "edge-certificate-issued"])
+      expect(before, one).toContain(one);
+  },
+);
 
 test("only the gateway's pods wait for the load balancer", () => {
   const waiting = (graph: typeof dev) =>

@@ -134,6 +134,14 @@ export const networkOperations: Readonly<Record<string, OperationRow>> = {
       availabilityZone: "Targets[].AvailabilityZone",
     },
   },
+  "aws:wafv2/webAclAssociation:WebAclAssociation": { operation: "wafv2:AssociateWebACL" },
+  "aws:acm/certificate:Certificate": { operation: "acm:RequestCertificate" },
+  "aws:acm/certificateValidation:CertificateValidation": {
+    operation: "acm:DescribeCertificate",
+    properties: {
+      validationRecordFqdns: own("which records the provider compares with those that ACM names"),
+    },
+  },
   "aws:route53/record:Record": {
     operation: "route53:ChangeResourceRecordSets",
     properties: {

@@ -62,6 +62,22 @@ const withParts =
 const digits = (count: number) => randomBytes(count).toString("hex").slice(0, count);
 
 const MAKERS: Readonly<Record<string, Maker>> = {
+  "aws:acm/certificate:Certificate": (inputs, place) => {
+    const { id, computed } = withArn("acm", () => `certificate/${crypto.randomUUID()}`)(inputs, place);
+    const domainName = text(inputs.domainName);
+    const record = {
+      domainName,
+      resourceRecordName: `_${digits(32)}.${domainName}.`,
+      resourceRecordType: "CNAME",
+      resourceRecordValue: `_${digits(32)}.acm-validations.aws.`,
+    };
+    return { id, computed: { ...computed, domainValidationOptions: [record] } };
+  },
+  // Its id is when ACM issued the certificate.
+  "aws:acm/certificateValidation:CertificateValidation": () => ({
+    id: `${digits(16)} UTC`,
+    computed: {},
+  }),
   "aws:autoscaling/tag:Tag": ({ autoscalingGroupName, tag }) => ({
     id: `${text(autoscalingGroupName)},${(tag as { key: string }).key}`,
     computed: {},
@@ -180,7 +196,10 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     ({ name }) => `targetgroup/${text(name)}/${digits(16)}`,
   ),
   "aws:lb/targetGroupAttachment:TargetGroupAttachment": withParts("targetGroupArn", "targetId"),
-  "aws:route53/record:Record": withParts("zoneId", "name", "type"),
+  "aws:route53/record:Record": (inputs, place) => {
+    const { id } = withParts("zoneId", "name", "type")(inputs, place);
+    return { id, computed: { fqdn: text(inputs.name).replace(/\.$/, "") } };
+  },
   "aws:secretsmanager/secret:Secret": withArn(
     "secretsmanager",
     ({ name }) => `secret:${text(name)}-${digits(6)}`,
@@ -196,6 +215,8 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "aws:ssm/document:Document": withName("ssm", (name) => `document/${name}`),
   "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": withId("sgr", "ec2", "security-group-rule"),
   "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": withId("sgr", "ec2", "security-group-rule"),
+  // AWS has no id of it; both ARNs together are longer than the name of a file.
+  "aws:wafv2/webAclAssociation:WebAclAssociation": withId("acl"),
 };
 
 /** @throws Error where the stand-in has no such type: who makes one adds it here. */

@@ -39,6 +39,8 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": [
     ...["securityGroupId", "cidrIpv4", "referencedSecurityGroupId", "ipProtocol", "fromPort", "toPort"],
   ],
+  // AWS takes a second one for the only one, and whoever deletes the first takes that away.
+  "aws:wafv2/webAclAssociation:WebAclAssociation": ["resourceArn"],
 };
 
 /** @returns Why AWS would not make it; null where it would. */
@@ -81,6 +83,24 @@ type Creation = (live: Live, inputs: Properties) => string | null;
 const WITHOUT_MACHINES: ReadonlySet<unknown> = new Set(["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]);
 
 const CREATIONS: Readonly<Record<string, Creation>> = {
+  "aws:acm/certificateValidation:CertificateValidation": (live, { certificateArn }) => {
+    const certificate = live.find(({ id }) => id === certificateArn);
+    const [option] = (certificate?.outputs.domainValidationOptions ?? []) as readonly {
+      readonly resourceRecordName: string;
+    }[];
+    return ofType(live, "aws:route53/record:Record").some(
+      ({ inputs }) => inputs.name === option?.resourceRecordName,
+    )
+      ? null
+      : `timeout while waiting for state to become 'ISSUED': ${certificateArn} has no record`;
+  },
+  "aws:lb/listener:Listener": (live, { certificateArn }) => {
+    const isOwn = live.some(({ id }) => id === certificateArn);
+    const issued = ofType(live, "aws:acm/certificateValidation:CertificateValidation");
+    return isOwn && !issued.some(({ inputs }) => inputs.certificateArn === certificateArn)
+      ? `UnsupportedCertificate: The certificate ${certificateArn} must be issued`
+      : null;
+  },
   "aws:autoscaling/tag:Tag": (live, { autoscalingGroupName }) =>
     ofType(live, "aws:eks/nodeGroup:NodeGroup").some(({ outputs }) =>
       JSON.stringify(outputs.resources).includes(`"${autoscalingGroupName}"`),

@@ -88,6 +88,7 @@ const machinePool = { name: "gpu", instanceType: "g5.12xlarge" };
 const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
 const openToAll = { apiCidrs: ["0.0.0.0/0"] };
 const RESERVATION = "cr-01234567";
+const aclOf = (region: string) => `arn:aws:wafv2:${region}:111122223333:regional/webacl/models/12345678`;
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
 const withSpotBudget = (guard: Values) => ({
   ...awsValues,
@@ -872,6 +873,17 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: { ...awsValues, region: "eu-central-1", otherHourlyUsd: 0.4 },
     says: /0\.4 USD would be ignored/,
   },
+  webAclIsOfRegion: {
+    path: "gateway.wafAclArn",
+    fails: withAwsGateway({ wafAclArn: aclOf("eu-central-1") }),
+    passes: withAwsGateway({ wafAclArn: aclOf(awsValues.region) }),
+    says: /^The web ACL is in eu-central-1/,
+  },
+  allowedAreClientsOfInternet: {
+    path: "gateway.allowedCidrs",
+    fails: { ...awsValues, gateway: { allowedCidrs: ["203.0.113.0/24"] } },
+    passes: withAwsGateway({ allowedCidrs: ["203.0.113.0/24"] }),
+  },
   recordHasName: {
     path: "gateway.zoneId",
     fails: { ...awsValues, gateway: { zoneId: "Z0123456789" } },
@@ -1304,6 +1316,12 @@ export const moreMistakes: readonly (readonly [
   ["hostsHaveNoReplicas", "encoders.replicas", { ...dockerValues, encoders: { replicas: 2 } }, /2 servers/],
   ["publicHasKeys", "gateway.apiKeys", withAwsGateway({ apiKeys: [] }), /no key/],
   ["publicHasTls", "gateway.tls", withAwsGateway({ tls: undefined }), /no certificate/],
+  [
+    "cidrsBeginNetworks",
+    "gateway.allowedCidrs[1]",
+    withAwsGateway({ allowedCidrs: ["203.0.113.7/32", "203.0.113.7/24"] }),
+    /multiple of 256/,
+  ],
   ["tlsHasHostname", "gateway.hostname", withAwsGateway({ hostname: undefined }), /needs a host name/],
   [
     "zonesAreDistinct",
@@ -1545,6 +1563,6 @@ export const fixes: readonly (readonly [check: string, stack: Values, fix: strin
   [
     "publicHasTls",
     withAwsGateway({ tls: undefined }),
-    "Set gateway.tls.certificateArn and gateway.hostname, or write exposure: internal.",
+    "Set gateway.zoneId or gateway.tls.certificateArn, and gateway.hostname, or write exposure: internal.",
   ],
 ];
