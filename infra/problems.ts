@@ -37,7 +37,7 @@ function formatProblems(problems: readonly Problem[], file = "the stack's config
     const head = line === undefined ? what : `${file}:${line}  ${what}`.trimEnd();
     return `  ${index + 1}. ${head}\n     ${reason.replaceAll("\n", "\n     ")}\n     Fix: ${fix}`;
   });
-  return `${count} in ${file}; nothing was changed:\n${lines.join("\n")}`;
+  return `${count} in ${file}:\n${lines.join("\n")}`;
 }
 
 /** Each mistake once: two checks may find the same. */

@@ -21,9 +21,25 @@ const REQUEST_TIMEOUT = "--request-timeout=20s";
 export function clusterProbe(context: string | null): ClusterProbe {
   return {
     context,
-    kubectl: (args, input = "") =>
-      probeProgram([...kubectlCommand(context), REQUEST_TIMEOUT, ...args], input),
+    async kubectl(args, input = "") {
+      return (
+        (context === null ? await answerWithoutKubeconfig() : null) ??
+        probeProgram([...kubectlCommand(context), REQUEST_TIMEOUT, ...args], input)
+      );
+    },
   };
+}
+
+/**
+ * kubectl's answer where no kubeconfig names a cluster; null where one does, and in a pod, which has its own cluster. kubectl would
+ * ask localhost:8080 then, where a gateway of a stack on this machine may answer.
+ */
+async function answerWithoutKubeconfig(): Promise<ProbeAnswer | null> {
+  if (process.env.KUBERNETES_SERVICE_HOST !== undefined) return null;
+  const answer = await probeProgram(["kubectl", "config", "current-context"], "");
+  return answer.exitCode === 1
+    ? { ...answer, stderr: "no configuration has been provided: the kubeconfig selects no context" }
+    : null;
 }
 
 /** First words of every call. */

@@ -51,7 +51,7 @@ export function parsePreview(text: string): { steps: readonly PreviewStep[]; unc
     throw new UserError(`The preview failed: ${errors.map(({ message }) => message.trim()).join("\n")}`);
   if (found === undefined || (found.steps.length === 0 && found.changeSummary === undefined))
     throw new UserError(
-      "This is no output of `pulumi preview --json`: it has no steps and no change summary, or is no JSON.",
+      "This is not the output of `pulumi preview --json`: it has no steps and no change summary, or is not JSON.",
     );
   return { steps: found.steps, unchanged: found.changeSummary?.same ?? 0 };
 }

@@ -65,7 +65,7 @@ function comparison({ base, source }: StackDiff): Inline {
   const commit: Inline = base.commit === null ? [] : [" at ", code(base.commit.slice(0, COMMIT_DIGITS))];
   const how =
     source === "rendered"
-      ? "; both trees' own programs say so, and no cloud was asked."
+      ? "; both versions were rendered, and no cloud was asked."
       : "; resources as `pulumi preview` found them against the stack's state.";
   const ref = base.ref === null ? "the base" : code(clipped(base.ref, LONGEST_NAME));
   return ["Compared with ", ref, ...commit, how];

@@ -205,7 +205,7 @@ export function sortedChanges(changes: readonly ResourceChange[]): readonly Reso
 
 /**
  * @param what - Where it is from, for the error.
- * @throws UserError where it is no JSON of `npx engine-room diff`.
+ * @throws UserError where it is not the JSON of `npx engine-room diff`.
  */
 export function parsedDiff(what: string, bytes: Buffer): StackDiff {
   try {

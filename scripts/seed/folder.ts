@@ -94,7 +94,7 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
   try {
     value = JSON.parse(line);
   } catch (error) {
-    throw new EntryError(`it is no JSON: ${(error as Error).message}`);
+    throw new EntryError(`it is not JSON: ${(error as Error).message}`);
   }
   const parsed = captionSchema.safeParse(value);
   if (parsed.success) return parsed.data;

@@ -110,7 +110,7 @@ export function parseProof(text: string, source: string): Proof {
   try {
     json = JSON.parse(text);
   } catch (error) {
-    throw new UserError(`${source} is no JSON: ${(error as Error).message}.`);
+    throw new UserError(`${source} is not JSON: ${(error as Error).message}.`);
   }
   const { success, data, error } = proofSchema.safeParse(json);
   if (success) return data;

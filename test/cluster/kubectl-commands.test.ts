@@ -224,6 +224,20 @@ describeWithCluster(
       ]);
     });
 
+    test("a kubeconfig that selects no context is reported, and nothing is asked on localhost", async () => {
+      const kubeconfig = process.env.KUBECONFIG;
+      process.env.KUBECONFIG = join(tmpdir(), "engine-room-no-such-kubeconfig");
+      try {
+        const { exitCode, stderr } = await clusterProbe(null).kubectl(["get", "nodes"]);
+        expect({ exitCode, stderr }).toEqual({
+          exitCode: 1,
+          stderr: "no configuration has been provided: the kubeconfig selects no context",
+        });
+      } finally {
+        process.env.KUBECONFIG = kubeconfig;
+      }
+    });
+
     test("status reports every workload of an absent stack as missing", async () => {
       const statuses = await workloadStatuses(target.stack, clusterProbe("tests"));
       expect(statuses.length).toBeGreaterThan(0);

@@ -243,8 +243,7 @@ test("a text for a terminal is wrapped with the indentation of its lines and lis
       fix: "Write one.",
     },
   ]).message;
-  expect(forTerminal(text, narrow)).toBe(`1 problem in the stack's configuration;
-nothing was changed:
+  expect(forTerminal(text, narrow)).toBe(`1 problem in the stack's configuration:
   1. models[0].model = "gpt"
      There is no model of that name in
      it.

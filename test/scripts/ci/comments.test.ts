@@ -199,8 +199,8 @@ test("a comment says whose code it is from and what it is compared with, whateve
   await post();
   const [body = ""] = bodies(12);
   expect(body).not.toContain("against the stack's state");
-  expect(body).toContain("Compared with `main`; both trees' own programs say so");
-  expect(body).toContain("Compared with `main` at `cccccccccccc`; both trees' own programs say so");
+  expect(body).toContain("Compared with `main`; both versions were rendered");
+  expect(body).toContain("Compared with `main` at `cccccccccccc`; both versions were rendered");
   expect(body).not.toMatch(/d{12}|origin\/main/);
 });
 

@@ -418,7 +418,7 @@ test("a variable inserted before others is one difference of a preview, though t
 
 test("text that is no preview, and a preview that failed, are refused in a sentence", () => {
   for (const text of ["Previewing update", "{}", "[]"])
-    expect(() => previewChanges(text)).toThrow("no output of `pulumi preview --json`");
+    expect(() => previewChanges(text)).toThrow("not the output of `pulumi preview --json`");
   const failed = { diagnostics: [{ severity: "error", message: "No such region.\n" }], changeSummary: {} };
   expect(() => previewChanges(JSON.stringify(failed))).toThrow("The preview failed: No such region.");
 });

@@ -13,7 +13,7 @@ import { exampleDiffs } from "./example.ts";
 const MOST_CHARACTERS = 65_536;
 
 const COMPARED =
-  "Compared with `origin/main` at `0123456789ab`; both trees' own programs say so, and no cloud was asked.";
+  "Compared with `origin/main` at `0123456789ab`; both versions were rendered, and no cloud was asked.";
 
 /** Takes raw HTML and bare addresses for what they are, so that whatever gets through is seen. */
 const renderer = new MarkdownIt({ html: true, linkify: true });

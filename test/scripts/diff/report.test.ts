@@ -7,7 +7,7 @@ import { PAGE_COLUMNS } from "../../../scripts/plan/text-table.ts";
 import { base, change, head, known, stackDiff, withPlan } from "./diffs.ts";
 
 const COMPARED =
-  "Compared with origin/main at 0123456789ab; both trees' own programs say so, and no cloud was asked.";
+  "Compared with origin/main at 0123456789ab; both versions were rendered, and no cloud was asked.";
 
 /** Lines below the comparison, and the verdict before it. */
 function linesOf(diff: StackDiff): { verdict: string; lines: readonly string[] } {

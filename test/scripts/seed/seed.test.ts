@@ -134,9 +134,9 @@ describe("npx engine-room seed", () => {
       stdout
         .split("\n")
         .slice(0, -2)
-        .map((line) => line.replace(/no JSON: .*/, "no JSON")),
+        .map((line) => line.replace(/not JSON: .*/, "not JSON")),
     ).toEqual([
-      "FAILED captions.jsonl:1: it is no JSON",
+      "FAILED captions.jsonl:1: it is not JSON",
       "FAILED captions.jsonl:2: file: missing.jpg is not a regular file of the folder",
       "FAILED empty.jpg: the file is empty",
       "FAILED bad.jpg: HTTP 400: the image can't be decoded",

@@ -364,10 +364,10 @@ describe("a proof file", () => {
     expect(problemsOf([])).toMatch(/^ {2}\(file\): /m);
   });
 
-  test("a proof file that is no JSON is refused", () => {
+  test("a proof file that is not JSON is refused", () => {
     const path = join(folder, "cut.json");
     writeFileSync(path, '{"version": 1,');
-    expect(() => readProofFor(path, "A10G", "25.07")).toThrow(`${path} is no JSON`);
+    expect(() => readProofFor(path, "A10G", "25.07")).toThrow(`${path} is not JSON`);
   });
 
   test("a proof that could not be read is not written", () => {
