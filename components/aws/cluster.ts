@@ -8,17 +8,21 @@ import { Addon } from "@pulumi/aws/eks/addon.js";
 import { Cluster as EksCluster } from "@pulumi/aws/eks/cluster.js";
 import { NodeGroup } from "@pulumi/aws/eks/nodeGroup.js";
 import { Key } from "@pulumi/aws/kms/key.js";
+import { SecurityGroupIngressRule } from "@pulumi/aws/vpc/securityGroupIngressRule.js";
 import * as pulumi from "@pulumi/pulumi";
 import { type AwsContext, namedTags, plainName, shortDigest } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import type { AddOnPlan, ClusterPlan, NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import { NodeGroupSize } from "../local/resources.ts";
-import type { ZoneSubnet } from "./network.ts";
+import { tcp, type ZoneSubnet } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
 interface ClusterArgs {
   readonly context: AwsContext;
-  readonly plan: Pick<ClusterPlan, "cluster" | "vpcConfig" | "logGroup" | "key" | "admins" | "role">;
+  readonly plan: Pick<
+    ClusterPlan,
+    "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "entries" | "role"
+  >;
   /** Private ones, in two zones at least. */
   readonly subnets: readonly ZoneSubnet[];
 }
@@ -49,20 +53,24 @@ export class Cluster extends pulumi.ComponentResource {
         vpcConfig: { ...plan.vpcConfig, subnetIds: subnets.map(({ id }) => id) },
         tags: namedTags(context, "cluster"),
       },
-      { ...kept, dependsOn: [role, logs] },
+      {
+        ...kept,
+        dependsOn: [role, logs],
+        // EKS looks at it when it makes a cluster, and Amazon's provider would make another one for it.
+        ignoreChanges: ["accessConfig.bootstrapClusterCreatorAdminPermissions"],
+      },
     );
     const clusterName = this.cluster.name;
-    for (const principalArn of plan.admins) {
-      const admin = `${name}-admin-${shortDigest(principalArn)}`;
-      const tags = namedTags(context, "admin");
-      const entry = new AccessEntry(admin, { clusterName, principalArn, type: "STANDARD", tags }, own);
+    for (const { kind, arn: principalArn, policy } of plan.entries) {
+      const principal = `${name}-${kind}-${shortDigest(principalArn)}`;
+      const tags = namedTags(context, kind);
+      const entry = new AccessEntry(principal, { clusterName, principalArn, type: "STANDARD", tags }, own);
       new AccessPolicyAssociation(
-        `${admin}-policy`,
+        `${principal}-policy`,
         {
           clusterName,
           principalArn: entry.principalArn,
-          // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
-          policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy`,
+          policyArn: `arn:${context.partition}:eks::aws:cluster-access-policy/${policy}`,
           accessScope: { type: "cluster" },
         },
         own,
@@ -70,6 +78,18 @@ export class Cluster extends pulumi.ComponentResource {
     }
     this.clusterName = clusterName;
     this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
+    for (const cidrIpv4 of plan.privateCidrs)
+      new SecurityGroupIngressRule(
+        `${name}-api-from-${cidrIpv4.replaceAll(/[./]/g, "-")}`,
+        {
+          ...tcp(443),
+          securityGroupId: this.securityGroupId,
+          description: `The cluster's API from ${cidrIpv4}`,
+          cidrIpv4,
+          tags: namedTags(context, "api-clients"),
+        },
+        own,
+      );
     const { endpoint, certificateAuthority } = this.cluster;
     this.kubeconfig = pulumi
       .all([clusterName, endpoint, certificateAuthority.data])
@@ -179,18 +199,14 @@ export class AddOns extends pulumi.ComponentResource {
 
     for (const { args, role: plan } of addOns) {
       const addOn = `${name}-${args.addonName}`;
-      const role = plan && new WorkloadRole(`${addOn}-role`, { context, plan }, { parent: this });
-      const serviceAccount = plan?.serviceAccount?.serviceAccount;
+      // EKS' own list of an add-on's associations takes some of its ServiceAccounts only: of the EFS driver that of the controller, not
+      // that of the machines (https://github.com/kubernetes-sigs/aws-efs-csi-driver/issues/1759). Before the add-on: pods get a role when
+      // they start.
+      const role =
+        plan && new WorkloadRole(`${addOn}-role`, { context, plan, clusterName }, { parent: this });
       new Addon(
         addOn,
-        {
-          ...args,
-          clusterName,
-          ...(role && serviceAccount
-            ? { podIdentityAssociations: [{ roleArn: role.arn, serviceAccount }] }
-            : {}),
-          tags: namedTags(context, args.addonName),
-        },
+        { ...args, clusterName, tags: namedTags(context, args.addonName) },
         { parent: this, dependsOn: role === null ? [...after] : [...after, role] },
       );
     }

@@ -13,7 +13,7 @@ interface WorkloadRoleArgs {
   readonly plan: RolePlan;
   /** Values of the placeholders in the plan's statements. */
   readonly inputs?: Readonly<Record<string, pulumi.Input<string>>>;
-  /** Cluster of the pods. Absent where the pods' resource names the role itself, as an add-on of EKS does. */
+  /** Cluster of the pods; absent for a role of an AWS service. */
   readonly clusterName?: pulumi.Input<string>;
 }
 

@@ -180,6 +180,19 @@ const machinePool = awsPool.omit({ sharing: true }).extend({
   zone: zone.optional(),
 });
 
+/** EKS gives access to these two alone: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html */
+const principals = z
+  .array(
+    arn(
+      "iam",
+      "(user|role)/\\S+",
+      "the ARN of an IAM user or of an IAM role",
+      "arn:aws:iam::111122223333:role/platform-team",
+    ),
+  )
+  .max(20)
+  .default([]);
+
 /** YAML reads `011122223333` as a number, which has no leading zeros. */
 function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
@@ -202,21 +215,18 @@ const common = {
   region: formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1"),
   network,
   access: section({
-    /** Networks that may reach the cluster's API. A public gateway answers any client that has a key. */
+    /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: nobody does; `privateCidrs` reach it. */
+    endpoint: z.enum(["public", "private"]).default("public"),
+    /** Networks of the internet that may reach the cluster's API. A public gateway answers any client that has a key. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
-    /** IAM roles or users that administer the cluster, besides its creator. */
-    admins: z
-      .array(
-        arn(
-          "iam",
-          // EKS gives access to these two alone: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
-          "(user|role)/\\S+",
-          "the ARN of an IAM user or of an IAM role",
-          "arn:aws:iam::111122223333:role/platform-team",
-        ),
-      )
-      .max(20)
-      .default([]),
+    /** Networks of the VPC, or connected to it, from which runners and people reach the cluster's API at its private addresses. */
+    privateCidrs: z.array(ipv4Cidr).max(20).default([]),
+    /** Whether who makes the cluster administers it. `false`: `admins` alone do. It is for a new cluster: another value changes nothing. */
+    creatorIsAdmin: z.boolean().default(true),
+    /** IAM roles or users that administer the cluster. */
+    admins: principals,
+    /** IAM roles or users that read what is in the cluster's namespaces, except Secrets. */
+    viewers: principals,
   }),
   engineStore,
   hub: section({

@@ -11,6 +11,7 @@ import { count } from "../../infra/plan/checks/words.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
+import { unreachedReason } from "./api-access.ts";
 import { ask } from "./session.ts";
 
 /**
@@ -32,6 +33,9 @@ export async function useStackCluster(context: AwsContext): Promise<void> {
     mode: 0o600,
   });
   process.env.KUBECONFIG = file;
+  // kubectl would say it after a minute, and not why.
+  const reason = await unreachedReason(cluster);
+  if (reason !== undefined) process.stderr.write(`${reason}\n`);
 }
 
 function missingCluster({ region, name, stack }: AwsContext): UserError {

@@ -1,9 +1,12 @@
 /** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
+import { clusterName } from "../../infra/plan/aws/context.ts";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
+import { ConfigError } from "../../infra/problems.ts";
 import { leftoversReport, requireAccount, requireNoLeftovers, taggedArns } from "../aws/account.ts";
+import { openApi } from "../aws/api-access.ts";
 import {
   awaitCommands,
   awaitTarget,
@@ -19,10 +22,15 @@ import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../c
 import { serviceName } from "../docker-host/service-states.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
-import { awsPreflight, ownAddress } from "../preflight/aws.ts";
+import { awsPreflight, localAddresses, ownAddress } from "../preflight/aws.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
-import { type InstanceTarget, readAwsTarget, readInstanceTarget } from "../program/targets.ts";
+import {
+  type AwsTarget,
+  type InstanceTarget,
+  readAwsTarget,
+  readInstanceTarget,
+} from "../program/targets.ts";
 import { noSuchStack } from "../stack/pulumi-cli.ts";
 import { operations as kubernetesOperations } from "./kubernetes.ts";
 import {
@@ -52,7 +60,11 @@ function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" 
       const checks = [
         pulumiCheck("AWS"),
         { looksAt: "programs of this machine", findings: await programFindings(aws.plan.compute) },
-        ...(await awsPreflight(aws, { registry: askRegistry(dockerCredentials()), ownAddress })),
+        ...(await awsPreflight(aws, {
+          registry: askRegistry(dockerCredentials()),
+          localAddresses,
+          ownAddress,
+        })),
       ];
       const findings = checks.flatMap((check) => check.findings);
       return { host: `the account ${account} in ${region}`, findings, checks };
@@ -117,6 +129,12 @@ export function eksOperations(source: StackSource): Operations {
       await aws.prepare();
       await useStackCluster(readAwsTarget(source.stack).context);
     },
+    async openApi(print) {
+      const target = knownTarget(source);
+      if (target === undefined) return;
+      const { plan, context } = target;
+      await openApi({ region: context.region, name: clusterName(context) }, plan.config.access, print);
+    },
     forwarding: cluster.forwarding,
     cluster: cluster.cluster,
     async sleep(print) {
@@ -132,6 +150,16 @@ export function eksOperations(source: StackSource): Operations {
       return { text: `${text}\n${machines}`, ...woken };
     },
   };
+}
+
+/** Undefined where the stack file has problems: `up` says them by itself, and `down` does without it. */
+function knownTarget({ stack }: StackSource): AwsTarget | undefined {
+  try {
+    return readAwsTarget(stack);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }
 
 export function ec2Operations(source: StackSource): Operations {

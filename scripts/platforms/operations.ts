@@ -147,6 +147,11 @@ export interface Operations {
    * @param install - Whether without a question. @throws UserError with all that is wrong.
    */
   installPrograms(install: boolean): Promise<void>;
+  /**
+   * Opens a cluster's API to networks that the stack file names now, before `up` and `down` ask it.
+   * @param print - Called with a line of what is done. @throws UserError where it can't be opened.
+   */
+  openApi(print: (line: string) => void): Promise<void>;
   /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
   beforeUp(): Promise<readonly string[]>;
   /** Waits for what Pulumi does not wait for, and says so on standard error. */
@@ -187,6 +192,7 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
     sleep: () => Promise.reject(notScaled("sleep", "down", "ends it and keeps its documents")),
     wake: () => Promise.reject(notScaled("wake", "start", "brings it up")),
     installPrograms: nothing,
+    openApi: nothing,
     beforeUp: async () => [],
     afterUp: nothing,
     removeLeftovers: async () => [],

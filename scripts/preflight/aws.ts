@@ -1,6 +1,7 @@
 /**
  * Checks of a stack's account that save money or hours: AWS itself refuses the rest within seconds of `up`. Nothing is changed.
  */
+import { networkInterfaces } from "node:os";
 import type { Vpc } from "@aws-sdk/client-ec2";
 import { overlap } from "../../infra/plan/aws/network.ts";
 import { RESERVED_NETWORKS } from "../../infra/plan/catalogue/aws.ts";
@@ -23,12 +24,19 @@ import { awsImageFindings } from "./images.ts";
 /** Sources of preflight besides AWS. */
 interface Others {
   readonly registry: AskRegistry;
+  /** IPv4 addresses of this machine's own network interfaces. */
+  readonly localAddresses: () => readonly string[];
   /** The public IPv4 address of this machine; null: not known. */
   readonly ownAddress: () => Promise<string | null>;
 }
 
 const TIMEOUT_MILLISECONDS = 15_000;
 const ADDRESS_SERVICE = "https://checkip.amazonaws.com";
+
+export function localAddresses(): readonly string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.flatMap(({ family, internal, address }) => (family === "IPv4" && !internal ? [address] : []));
+}
 
 /** As a service of AWS sees this machine. */
 export async function ownAddress(): Promise<string | null> {
@@ -54,7 +62,7 @@ export async function awsPreflight(
   const first = { looksAt: "credentials and account", findings: caller === null ? [] : [caller] };
   if (caller !== null) return [first];
   const checks: readonly (readonly [check: string, looksAt: string, found: Promise<Found>])[] = [
-    ["access", "addresses that reach the cluster's API", addressFindings(target, others.ownAddress)],
+    ["access", "addresses that reach the cluster's API", addressFindings(target, others)],
     ["offerings", "zones that offer the instance types", offeringFindings(target, needs)],
     ["reservations", "capacity reservations", reservationFindings(target, needs)],
     ["quotas", "quotas of vCPUs", runningMachines(region).then((all) => quotaFindings(target, needs, all))],
@@ -88,9 +96,21 @@ function unanswered(check: string, looksAt: string, error: unknown): Finding {
  * EKS refuses the addresses of examples, and does not answer addresses that `access.apiCidrs` lacks: `up` would make the cluster,
  * and never reach its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
  */
-async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"]): Promise<Found> {
+async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Found> {
   if (plan.compute !== "eks") return null;
-  const { apiCidrs } = plan.config.access;
+  const { endpoint, apiCidrs, privateCidrs } = plan.config.access;
+  if (endpoint === "private") {
+    const addresses = others.localAddresses();
+    if (addresses.some((address) => privateCidrs.some((cidr) => overlap(cidr, `${address}/32`)))) return [];
+    return [
+      warning(
+        "access",
+        "The cluster's API is private, and this machine has no address of `access.privateCidrs`.",
+        `It has ${addresses.join(", ") || "none of IPv4"}; the API answers ${privateCidrs.join(", ") || "machines and pods of the cluster alone"}, and \`npx engine-room up\` needs it from here.`,
+        "Connect this machine to one of these networks, as by VPN, or run `up` there. Where a router translates its address, see that the translated one is in them.",
+      ),
+    ];
+  }
   const examples = apiCidrs.flatMap((cidr) => {
     const reserved = RESERVED_NETWORKS.find(({ use, cidr: one }) => use === "example" && overlap(one, cidr));
     if (reserved === undefined) return [];
@@ -103,14 +123,14 @@ async function addressFindings({ plan }: AwsTarget, own: Others["ownAddress"]): 
       ),
     ];
   });
-  const address = examples.length > 0 ? null : await own();
+  const address = examples.length > 0 ? null : await others.ownAddress();
   if (address === null || apiCidrs.some((cidr) => overlap(cidr, `${address}/32`))) return examples;
   return [
     warning(
       "access",
       `\`access.apiCidrs\` lacks this machine's address ${address}.`,
       `It has ${apiCidrs.join(", ")}; the cluster's API answers no other address, and \`npx engine-room up\` needs it from here.`,
-      `Add ${address}/32, or run \`up\` from one of these networks or from within the VPC.`,
+      `Add ${address}/32, or run \`up\` from one of these networks, or from one of \`access.privateCidrs\`.`,
     ),
   ];
 }

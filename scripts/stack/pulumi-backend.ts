@@ -92,6 +92,8 @@ export class PulumiBackend implements StackBackend {
     await operations.requireAccess();
     return changeStack(this.#stack, "up", async (reporter) => {
       const before = await this.lastApplied();
+      const isWhole = targets.length === 0;
+      if (isWhole) await operations.openApi((line) => reporter.note(line));
       await this.#own();
       await this.#removeLeftovers();
       await this.#taintUnfinished();
@@ -100,7 +102,6 @@ export class PulumiBackend implements StackBackend {
       const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#previewPolicies(options);
-      const isWhole = targets.length === 0;
       const started = isWhole ? await operations.beforeUp() : [];
       for (const line of started) reporter.note(`${line}.`);
       try {
@@ -142,10 +143,14 @@ export class PulumiBackend implements StackBackend {
   }
 
   async down(): Promise<StackChanges> {
-    await (await operationsOf(this.#stack)).requireAccess();
+    const operations = await operationsOf(this.#stack);
+    await operations.requireAccess();
     return changeStack(this.#stack, "down", async (reporter) => {
       const state = await this.#state();
-      if (state !== undefined) this.#refuseProtected(state);
+      if (state !== undefined) {
+        this.#refuseProtected(state);
+        await operations.openApi((line) => reporter.note(line));
+      }
       await this.#removeLeftovers();
       if (state !== undefined) {
         await this.#run("destroy", reporter);

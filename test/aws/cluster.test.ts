@@ -8,6 +8,7 @@ import { DescribeClusterCommand, DescribeNodegroupCommand } from "@aws-sdk/clien
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import { openApi } from "../../scripts/aws/api-access.ts";
 import { changePools, useStackCluster } from "../../scripts/aws/pools.ts";
 import { ask } from "../../scripts/aws/session.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
@@ -98,6 +99,38 @@ describe("sleep and wake", () => {
     expect(await change(planOf(), "sleep")).toMatch(/^gpu +0 /m);
     process.off("warning", warned);
     expect(warnings).toEqual([]);
+  });
+});
+
+describe("the API of the cluster", () => {
+  const place = { region: REGION, name: CLUSTER };
+  const print = vi.fn();
+  beforeEach(() => print.mockReset());
+
+  /** As EKS tells it. */
+  async function openTo(): Promise<unknown> {
+    const { cluster } = await eksClient(REGION).send(new DescribeClusterCommand({ name: CLUSTER }));
+    return cluster?.resourcesVpcConfig?.publicAccessCidrs;
+  }
+
+  test("a network that the stack file names now is let in before Pulumi asks the API, and said", async () => {
+    await makeCluster(REGION, CLUSTER);
+    await openApi(place, { endpoint: "public", apiCidrs: ["198.51.100.9/32", "198.51.100.7/32"] }, print);
+    expect(await openTo()).toEqual(["198.51.100.7/32", "198.51.100.9/32"]);
+    expect(print.mock.calls.flat()).toEqual([
+      expect.stringContaining(`Opening the API of ${CLUSTER} to 198.51.100.7/32, 198.51.100.9/32`),
+    ]);
+    await openApi(place, { endpoint: "public", apiCidrs: ["198.51.100.7/32", "198.51.100.9/32"] }, print);
+    expect(print).toHaveBeenCalledTimes(1);
+  });
+
+  test("an API that is to be closed is left to Pulumi, and a missing cluster to `up`", async () => {
+    await makeCluster(REGION, CLUSTER);
+    const before = await openTo();
+    await openApi(place, { endpoint: "private", apiCidrs: [] }, print);
+    expect(await openTo()).toEqual(before);
+    await openApi({ ...place, name: "another" }, { endpoint: "public", apiCidrs: ["1.2.3.4/32"] }, print);
+    expect(print).not.toHaveBeenCalled();
   });
 });
 

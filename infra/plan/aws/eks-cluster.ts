@@ -67,7 +67,10 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
     cluster: {
       name,
       version: config.cluster.version,
-      accessConfig: { authenticationMode: "API", bootstrapClusterCreatorAdminPermissions: true },
+      accessConfig: {
+        authenticationMode: "API",
+        bootstrapClusterCreatorAdminPermissions: access.creatorIsAdmin,
+      },
       // They are add-ons, with versions of their own.
       bootstrapSelfManagedAddons: false,
       deletionProtection: context.isRetained,
@@ -75,11 +78,9 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       // After its support AWS updates the cluster instead of billing it at a higher price.
       upgradePolicy: { supportType: "STANDARD" },
     } satisfies Partial<ClusterArgs>,
-    vpcConfig: {
-      endpointPrivateAccess: true,
-      endpointPublicAccess: true,
-      publicAccessCidrs: distinct(access.apiCidrs),
-    },
+    vpcConfig: apiAccess(access),
+    /** Networks that reach the API at its private addresses, besides machines and pods of the cluster. */
+    privateCidrs: distinct(access.privateCidrs),
     // EKS would create it itself, without a retention, and `down` would leave it.
     logGroup: {
       name: `/aws/eks/${name}/cluster`,
@@ -91,8 +92,17 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       enableKeyRotation: true,
       deletionWindowInDays: KEY_DELETION_DAYS,
     } satisfies KeyArgs,
-    /** ARNs of principals, by which access entries are named. */
-    admins: distinct(access.admins),
+    /** Who has access, and by which policy of EKS: a principal has one entry. */
+    entries: [
+      ...distinct(access.admins).map((arn) => ({
+        kind: "admin",
+        arn,
+        policy: "AmazonEKSClusterAdminPolicy",
+      })),
+      // AmazonEKSAdminViewPolicy reads Secrets too, and so the keys and passwords of a stack.
+      // https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html
+      ...distinct(access.viewers).map((arn) => ({ kind: "viewer", arn, policy: "AmazonEKSViewPolicy" })),
+    ],
     role: rolePlan(context, "cluster"),
     nodeRole: rolePlan(context, "node"),
     addOns: addOnPlans(config, context),
@@ -102,6 +112,16 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       tokenSecretArn === undefined
         ? []
         : [rolePlan(context, BUILD_SERVICE_ACCOUNT, { namespace: cluster.namespace.name, tokenSecretArn })],
+  };
+}
+
+/** Who reaches the API, as EKS has it; machines and pods always do, by its private addresses. */
+export function apiAccess({ endpoint, apiCidrs }: Pick<EksConfig["access"], "endpoint" | "apiCidrs">) {
+  const isPublic = endpoint === "public";
+  return {
+    endpointPrivateAccess: true,
+    endpointPublicAccess: isPublic,
+    publicAccessCidrs: isPublic ? distinct(apiCidrs) : undefined,
   };
 }
 

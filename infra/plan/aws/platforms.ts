@@ -6,6 +6,7 @@ import { accountChecks, regionChecks } from "../checks/aws.ts";
 import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-network.ts";
 import { checksAs } from "../checks/check.ts";
 import { clusterChecks } from "../checks/cluster.ts";
+import { clusterAccessChecks } from "../checks/cluster-access.ts";
 import { hostChecks } from "../checks/docker.ts";
 import { ec2Checks } from "../checks/ec2.ts";
 import { eksChecks } from "../checks/eks.ts";
@@ -55,7 +56,13 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
       path: `pools[${index}]`,
     })),
   gateways: ({ gateway }) => gateway.replicas,
-  checks: { ...awsChecks, ...scalingChecks, ...eksChecks, ...checksAs(eksAsCluster, clusterChecks) },
+  checks: {
+    ...awsChecks,
+    ...scalingChecks,
+    ...eksChecks,
+    ...clusterAccessChecks,
+    ...checksAs(eksAsCluster, clusterChecks),
+  },
   plan(wanted, parts) {
     const config = withoutSecrets(wanted);
     return {

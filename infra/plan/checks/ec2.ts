@@ -59,14 +59,11 @@ export const ec2Checks = {
         },
     ),
 
-  accessIsOfCluster: ({ config: { access } }) =>
-    (["apiCidrs", "admins"] as const).map(
-      (key) =>
-        access[key].length > 0 && {
-          severity: "warning",
-          path: `access.${key}`,
-          reason: "`compute: ec2` has no cluster, so that this has no effect.",
-          fix: "Remove it.",
-        },
-    ),
+  accessIsOfCluster: ({ written: { access = {} } }) =>
+    Object.keys(access as object).map((key) => ({
+      severity: "warning",
+      path: `access.${key}`,
+      reason: "`compute: ec2` has no cluster, so that this has no effect.",
+      fix: "Remove it.",
+    })),
 } satisfies Checks<CheckedStack<Ec2Config>>;

@@ -1,26 +1,19 @@
-/** Node groups and charts of a stack on EKS, and who reaches its API. */
+/** Node groups and charts of a stack on EKS. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { eksAsCluster } from "../aws/as-platforms.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
-import { machineZones, overlap, parseCidr } from "../aws/network.ts";
-import { isInstalled, RESERVED_NETWORKS } from "../catalogue/aws.ts";
+import { machineZones } from "../aws/network.ts";
+import { isInstalled } from "../catalogue/aws.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";
-import { beginsNetwork, createSecret } from "./aws-network.ts";
-import type { Check, CheckedStack, Checks, Finding } from "./check.ts";
+import { createSecret } from "./aws-network.ts";
+import type { CheckedStack, Checks } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 
 const INSTALL = "Remove the line, or write existing if the cluster gets it otherwise.";
 
 /** Default quota of an account. https://docs.aws.amazon.com/general/latest/gr/eks.html */
 const GROUP_MACHINES = 450;
-
-const OPEN_TO_ALL = "0.0.0.0/0";
-
-/** In bits; a shorter prefix is a part of the internet rather than one organisation's network. */
-const SHORTEST_PREFIX = 8;
-
-const OWN_ADDRESS = "the address that https://checkip.amazonaws.com shows, as A.B.C.D/32";
 
 type EksStack = CheckedStack<EksConfig>;
 
@@ -146,47 +139,4 @@ export const eksChecks = {
       fix: `Create it in ${region} (${createSecret(region)}), and write its ARN.`,
     };
   },
-
-  apiCidrsAreGiven: ({ config: { access } }) =>
-    access.apiCidrs.length === 0 && {
-      path: "access.apiCidrs",
-      reason: "Nobody could reach the cluster's API, including this program.",
-      fix: `Add your address: ${OWN_ADDRESS}.`,
-    },
-
-  apiCidrsAreNarrow: eachApiCidr((cidr, path) => {
-    const { length, size } = parseCidr(cidr);
-    if (length >= SHORTEST_PREFIX) return false;
-    const addresses =
-      length === 0
-        ? `every address of the internet (${OPEN_TO_ALL})`
-        : `${size / 2 ** 20} million addresses, 1/${2 ** length} of the internet`;
-    return {
-      path,
-      reason: `It has ${addresses}, and the cluster's API would be open to all of them.`,
-      fix: "Name the networks from which the cluster is administered.",
-    };
-  }),
-
-  apiCidrsBeginNetworks: eachApiCidr((cidr, path) =>
-    beginsNetwork(path, cidr, `, or ${cidr.split("/")[0]}/32 for the one address`),
-  ),
-
-  // EKS refuses them: "The block cannot include reserved addresses."
-  // https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
-  apiCidrsAreOfInternet: eachApiCidr((cidr, path) => {
-    if (parseCidr(cidr).length < SHORTEST_PREFIX) return false;
-    const reserved = RESERVED_NETWORKS.find((range) => range.use !== "example" && overlap(range.cidr, cidr));
-    if (reserved === undefined) return false;
-    return {
-      path,
-      reason: `${reserved.cidr} has ${reserved.what}: they are not on the internet, and EKS refuses them.`,
-      fix: `Write ${OWN_ADDRESS}; within the VPC the API is reached without an entry.`,
-    };
-  }),
 } satisfies Checks<EksStack>;
-
-function eachApiCidr(check: (cidr: string, path: string) => Finding | false): Check<EksStack> {
-  return ({ config }) =>
-    config.access.apiCidrs.map((cidr, index) => check(cidr, `access.apiCidrs[${index}]`));
-}

@@ -75,6 +75,56 @@ test("a cluster has exactly a key, logs, a role and access entries of its admini
   });
 });
 
+test("viewers read what is in namespaces except Secrets, by an entry of their own", async () => {
+  const viewer = "arn:aws:iam::111122223333:role/viewers";
+  const { registrations } = await registered({ access: { ...access, viewers: [viewer] } });
+  const ofType = (type: string) =>
+    registrations.filter((one) => one.type === `aws:eks/${type}`).map(({ inputs }) => inputs);
+  expect(ofType("accessEntry:AccessEntry").map(({ principalArn }) => principalArn)).toEqual([ADMIN, viewer]);
+  expect(ofType("accessPolicyAssociation:AccessPolicyAssociation")).toMatchObject([
+    { principalArn: ADMIN, policyArn: expect.stringMatching(/\/AmazonEKSClusterAdminPolicy$/) },
+    { principalArn: viewer, policyArn: "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy" },
+  ]);
+});
+
+test("whether the creator administers a cluster is said when it is made, and another value replaces no cluster", async () => {
+  const creator = async (changes: object) => {
+    const { registrations } = await registered(changes);
+    return byName(registrations, "cluster-cluster");
+  };
+  const named = await creator({ access: { ...access, creatorIsAdmin: false } });
+  expect(named.inputs.accessConfig).toEqual({
+    authenticationMode: "API",
+    bootstrapClusterCreatorAdminPermissions: false,
+  });
+  for (const one of [named, await creator({})])
+    expect(one.options.ignoreChanges).toEqual(["accessConfig.bootstrapClusterCreatorAdminPermissions"]);
+});
+
+test("a private API answers nobody on the internet, and the networks that its security group lets in", async () => {
+  const { registrations } = await registered({
+    access: { endpoint: "private", privateCidrs: ["10.9.0.0/16", "10.8.0.0/16", "10.9.0.0/16"] },
+  });
+  expect(byName(registrations, "cluster-cluster").inputs.vpcConfig).toEqual({
+    endpointPrivateAccess: true,
+    endpointPublicAccess: false,
+    subnetIds: ["subnet-a", "subnet-b"],
+  });
+  const rules = registrations.filter(({ type }) => type.endsWith(":SecurityGroupIngressRule"));
+  expect(rules.map(({ name, inputs }) => [name, inputs.cidrIpv4])).toEqual([
+    ["cluster-api-from-10-8-0-0-16", "10.8.0.0/16"],
+    ["cluster-api-from-10-9-0-0-16", "10.9.0.0/16"],
+  ]);
+  for (const { inputs } of rules)
+    expect(inputs).toMatchObject({
+      securityGroupId: "sg-cluster",
+      ipProtocol: "tcp",
+      fromPort: 443,
+      toPort: 443,
+      tags: { "engine-room:stack": "demo" },
+    });
+});
+
 test("the API of a cluster is open to the VPC and the given networks, and Secrets are encrypted", async () => {
   const { registrations } = await usual();
   const cluster = byName(registrations, "cluster-cluster");
@@ -270,6 +320,7 @@ describe("add-ons", () => {
     expect(treeOf(made)).toEqual([
       "aws:eks/addon:Addon add-ons-kube-proxy < add-ons",
       "aws:eks/addon:Addon add-ons-vpc-cni < add-ons",
+      "aws:eks/podIdentityAssociation:PodIdentityAssociation add-ons-vpc-cni-role-association < add-ons-vpc-cni-role",
       "aws:iam/role:Role add-ons-vpc-cni-role-role < add-ons-vpc-cni-role",
       "aws:iam/rolePolicyAttachment:RolePolicyAttachment add-ons-vpc-cni-role-AmazonEKS_CNI_Policy < add-ons-vpc-cni-role",
       "engine-room:aws:AddOns add-ons < engine-room-demo",
@@ -277,20 +328,36 @@ describe("add-ons", () => {
     ]);
   });
 
-  test("an add-on's ServiceAccount has its role, and the add-on waits for the role's policies", async () => {
-    const made = await registered([planOf("vpc-cni")]);
-    const addOn = byName(made, "add-ons-vpc-cni");
-    expect(addOn.inputs).toMatchObject({
-      configurationValues: '{"enableNetworkPolicy":"true"}',
-      podIdentityAssociations: [{ roleArn: "arn:of:add-ons-vpc-cni-role-role", serviceAccount: "aws-node" }],
-    });
-    expect(addOn.dependencies).toEqual(
-      expect.arrayContaining([
-        byName(made, "add-ons-vpc-cni-role-AmazonEKS_CNI_Policy").urn,
-        byName(made, "machines-AmazonEKSWorkerNodePolicy").urn,
-      ]),
-    );
-  });
+  test.each([
+    ["vpc-cni", "aws-node"],
+    // EKS' own list of the add-on takes that of the controller alone.
+    ["aws-efs-csi-driver", "efs-csi-node-sa"],
+  ])(
+    "pods of the add-on %s have their role by an association of its own, which is made before it",
+    async (name, serviceAccount) => {
+      const made = await registered([planOf(name)]);
+      const addOn = byName(made, `add-ons-${name}`);
+      const association = byName(made, `add-ons-${name}-role-association`);
+      expect(addOn.inputs).not.toHaveProperty("podIdentityAssociations");
+      expect(association.inputs).toMatchObject({
+        clusterName: "demo-cluster",
+        namespace: "kube-system",
+        serviceAccount,
+        roleArn: `arn:of:add-ons-${name}-role-role`,
+      });
+      const policies = made.filter(
+        ({ type, name: own }) => own.startsWith(`add-ons-${name}-role-`) && /:RolePolicy/.test(type),
+      );
+      expect(policies).toHaveLength(1);
+      expect(addOn.dependencies).toEqual(
+        expect.arrayContaining([
+          association.urn,
+          ...policies.map(({ urn }) => urn),
+          byName(made, "machines-AmazonEKSWorkerNodePolicy").urn,
+        ]),
+      );
+    },
+  );
 });
 
 describe("charts", () => {

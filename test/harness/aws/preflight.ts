@@ -28,6 +28,7 @@ export async function found(
   const own = images === undefined ? target : { ...target, images, imageProblems: [] };
   const checks = await awsPreflight(own, {
     registry: async () => ({ kind: "there" }),
+    localAddresses: () => [],
     ownAddress: async () => null,
   });
   return checks.flatMap(({ findings }) => findings);

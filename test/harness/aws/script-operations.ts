@@ -39,9 +39,10 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks:DescribeUpdate": {
     by: "fake",
     file: "test/components/aws/node-group-size.test.ts",
-    lacks: "404 without a body of EKS: it has no updates of node groups",
+    lacks: "404 without a body of EKS: it has no updates",
   },
   "eks:ListNodegroups": moto("cluster"),
+  "eks:UpdateClusterConfig": moto("cluster"),
   "eks:UpdateNodegroupConfig": moto("cluster"),
   "elasticfilesystem:DescribeMountTargets": moto("preflight"),
   "elasticloadbalancing:DescribeTargetGroups": moto("instance"),

@@ -41,6 +41,7 @@ const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 /** Operations of REST protocols, by method and path. */
 const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
+  [/^POST \/clusters\/[^/]+\/update-config$/, "UpdateClusterConfig"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],

@@ -28,6 +28,8 @@ describe("through the Pulumi CLI", () => {
   let seen: number;
   let aws: FakeAws;
   let answers: Record<string, Answers[string]>;
+  /** What EKS is to change of a cluster. */
+  let asked: unknown[];
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), "engine-room-aws-up-"));
@@ -35,6 +37,7 @@ describe("through the Pulumi CLI", () => {
     pulumi = useFakePulumi(folder);
     done = [];
     seen = 0;
+    asked = [];
     answers = {
       "eks:ListNodegroups": () => ({ json: { nodegroups: ["gpu-1"] } }),
       "eks:DescribeNodegroup": () => ({
@@ -50,7 +53,7 @@ describe("through the Pulumi CLI", () => {
     };
     aws = await startFakeAws((action, input) => {
       done.push(...newCalls());
-      if (action === "eks:UpdateNodegroupConfig") done.push(action);
+      if (/^eks:(Update|DescribeUpdate)/.test(action)) done.push(action);
       return account(answers)(action, input);
     });
     stubCredentials();
@@ -89,9 +92,71 @@ describe("through the Pulumi CLI", () => {
       expect(changes()).toEqual([]);
     });
 
-    test("`up` of the registries alone changes no pool", async () => {
+    test("`up` of the registries alone changes no pool, and opens no API", async () => {
+      Object.assign(answers, clusterOpenTo("198.51.100.7/32"));
       await (await openStack(stack)).up({ targets: ["**engine-room:aws:Registries**"] });
       expect(changes()).toEqual(["pulumi up"]);
+    });
+
+    /** A cluster that is there, and takes another list of networks. */
+    const clusterOpenTo = (cidr: string, status = "Successful"): Record<string, Answers[string]> => ({
+      "eks:DescribeCluster": () => ({
+        json: {
+          cluster: {
+            status: "ACTIVE",
+            resourcesVpcConfig: { endpointPublicAccess: true, publicAccessCidrs: [cidr] },
+          },
+        },
+      }),
+      "eks:UpdateClusterConfig": ({ body }) => {
+        asked.push(body.resourcesVpcConfig);
+        return { json: { update: { id: "u-1", status: "InProgress" } } };
+      },
+      "eks:DescribeUpdate": () => ({
+        json: {
+          update: {
+            id: "u-1",
+            status,
+            errors: [{ errorCode: "SubnetNotFound", errorMessage: "It has none." }],
+          },
+        },
+      }),
+    });
+    const opened = ["eks:UpdateClusterConfig", "eks:DescribeUpdate"];
+
+    test("`up` opens the cluster's API to the networks of the stack file before Pulumi reads the cluster", async () => {
+      Object.assign(answers, clusterOpenTo("198.51.100.7/32"));
+      await (await openStack(stack)).up();
+      expect(changes()).toEqual([...opened, "pulumi up"]);
+      expect(asked).toEqual([
+        {
+          endpointPrivateAccess: true,
+          endpointPublicAccess: true,
+          publicAccessCidrs: ["203.0.113.7/32"],
+        },
+      ]);
+    });
+
+    test("`up` leaves an API alone that is open to the networks of the stack file", async () => {
+      Object.assign(answers, clusterOpenTo("203.0.113.7/32"));
+      await (await openStack(stack)).up();
+      expect(changes()).toEqual(["pulumi up"]);
+    });
+
+    test("`down` opens the cluster's API before Pulumi deletes what is in the cluster", async () => {
+      Object.assign(answers, clusterOpenTo("198.51.100.7/32"));
+      pulumi.keep([NAME]);
+      await (await openStack(stack)).down();
+      const calls = [...done, ...newCalls()].filter((call) => /^pulumi destroy|^eks:/.test(call));
+      expect(calls).toEqual([...opened, "pulumi destroy"]);
+    });
+
+    test("`up` ends with EKS' reasons where it does not open the API", async () => {
+      Object.assign(answers, clusterOpenTo("198.51.100.7/32", "Failed"));
+      await expect((await openStack(stack)).up()).rejects.toThrow(
+        "EKS did not open the API of engine-room-aws-up-test (Failed): SubnetNotFound: It has none.",
+      );
+      expect(changes()).toEqual(opened);
     });
   });
 

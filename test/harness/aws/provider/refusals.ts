@@ -82,6 +82,13 @@ type Creation = (live: Live, inputs: Properties) => string | null;
 /** Add-ons whose pods EKS does not wait for where there is no machine: each is a DaemonSet. */
 const WITHOUT_MACHINES: ReadonlySet<unknown> = new Set(["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]);
 
+/** ServiceAccounts of add-ons whose pods call AWS from their first minute. */
+const ADD_ON_ACCOUNTS: Readonly<Record<string, string>> = {
+  "aws-ebs-csi-driver": "ebs-csi-controller-sa",
+  "aws-efs-csi-driver": "efs-csi-node-sa",
+  "vpc-cni": "aws-node",
+};
+
 const CREATIONS: Readonly<Record<string, Creation>> = {
   "aws:acm/certificateValidation:CertificateValidation": (live, { certificateArn }) => {
     const certificate = live.find(({ id }) => id === certificateArn);
@@ -128,10 +135,10 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
     (WITHOUT_MACHINES.has(addonName) || machinesOf(live, clusterName) > 0
       ? null
       : `The add-on ${addonName} is DEGRADED: no machine takes its pods`) ??
-    first(
-      texts(podIdentityAssociations).filter((one) => ROLE_ARN.test(one)),
-      (arn) => withoutPolicy(live, arn),
-    ),
+    (texts(podIdentityAssociations).includes("efs-csi-node-sa")
+      ? "InvalidParameterException: the add-on takes no association for efs-csi-node-sa"
+      : null) ??
+    withoutAssociation(live, clusterName, ADD_ON_ACCOUNTS[String(addonName)]),
   "aws:eks/cluster:Cluster": (live, { name, roleArn, vpcConfig }) => {
     const { subnetIds } = vpcConfig as { readonly subnetIds: readonly string[] };
     if (new Set(subnetIds.map((id) => zoneOf(live, id))).size < 2)
@@ -297,6 +304,16 @@ function withoutPolicy(live: Live, roleArn: unknown): string | null {
   return live.some(({ type, inputs }) => kinds.includes(type) && inputs.role === role)
     ? null
     : `AccessDenied: the role ${role} allows nothing`;
+}
+
+/** Pods get credentials where their account has a role when they start. */
+function withoutAssociation(live: Live, clusterName: unknown, account: string | undefined): string | null {
+  if (account === undefined) return null;
+  const association = ofType(live, "aws:eks/podIdentityAssociation:PodIdentityAssociation").find(
+    ({ inputs }) => inputs.clusterName === clusterName && inputs.serviceAccount === account,
+  );
+  if (association === undefined) return `AccessDenied: pods of ${account} have no role`;
+  return withoutPolicy(live, association.inputs.roleArn);
 }
 
 function withoutManagedPolicy(live: Live, roleArn: unknown, policy: string): string | null {

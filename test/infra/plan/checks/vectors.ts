@@ -103,6 +103,7 @@ const [awsModel] = awsValues.models;
 const capped = (changes: Values) => ({ ...awsValues, policies: { hourlyUsdCap: 2.5 }, ...changes });
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
 const inGovCloud = { ...awsValues, region: "us-gov-west-1" };
+const withAccess = (access: Values) => ({ ...awsValues, access });
 const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
 
 export const vectors: Readonly<Record<string, Vector>> = {
@@ -682,6 +683,33 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "access.apiCidrs",
     fails: { ...awsValues, access: {} },
     passes: awsValues,
+  },
+  privateApiHasNoCidrs: {
+    path: "access.apiCidrs",
+    fails: withAccess({ endpoint: "private", apiCidrs: ["203.0.113.7/32"] }),
+    passes: withAccess({ endpoint: "private" }),
+  },
+  privateApiIsReached: {
+    severity: "warning",
+    path: "access.privateCidrs",
+    fails: withAccess({ endpoint: "private" }),
+    passes: withAccess({ endpoint: "private", privateCidrs: ["10.8.0.0/16"] }),
+  },
+  privateCidrsBeginNetworks: {
+    path: "access.privateCidrs[1]",
+    fails: withAccess({ endpoint: "private", privateCidrs: ["10.8.0.0/16", "10.8.1.0/16"] }),
+    passes: withAccess({ endpoint: "private", privateCidrs: ["10.8.0.0/16", "10.8.1.0/24"] }),
+    says: /multiple of 65536/,
+  },
+  clusterHasAdmins: {
+    path: "access.admins",
+    fails: withAccess({ apiCidrs: ["203.0.113.7/32"], creatorIsAdmin: false }),
+    passes: withAccess({ apiCidrs: ["203.0.113.7/32"], creatorIsAdmin: false, admins: [ADMIN] }),
+  },
+  principalsAreDistinct: {
+    path: "access.viewers[0]",
+    fails: withAccess({ apiCidrs: ["203.0.113.7/32"], admins: [ADMIN], viewers: [ADMIN] }),
+    passes: withAccess({ apiCidrs: ["203.0.113.7/32"], admins: [ADMIN], viewers: [`${ADMIN}-2`] }),
   },
   apiCidrsAreNarrow: {
     path: "access.apiCidrs[0]",

@@ -156,6 +156,16 @@ test("a machine whose address `access.apiCidrs` lacks is a warning", async () =>
   expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.0/24"] } })).toEqual([]);
 });
 
+test("a machine outside the networks of a private API is a warning, and a VPN's address is none", async () => {
+  const access = { endpoint: "private", privateCidrs: ["10.8.0.0/16"] };
+  const findings = await found({}, { ...eks, access });
+  expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "access"]]);
+  expect(findings[0]?.why).toContain("192.168.1.7");
+  await world.aws?.close();
+  world.localAddresses = ["192.168.1.7", "10.8.0.3"];
+  expect(await found({}, { ...eks, access })).toEqual([]);
+});
+
 test("an address for examples in `access.apiCidrs` is a problem", async () => {
   const findings = await found({}, { ...eks, access: { apiCidrs: ["203.0.113.7/32"] } });
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "access"]]);

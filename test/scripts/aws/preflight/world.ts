@@ -24,22 +24,36 @@ export const MACHINES: readonly MachineNeed[] = [
 interface World {
   /** The account that was asked last. */
   aws: FakeAws | undefined;
-  /** Of this machine. */
+  /** Of this machine, as the internet sees it. */
   ownAddress: string;
+  /** Of its network interfaces. */
+  localAddresses: readonly string[];
   /** Of the model hub. */
   hubStatus: number;
   hubAsked: { readonly path: string; readonly authorization: string | undefined }[];
 }
 
 /** What preflight finds around it, for each test anew. */
-export const world: World = { aws: undefined, ownAddress: "1.2.3.4", hubStatus: 302, hubAsked: [] };
+export const world: World = {
+  aws: undefined,
+  ownAddress: "1.2.3.4",
+  localAddresses: ["192.168.1.7"],
+  hubStatus: 302,
+  hubAsked: [],
+};
 
 /** Credentials, and a model hub that answers. */
 export function useWorld(): void {
   let hub: Server | undefined;
 
   beforeEach(async () => {
-    Object.assign(world, { aws: undefined, ownAddress: "1.2.3.4", hubStatus: 302, hubAsked: [] });
+    Object.assign(world, {
+      aws: undefined,
+      ownAddress: "1.2.3.4",
+      localAddresses: ["192.168.1.7"],
+      hubStatus: 302,
+      hubAsked: [],
+    });
     hub = createServer((request, response) => {
       world.hubAsked.push({ path: request.url ?? "", authorization: request.headers.authorization });
       response.statusCode = world.hubStatus;
@@ -59,6 +73,7 @@ export function useWorld(): void {
 /** Other registries have all images; the machine's address is that of the stack file. */
 export const others = {
   registry: async () => ({ kind: "there" }) as const,
+  localAddresses: () => world.localAddresses,
   ownAddress: async () => world.ownAddress,
 };
 
