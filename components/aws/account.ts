@@ -56,3 +56,22 @@ export class Guard extends pulumi.ComponentResource {
     this.registerOutputs({});
   }
 }
+
+interface ProtectionArgs {
+  readonly context: AwsContext;
+  /** Everything else of the stack. */
+  readonly resources: readonly pulumi.Resource[];
+}
+
+/**
+ * The end of `pulumi destroy` of a retained stack before anything is deleted: the engine deletes first what depends on all else, and
+ * this is protected. Without it the engine deletes all that comes before the first protected resource, such as the load balancer.
+ */
+export class Protection extends pulumi.ComponentResource {
+  constructor(name: string, { context, resources }: ProtectionArgs, opts?: pulumi.ComponentResourceOptions) {
+    const dependsOn = [...resources];
+    super("engine-room:aws:Protection", name, {}, { ...opts, protect: context.isRetained, dependsOn });
+
+    this.registerOutputs({});
+  }
+}

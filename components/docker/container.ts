@@ -98,8 +98,9 @@ function createContainer(
       ),
       // Name and ports are taken as long as the old one is there.
       deleteBeforeReplace: true,
-      // Docker can't change them, and the provider says that it did.
-      replaceOnChanges: ["healthcheck", "tmpfs"],
+      // Docker can't change the first two, and the provider says that it did; the last one is the engine's word for a container that was
+      // made and never became healthy, or did not end in its time.
+      replaceOnChanges: ["healthcheck", "tmpfs", "#initerror"],
       customTimeouts: { create: `${waitSeconds + SPARE_SECONDS}s` },
       // The program of a task has secrets, and may print them.
       additionalSecretOutputs: isTask(container) ? ["containerLogs"] : [],

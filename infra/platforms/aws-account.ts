@@ -1,7 +1,7 @@
 /** Resources of a stack in an account, whatever its compute is: network, repositories, budget, load balancer. */
 import { Provider } from "@pulumi/aws/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
-import { Guard, Registries } from "../../components/aws/account.ts";
+import { Guard, Protection, Registries } from "../../components/aws/account.ts";
 import { Edge } from "../../components/aws/edge.ts";
 import { Network } from "../../components/aws/network.ts";
 import type { DeployedStack } from "../outputs.ts";
@@ -20,9 +20,18 @@ export function deployAccount({ context, network: plan, repositories, budget }: 
   const aws = new Provider("aws", { region, allowedAccountIds: [account] }, parent);
   const opts = { ...parent, providers: { aws } };
   const network = new Network("network", { context, plan }, opts);
-  new Registries("registries", { context, repositories }, opts);
-  if (budget !== null) new Guard("guard", { context, budget }, opts);
-  return { network, opts };
+  const registries = new Registries("registries", { context, repositories }, opts);
+  const guard = budget === null ? [] : [new Guard("guard", { context, budget }, opts)];
+  return { network, opts, parts: [network, registries, ...guard] };
+}
+
+/** @param resources - All else of the stack. */
+export function protectStack(
+  { context }: Pick<AccountParts, "context">,
+  place: Place,
+  resources: readonly pulumi.Resource[],
+): void {
+  new Protection("protection", { context, resources }, inPlace(place));
 }
 
 export function deployEdge(

@@ -6,7 +6,7 @@ import { type DeployedStack, planOutputs } from "../outputs.ts";
 import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
-import { deployAccount, deployEdge, withEdge } from "./aws-account.ts";
+import { deployAccount, deployEdge, protectStack, withEdge } from "./aws-account.ts";
 import { leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
 
 /**
@@ -26,7 +26,7 @@ export function deploy(plan: Ec2Plan, place: Place): DeployedStack {
   const aws = ec2Stack(plan, name, host);
   const { context, instance } = aws;
 
-  const { network, opts } = deployAccount(aws, place);
+  const { network, opts, parts } = deployAccount(aws, place);
   const { vpcId, privateSubnets: subnets } = network;
   const subnet = subnets.find(({ zone }) => zone === instance.zone);
   if (subnet === undefined) throw new Error(`The network has no subnet in zone ${instance.zone}.`);
@@ -41,13 +41,14 @@ export function deploy(plan: Ec2Plan, place: Place): DeployedStack {
   );
   const own = instance.secrets.filter(({ secretName }) => secretName !== null);
   const secrets = secretValues(place, new Set(own.map((secret) => secret.name)));
-  const { instanceId } = new Instance(
+  const machine = new Instance(
     "instance",
     { context, plan: instance, subnet, securityGroupId, fileSystem, secrets },
     // Its first start downloads: routes, NAT gateways and rules are there before, which subnet and group don't refer to.
     { ...opts, dependsOn: [network, group] },
   );
-  const edge = deployEdge(aws, network, { securityGroupId, instanceId }, opts);
+  const edge = deployEdge(aws, network, { securityGroupId, instanceId: machine.instanceId }, opts);
+  protectStack(aws, place, [...parts, group, fileSystem, machine, edge]);
 
   return planOutputs(plan, () => "instance", {
     // The notes of a host are for who keeps it.

@@ -11,7 +11,7 @@ import { type EksStack, eksStack } from "../plan/aws/account.ts";
 import { hasEdge } from "../plan/aws/network.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
-import { type AccountOptions, deployAccount, deployEdge, withEdge } from "./aws-account.ts";
+import { type AccountOptions, deployAccount, deployEdge, protectStack, withEdge } from "./aws-account.ts";
 import { deployCluster, type MadeCluster, plannedObjects } from "./kubernetes.ts";
 import { inPlace, type Place } from "./program.ts";
 
@@ -23,14 +23,15 @@ import { inPlace, type Place } from "./program.ts";
 export function deploy(plan: EksPlan, place: Place): DeployedStack {
   const objects = plannedObjects(plan, place);
   const aws = eksStack(plan, place.name);
-  const { network, opts } = deployAccount(aws, place);
-  const { cluster, store, made } = deployMachines(aws, objects, network, opts);
+  const { network, opts, parts } = deployAccount(aws, place);
+  const { cluster, store, made, machines } = deployMachines(aws, objects, network, opts);
   const target = { securityGroupId: cluster.securityGroupId };
   // It stays while the cluster sleeps.
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, target, opts) : null;
+  const others: pulumi.Resource[] = edge === null ? [] : [edge];
   const bindGateway: MadeCluster["bindGateway"] = (service, provider) => {
     if (edge === null) return [];
-    const { binding } = new GatewayBinding(
+    const gateway = new GatewayBinding(
       "gateway-binding",
       {
         labels: objects.labels,
@@ -42,10 +43,12 @@ export function deploy(plan: EksPlan, place: Place): DeployedStack {
       // Pods are not ready while their target group has no load balancer, because none of its targets is healthy.
       { ...inPlace(place), providers: { kubernetes: provider }, dependsOn: [service, edge] },
     );
+    others.push(gateway);
     // The gateway's pods come after it: the controller adds its readiness gate only to pods of an existing binding.
-    return [binding];
+    return [gateway.binding];
   };
-  deployCluster(objects, place, { ...made, bindGateway });
+  const workloads = deployCluster(objects, place, { ...made, bindGateway });
+  protectStack(aws, place, [...parts, ...machines, ...others, ...workloads]);
 
   const outputs = clusterOutputs(plan, objects);
   return {
@@ -100,5 +103,10 @@ function deployMachines(aws: EksStack, objects: KubernetesStack, network: Networ
     inside,
   );
   const after = [charts, storage, ...podRoles];
-  return { cluster: control, store, made: { kubeconfig, identifier: clusterName, cluster, after } };
+  return {
+    cluster: control,
+    store,
+    made: { kubeconfig, identifier: clusterName, cluster, after },
+    machines: [control, store, early, nodeRole, ...pools, late, ...after],
+  };
 }

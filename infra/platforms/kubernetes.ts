@@ -49,28 +49,46 @@ export interface MadeCluster {
   readonly bindGateway?: (service: pulumi.Resource, provider: Provider) => readonly pulumi.Resource[];
 }
 
-/** Registers every object of a stack. @param made - Absent: a cluster that the user's kubeconfig reaches. */
-export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeCluster): void {
+/** Makes a part of a stack. @param options - By default those of the cluster's parts. */
+type Part = (type: string, name: string, options?: pulumi.ComponentResourceOptions) => ObjectGroup;
+
+/**
+ * Registers every object of a stack.
+ *
+ * @param made - Absent: a cluster that the user's kubeconfig reaches.
+ * @returns All parts.
+ */
+export function deployCluster(
+  stack: KubernetesStack,
+  place: Place,
+  made?: MadeCluster,
+): readonly pulumi.Resource[] {
   const { cluster, adopting } = providers(stack, place, made);
   // Children inherit it in the engine. Databases are deleted before the cluster, so that their disks are deleted too.
   const deletedFirst = { ...inPlace(place), providers: { kubernetes: cluster } };
   const opts = { ...deletedFirst, ...(made === undefined ? {} : { deletedWith: made.cluster }) };
+  const parts: ObjectGroup[] = [];
+  const part: Part = (type, name, options = opts) => {
+    const group = new ObjectGroup(type, name, options);
+    parts.push(group);
+    return group;
+  };
   // Takes over what an earlier stack left: engines, documents.
   const left = { provider: adopting, retainOnDelete: stack.isRetained };
 
-  const namespaceGroup = new ObjectGroup("Namespace", "namespace", opts);
+  const namespaceGroup = part("Namespace", "namespace");
   const namespace =
     stack.namespace.object === null
       ? pulumi.output(stack.namespace.name)
       : namespaceGroup.add("namespace", stack.namespace.object, null, left).metadata.name;
   if (stack.quota !== null) namespaceGroup.add("quota", stack.quota, namespace);
 
-  const policyGroup = new ObjectGroup("NetworkPolicies", "policies", opts);
+  const policyGroup = part("NetworkPolicies", "policies");
   const policies = stack.policies.map(({ role, resource, policy }) => ({
     role,
     resource: policyGroup.add(resource, policy, namespace),
   }));
-  const priorityGroup = new ObjectGroup("PriorityClasses", "priorities", opts);
+  const priorityGroup = part("PriorityClasses", "priorities");
   const priorities = new Map(
     stack.priorities.map((priority) => {
       const { name } = priority.metadata;
@@ -79,10 +97,10 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
       return [name, priorityGroup.add(name, priority, null, options)];
     }),
   );
-  const secrets = deploySecrets(stack, place, namespace, opts);
+  const secrets = deploySecrets(stack, place, namespace, part);
   for (const { account, providerClass } of stack.secretProviders) {
     const { name } = providerClass.metadata;
-    const group = new ObjectGroup("SecretProvider", name, opts);
+    const group = part("SecretProvider", name);
     secrets.set(name, [
       group.add("account", account, namespace),
       group.add("class", providerClass, namespace),
@@ -91,7 +109,7 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
   // Servers hold the claim until the cluster is deleted, so that it can't be deleted first.
   const store: pulumi.Resource[] = [];
   if (stack.store !== null) {
-    const group = new ObjectGroup("EngineStore", "store", opts);
+    const group = part("EngineStore", "store");
     if (stack.store.object !== null) store.push(group.add("claim", stack.store.object, namespace, left));
   }
 
@@ -110,7 +128,7 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
 
   const builds = new Map(
     stack.builds.map((plan) => {
-      const group = new ObjectGroup(found(TYPES, plan.pod.role), plan.name, opts);
+      const group = part(found(TYPES, plan.pod.role), plan.name);
       const after = [...before(plan.pod), ...store, ...addConfig(group, "spec", plan.pod)];
       // Its name stays the same.
       const options = { dependsOn: after, deleteBeforeReplace: true, ...awaited(plan) };
@@ -121,7 +139,7 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
   for (const plan of stack.servers) {
     const { name, pod, replicas } = plan;
     const isGateway = plan === stack.gateway;
-    const group = new ObjectGroup(found(TYPES, pod.role), name, opts);
+    const group = part(found(TYPES, pod.role), name);
     const config = addConfig(group, "config", pod);
     const service = group.add("service", plan.service, namespace);
     const bound = isGateway ? (made?.bindGateway?.(service, cluster) ?? []) : store;
@@ -142,7 +160,7 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
     if (isGateway && stack.route !== null) group.add("route", stack.route, namespace, behind);
   }
   for (const plan of stack.databases) {
-    const group = new ObjectGroup("Database", plan.name, deletedFirst);
+    const group = part("Database", plan.name, deletedFirst);
     const service = group.add("service", plan.service, namespace);
     group.add("set", plan.statefulSet, namespace, {
       dependsOn: [...before(plan.pod), service],
@@ -152,22 +170,23 @@ export function deployCluster(stack: KubernetesStack, place: Place, made?: MadeC
     });
   }
   for (const { name, pod, daemonSet } of stack.prePulls)
-    new ObjectGroup("ImagePrePull", name, opts).add("set", daemonSet, namespace, {
+    part("ImagePrePull", name).add("set", daemonSet, namespace, {
       dependsOn: [...before(pod)],
     });
   if (stack.monitoring !== null) {
     const { monitors, rules, dashboards } = stack.monitoring;
-    const group = new ObjectGroup("Monitoring", "monitoring", opts);
+    const group = part("Monitoring", "monitoring");
     for (const object of [...monitors, ...dashboards]) group.add(object.metadata.name, object, namespace);
     group.add("rules", rules, namespace);
   }
   for (const { name, mechanism, object } of stack.autoscalers)
-    new ObjectGroup("Autoscaler", `${name}-autoscaler`, opts).add(
+    part("Autoscaler", `${name}-autoscaler`).add(
       mechanism === "keda" ? "scaled-object" : "horizontal",
       object,
       namespace,
       { dependsOn: [found(deployments, name)] },
     );
+  return parts;
 }
 
 /** Types of the components of builds and servers. */
@@ -193,13 +212,13 @@ function deploySecrets(
   { apiKeys, builds, servers, databases, labels }: KubernetesStack,
   place: Place,
   namespace: pulumi.Input<string>,
-  opts: pulumi.ComponentResourceOptions,
+  part: Part,
 ): MountedSecrets {
   const workloads = [...builds, ...servers, ...databases];
   const references = workloads.flatMap(({ pod }) => Object.values(pod.secretFiles));
   const named = new Map(references.flatMap(({ from, ...secret }) => (from === null ? [] : [[from, secret]])));
   const values = secretValues(place, named.keys());
-  const group = new ObjectGroup("Secrets", "secrets", opts);
+  const group = part("Secrets", "secrets");
   const secrets: MountedSecrets = new Map();
   if (apiKeys !== null) secrets.set(apiKeys.metadata.name, [group.add("api-keys", apiKeys, namespace)]);
   for (const [from, { name, key }] of named) {

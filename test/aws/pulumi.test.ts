@@ -247,6 +247,15 @@ describe("a machine that is retained", needs(missing), () => {
     expect(calls).toEqual([]);
   });
 
+  test("plain `pulumi destroy` of a retained stack deletes nothing", async () => {
+    const calls = await stack.callsOf(async () => {
+      const { code, stdout, stderr } = await stack.plain("destroy", "--yes", "--skip-preview");
+      expect(code).not.toBe(0);
+      expect(stdout + stderr).toMatch(/Protection::protection" cannot be deleted\s+because it is protected/);
+    });
+    expect(calls).toEqual([]);
+  });
+
   test("down deletes the stack once its name is taken out of retain", async () => {
     setRetained(false);
     const calls = await stack.callsOf(() => stack.brought());

@@ -10,10 +10,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { outputsOf } from "../../scripts/stack/state.ts";
 import { loadState } from "../../scripts/tryout/state.ts";
@@ -88,19 +89,26 @@ export class TestStack {
   }
 
   runWith(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
-    const child = this.#spawn(environment, command, args);
-    return new Promise((resolve, reject) => {
-      let stdout = "";
-      let stderr = "";
-      child.stdout?.on("data", (data: Buffer) => {
-        stdout += data.toString();
-      });
-      child.stderr?.on("data", (data: Buffer) => {
-        stderr += data.toString();
-      });
-      child.on("error", reject);
-      child.on("close", (code) => resolve({ code: code ?? -1, stdout, stderr }));
+    return ended(this.#spawn(environment, command, args));
+  }
+
+  /** A command of Pulumi's own, by the CLI on PATH. */
+  runPulumi(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
+    const executable = findPulumi() ?? "pulumi";
+    const options = ["--stack", this.name, "--config-file", this.configFile, "--non-interactive"];
+    const child = spawn(executable, [command, ...options, ...args], {
+      cwd: projectRoot,
+      env: {
+        ...process.env,
+        PATH: `${dirname(executable)}:${process.env.PATH}`,
+        PULUMI_BACKEND_URL: this.backend,
+        PULUMI_CONFIG_PASSPHRASE: "",
+        ...this.#environment,
+        ...environment,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
     });
+    return ended(child);
   }
 
   async succeedWith(
@@ -190,6 +198,21 @@ export class TestStack {
       rmSync(this.#files, { recursive: true, force: true });
     }
   }
+}
+
+function ended(child: ChildProcess): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    let stdout = "";
+    let stderr = "";
+    child.stdout?.on("data", (data: Buffer) => {
+      stdout += data.toString();
+    });
+    child.stderr?.on("data", (data: Buffer) => {
+      stderr += data.toString();
+    });
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code: code ?? -1, stdout, stderr }));
+  });
 }
 
 function executable(pid: number): string {

@@ -51,15 +51,9 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
   });
 
   /** A command of Pulumi's own, with what it printed. */
-  function plain(command: string, ...args: readonly string[]): string {
-    const options = ["--stack", stack.name, "--config-file", stack.configFile, "--non-interactive"];
-    const environment = { PULUMI_BACKEND_URL: stack.backend, PULUMI_CONFIG_PASSPHRASE: "" };
-    const { status, stdout, stderr } = spawnSync(pulumi ?? "", [command, ...options, ...args], {
-      cwd: projectRoot,
-      env: { ...process.env, ...environment, PATH: `${dirname(pulumi ?? "")}:${process.env.PATH}` },
-      encoding: "utf8",
-    });
-    if (status !== 0) throw new Error(`pulumi ${command}: ${stdout}${stderr}`);
+  async function plain(command: string, ...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await stack.runPulumi({}, command, ...args);
+    if (code !== 0) throw new Error(`pulumi ${command}: ${stdout}${stderr}`);
     return stdout;
   }
   const allRun = {
@@ -73,16 +67,16 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
   test.each(["python", "encoders-repository", "encoders-server"])(
     "plain `pulumi up --replace` of %s leaves every process running",
     async (resource) => {
-      expect(plain("up", "--yes", "--skip-preview", "--replace", `**::${resource}`)).toMatch(/1 replaced/);
+      expect(await plain("up", "--yes", "--skip-preview", "--replace", `**::${resource}`)).toMatch(/1 replaced/);
       expect(await stack.states()).toEqual(allRun);
-      expect(plain("up", "--yes", "--skip-preview")).toMatch(/^ +14 unchanged$/m);
+      expect(await plain("up", "--yes", "--skip-preview")).toMatch(/^ +14 unchanged$/m);
     },
   );
 
   test("plain `pulumi up` starts all processes after a reboot, and a preview says so", async () => {
     for (const pid of [...stack.processes().values()].flat()) stack.kill(pid);
-    expect(plain("preview")).toMatch(/^ +~ 5 to update$/m);
-    plain("up", "--yes", "--skip-preview");
+    expect(await plain("preview")).toMatch(/^ +~ 5 to update$/m);
+    await plain("up", "--yes", "--skip-preview");
     expect(await stack.states()).toEqual(allRun);
     // Those that supervisord has started again by itself were not awaited.
     await eventually(() => stack.succeedWith(throughCli, "smoke"));

@@ -78,7 +78,8 @@ export class AwsGraph {
    */
   before(name: string): ReadonlySet<string> {
     const seen = new Set<string>();
-    const open = [this.named(name).urn];
+    const open = this.resources.filter((one) => withoutKeys(one.name) === name).map(({ urn }) => urn);
+    if (open.length === 0) throw new Error(`The graph has no resource ${name}.`);
     for (let urn = open.pop(); urn !== undefined; urn = open.pop()) {
       if (seen.has(urn)) continue;
       seen.add(urn);

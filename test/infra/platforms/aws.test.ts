@@ -237,11 +237,22 @@ test.each<readonly [string, ...string[]]>([
 const optionsOf = (graph: typeof dev, option: "protect" | "retainOnDelete") =>
   graph.resources.filter(({ options }) => options[option] === true).map(({ name }) => name);
 
+// The engine deletes it first, and refuses: nothing else is deleted.
+test.each(Object.entries(graphs))("the protection of %s is made after all else", (_name, graph) => {
+  const before = graph.before("protection");
+  const after = graph.resources.filter(
+    ({ custom, type, name }) =>
+      custom && !type.startsWith("pulumi:providers:") && !before.has(withoutKeys(name)),
+  );
+  expect(after.map(({ name }) => name)).toEqual([]);
+});
+
 test("`down` protects and keeps the cluster, its key and the engine store of a retained stack", () => {
-  expect(optionsOf(prod, "protect")).toEqual([
+  expect(optionsOf(prod, "protect").sort()).toEqual([
     "cluster-cluster",
     "cluster-secrets-key",
     "engine-store-files",
+    "protection",
   ]);
   expect(optionsOf(prod, "retainOnDelete")).toEqual([
     "engine-store-backups",

@@ -127,9 +127,9 @@ test("`down` keeps documents; containers and networks are deleted before their r
   });
 });
 
-test("a change of the health check or of tmpfs replaces a container", () => {
+test("a change of the health check or of tmpfs replaces a container, as its failed start does", () => {
   for (const { options } of ofContainers(stack.resources))
-    expect(options.replaceOnChanges).toEqual(["healthcheck", "tmpfs"]);
+    expect(options.replaceOnChanges).toEqual(["healthcheck", "tmpfs", "#initerror"]);
 });
 
 test("volumes, network and image are made before a container, and databases before the gateway", () => {

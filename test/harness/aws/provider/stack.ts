@@ -78,6 +78,11 @@ export class StandInStack {
     return this.stack.succeedWith(await this.#environment(), command, ...args);
   }
 
+  /** A command of Pulumi's own. */
+  async plain(command: string, ...args: string[]) {
+    return this.stack.runPulumi(await this.#environment(), command, ...args);
+  }
+
   /** Resources by what a preview would do with them: `create`, `update`, `replace`, `delete`, `unchanged`. */
   async previewed(): Promise<Readonly<Record<string, number>>> {
     return counts((await this.succeed("preview")).stdout);
