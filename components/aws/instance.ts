@@ -242,8 +242,9 @@ class InstanceTasks extends pulumi.ComponentResource {
           waitForSuccessTimeoutSeconds: waitSeconds,
           tags,
         },
-        // The provider waits for one that it makes, and not for one that it changes.
-        { parent: this, dependsOn: [...before], replaceOnChanges: ["parameters", "targets"] },
+        // The provider waits for one that it makes, and not for one that it changes. The last one is the engine's word for a command that
+        // failed, or did not end in its time: the next `up` runs it again.
+        { parent: this, dependsOn: [...before], replaceOnChanges: ["parameters", "targets", "#initerror"] },
       );
       before = [association];
     }

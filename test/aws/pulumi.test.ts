@@ -87,6 +87,25 @@ describe("a machine on EC2", needs(missing), () => {
     expect(await stack.callsOf(() => stack.brought())).toEqual([]);
   });
 
+  test("plain `pulumi up` runs a failed command again, before those that wait for it", async () => {
+    const type = "aws:ssm/association:Association";
+    stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 32 } }] });
+    stack.account.failNext(type, "unexpected state 'Failed', wanted target 'Success'");
+    const made = async (code: number) =>
+      (
+        await stack.callsOf(async () => {
+          const up = await stack.plain("up", "--yes", "--skip-preview");
+          expect(up.code, up.stdout + up.stderr).toBe(code);
+        })
+      ).flatMap((call) => (call.type === type && call.operation === "create" ? [call.name] : []));
+    const before = await made(255);
+    expect(before).toHaveLength(1);
+    const after = await made(0);
+    expect(after[0]).toBe(before[0]);
+    expect(after.length).toBeGreaterThan(1);
+    expect(await made(0)).toEqual([]);
+  });
+
   test("another instance type stops and starts the machine", async () => {
     const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
     stack.configure({

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
@@ -67,7 +67,9 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
   test.each(["python", "encoders-repository", "encoders-server"])(
     "plain `pulumi up --replace` of %s leaves every process running",
     async (resource) => {
-      expect(await plain("up", "--yes", "--skip-preview", "--replace", `**::${resource}`)).toMatch(/1 replaced/);
+      expect(await plain("up", "--yes", "--skip-preview", "--replace", `**::${resource}`)).toMatch(
+        /1 replaced/,
+      );
       expect(await stack.states()).toEqual(allRun);
       expect(await plain("up", "--yes", "--skip-preview")).toMatch(/^ +14 unchanged$/m);
     },

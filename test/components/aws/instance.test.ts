@@ -164,7 +164,7 @@ test("tasks run one after the other and are replaced for another machine or secr
       waitForSuccessTimeoutSeconds: task.waitSeconds,
       tags: { ...CONTEXT.tags, Name: task.document.name },
     });
-    expect(association.options.replaceOnChanges).toEqual(["parameters", "targets"]);
+    expect(association.options.replaceOnChanges).toEqual(["parameters", "targets", "#initerror"]);
     const before = tasks[index - 1];
     if (before !== undefined) expect(association.dependencies).toContain(before.association.urn);
   }
