@@ -7,9 +7,9 @@ import { PersistentVolume } from "@pulumi/kubernetes/core/v1/persistentVolume.js
 import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import { StorageClass } from "@pulumi/kubernetes/storage/v1/storageClass.js";
 import * as pulumi from "@pulumi/pulumi";
+import { CHART_SECONDS, type ChartPlan, clusterStorage } from "../../infra/plan/aws/cluster-software.ts";
 import type { AwsContext } from "../../infra/plan/aws/context.ts";
 import { filled } from "../../infra/plan/aws/data-files.ts";
-import { type ChartPlan, clusterStorage } from "../../infra/plan/aws/eks-cluster.ts";
 import type { Labels } from "../../infra/plan/kubernetes/objects.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -23,9 +23,6 @@ interface ChartsArgs {
   /** Machines and the class of disks. */
   readonly after: readonly pulumi.Resource[];
 }
-
-/** Several images are downloaded, and Prometheus' are large. */
-const TIMEOUT_SECONDS = 900;
 
 /** Resources of a chart's own kinds depend on this component: monitors, scaled objects, bindings. */
 export class Charts extends pulumi.ComponentResource {
@@ -52,7 +49,7 @@ export class Charts extends pulumi.ComponentResource {
           atomic: true,
           skipAwait: false,
           waitForJobs: true,
-          timeout: TIMEOUT_SECONDS,
+          timeout: CHART_SECONDS,
         },
         {
           parent: this,

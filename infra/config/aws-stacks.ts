@@ -3,12 +3,15 @@ import { z } from "zod";
 import {
   ADD_ON_CHOICES,
   CHART_NAMES,
+  CONTROL_PLANE_LOGS,
   DEFAULT_KUBERNETES_VERSION,
   KUBERNETES_VERSIONS,
+  LOG_CHART,
   NETWORK_DEFAULTS,
   ZONE_LETTERS,
 } from "../plan/catalogue/aws.ts";
 import {
+  cpuImages,
   dockerDatabases,
   externalBySecrets,
   formattedText,
@@ -201,6 +204,14 @@ function shortAccount(value: unknown): string | undefined {
 Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`;
 }
 
+const logRetentionDays = z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30);
+
+/** A registry with a path where it wants one. */
+const mirror = cpuImages.shape.registry;
+
+/** Values of a chart, as its `values.yaml` has them. */
+const chartValues = z.record(z.string(), z.json());
+
 const common = {
   platform: z.literal("aws"),
   ...shared,
@@ -229,6 +240,10 @@ const common = {
     viewers: principals,
   }),
   engineStore,
+  logs: section({
+    /** Sends what containers print to CloudWatch; absent: it stays on the machines. */
+    cloudwatch: z.strictObject({ retentionDays: logRetentionDays }).optional(),
+  }),
   hub: section({
     token: secret.optional(),
     /** A secret of Secrets Manager whose value is the token. */
@@ -275,7 +290,18 @@ export const eksStack = z.strictObject({
   ...common,
   compute: z.literal("eks").default("eks"),
   ...clusterParts,
-  monitoringOptions: gpuMonitoringOptions,
+  monitoringOptions: gpuMonitoringOptions
+    .unwrap()
+    .extend({
+      /** A topic of SNS, in the region of the stack, to which Alertmanager sends alerts; absent: they are in Prometheus alone. */
+      snsTopicArn: arn(
+        "sns",
+        "[A-Za-z0-9_-]{1,256}",
+        "the ARN of a standard topic of SNS",
+        "arn:aws:sns:us-east-1:111122223333:alerts",
+      ).optional(),
+    })
+    .prefault({}),
   models: clusterModels,
   encoders: clusterEncodersOrNone,
   /** Groups of machines of one instance type. */
@@ -285,9 +311,32 @@ export const eksStack = z.strictObject({
     /** Kubernetes version of the control plane. */
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
     /** Logs of the control plane, and flow logs of the VPC. */
-    logRetentionDays: z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30),
+    logRetentionDays,
+    /**
+     * Logs of the control plane in CloudWatch, billed by the GB. By default those that nobody can make up for later: who did what
+     * (`audit`), and whom AWS let in (`authenticator`). The others are for faults of the control plane, which AWS runs.
+     */
+    controlPlaneLogs: z
+      .array(z.enum(CONTROL_PLANE_LOGS))
+      .max(CONTROL_PLANE_LOGS.length)
+      .default(["audit", "authenticator"]),
     /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`, and `keda` only where a server scales by it. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
+    /**
+     * Values of charts that the stack installs, merged over its own: maps key by key, all else as a whole, and `null` takes a key
+     * away. They are in the state as plain text.
+     */
+    chartValues: z.partialRecord(z.enum([...CHART_NAMES, LOG_CHART]), chartValues).default({}),
+    /** For networks without the internet. Images of EKS' add-ons are in ECR of the region, and need none. */
+    mirror: section({
+      /**
+       * Registry of copies of the charts' images, each under the name of its own registry: `MIRROR/quay.io/prometheus/prometheus`, as
+       * pull-through caches of ECR have them. `npx engine-room images --charts` prints them.
+       */
+      images: mirror,
+      /** OCI registry of copies of the charts, for who runs `up` without the internet: `oci://MIRROR/keda`. */
+      charts: mirror,
+    }),
   }),
 });
 

@@ -32,4 +32,10 @@ export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
 }
 
 /** Of a platform whose owner pays for everything already. */
-export const NOT_RENTED: RentedParts = { services: [], machines: [], disks: [], besides: [] };
+export const NOT_RENTED: RentedParts = {
+  services: [],
+  machines: [],
+  disks: [],
+  logs: [],
+  besides: [],
+};

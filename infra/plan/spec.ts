@@ -159,6 +159,8 @@ export interface RentedParts {
   }[];
   /** Of volumes with data, kept while everything sleeps. */
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
+  /** Taken in by CloudWatch, awake and asleep; the GB of a month are assumed. */
+  readonly logs: readonly { readonly what: string; readonly gbPerMonth: number }[];
   /** Billed by the byte, the request or the month; named, and in no sum. */
   readonly besides: readonly string[];
   /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */

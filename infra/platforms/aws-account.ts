@@ -1,4 +1,5 @@
 /** Resources of a stack in an account, whatever its compute is: network, repositories, budget, load balancer. */
+import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { Provider } from "@pulumi/aws/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
 import { Guard, Protection, Registries } from "../../components/aws/account.ts";
@@ -6,6 +7,7 @@ import { Edge } from "../../components/aws/edge.ts";
 import { Network } from "../../components/aws/network.ts";
 import type { DeployedStack } from "../outputs.ts";
 import type { AccountParts } from "../plan/aws/account.ts";
+import { namedTags } from "../plan/aws/context.ts";
 import { awsNotes, recordNote } from "../plan/aws/edge.ts";
 import type { Endpoints } from "../plan/endpoints.ts";
 import type { AwsPlan } from "../plan/gpu-stack.ts";
@@ -14,7 +16,10 @@ import { inPlace, type Place } from "./program.ts";
 export type AccountOptions = ReturnType<typeof deployAccount>["opts"];
 
 /** Registers what exists before the machines, with the provider of the region, which refuses any other account. */
-export function deployAccount({ context, network: plan, repositories, budget }: AccountParts, place: Place) {
+export function deployAccount(
+  { context, network: plan, repositories, budget, containerLogs }: AccountParts,
+  place: Place,
+) {
   const { region, account } = context;
   const parent = inPlace(place);
   const aws = new Provider("aws", { region, allowedAccountIds: [account] }, parent);
@@ -22,7 +27,12 @@ export function deployAccount({ context, network: plan, repositories, budget }: 
   const network = new Network("network", { context, plan }, opts);
   const registries = new Registries("registries", { context, repositories }, opts);
   const guard = budget === null ? [] : [new Guard("guard", { context, budget }, opts)];
-  return { network, opts, parts: [network, registries, ...guard] };
+  // The driver of logs or Fluent Bit would make it, without a retention, and `down` would leave it.
+  const logs =
+    containerLogs === null
+      ? []
+      : [new LogGroup("container-logs", { ...containerLogs, tags: namedTags(context, "container-logs") }, opts)];
+  return { network, opts, parts: [network, registries, ...guard, ...logs] };
 }
 
 /** @param resources - All else of the stack. */

@@ -38,6 +38,11 @@ export async function useStackCluster(context: AwsContext): Promise<void> {
   if (reason !== undefined) process.stderr.write(`${reason}\n`);
 }
 
+/** Whether the account has the cluster of a stack. */
+export async function hasStackCluster({ region, name }: AwsContext): Promise<boolean> {
+  return (await ask("eks:DescribeCluster", region, { name }))?.cluster !== undefined;
+}
+
 function missingCluster({ region, name, stack }: AwsContext): UserError {
   return new UserError(
     `There is no cluster ${name} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,

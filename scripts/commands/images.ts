@@ -1,4 +1,6 @@
 import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
+import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
+import { publishedCharts } from "../../infra/plan/catalogue/aws.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/images.ts";
 import { requireAccount } from "../aws/account.ts";
 import { ecrHost, imagesThatEcrLacks, prepareEcrPush } from "../aws/ecr.ts";
@@ -20,12 +22,14 @@ export const command = defineCommand({
     "--push": "push to images.registry of the stack file, and write the digests to images.lock.json",
     "--mirror":
       "copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest, and print the lines of the stack file that build on them; does nothing else",
+    "--charts":
+      "print images and charts that a cluster on EKS installs, as commands that copy them into cluster.mirror of the stack file; does nothing else",
     "--only <name...>": { text: "this image alone", choices: IMAGE_NAMES },
     "--secret <id=ID,src=FILE...>":
       "settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run": "print what is there and what would be done",
     "--json":
-      "print JSON: {images}; an image has key, state (locked, onHost, missing), steps that were left to do, reference; with --mirror source, digest, reference, isThere",
+      "print JSON: {images}; an image has key, state (locked, onHost, missing), steps that were left to do, reference; with --mirror source, digest, reference, isThere; with --charts source, copy, and {charts}",
   },
   notes: [
     "Images are built on the stack's Docker host, or on this machine for a cluster. Images that the lock file has with the same content are not built again. Databases' own images are pulled, and always locked.",
@@ -44,6 +48,7 @@ export const command = defineCommand({
     const unknown = only.find((name) => !(needed as readonly string[]).includes(name));
     if (unknown !== undefined)
       throw new UsageError(`--only ${unknown} is no image of this stack; it has ${needed.join(", ")}.`);
+    if (values.charts === true) return chartCopies(aws, stack.name);
     if (values.mirror === true && push)
       throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
     if (push && registry === null)
@@ -87,6 +92,30 @@ export const command = defineCommand({
     return { json: { images: json } };
   },
 });
+
+/** What is published, and the commands that copy it to where the stack file has the copies. */
+function chartCopies(aws: StackImages["aws"], stack: string): CommandResult {
+  if (aws?.plan.compute !== "eks")
+    throw new UsageError(`--charts is for stacks on EKS, which install charts; ${stack} has none.`);
+  const { images, charts } = aws.plan.config.cluster.mirror;
+  const plans = chartPlans(aws.plan, aws.context);
+  const imageCopies = plans
+    .flatMap((chart) => chart.images)
+    .map((source) => ({ source, copy: images === undefined ? null : `${images}/${source}` }));
+  const chartCopies = plans.map(({ name }) => {
+    const { chart, version, repository } = publishedCharts[name];
+    return { chart, version, repository, copy: charts === undefined ? null : `oci://${charts}/${chart}` };
+  });
+  const lines = [
+    ...imageCopies.map(({ source, copy }) => (copy === null ? source : `crane copy ${source} ${copy}`)),
+    ...chartCopies.map(({ chart, version, repository, copy }) =>
+      copy === null
+        ? `${repository} ${chart} ${version}`
+        : `helm pull ${chart} --repo ${repository} --version ${version} && helm push ${chart}-${version}.tgz ${copy.slice(0, copy.lastIndexOf("/"))}`,
+    ),
+  ];
+  return { json: { images: imageCopies, charts: chartCopies }, text: `${lines.join("\n")}\n` };
+}
 
 async function mirror(
   { target: { uri, registry, needed, options }, aws }: StackImages,

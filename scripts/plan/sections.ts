@@ -1,11 +1,6 @@
 /** What `plan --full` says besides the short report; a section without lines is not shown. */
 import { type Advisory, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
-import {
-  CHART_NAMES,
-  type ChartName,
-  isInstalled,
-  kubernetesVersions,
-} from "../../infra/plan/catalogue/aws.ts";
+import { CHART_NAMES, isInstalled, kubernetesVersions } from "../../infra/plan/catalogue/aws.ts";
 import { HOURS_PER_MONTH } from "../../infra/plan/cost/cost.ts";
 import type { ColdStart } from "../../infra/plan/cost/types.ts";
 import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
@@ -234,7 +229,7 @@ export function awsSection(plan: StackPlan): Section {
 }
 
 /** What a cluster does without, where a chart is `none`. */
-const MISSING: Readonly<Record<ChartName, string>> = {
+const MISSING: Readonly<Record<(typeof CHART_NAMES)[number], string>> = {
   "device-plugin": "no pod is given a GPU",
   "dcgm-exporter": "no metrics of GPUs, so no alerts on them and nothing on their board",
   "cluster-autoscaler": "machines are not started or ended by load",

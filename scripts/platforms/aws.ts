@@ -1,5 +1,6 @@
 /** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
 import { clusterName } from "../../infra/plan/aws/context.ts";
+import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
@@ -16,8 +17,10 @@ import {
   stackMachine,
   terminalSession,
 } from "../aws/machine.ts";
-import { changePools, useStackCluster } from "../aws/pools.ts";
+import { changePools, hasStackCluster, useStackCluster } from "../aws/pools.ts";
+import { hasReleases, removePendingReleases } from "../aws/releases.ts";
 import { AwsError } from "../aws/session.ts";
+import { clusterProbe } from "../cluster/kubectl.ts";
 import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
@@ -134,6 +137,17 @@ export function eksOperations(source: StackSource): Operations {
       if (target === undefined) return;
       const { plan, context } = target;
       await openApi({ region: context.region, name: clusterName(context) }, plan.config.access, print);
+    },
+    async removeLeftovers(state) {
+      const target = knownTarget(source);
+      if (target === undefined || !hasReleases(await state())) return [];
+      const { plan, context } = target;
+      if (plan.compute !== "eks" || !(await hasStackCluster(context))) return [];
+      await useStackCluster(context);
+      const charts = chartPlans(plan, context);
+      const { removed, running } = await removePendingReleases(clusterProbe(null), charts, Date.now());
+      for (const sentence of running) process.stderr.write(`${sentence}\n`);
+      return removed;
     },
     forwarding: cluster.forwarding,
     cluster: cluster.cluster,

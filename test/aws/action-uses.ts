@@ -64,6 +64,17 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
       "logs:PutLogEvents": "writes",
     },
   },
+  alertmanager: {
+    source: "https://prometheus.io/docs/alerting/latest/configuration/#sns_config",
+    uses: { "sns:Publish": "sends an alert to the topic" },
+  },
+  "fluent-bit": {
+    source: "https://docs.fluentbit.io/manual/pipeline/outputs/cloudwatch",
+    uses: {
+      "logs:CreateLogStream": "begins a stream for a container",
+      "logs:PutLogEvents": "writes what the container prints",
+    },
+  },
   "engine-build": {
     source: "https://docs.aws.amazon.com/secretsmanager/latest/userguide/integrating_csi_driver.html",
     uses: {
@@ -97,6 +108,8 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
       "ecr:BatchCheckLayerAvailability": "docker pull",
       "ecr:BatchGetImage": "docker pull, of the manifest",
       "ecr:GetDownloadUrlForLayer": "docker pull, of the layers",
+      "logs:CreateLogStream": "Docker begins a stream for a container, where logs go to CloudWatch",
+      "logs:PutLogEvents": "Docker writes what a container prints",
       "secretsmanager:GetSecretValue": "a unit writes secrets to files in memory before its container starts",
       "elasticfilesystem:ClientMount": "the mount helper mounts the store",
       "elasticfilesystem:ClientWrite": "builds write engines",

@@ -131,7 +131,13 @@ function rolesIn(value: unknown): readonly RolePlan[] {
 }
 
 const hub = { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" };
-const stacks = [stackOf("dev"), stackOf("prod"), stackOf("ec2", "examples/ec2.yaml", { hub })];
+const logs = { cloudwatch: { retentionDays: 7 } };
+const monitoringOptions = { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" };
+const stacks = [
+  stackOf("dev", undefined, { logs, monitoringOptions }),
+  stackOf("prod"),
+  stackOf("ec2", "examples/ec2.yaml", { hub, logs }),
+];
 
 const roles = stacks.flatMap((stack) => rolesIn(stack).map((role) => ({ role, context: stack.context })));
 

@@ -13,7 +13,14 @@ import type { DockerStack } from "../docker/docker-stack.ts";
 import type { ImageName } from "../docker/images.ts";
 import { imageSources } from "../docker/images.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
-import { type AwsContext, awsContext, plainName, REPOSITORY_PREFIX, STACK_TAG } from "./context.ts";
+import {
+  type AwsContext,
+  awsContext,
+  containerLogGroup,
+  plainName,
+  REPOSITORY_PREFIX,
+  STACK_TAG,
+} from "./context.ts";
 import { documentText } from "./data-files.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
@@ -74,6 +81,7 @@ function accountParts(plan: AwsPlan, context: AwsContext) {
     repositories: repositoryPlans(config, context, BUILT_IMAGES),
     edge: edgePlan(plan, context),
     budget: budgetArgs(config, plan.cost, context),
+    containerLogs: containerLogGroup(config, context) satisfies LogGroupArgs | null,
   };
 }
 

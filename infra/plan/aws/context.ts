@@ -96,6 +96,13 @@ export function pulledFrom({
   return { ...images, registry: images.registry ?? own };
 }
 
+/** Log group of what the stack's containers print; null: it stays on the machines. */
+export function containerLogGroup({ logs: { cloudwatch } }: AwsConfig, { name }: Pick<AwsContext, "name">) {
+  return cloudwatch === undefined
+    ? null
+    : { name: `${name}/containers`, retentionInDays: cloudwatch.retentionDays };
+}
+
 /** Label of machines by which pods find those of a pool. */
 export const POOL_LABEL = "engine-room/pool";
 

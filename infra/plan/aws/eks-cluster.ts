@@ -1,39 +1,23 @@
-/** A cluster on EKS: control plane, machines, add-ons, charts, and roles of the stack's own pods. */
+/** A cluster on EKS: control plane, machines, and roles of the stack's own pods. */
 import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
 import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
-import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
 import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
 import type { NodeGroupArgs } from "@pulumi/aws/eks/nodeGroup.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
-import type { PersistentVolumeArgs } from "@pulumi/kubernetes/core/v1/persistentVolume.js";
-import type { ReleaseArgs } from "@pulumi/kubernetes/helm/v3/release.js";
-import type { StorageClassArgs } from "@pulumi/kubernetes/storage/v1/storageClass.js";
-import type { EksConfig } from "../../config/aws-stacks.ts";
-import {
-  addOnVersions,
-  type ChartName,
-  installedCharts,
-  kubernetesVersions,
-  publishedCharts,
-} from "../catalogue/aws.ts";
 import { gpuPart } from "../fit/placement.ts";
 import type { EksPlan } from "../gpu-stack.ts";
-import { devicePluginConfigs, GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
+import { GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
+import { addOnPlans, chartPlans } from "./cluster-software.ts";
 import {
   type AwsContext,
   BUILD_SERVICE_ACCOUNT,
   clusterName,
-  DATABASE_STORAGE_CLASS,
-  ENGINE_VOLUME,
   GPU_LABEL,
   gpuLabel,
-  METRICS_DISK_GIB,
-  NOMINAL_STORE_GIB,
   POOL_LABEL,
-  STACK_TAG,
   SYSTEM_POOL,
 } from "./context.ts";
-import { documentText, fileContent, filled, placeholder } from "./data-files.ts";
+import { documentText } from "./data-files.ts";
 import {
   localDiskGiB,
   localDiskUse,
@@ -46,14 +30,12 @@ import {
   systemPool,
 } from "./machines.ts";
 import { machineZones } from "./network.ts";
-import { rolePlan, SYSTEM_NAMESPACE } from "./roles.ts";
+import { rolePlan } from "./roles.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
 export type NodePoolPlan = ReturnType<typeof nodePool>;
 export type ClusterPlan = ReturnType<typeof eksClusterPlan>;
-export type ChartPlan = ReturnType<typeof chartPlans>[number];
-export type AddOnPlan = ReturnType<typeof addOnPlans>[number];
 
 /** Days in which a key that was deleted by mistake can be restored; the most that KMS has. */
 const KEY_DELETION_DAYS = 30;
@@ -74,7 +56,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       // They are add-ons, with versions of their own.
       bootstrapSelfManagedAddons: false,
       deletionProtection: context.isRetained,
-      enabledClusterLogTypes: ["api", "audit", "authenticator", "controllerManager", "scheduler"],
+      enabledClusterLogTypes: distinct(config.cluster.controlPlaneLogs),
       // After its support AWS updates the cluster instead of billing it at a higher price.
       upgradePolicy: { supportType: "STANDARD" },
     } satisfies Partial<ClusterArgs>,
@@ -257,109 +239,4 @@ function nodeUserData(pool: Pool): string {
     `--${BOUNDARY}--`,
     "",
   ].join("\n");
-}
-
-/** Add-ons and charts of cluster-software.yaml, which says what their fields are. */
-interface Software {
-  readonly addOns: Readonly<
-    Record<AddOnName, { configuration?: object; role?: string; isBeforeNodes?: true }>
-  >;
-  readonly charts: Readonly<Record<ChartName, Installation>>;
-  readonly storage: { readonly storageClass: StorageClassArgs; readonly engineVolume: PersistentVolumeArgs };
-}
-
-type AddOnName = keyof typeof addOnVersions | "coredns" | "kube-proxy";
-
-interface Installation {
-  readonly release: string;
-  readonly namespace?: string;
-  readonly role?: string;
-  readonly hasDisk?: true;
-  readonly values: Readonly<Record<string, unknown>>;
-}
-
-const SOFTWARE_FILE = "cluster-software.yaml";
-
-/** By name. */
-function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext) {
-  const versions = { ...addOnVersions, ...kubernetesVersions[cluster.version].addOns };
-  const { addOns } = fileContent<Software>(SOFTWARE_FILE);
-  const fileSystemId = engineStore.existing?.fileSystemId;
-  const ownFileSystem = { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: context.stack } };
-  const roleValues = {
-    fileSystemId: fileSystemId ?? "*",
-    fileSystemCondition: fileSystemId === undefined ? ownFileSystem : undefined,
-  };
-  return (Object.keys(addOns) as AddOnName[])
-    .filter((name) => name !== "aws-secrets-store-csi-driver-provider" || hub.tokenSecretArn !== undefined)
-    .map((addonName) => {
-      const { configuration, role, isBeforeNodes = false } = filled(addOns[addonName], { ...context });
-      return {
-        args: {
-          addonName,
-          addonVersion: versions[addonName],
-          ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
-          // Changes by hand are reverted.
-          resolveConflictsOnCreate: "OVERWRITE",
-          resolveConflictsOnUpdate: "OVERWRITE",
-        } satisfies Partial<AddonArgs>,
-        role: role === undefined ? null : rolePlan(context, role, roleValues),
-        isBeforeNodes,
-      };
-    });
-}
-
-function chartPlans({ config, spec, cluster }: EksPlan, context: AwsContext) {
-  const values = {
-    ...context,
-    // Outputs of other resources.
-    clusterName: placeholder("clusterName"),
-    vpcId: placeholder("vpcId"),
-    autoscalerTag: kubernetesVersions[config.cluster.version].autoscaler,
-    databaseStorageClass: DATABASE_STORAGE_CLASS,
-    devicePluginConfigs: Object.fromEntries(
-      // JSON is YAML too.
-      Object.entries(devicePluginConfigs(spec.pools, () => null)).map(([pool, own]) => [
-        pool,
-        JSON.stringify(own),
-      ]),
-    ),
-    metricsClaimPolicy: context.isRetained ? undefined : { whenDeleted: "Delete", whenScaled: "Retain" },
-    metricsDiskGiB: METRICS_DISK_GIB,
-    monitoringNamespace: cluster.monitoringNamespace,
-  };
-  const { charts } = fileContent<Software>(SOFTWARE_FILE);
-  const usesKeda = config.autoscaling.mechanism === "keda" && Object.keys(cluster.minReplicas).length > 0;
-  const installed = installedCharts(config.cluster.charts).filter((name) => name !== "keda" || usesKeda);
-  return installed.map((name) => {
-    const { chart, version, repository } = publishedCharts[name];
-    const installation = filled(charts[name], values);
-    const { release, namespace = SYSTEM_NAMESPACE, role, hasDisk = false } = installation;
-    return {
-      name,
-      args: {
-        ...{ name: release, chart, version, namespace },
-        repositoryOpts: { repo: repository },
-        values: installation.values,
-      } satisfies ReleaseArgs,
-      role: role === undefined ? null : rolePlan(context, role),
-      hasDisk,
-    };
-  });
-}
-
-/** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
-export function clusterStorage(
-  { isRetained }: Pick<AwsContext, "isRetained">,
-  values: Readonly<Record<"volumeHandle" | "labels", unknown>>,
-) {
-  return filled(fileContent<Software>(SOFTWARE_FILE).storage, {
-    ...values,
-    reclaimPolicy: isRetained ? "Retain" : "Delete",
-    databaseStorageClass: DATABASE_STORAGE_CLASS,
-    engineVolume: ENGINE_VOLUME,
-    storeGiB: NOMINAL_STORE_GIB,
-    POOL_LABEL,
-    SYSTEM_POOL,
-  });
 }

@@ -41,11 +41,15 @@ export function natZones(config: AwsConfig): readonly string[] {
 }
 
 /** Services with an interface endpoint of the stack. */
-export function interfaceEndpoints({
-  compute,
-  network: { existing, endpoints },
-}: AwsConfig): readonly string[] {
-  return existing === undefined && endpoints === "private" ? INTERFACE_ENDPOINTS[compute] : [];
+export function interfaceEndpoints(config: AwsConfig): readonly string[] {
+  const { compute, network, logs } = config;
+  if (network.existing !== undefined || network.endpoints !== "private") return [];
+  const wanted = [
+    ...INTERFACE_ENDPOINTS[compute],
+    ...(logs.cloudwatch === undefined ? [] : ["logs"]),
+    ...(compute === "eks" && config.monitoringOptions.snsTopicArn !== undefined ? ["sns"] : []),
+  ];
+  return [...new Set(wanted)].sort();
 }
 
 /** Zones, by letter, with a public subnet. */

@@ -7,6 +7,7 @@ import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-n
 import { checksAs } from "../checks/check.ts";
 import { clusterChecks } from "../checks/cluster.ts";
 import { clusterAccessChecks } from "../checks/cluster-access.ts";
+import { softwareChecks } from "../checks/cluster-software.ts";
 import { hostChecks } from "../checks/docker.ts";
 import { ec2Checks } from "../checks/ec2.ts";
 import { eksChecks } from "../checks/eks.ts";
@@ -61,6 +62,7 @@ export const eksPlatform: GpuPlatform<EksConfig> = {
     ...scalingChecks,
     ...eksChecks,
     ...clusterAccessChecks,
+    ...softwareChecks,
     ...checksAs(eksAsCluster, clusterChecks),
   },
   plan(wanted, parts) {
@@ -125,13 +127,33 @@ function rentedParts(config: AwsConfig): RentedParts {
     // Controllers run while all models sleep.
     machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
     disks: dataDisks(config),
+    logs: cloudwatchLogs(config),
     besides: [
       "data transfer, and what load balancers, NAT gateways and endpoints handle",
-      "logs, and requests to the engine store",
+      "flow logs, and requests to the engine store",
       "images in ECR, copies of AWS Backup and keys of KMS",
     ],
     otherHourlyUsd: config.otherHourlyUsd,
   };
+}
+
+/**
+ * GB of a month, assumed: of a quiet cluster, whose five logs of the control plane are some hundreds of MB a day together, and where the
+ * audit log is the most of it. https://abd-ulbasit.github.io/bookstore-kubernetes-guide/14-eks-in-production-a-to-z/05-logging-and-metrics-cost
+ */
+const CONTROL_PLANE_GB = { audit: 6, other: 1 };
+/** Some 30 lines of 130 bytes a second, all containers together. */
+const CONTAINER_LOG_GB = 10;
+
+function cloudwatchLogs(config: AwsConfig): RentedParts["logs"] {
+  const types = config.compute === "eks" ? new Set(config.cluster.controlPlaneLogs) : new Set<never>();
+  const { audit, other } = CONTROL_PLANE_GB;
+  const controlPlaneGB = [...types].reduce((sum, type) => sum + (type === "audit" ? audit : other), 0);
+  const logs = [
+    { what: "logs of the control plane", gbPerMonth: controlPlaneGB },
+    { what: "logs of containers", gbPerMonth: config.logs.cloudwatch === undefined ? 0 : CONTAINER_LOG_GB },
+  ];
+  return logs.filter(({ gbPerMonth }) => gbPerMonth > 0);
 }
 
 /** Disks of claims; one machine has a disk for databases, even where it runs none. */

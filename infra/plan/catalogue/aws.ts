@@ -173,6 +173,15 @@ export const addOnVersions = {
   "aws-secrets-store-csi-driver-provider": "v3.1.1-eksbuild.1",
 } as const;
 
+/** https://docs.aws.amazon.com/eks/latest/userguide/control-plane-logs.html */
+export const CONTROL_PLANE_LOGS = [
+  "api",
+  "audit",
+  "authenticator",
+  "controllerManager",
+  "scheduler",
+] as const;
+
 export const CHART_NAMES = [
   "device-plugin",
   "dcgm-exporter",
@@ -181,7 +190,9 @@ export const CHART_NAMES = [
   "keda",
   "kube-prometheus-stack",
 ] as const;
-export type ChartName = (typeof CHART_NAMES)[number];
+/** Installed where `logs.cloudwatch` wants it. */
+export const LOG_CHART = "fluent-bit";
+export type ChartName = (typeof CHART_NAMES)[number] | typeof LOG_CHART;
 
 /** `none`: it is not installed, and what needs it is not made; `existing`: it is there already. */
 export const ADD_ON_CHOICES = ["install", "existing", "none"] as const;
@@ -238,5 +249,11 @@ export const publishedCharts: Readonly<Record<ChartName, PublishedChart>> = {
     chart: "kube-prometheus-stack",
     version: "88.5.3",
     repository: "https://prometheus-community.github.io/helm-charts",
+  },
+  /** https://github.com/aws/eks-charts/tree/5239609242f3430be50fb0b714a24d3ef2b47983/stable/aws-for-fluent-bit */
+  "fluent-bit": {
+    chart: "aws-for-fluent-bit",
+    version: "0.2.0",
+    repository: "https://aws.github.io/eks-charts",
   },
 };

@@ -36,8 +36,11 @@ export type PricedStorage = "EFS Standard, regional" | "EBS gp3";
 /** A month's MiB/s above {@link GP3_INCLUDED_MIBPS} or {@link EFS_INCLUDED_MIBPS_PER_GB}. https://aws.amazon.com/ebs/pricing/ */
 type PricedThroughput = "EBS gp3 throughput" | "EFS provisioned throughput";
 
+/** A GB that CloudWatch takes in; keeping it is a tenth of that a month. */
+type PricedLogs = "CloudWatch Logs";
+
 export interface Price {
-  readonly item: PricedService | PricedStorage | PricedThroughput;
+  readonly item: PricedService | PricedStorage | PricedThroughput | PricedLogs;
   readonly region: string;
   readonly usd: number;
   /** ISO 8601: of the publication, or of the day on which it was read. */

@@ -31,7 +31,10 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
   const builds = engineBuilds(stack, engines);
   const lines = [
     ...stack.pools.map((pool) => poolLine(stack, pool)),
-    ...withOwnPrice([...rentedLines(stack), ...storageLines(stack, engines)], rented.otherHourlyUsd),
+    ...withOwnPrice(
+      [...rentedLines(stack), ...storageLines(stack, engines), ...logLines(stack)],
+      rented.otherHourlyUsd,
+    ),
   ];
   const hourlyUsd = rounded(knownSum(lines.map((line) => line.hourlyUsd)));
   const asleepHourlyUsd = rounded(knownSum(lines.map((line) => line.asleepHourlyUsd)));
@@ -289,6 +292,16 @@ function storageCost(region: string | null, storage: PricedStorage | null, words
     arithmetic: `${words}: ${gb.toFixed(1)} GB × ${usd} USD a month (${storage}, ${asOf}) ÷ ${HOURS_PER_MONTH}`,
     usd: rounded((gb * usd) / HOURS_PER_MONTH),
   };
+}
+
+function logLines({ region, rented }: GpuStackSpec): readonly CostLine[] {
+  const price = priceOf("CloudWatch Logs", region);
+  return rented.logs.map(({ what, gbPerMonth }) => {
+    const words = `assumed: ${gbPerMonth} GB a month`;
+    if (price === undefined) return staying(what, words, null);
+    const arithmetic = `${words} × ${price.usd} USD (CloudWatch, ${price.asOf}) ÷ ${HOURS_PER_MONTH}`;
+    return staying(what, arithmetic, (gbPerMonth * price.usd) / HOURS_PER_MONTH);
+  });
 }
 
 /** Weights once for each source and revision, engines once for each key. */

@@ -19,10 +19,15 @@ const HASH_DIGITS = 12;
 /** A Compose file with the files of its containers. */
 export type ComposeProject = ReturnType<typeof composeProject>;
 
+interface Logging {
+  readonly driver: string;
+  readonly options: Readonly<Record<string, string>>;
+}
+
 /** Same stack, same bytes: keys are sorted. Networks and volumes exist before Compose starts: their data outlive a project. */
-export function composeProject(stack: DockerStack) {
+export function composeProject(stack: DockerStack, logging: Logging | null) {
   const services = Object.fromEntries(
-    stack.containers.map((planned) => [planned.container.name, service(planned, stack)]),
+    stack.containers.map((planned) => [planned.container.name, service(planned, stack, logging)]),
   );
   const files = stack.containers.flatMap(containerFiles);
   const secrets = new Set(stack.containers.flatMap(({ container }) => Object.values(container.secretFiles)));
@@ -76,7 +81,7 @@ function filesDigest(files: Readonly<Record<string, string>>): string {
   return jsonDigest(files).slice(0, HASH_DIGITS);
 }
 
-function service(planned: DockerContainer, stack: DockerStack) {
+function service(planned: DockerContainer, stack: DockerStack, logging: Logging | null) {
   const { args, container } = planned;
   const image = imageNamed(container.image, stack.images);
   const secrets = Object.entries(container.secretFiles);
@@ -127,7 +132,7 @@ function service(planned: DockerContainer, stack: DockerStack) {
         : { "engine-room.files": filesDigest(container.files) }),
       ...(secrets.length === 0 || isTask(container) ? {} : { "engine-room.secrets": SECRET_DIGEST }),
     },
-    logging: { driver: args.logDriver, options: args.logOpts },
+    logging: logging ?? { driver: args.logDriver, options: args.logOpts },
   };
 }
 

@@ -7,7 +7,7 @@ import type { MachineType } from "../../catalogue/types.ts";
 import type { DockerStack } from "../../docker/docker-stack.ts";
 import { SECRET_NAMES, SECRET_PATHS, type SecretName } from "../../docker/host.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
-import { type AwsContext, pulledFrom } from "../context.ts";
+import { type AwsContext, containerLogGroup, pulledFrom } from "../context.ts";
 import { fileText, placeholder } from "../data-files.ts";
 import { METADATA_OPTIONS, machineDiskGiB, ROOT_DEVICE, ROOT_DISK, reservedCapacity } from "../machines.ts";
 import { instanceZone } from "../network.ts";
@@ -46,7 +46,9 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
   const { instanceType } = pool;
   const secrets = instanceSecrets(config, stack, context);
   const zone = instanceZone(config);
-  const availabilityZone = `${context.region}${zone}`;
+  const { partition, region, account } = context;
+  const logs = containerLogGroup(config, context);
+  const availabilityZone = `${region}${zone}`;
   return {
     template: {
       imageId: `resolve:ssm:${AMI_PARAMETER}`,
@@ -88,6 +90,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
     role: rolePlan(context, "instance", {
       ...imageRights(stack, context),
       secretArns: secrets.map(({ arn }) => arn),
+      logArns: logs === null ? [] : [`arn:${partition}:logs:${region}:${account}:log-group:${logs.name}:*`],
       fileSystemId: placeholder("fileSystemId"),
     }),
     tasks: instanceTasks({ plan, stack, secrets, context }),

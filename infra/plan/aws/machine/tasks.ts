@@ -1,4 +1,6 @@
 /** Commands that Systems Manager runs on the machine, in order: files, setup, one build after the other, the services. */
+
+import type { Ec2Config } from "../../../config/aws-stacks.ts";
 import { ConfigError } from "../../../problems.ts";
 import { isTask } from "../../containers/container.ts";
 import { type DockerContainer, stopsFor } from "../../docker/container-args.ts";
@@ -7,7 +9,7 @@ import { SECRET_NAMES, type SecretName } from "../../docker/host.ts";
 import { shellLine } from "../../engine/shell-line.ts";
 import type { Ec2Plan } from "../../gpu-stack.ts";
 import { jsonDigest } from "../../plain-data.ts";
-import type { AwsContext } from "../context.ts";
+import { type AwsContext, containerLogGroup } from "../context.ts";
 import { fileText } from "../data-files.ts";
 import { type ComposeProject, composeProject } from "./compose.ts";
 
@@ -81,8 +83,8 @@ type MachineFile = readonly [path: string, mode: string, text: string];
  * @throws ConfigError where one file is larger than Systems Manager takes.
  */
 export function instanceTasks(host: InstanceHost): readonly InstanceTask[] {
-  const { stack, context } = host;
-  const project = composeProject(stack);
+  const { plan, stack, context } = host;
+  const project = composeProject(stack, containerLogging(plan.config, context));
   const builds = stack.containers.filter(({ container }) => isTask(container));
   const commands = [
     ...fileCommands(project),
@@ -91,6 +93,23 @@ export function instanceTasks(host: InstanceHost): readonly InstanceTask[] {
   ];
   const tasks = commands.map((command) => instanceTask(command, context));
   return [...tasks, instanceTask(servicesCommand(host, tasks), context)];
+}
+
+/**
+ * Docker's driver for CloudWatch, a stream for each container; null: files on the machine. It does not hold a container up that prints
+ * more than CloudWatch takes, and `docker logs` reads what Docker keeps besides.
+ * https://docs.docker.com/engine/logging/drivers/awslogs and https://docs.docker.com/engine/logging/dual-logging
+ */
+function containerLogging(config: Ec2Config, context: AwsContext) {
+  const group = containerLogGroup(config, context);
+  if (group === null) return null;
+  const options = {
+    "awslogs-group": group.name,
+    "awslogs-region": context.region,
+    mode: "non-blocking",
+    tag: "{{.Name}}",
+  };
+  return { driver: "awslogs", options };
 }
 
 /** Commands that write the files of the machine and its containers, as many as have room in each. */

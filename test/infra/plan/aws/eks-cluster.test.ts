@@ -1,15 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import { eksAsCluster } from "../../../../infra/plan/aws/as-platforms.ts";
-import type { ChartPlan, ClusterPlan, NodePoolPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
+import type { ClusterPlan, NodePoolPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import type { RolePlan } from "../../../../infra/plan/aws/roles.ts";
 import {
-  CHART_NAMES,
-  type ChartName,
   KUBERNETES_VERSIONS,
   kubernetesVersions,
-  publishedCharts,
   ZONE_LETTERS,
 } from "../../../../infra/plan/catalogue/aws.ts";
 import { times } from "../../../harness/thorough.ts";
@@ -84,43 +80,6 @@ test("the secrets driver is installed only for a hub token in Secrets Manager, w
       Resource: [TOKEN_ARN],
     },
   ]);
-});
-
-/** One gateway of two is KEDA's to add. */
-const SCALED = { gateway: { replicas: 2, minReplicas: 1 } };
-
-test("KEDA is installed only where a server has a KEDA object", () => {
-  const names = (changes: Parameters<typeof plannedCluster>[0]) =>
-    plannedCluster(changes).cluster.charts.map(({ name }) => name);
-  expect(names(SCALED)).toContain("keda");
-  expect(names({})).not.toContain("keda");
-  expect(names({ ...SCALED, autoscaling: { mechanism: "hpa" } })).not.toContain("keda");
-});
-
-test("every chart is installed at a fixed version from an https repository", () => {
-  const { charts } = plannedCluster(SCALED).cluster;
-  expect(charts.map(({ name }) => name)).toEqual([...CHART_NAMES]);
-  for (const { args } of charts) {
-    expect(args.version).toMatch(/^\d+\.\d+\.\d+$/);
-    expect(args.repositoryOpts.repo).toMatch(/^https:\/\//);
-  }
-});
-
-test.each(CHART_NAMES)("the chart %s is not installed where the stack file says `existing`", (name) => {
-  const { charts } = plannedCluster({ ...SCALED, cluster: { charts: { [name]: "existing" } } }).cluster;
-  expect(charts.map((chart) => chart.name)).toEqual(CHART_NAMES.filter((other) => other !== name));
-});
-
-test("autoscalers and monitors use the namespaces and names of the Prometheus and DCGM charts", () => {
-  const { cluster, plan } = plannedCluster({ monitoringNamespace: "watch" });
-  const place = (name: string) => {
-    const chart = cluster.charts.find((one) => one.name === name);
-    return [chart?.args.name, chart?.args.namespace];
-  };
-  expect(place("kube-prometheus-stack")).toEqual(["kube-prometheus-stack", "watch"]);
-  expect(plan.cluster.autoscaling.prometheusUrl).toBe("http://prometheus-operated.watch.svc:9090");
-  expect(plan.cluster.monitoring?.labels).toEqual({ release: "kube-prometheus-stack" });
-  expect(place("dcgm-exporter")).toEqual(["dcgm-exporter", plan.cluster.monitoring?.gpuExporter?.namespace]);
 });
 
 test("the device plugin has the GPU sharing of each pool", () => {
@@ -427,174 +386,4 @@ test("user data of a MIG pool has a script that makes the partitions and is belo
     ].join("\n"),
   );
   expect(Buffer.byteLength(text)).toBeLessThan(USER_DATA_BYTES);
-});
-
-const onSystemNodes = { nodeSelector: z.strictObject({ "engine-room/pool": z.literal("system") }) };
-
-const cpu = z.string().regex(/^\d+m?$/);
-
-const memory = z.string().regex(/^\d+[MG]i$/);
-
-const requests = z.strictObject({ requests: z.strictObject({ cpu, memory }) });
-
-const tolerations = z.array(
-  z.strictObject({ key: z.string(), operator: z.literal("Exists"), effect: z.literal("NoSchedule") }),
-);
-
-const disabled = z.strictObject({ enabled: z.literal(false) });
-
-/**
- * The part of each chart's values that is written, as `values.yaml` and the templates of that version read it: Helm takes any
- * other key, and nothing comes of it. Another version of a chart is read anew.
- */
-const written: Readonly<Record<ChartName, { readonly version: string; readonly values: z.ZodType }>> = {
-  "device-plugin": {
-    version: "0.20.0",
-    values: z.strictObject({
-      config: z.strictObject({
-        map: z.record(z.string(), z.string()),
-        // templates/validation.yml: several configurations are refused without one for machines that choose none.
-        fallbackStrategies: z.tuple([z.literal("empty")]),
-      }),
-      tolerations,
-    }),
-  },
-  "dcgm-exporter": {
-    version: "4.8.2",
-    values: z.strictObject({
-      nodeSelector: z.strictObject({ "nvidia.com/gpu.present": z.literal("true") }),
-      tolerations,
-      resources: z.strictObject({ limits: z.strictObject({ cpu, memory }) }),
-      serviceMonitor: disabled,
-    }),
-  },
-  "cluster-autoscaler": {
-    version: "9.59.0",
-    values: z.strictObject({
-      ...onSystemNodes,
-      image: z.strictObject({ tag: z.string().regex(/^v1\.\d+\.\d+$/) }),
-      awsRegion: z.string(),
-      autoDiscovery: z.strictObject({ clusterName: z.string() }),
-      resources: requests,
-      rbac: z.strictObject({ serviceAccount: z.strictObject({ name: z.string() }) }),
-      // Each is a flag of the program: cluster-autoscaler/FAQ.md.
-      extraArgs: z.strictObject({
-        expander: z.enum(["random", "most-pods", "least-waste", "least-nodes", "price", "priority"]),
-        "max-node-provision-time": z.string().regex(/^\d+m$/),
-      }),
-    }),
-  },
-  "load-balancer-controller": {
-    version: "3.5.0",
-    values: z.strictObject({
-      ...onSystemNodes,
-      region: z.string(),
-      clusterName: z.string(),
-      vpcId: z.string(),
-      resources: requests,
-      serviceAccount: z.strictObject({ name: z.string() }),
-      keepTLSSecret: z.literal(true),
-      createIngressClassResource: z.literal(false),
-      ingressClassParams: z.strictObject({ create: z.literal(false) }),
-      enableServiceMutatorWebhook: z.literal(false),
-      webhookConfig: z.strictObject({ disableIngressValidation: z.literal(true) }),
-      enableBackendSecurityGroup: z.literal(false),
-      controllerConfig: z.strictObject({
-        // Names of pkg/config/feature_gates.go; the controller ends at another one.
-        featureGates: z.strictObject({
-          EnableServiceController: z.literal(false),
-          ALBGatewayAPI: z.literal(false),
-          NLBGatewayAPI: z.literal(false),
-        }),
-      }),
-    }),
-  },
-  keda: { version: "2.20.2", values: z.strictObject(onSystemNodes) },
-  "kube-prometheus-stack": {
-    version: "88.5.3",
-    values: z.strictObject({
-      kubeControllerManager: disabled,
-      kubeEtcd: disabled,
-      kubeScheduler: disabled,
-      kubeProxy: disabled,
-      alertmanager: z.strictObject({ alertmanagerSpec: z.strictObject(onSystemNodes) }),
-      grafana: z.strictObject(onSystemNodes),
-      "kube-state-metrics": z.strictObject(onSystemNodes),
-      prometheusOperator: z.strictObject({
-        ...onSystemNodes,
-        admissionWebhooks: z.strictObject({ patch: z.strictObject(onSystemNodes) }),
-      }),
-      prometheus: z.strictObject({
-        prometheusSpec: z.strictObject({
-          ...onSystemNodes,
-          resources: requests,
-          retention: z.string().regex(/^\d+d$/),
-          retentionSize: z.string().regex(/^\d+GiB$/),
-          persistentVolumeClaimRetentionPolicy: z
-            .strictObject({ whenDeleted: z.literal("Delete"), whenScaled: z.literal("Retain") })
-            .optional(),
-          storageSpec: z.strictObject({
-            volumeClaimTemplate: z.strictObject({
-              spec: z.strictObject({
-                storageClassName: z.string(),
-                accessModes: z.tuple([z.literal("ReadWriteOnce")]),
-                resources: z.strictObject({ requests: z.strictObject({ storage: memory }) }),
-              }),
-            }),
-          }),
-        }),
-      }),
-    }),
-  },
-};
-
-/** Two pools with GPUs, of which one is divided. */
-const divided = {
-  pools: [
-    ...eksValues.pools,
-    { name: "shared", instanceType: "g5.4xlarge", sharing: { mode: "mps", replicas: 2 } },
-  ],
-  models: [{ ...eksValues.models[0], pool: "gpu" }],
-};
-
-const stacks: readonly (readonly [string, () => readonly ChartPlan[]])[] = [
-  ["dev", () => shippedCluster("dev").cluster.charts],
-  ["prod", () => shippedCluster("prod").cluster.charts],
-  ["a stack with a divided pool", () => plannedCluster({ ...divided, ...SCALED }).cluster.charts],
-];
-
-function valuesOf(charts: readonly ChartPlan[], name: ChartName): unknown {
-  return charts.find((chart) => chart.name === name)?.args.values;
-}
-
-describe.each(CHART_NAMES)("%s", (name) => {
-  const { version, values } = written[name];
-
-  test(`${name} has the version whose values were read`, () => {
-    expect(publishedCharts[name].version).toBe(version);
-  });
-
-  test.each(stacks)(`%s gives ${name} only values that it reads`, (_stack, charts) => {
-    const told = valuesOf(charts(), name);
-    // Neither dev nor prod has an object of KEDA.
-    if (told === undefined) return expect(name).toBe("keda");
-    expect(values.parse(told)).toEqual(told);
-    expect(values.safeParse({ ...(told as object), nodeSelecter: {} }).success).toBe(false);
-  });
-});
-
-test.each(stacks)("charts of %s use the ServiceAccounts of their roles", (_stack, charts) => {
-  const namedBy: Partial<Record<ChartName, (values: never) => string>> = {
-    "cluster-autoscaler": ({ rbac }: { rbac: { serviceAccount: { name: string } } }) =>
-      rbac.serviceAccount.name,
-    "load-balancer-controller": ({ serviceAccount }: { serviceAccount: { name: string } }) =>
-      serviceAccount.name,
-  };
-  const withRole = charts().filter(({ role }) => role !== null);
-  expect(withRole.map(({ name }) => name).toSorted()).toEqual(Object.keys(namedBy).toSorted());
-  for (const { name, args, role } of withRole)
-    expect(role?.serviceAccount).toEqual({
-      namespace: args.namespace,
-      serviceAccount: namedBy[name]?.(args.values as never),
-    });
 });

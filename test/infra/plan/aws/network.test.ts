@@ -72,6 +72,21 @@ test("`flowLogs: false` makes no flow logs, and no network has interface endpoin
   expect(planned({ flowLogs: false })).toMatchObject({ interfaceEndpoints: [], flowLogs: null });
 });
 
+test("private endpoints have those of logs and topics where the stack sends something there", () => {
+  const endpoints = (values: object) =>
+    planned({ endpoints: "private" }, values as typeof eksValues).interfaceEndpoints;
+  const logs = { cloudwatch: {} };
+  const monitoringOptions = { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" };
+  expect([endpoints(ec2Values), endpoints({ ...ec2Values, logs })]).toEqual([
+    expect.not.arrayContaining(["logs"]),
+    expect.arrayContaining(["logs"]),
+  ]);
+  expect(endpoints(eksValues)).not.toContain("sns");
+  const watched = endpoints({ ...eksValues, logs, monitoringOptions });
+  expect(watched).toContain("sns");
+  expect(watched.filter((one) => one === "logs")).toHaveLength(1);
+});
+
 test("private endpoints of one machine have those of its agent and none of a cluster", () => {
   const { interfaceEndpoints } = planned({ endpoints: "private" }, ec2Values);
   expect(interfaceEndpoints).toEqual(

@@ -104,7 +104,11 @@ const capped = (changes: Values) => ({ ...awsValues, policies: { hourlyUsdCap: 2
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
 const inGovCloud = { ...awsValues, region: "us-gov-west-1" };
 const withAccess = (access: Values) => ({ ...awsValues, access });
-const withCharts = (charts: Values) => ({ ...awsValues, cluster: { charts } });
+const withCluster = (cluster: Values) => ({ ...awsValues, cluster });
+const withCharts = (charts: Values) => withCluster({ charts });
+const alertsTo = (region: string) => ({
+  monitoringOptions: { snsTopicArn: `arn:aws:sns:${region}:${awsValues.account}:alerts` },
+});
 
 export const vectors: Readonly<Record<string, Vector>> = {
   // The release.
@@ -1052,6 +1056,41 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: withCharts({ "load-balancer-controller": "existing" }),
     severity: "warning",
     says: /inside the cluster only/,
+  },
+  valuesReachCharts: {
+    path: "cluster.chartValues.keda",
+    fails: withCluster({ chartValues: { keda: { logging: {} } } }),
+    passes: {
+      ...withCluster({ chartValues: { keda: { logging: {} } } }),
+      models: [{ ...awsModel, replicas: 2, minReplicas: 1 }],
+    },
+    says: /does not install keda, .* It installs device-plugin, .* or kube-prometheus-stack/,
+  },
+  valuesHaveNoSecrets: {
+    path: "cluster.chartValues.kube-prometheus-stack.grafana.adminPassword",
+    fails: withCluster({
+      chartValues: { "kube-prometheus-stack": { grafana: { adminPassword: "hunter2" } } },
+    }),
+    passes: withCluster({
+      chartValues: {
+        "kube-prometheus-stack": {
+          grafana: { admin: { existingSecret: "grafana", passwordKey: "admin-password" } },
+        },
+      },
+    }),
+    says: /in the state and in the cluster's release as plain text/,
+  },
+  alertsAreOfPrometheus: {
+    path: "monitoringOptions.snsTopicArn",
+    fails: { ...withCharts({ "kube-prometheus-stack": "existing" }), ...alertsTo("us-east-1") },
+    passes: { ...awsValues, ...alertsTo("us-east-1") },
+    says: /does not configure one that exists already/,
+  },
+  topicIsOfRegion: {
+    path: "monitoringOptions.snsTopicArn",
+    fails: { ...awsValues, ...alertsTo("eu-west-1") },
+    passes: { ...awsValues, ...alertsTo("us-east-1") },
+    says: /is in eu-west-1, .* us-east-1, the stack's region/,
   },
 };
 

@@ -190,8 +190,35 @@ function filesOf({ tasks }: InstancePlan): Readonly<Record<string, string>> {
 
 test("files of many models are spread over several documents, each file in one", () => {
   expect(full.tasks.map(({ name }) => name).slice(0, 3)).toEqual(["files-1", "files-2", "setup"]);
-  const { text, files } = composeProject(hostStack(ec2Plan(fullValues)));
+  const { text, files } = composeProject(hostStack(ec2Plan(fullValues)), null);
   expect(filesOf(full)).toMatchObject({ ...files, "/etc/engine-room/next/compose.yaml": text });
+});
+
+test("logs of containers go to CloudWatch by Docker's own driver, with the machine's role, where the stack file wants it", () => {
+  const logged = instanceOf({ ...ec2Values, logs: { cloudwatch: { retentionDays: 7 } } });
+  const compose = (instance: InstancePlan) =>
+    parse(filesOf(instance)["/etc/engine-room/next/compose.yaml"] ?? "") as {
+      readonly services: Readonly<Record<string, { readonly logging: unknown }>>;
+    };
+  const drivers = Object.values(compose(logged).services).map(({ logging }) => logging);
+  expect(drivers.length).toBeGreaterThan(2);
+  for (const driver of drivers)
+    expect(driver).toEqual({
+      driver: "awslogs",
+      options: {
+        "awslogs-group": "engine-room-demo/containers",
+        "awslogs-region": "us-east-1",
+        mode: "non-blocking",
+        tag: "{{.Name}}",
+      },
+    });
+  expect(logged.role.statements.find(({ Sid }) => Sid === "WriteContainerLogs")).toEqual({
+    Sid: "WriteContainerLogs",
+    Effect: "Allow",
+    Action: ["logs:CreateLogStream", "logs:PutLogEvents"],
+    Resource: ["arn:aws:logs:us-east-1:111122223333:log-group:engine-room-demo/containers:*"],
+  });
+  expect(JSON.stringify(small)).not.toMatch(/awslogs|WriteContainerLogs/);
 });
 
 test("a build longer than Systems Manager's time limit is waited for by several tasks", () => {
@@ -270,7 +297,7 @@ interface ComposeFile {
 }
 
 function composeOf(values: Values, change: (stack: DockerStack) => DockerStack = (same) => same) {
-  const project = composeProject(change(hostStack(ec2Plan(values))));
+  const project = composeProject(change(hostStack(ec2Plan(values))), null);
   const file = parse(project.text) as ComposeFile;
   const service = (name: string) => {
     const found = Object.entries(file.services).find(
