@@ -22,10 +22,12 @@ import {
   secret,
   section,
 } from "./common.ts";
-import { clusterModels, clusterParts, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
+import { clusterModel, clusterParts, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
 import {
+  bucketWeights,
   clusterEncodersOrNone,
   engines,
+  gpuModels,
   hostEncodersOrNone,
   hostModels,
   hourlyUsd,
@@ -210,7 +212,7 @@ const logRetentionDays = z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).defau
 const mirror = cpuImages.shape.registry;
 
 /** Values of a chart, as its `values.yaml` has them. */
-const chartValues = z.record(z.string(), z.json());
+const chartValues = z.record(z.string(), z.unknown());
 
 const common = {
   platform: z.literal("aws"),
@@ -242,7 +244,12 @@ const common = {
   engineStore,
   logs: section({
     /** Sends what containers print to CloudWatch; absent: it stays on the machines. */
-    cloudwatch: z.strictObject({ retentionDays: logRetentionDays }).optional(),
+    cloudwatch: z
+      .strictObject({
+        /** Days until CloudWatch deletes a line. */
+        retentionDays: logRetentionDays,
+      })
+      .optional(),
   }),
   hub: section({
     token: secret.optional(),
@@ -302,7 +309,8 @@ export const eksStack = z.strictObject({
       ).optional(),
     })
     .prefault({}),
-  models: clusterModels,
+  /** Language and vision-language models that the stack serves. */
+  models: gpuModels(clusterModel.extend({ weights: bucketWeights })),
   encoders: clusterEncodersOrNone,
   /** Groups of machines of one instance type. */
   pools: pools(clusterPool),
@@ -327,7 +335,7 @@ export const eksStack = z.strictObject({
      * away. They are in the state as plain text.
      */
     chartValues: z.partialRecord(z.enum([...CHART_NAMES, LOG_CHART]), chartValues).default({}),
-    /** For networks without the internet. Images of EKS' add-ons are in ECR of the region, and need none. */
+    /** For networks without the internet. Images of EKS' add-ons come from ECR of the region in any case. */
     mirror: section({
       /**
        * Registry of copies of the charts' images, each under the name of its own registry: `MIRROR/quay.io/prometheus/prometheus`, as

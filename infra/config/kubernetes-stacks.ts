@@ -57,22 +57,19 @@ const nodeSelector = z.record(labelName, labelValue).default({});
 /** Taints of machines that pods may run on all the same. */
 const tolerations = z.array(toleration).max(20).default([]);
 
-/** Language and vision-language models that the stack serves. */
-export const clusterModels = gpuModels(
-  gpuModel.extend({
-    minReplicas,
-    /**
-     * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
-     * pool has room for one more.
-     */
-    rollout: z.enum(["surge", "inPlace"]).optional(),
-    /**
-     * Copies the engine to the machine's disk before Triton loads it, by eight parallel reads: for a store that limits the
-     * throughput of a single reader. Each server takes the engine's size on the disk.
-     */
-    copyEngine: z.boolean().default(false),
-  }),
-);
+export const clusterModel = gpuModel.extend({
+  minReplicas,
+  /**
+   * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
+   * pool has room for one more.
+   */
+  rollout: z.enum(["surge", "inPlace"]).optional(),
+  /**
+   * Copies the engine to the machine's disk before Triton loads it, by eight parallel reads: for a store that limits the
+   * throughput of a single reader. Each server takes the engine's size on the disk.
+   */
+  copyEngine: z.boolean().default(false),
+});
 
 /** A key of a Secret that is in the namespace already. */
 const secretKey = (key: string) =>
@@ -295,7 +292,8 @@ const clusterPool = pool.extend({
 export const kubernetesStack = z.strictObject({
   platform: z.literal("kubernetes"),
   ...shared,
-  models: clusterModels,
+  /** Language and vision-language models that the stack serves. */
+  models: gpuModels(clusterModel),
   encoders: clusterEncodersOrNone,
   /** Machines of the cluster; its own autoscaler may add more, up to `max`. */
   pools: pools(clusterPool),

@@ -72,38 +72,58 @@ const revision = formattedText(
   "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
 );
 
+const hubWeights = z.strictObject({
+  /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3 or a folder of the machine. */
+  from: z.literal("hub"),
+  /** Repository of the source; absent: that of the catalogue. */
+  repository: z.string().min(1).max(200).optional(),
+  /** Commit on the Hugging Face hub; absent: that of the catalogue. */
+  revision: revision.optional(),
+});
+
+const modelScopeWeights = z.strictObject({
+  from: z.literal("modelscope"),
+  /** Repository of the source; absent: that of the catalogue. */
+  repository: z.string().min(1).max(200).optional(),
+  /** Branch, tag or commit on ModelScope. */
+  revision: z.string().min(1).max(100).default("master"),
+});
+
+const folderWeights = z.strictObject({
+  from: z.literal("folder"),
+  /** Folder of the machine that holds the weights. */
+  path: absolutePath("/data/llama-2-7b"),
+  /** Your label for the content of the folder; engines are rebuilt when it changes. */
+  revision: z.string().min(1).max(100),
+});
+
+const s3Weights = z.strictObject({
+  from: z.literal("s3"),
+  /** Bucket and prefix that hold the weights. */
+  uri: formattedText(
+    /^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](\/[\w.=+@-]+)+\/?$/,
+    "s3://BUCKET/PREFIX, with letters, digits and _ . = + @ - in the prefix",
+    "s3://models/llama-2-7b",
+  ),
+  /** Your label for the content of the prefix; engines are rebuilt when it changes. */
+  revision: z.string().min(1).max(100),
+});
+
 /** Where weights come from, instead of the catalogue's own source. Credentials are set once, under `hub`. */
-const weights = z.discriminatedUnion("from", [
-  z.strictObject({
-    /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3 or a folder of the machine. */
-    from: z.literal("hub"),
-    /** Repository of the source; absent: that of the catalogue. */
-    repository: z.string().min(1).max(200).optional(),
-    /** Commit on the Hugging Face hub; absent: that of the catalogue. */
-    revision: revision.optional(),
-  }),
-  z.strictObject({
-    from: z.literal("modelscope"),
-    /** Repository of the source; absent: that of the catalogue. */
-    repository: z.string().min(1).max(200).optional(),
-    /** Branch, tag or commit on ModelScope. */
-    revision: z.string().min(1).max(100).default("master"),
-  }),
-  z.strictObject({
-    from: z.literal("s3"),
-    /** Bucket and prefix that hold the weights. */
-    uri: formattedText(/^s3:\/\/[a-z0-9.-]{3,63}\/\S+$/, "s3://BUCKET/PREFIX", "s3://models/llama-2-7b"),
-    /** Your label for the content of the prefix; engines are rebuilt when it changes. */
-    revision: z.string().min(1).max(100),
-  }),
-  z.strictObject({
-    from: z.literal("folder"),
-    /** Folder of the machine that holds the weights. */
-    path: absolutePath("/data/llama-2-7b"),
-    /** Your label for the content of the folder; engines are rebuilt when it changes. */
-    revision: z.string().min(1).max(100),
-  }),
-]);
+const weights = z
+  .discriminatedUnion("from", [hubWeights, modelScopeWeights, folderWeights], {
+    error: ({ input }) =>
+      (input as { readonly from?: unknown } | undefined)?.from === "s3"
+        ? "Builds of this platform have no role of AWS that could read a bucket: those of `compute: eks` have.\nCopy the files into the engine store, and write `from: folder` with their path."
+        : undefined,
+  })
+  .optional();
+
+// On platforms whose builds have a role of AWS.
+/** Where weights come from, instead of the catalogue's own source. Credentials are set once, under `hub`. */
+export const bucketWeights = z
+  .discriminatedUnion("from", [hubWeights, modelScopeWeights, s3Weights, folderWeights])
+  .optional();
 
 /** How Triton serves the model; nothing here rebuilds an engine. */
 const triton = section({
@@ -156,7 +176,7 @@ export const gpuModel = z.strictObject({
   /** Groups of layers, each on GPUs of its own. */
   pipelineParallel: z.int().min(1).max(16).default(1),
   limits: limits.partial().prefault({}),
-  weights: weights.optional(),
+  weights,
   triton,
   /** Requests that must be answered at the same time, each at full length: KV cache is planned for them. Absent: the batch. */
   concurrentRequests: z.int().min(1).max(2048).optional(),
@@ -350,8 +370,13 @@ export const hostEncodersOrNone = z
 /** Models of a stack on GPUs. */
 export const gpuModels = <Model extends z.ZodType>(model: Model) => entries(model, 64, GPU_MODELS);
 
+const hostModel = gpuModel.extend({ ports: publishedTritonPorts });
+
 /** Language and vision-language models that the stack serves. */
-export const hostModels = gpuModels(gpuModel.extend({ ports: publishedTritonPorts }));
+export const hostModels = gpuModels(hostModel);
+
+/** Language and vision-language models that the stack serves. */
+export const dockerModels = gpuModels(hostModel.extend({ weights: bucketWeights }));
 
 export const engines = (whenFull: "fail" | "stopServer") =>
   section({
@@ -403,7 +428,8 @@ export const shared = {
 };
 
 export type MachineConfig = Readonly<z.infer<typeof machine>>;
-export type GpuModelConfig = Readonly<z.infer<typeof gpuModel>>;
+const anyGpuModel = gpuModel.extend({ weights: bucketWeights });
+export type GpuModelConfig = Readonly<z.infer<typeof anyGpuModel>>;
 
 /** A language model, its name, and how much of the machine it may take. */
 const cpuModel = z.strictObject({

@@ -28,10 +28,11 @@ export function deployAccount(
   const registries = new Registries("registries", { context, repositories }, opts);
   const guard = budget === null ? [] : [new Guard("guard", { context, budget }, opts)];
   // The driver of logs or Fluent Bit would make it, without a retention, and `down` would leave it.
+  const tags = namedTags(context, "container-logs");
   const logs =
     containerLogs === null
       ? []
-      : [new LogGroup("container-logs", { ...containerLogs, tags: namedTags(context, "container-logs") }, opts)];
+      : [new LogGroup("container-logs", { ...containerLogs, tags }, { ...parent, provider: aws })];
   return { network, opts, parts: [network, registries, ...guard, ...logs] };
 }
 

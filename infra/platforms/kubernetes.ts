@@ -106,6 +106,11 @@ export function deployCluster(
       group.add("class", providerClass, namespace),
     ]);
   }
+  const account = stack.bucketAccount;
+  if (account !== null)
+    secrets.set(account.metadata.name, [
+      part("BuildAccount", account.metadata.name).add("account", account, namespace),
+    ]);
   // Servers hold the claim until the cluster is deleted, so that it can't be deleted first.
   const store: pulumi.Resource[] = [];
   if (stack.store !== null) {
@@ -121,6 +126,7 @@ export function deployCluster(
       ...Object.values(secretFiles).flatMap(
         ({ name, provider }) => secrets.get(provider?.className ?? name) ?? [],
       ),
+      ...(secrets.get(template.spec.serviceAccountName ?? "") ?? []),
     ].filter((resource) => resource !== undefined);
   /** A ConfigMap's name follows its content, so that a new one exists before the old one is deleted. */
   const addConfig = (group: ObjectGroup, suffix: string, { config }: PodPlan) =>

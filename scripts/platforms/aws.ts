@@ -1,6 +1,7 @@
 /** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
-import { clusterName } from "../../infra/plan/aws/context.ts";
+
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
+import { clusterName } from "../../infra/plan/aws/context.ts";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
 import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";

@@ -80,6 +80,9 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
     uses: {
       "secretsmanager:DescribeSecret": "sees whether the token has changed",
       "secretsmanager:GetSecretValue": "reads the token for gated weights",
+      // https://docs.aws.amazon.com/cli/latest/reference/s3/sync.html
+      "s3:ListBucket": "the AWS CLI lists the files of a prefix",
+      "s3:GetObject": "the AWS CLI fetches them",
     },
   },
   instance: {

@@ -133,8 +133,17 @@ function rolesIn(value: unknown): readonly RolePlan[] {
 const hub = { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" };
 const logs = { cloudwatch: { retentionDays: 7 } };
 const monitoringOptions = { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" };
+const bucketModels = [
+  {
+    name: "gpt",
+    model: "gpt2-medium",
+    pool: "gpu",
+    weights: { from: "s3", uri: "s3://company-models/gpt2", revision: "v1" },
+  },
+];
 const stacks = [
   stackOf("dev", undefined, { logs, monitoringOptions }),
+  stackOf("dev", undefined, { hub, models: bucketModels }),
   stackOf("prod"),
   stackOf("ec2", "examples/ec2.yaml", { hub, logs }),
 ];

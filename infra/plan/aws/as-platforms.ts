@@ -40,7 +40,12 @@ export function eksCluster(config: EksConfig): Cluster {
   const { tokenSecretArn } = config.hub;
   // Pods are ready when the load balancer sends them requests, not before.
   const labels = { "elbv2.k8s.aws/pod-readiness-gate-inject": "enabled" };
-  const own = { ...cluster, namespace: { ...cluster.namespace, labels } };
+  const readsBuckets = config.models.some(({ weights }) => weights?.from === "s3");
+  const own = {
+    ...cluster,
+    namespace: { ...cluster.namespace, labels },
+    bucketAccount: readsBuckets ? BUILD_SERVICE_ACCOUNT : null,
+  };
   if (tokenSecretArn === undefined) return own;
   const provider = { className: "hub-token", serviceAccount: BUILD_SERVICE_ACCOUNT };
   const objects = { [TOKEN_FILE]: tokenSecretArn };
@@ -57,6 +62,8 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
   return {
     ...config,
     platform: "kubernetes",
+    // Buckets are read by a role, of which only the account knows.
+    models: config.models.map(({ weights: _weights, ...model }) => model),
     pools: config.pools.map((pool) => ({
       ...pool,
       nodeSelector: { [POOL_LABEL]: pool.name, ...gpuSelector(pool) },

@@ -4,6 +4,7 @@ import type { LaunchTemplateArgs } from "@pulumi/aws/ec2/launchTemplate.js";
 import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
 import type { NodeGroupArgs } from "@pulumi/aws/eks/nodeGroup.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
+import type { EksConfig } from "../../config/aws-stacks.ts";
 import { gpuPart } from "../fit/placement.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
@@ -41,9 +42,8 @@ export type ClusterPlan = ReturnType<typeof eksClusterPlan>;
 const KEY_DELETION_DAYS = 30;
 
 export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
-  const { config, cluster } = plan;
+  const { config } = plan;
   const { access } = config;
-  const { tokenSecretArn } = config.hub;
   const name = clusterName(context);
   return {
     cluster: {
@@ -90,10 +90,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
     addOns: addOnPlans(config, context),
     charts: chartPlans(plan, context),
     pools: nodePoolPlans(plan),
-    podRoles:
-      tokenSecretArn === undefined
-        ? []
-        : [rolePlan(context, BUILD_SERVICE_ACCOUNT, { namespace: cluster.namespace.name, tokenSecretArn })],
+    podRoles: buildRoles(plan, context),
   };
 }
 
@@ -105,6 +102,31 @@ export function apiAccess({ endpoint, apiCidrs }: Pick<EksConfig["access"], "end
     endpointPublicAccess: isPublic,
     publicAccessCidrs: isPublic ? distinct(apiCidrs) : undefined,
   };
+}
+
+/** The role of engine builds that read a secret or a bucket of AWS. */
+function buildRoles({ config, cluster, spec }: EksPlan, context: AwsContext) {
+  const { tokenSecretArn } = config.hub;
+  const places = spec.models.flatMap(({ engine: { weights } }) =>
+    weights.kind === "s3" ? [bucketPlace(weights.uri)] : [],
+  );
+  if (tokenSecretArn === undefined && places.length === 0) return [];
+  const bucketArn = (bucket: string) => `arn:${context.partition}:s3:::${bucket}`;
+  return [
+    rolePlan(context, BUILD_SERVICE_ACCOUNT, {
+      namespace: cluster.namespace.name,
+      tokenArns: tokenSecretArn === undefined ? [] : [tokenSecretArn],
+      weightObjects: distinct(places.map(({ bucket, prefix }) => `${bucketArn(bucket)}/${prefix}/*`)),
+      weightBuckets: distinct(places.map(({ bucket }) => bucketArn(bucket))),
+      weightPrefixes: distinct(places.map(({ prefix }) => `${prefix}/*`)),
+    }),
+  ];
+}
+
+/** @param uri - `s3://BUCKET/PREFIX`, with a slash at its end or none. */
+function bucketPlace(uri: string) {
+  const [bucket = "", ...prefix] = uri.slice("s3://".length).replace(/\/$/, "").split("/");
+  return { bucket, prefix: prefix.join("/") };
 }
 
 function distinct(texts: readonly string[]): string[] {

@@ -1,7 +1,6 @@
 /** One EC2 instance that runs everything. */
 import type { Ec2Config } from "../../config/aws-stacks.ts";
-import { STORE_FOLDER } from "../aws/context.ts";
-import { type CheckedStack, type Checks, eachModel } from "./check.ts";
+import type { CheckedStack, Checks } from "./check.ts";
 import { oneOf } from "./words.ts";
 
 export const ec2Checks = {
@@ -22,16 +21,6 @@ export const ec2Checks = {
       fix: "Write nodes: { min: 1, max: 1 }, or `compute: eks`.",
     };
   },
-
-  // One hop is all that the machine's metadata service answers, and containers are a hop further away.
-  ec2HasNoWeightsInBuckets: eachModel(({ engine: { weights }, path, serving }) => {
-    if (weights.kind !== "s3") return [];
-    return {
-      path: `${path}.weights`,
-      reason: "Containers on the machine have no AWS credentials: its role is not passed on to them.",
-      fix: `Take the weights from the model hub; or copy them into the engine store, on a machine that mounts it, and write weights: { from: folder, path: ${STORE_FOLDER}/own/${serving.name}, revision: … }.`,
-    };
-  }),
 
   // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_ChangingDisableAPITermination.html, Considerations.
   spotIsNotRetained: ({ config: { retain, pools } }) =>

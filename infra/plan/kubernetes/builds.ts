@@ -91,7 +91,12 @@ function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
   const pool = poolNamed(spec.pools, model?.spec.buildPool ?? spec.encoders?.pool ?? "");
   return model === undefined
     ? pod(context, build, { pool, request: encodersRequest("gpu"), diskGiB: ENCODERS_SCRATCH_GIB })
-    : pod(context, build, { pool, request: buildRequest(model.spec), diskGiB: scratchGiB(model) });
+    : pod(context, build, {
+        pool,
+        request: buildRequest(model.spec),
+        diskGiB: scratchGiB(model),
+        ...(model.spec.engine.weights.kind === "s3" ? { account: context.plan.cluster.bucketAccount } : {}),
+      });
 }
 
 /** A download alone needs no room for a checkpoint. */

@@ -88,6 +88,8 @@ function clusterParts(config: ClusterConfig) {
       labels: {} as Labels,
     },
     secretProviders: [] as readonly CloudSecret[],
+    /** ServiceAccount of builds that read weights in a bucket of the cloud; null: none does. */
+    bucketAccount: null as string | null,
     /** Namespaces whose pods may send requests to Triton. */
     tritonClients: config.tritonClients.toSorted(),
     /** Where Prometheus runs. */

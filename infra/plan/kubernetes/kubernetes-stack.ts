@@ -11,7 +11,7 @@ import { monitoringPlan } from "./monitoring/monitoring.ts";
 import { gatewayAccess, networkPolicies } from "./network.ts";
 import { type ApiObject, keptAnnotations, objectLabels, podSelector } from "./objects.ts";
 import type { PodContext } from "./pods.ts";
-import { apiKeysSecret, secretProviders } from "./secrets.ts";
+import { apiKeysSecret, bucketAccount, secretProviders } from "./secrets.ts";
 import { cpuServer, databases, encodersServer, gatewayServer, modelServer } from "./servers.ts";
 
 /** All objects of a stack. */
@@ -67,6 +67,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     /** Hashes of API keys; null: the stack has no keys. */
     apiKeys: apiKeysSecret(stack, plan),
     secretProviders: secretProviders(stack, plan),
+    bucketAccount: bucketAccount(stack, plan),
     policies: networkPolicies(stack, plan),
     /** null: metrics are not read. */
     monitoring: monitoringPlan({ stack, plan, ...parts }),

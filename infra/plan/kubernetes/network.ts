@@ -31,6 +31,8 @@ export type Peer =
   | "anyone"
   /** Addresses outside of private networks. */
   | "internet"
+  /** The agent on each node that hands pods the credentials of their role. */
+  | "podIdentity"
   /** Pods of another namespace. */
   | { readonly namespace: string };
 
@@ -102,6 +104,10 @@ function rolePods(role: PodRole, selector: Labels) {
 /** A cache of names that runs on every node listens there, outside of all namespaces. */
 const NODE_LOCAL_DNS = "169.254.20.10/32";
 
+/** https://docs.aws.amazon.com/eks/latest/userguide/pod-identities.html, considerations */
+const POD_IDENTITY = "169.254.170.23/32";
+const POD_IDENTITY_PORT = 80;
+
 /** RFC 1918, shared and link-local addresses: the cluster's own network, and the metadata of cloud machines with credentials. */
 const PRIVATE_V4 = ["10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"];
 const PRIVATE_V6 = ["fc00::/7", "fe80::/10"];
@@ -117,6 +123,8 @@ function policyPeers(peer: Peer, selector: Labels): PolicyPeer[] | undefined {
         { ipBlock: { cidr: "0.0.0.0/0", except: PRIVATE_V4 } },
         { ipBlock: { cidr: "::/0", except: PRIVATE_V6 } },
       ];
+    case "podIdentity":
+      return [{ ipBlock: { cidr: POD_IDENTITY } }];
     case "anyone":
       return undefined;
     default:
@@ -131,7 +139,7 @@ function namespacePeer(namespace: string): PolicyPeer {
 
 /** The table of a stack, without ends that the stack does not have. */
 export function networkEdges(plan: ClusterPlan): readonly NetworkEdge[] {
-  const { databases, tritonClients, monitoringNamespace } = plan.cluster;
+  const { databases, tritonClients, monitoringNamespace, bucketAccount } = plan.cluster;
   const { http, grpc, metrics } = TRITON_PORTS;
   const prometheus = { namespace: monitoringNamespace };
   // Triton has no keys and takes requests that change it, so that only namespaces of the stack file reach it.
@@ -158,6 +166,7 @@ export function networkEdges(plan: ClusterPlan): readonly NetworkEdge[] {
     ...tcp(prometheus, "vector", DATABASE_PORTS.vector),
     // Weights of a hub.
     ...tcp("engineBuild", "internet", HTTPS_PORT),
+    ...(bucketAccount === null ? [] : tcp("engineBuild", "podIdentity", POD_IDENTITY_PORT)),
     ...tcp("encoderBuild", "internet", HTTPS_PORT),
     ...(fetchesWeights(plan) ? tcp("encoders", "internet", HTTPS_PORT) : []),
     ...tcp("gateway", "internet", ...imagePorts(plan)),

@@ -53,6 +53,8 @@ export interface PodOptions {
   readonly ownLabels?: Labels;
   /** In place of the image's entry point. */
   readonly command?: string[];
+  /** ServiceAccount that a cloud knows. @default none */
+  readonly account?: string | null;
 }
 
 interface RoleTraits {
@@ -106,7 +108,7 @@ export type PodPlan = ReturnType<typeof pod>;
 export function pod(context: PodContext, container: PodContainer, options: PodOptions) {
   const { stack, plan, images } = context;
   const { role, model, key, userId } = container;
-  const { request, pool, ephemeralGiB = 0, diskGiB = 0, ownLabels = {} } = options;
+  const { request, pool, ephemeralGiB = 0, diskGiB = 0, ownLabels = {}, account = null } = options;
   const { container: name, urgency, serves = false, limitsMemory = false } = ROLES[role];
   const placement = placementOf(plan, pool);
   const resources: PodResources = {
@@ -126,7 +128,8 @@ export function pod(context: PodContext, container: PodContainer, options: PodOp
   const spec: PodSpec = {
     automountServiceAccountToken: false,
     // Providers of secrets authorise this account.
-    serviceAccountName: secrets.find(([, { provider }]) => provider)?.[1].provider?.serviceAccount,
+    serviceAccountName:
+      secrets.find(([, { provider }]) => provider)?.[1].provider?.serviceAccount ?? account ?? undefined,
     // Else the environment has variables for each Service of the namespace.
     enableServiceLinks: false,
     restartPolicy: container.timeoutSeconds === null ? undefined : "Never",

@@ -69,6 +69,18 @@ export function apiKeysSecret(
   return { kind: "Secret", metadata, immutable: true, type: "Opaque", stringData };
 }
 
+/** The account of builds that read a bucket; null: there is none, or a secret's provider has it. */
+export function bucketAccount(stack: string, { cluster }: ClusterPlan): ApiObject<"ServiceAccount"> | null {
+  const { bucketAccount: name, secretProviders } = cluster;
+  const isMade = secretProviders.some(({ provider }) => provider.serviceAccount === name);
+  return name === null || isMade ? null : serviceAccount(stack, name);
+}
+
+function serviceAccount(stack: string, name: string): ApiObject<"ServiceAccount"> {
+  const metadata = { name, labels: objectLabels(stack) };
+  return { kind: "ServiceAccount", metadata, automountServiceAccountToken: false };
+}
+
 /** Secrets of a cloud that the Secrets Store CSI driver writes into volumes of pods. */
 export function secretProviders(
   stack: string,
@@ -79,11 +91,7 @@ export function secretProviders(
 }[] {
   const labels = objectLabels(stack);
   return cluster.secretProviders.map(({ provider, kind, region, objects }) => ({
-    account: {
-      kind: "ServiceAccount",
-      metadata: { name: provider.serviceAccount, labels },
-      automountServiceAccountToken: false,
-    },
+    account: serviceAccount(stack, provider.serviceAccount),
     providerClass: {
       apiVersion: "secrets-store.csi.x-k8s.io/v1",
       kind: "SecretProviderClass",

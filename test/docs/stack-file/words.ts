@@ -114,6 +114,8 @@ function nodeWords(node: Node): string {
       return rangeWords(node, "number");
     case "null":
       return literalWords([null]);
+    case undefined:
+      return Object.keys(node).length === 0 ? "any values" : "text";
     default:
       return "text";
   }

@@ -313,10 +313,14 @@ test.each(["docker", "kubernetes", "aws"] as const)(
       pools: [{ name: wrong, instanceType: "g5.xlarge" }],
       hub: { tokenFile: wrong, tokenSecretArn: wrong },
       access: { apiCidrs: [wrong] },
+      monitoringOptions: { runbookUrl: wrong },
       engineStore: { path: wrong, existing: wrong },
       gateway: { tls: { certificateArn: wrong }, hostname: "llm.example.org" },
       models: [
-        { name: wrong, model: "x", weights: { from: "s3", uri: wrong, revision: "1" } },
+        // Builds in a cluster of one's own have no role that reads buckets.
+        ...(platform === "kubernetes"
+          ? [{ name: wrong, model: "x" }]
+          : [{ name: wrong, model: "x", weights: { from: "s3", uri: wrong, revision: "1" } }]),
         { name: "b", model: "x", weights: { from: "folder", path: wrong, revision: "1" } },
         { name: "c", model: "x", weights: { from: "hub", revision: wrong } },
       ],

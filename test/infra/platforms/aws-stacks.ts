@@ -20,7 +20,7 @@ const configs = {
   dev: () => stackConfig("dev"),
   prod: () => stackConfig("prod"),
   ec2: () => stackConfig("ec2"),
-  company: () => companyConfig("Pulumi.prod.yaml"),
+  company: () => companyConfig("Pulumi.prod.yaml", IN_CLUSTER),
   "company-ec2": () => companyConfig("examples/ec2.yaml"),
 } as const;
 export type AwsStackName = keyof typeof configs;
@@ -32,8 +32,8 @@ export function stackConfig(stack: string): RuntimeConfig {
 }
 
 /** A stack file with what a company adds to it. */
-export function companyConfig(file: string): RuntimeConfig {
-  return runtimeConfig({ ...projectStackValues(file), ...COMPANY });
+export function companyConfig(file: string, own: object = {}): RuntimeConfig {
+  return runtimeConfig({ ...projectStackValues(file), ...COMPANY, ...own });
 }
 
 const COMPANY = {
@@ -43,6 +43,24 @@ const COMPANY = {
     wafAclArn: `arn:aws:wafv2:us-east-1:111122223333:regional/webacl/models/12345678`,
     accessLogsBucket: "example-access-logs",
   },
+  logs: { cloudwatch: { retentionDays: 90 } },
+};
+
+const IN_CLUSTER = {
+  monitoringOptions: { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" },
+  cluster: {
+    controlPlaneLogs: [],
+    chartValues: { "cluster-autoscaler": { replicaCount: 2 } },
+    mirror: { images: "mirror.example.org/images", charts: "mirror.example.org/charts" },
+  },
+  models: [
+    {
+      name: "gpt2-medium",
+      model: "gpt2-medium",
+      pool: "a10g",
+      weights: { from: "s3", uri: "s3://company-models/gpt2", revision: "v1" },
+    },
+  ],
 };
 
 function withoutTls({ tls: _tls, ...gateway }: typeof PUBLIC_GATEWAY) {

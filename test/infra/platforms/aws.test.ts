@@ -206,6 +206,40 @@ test.each(Object.entries(companies))(
   },
 );
 
+test.each(Object.entries(companies))(
+  "containers of %s write into a log group of the stack",
+  (name, graph) => {
+    const groups = graph.ofType("aws:cloudwatch/logGroup:LogGroup").map(({ inputs }) => inputs);
+    expect(groups).toContainEqual(
+      expect.objectContaining({ name: `engine-room-${name}/containers`, retentionInDays: 90 }),
+    );
+    for (const other of all) expect(JSON.stringify(other.resources)).not.toContain("/containers");
+  },
+);
+
+test("a company's cluster has its own values, alerts and weights in a bucket, each with a role of its own", () => {
+  const { company } = companies;
+  expect(company.ofType("aws:eks/cluster:Cluster")[0]?.inputs.enabledClusterLogTypes).toEqual([]);
+  const associations = company
+    .ofType("aws:eks/podIdentityAssociation:PodIdentityAssociation")
+    .map(({ inputs: { namespace, serviceAccount } }) => `${namespace}/${serviceAccount}`);
+  expect(associations).toEqual(
+    expect.arrayContaining([
+      "engine-room/engine-build",
+      "kube-system/fluent-bit",
+      "monitoring/kube-prometheus-stack-alertmanager",
+    ]),
+  );
+  const releases = company.ofType("kubernetes:helm.sh/v3:Release").map(({ inputs }) => inputs);
+  expect(releases.map(({ chart }) => String(chart))).toEqual(
+    releases.map(() => expect.stringMatching(/^oci:\/\/mirror\.example\.org\/charts\//)),
+  );
+  // A pod gets its role when it starts. The secret's provider of prod has the same account.
+  const before = company.before("gpt2-medium-KEY-job");
+  for (const one of ["hub-token-account", "engine-build-role-association", "engine-build-role-policy"])
+    expect(before).toContain(one);
+});
+
 test("only the gateway's pods wait for the load balancer", () => {
   const waiting = (graph: typeof dev) =>
     graph.resources

@@ -9,7 +9,7 @@ import { runCommand } from "../plan/run-plan.ts";
 const folder = mkdtempSync(join(tmpdir(), "engine-room-charts-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const charts = (values: object) => {
+const charts = (values: Readonly<Record<string, unknown>>) => {
   const file = writtenStackFile(folder, values);
   return runCommand("images", "--stack", "dev", "--config-file", file, "--charts");
 };

@@ -25,6 +25,7 @@ const priceFile: z.ZodType<PriceFile> = z.strictObject({
         "public IPv4 address",
         "interface endpoints",
         "application load balancer",
+        "CloudWatch Logs",
       ]),
       region: z.string(),
       usd,

@@ -224,6 +224,7 @@ test("prices of storage and services are AWS's for us-east-1", () => {
     "public IPv4 address": 0.005,
     "interface endpoints": 0.01,
     "application load balancer": 0.0225,
+    "CloudWatch Logs": 0.5,
   });
   expect(new Set(file.others.map(({ region }) => region))).toEqual(
     new Set(["us-east-1", "commercial regions"]),

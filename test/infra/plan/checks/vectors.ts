@@ -179,12 +179,6 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: { ...awsValues, compute: "ec2", pools: [{ name: "gpu", instanceType: "g5.12xlarge" }] },
     says: /2/,
   },
-  ec2HasNoWeightsInBuckets: {
-    path: "models[0].weights",
-    fails: onEc2({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
-    passes: onEc2({}),
-    says: /no AWS credentials/,
-  },
   regionIsPriced: {
     severity: "warning",
     path: "region",
@@ -1304,12 +1298,6 @@ export const moreMistakes: readonly (readonly [
     "encoders.gpuIndices",
     { ...clusterValues, encoders: { device: "gpu", gpuIndices: [0] } },
     /scheduler/,
-  ],
-  [
-    "weightsReachPods",
-    "models[0].weights.uri",
-    clusterModel({ weights: { from: "s3", uri: "s3://bucket/gpt2", revision: "1" } }),
-    /credentials/,
   ],
   // A server takes 2.5 CPUs and 8 GiB, and its build 2 CPUs.
   [

@@ -51,21 +51,25 @@ const triton = fc.record({
   maxTokensInPagedKvCache: seldom(fc.constantFrom(1024, 2560, 65_536)),
 });
 
-const weights = fc.oneof(
+const ownWeights = [
   fc.record({ from: fc.constant("folder"), path: fc.constant("/data/weights"), revision: fc.constant("v1") }),
-  fc.record({
-    from: fc.constant("s3"),
-    uri: fc.constant("s3://bucket/weights"),
-    revision: fc.constant("v1"),
-  }),
   fc.record({ from: fc.constant("modelscope"), revision: fc.constant("master") }),
   fc.record({
     from: fc.constant("hub"),
     revision: seldom(fc.constant("0123456789abcdef0123456789abcdef01234567")),
   }),
-);
+];
+const bucketWeights = fc.record({
+  from: fc.constant("s3"),
+  uri: fc.constant("s3://bucket/weights"),
+  revision: fc.constant("v1"),
+});
 
-function models(pools: readonly string[]): fc.Arbitrary<readonly StackValues[]> {
+/** @param hasBuckets - Whether builds of the platform read weights in buckets. */
+function models(pools: readonly string[], hasBuckets: boolean): fc.Arbitrary<readonly StackValues[]> {
+  const weights: fc.Arbitrary<object> = hasBuckets
+    ? fc.oneof(...ownWeights, bucketWeights)
+    : fc.oneof(...ownWeights);
   const model = fc.record({
     model: mostly([...LANGUAGE_MODELS, OWN_MODEL], ["gpt2-medum"]),
     runtime: seldom(mostly(["engine"], ["llmapi"])),
@@ -167,7 +171,7 @@ const shared = {
 const docker = fc.record({
   platform: fc.constant("docker"),
   ...shared,
-  models: models(["host"]),
+  models: models(["host"], true),
   host: fc.oneof(fc.record({ instanceType }), fc.record({ machine })),
 });
 
@@ -176,7 +180,7 @@ const CLUSTER_POOLS = ["gpu"] as const;
 const kubernetes = fc.record({
   platform: fc.constant("kubernetes"),
   ...shared,
-  models: models([...CLUSTER_POOLS]),
+  models: models([...CLUSTER_POOLS], false),
   pools: fc.tuple(
     fc.oneof(
       fc.record({ name: fc.constant("gpu"), instanceType, nodes, sharing: seldom(sharing) }),
@@ -198,7 +202,7 @@ const rented = { instanceType, nodes, capacity: seldom(fc.constantFrom("spot", "
 const eks = fc.record({
   ...account,
   compute: fc.constant("eks"),
-  models: models(["gpu", "gpu", "gpu", "build"]),
+  models: models(["gpu", "gpu", "gpu", "build"], true),
   pools: fc.tuple(
     fc.record({ name: fc.constant("gpu"), ...rented, sharing: seldom(sharing) }),
     fc.record({ name: fc.constant("build"), instanceType, nodes }),
@@ -210,7 +214,7 @@ const eks = fc.record({
 const ec2 = fc.record({
   ...account,
   compute: fc.constant("ec2"),
-  models: models(["host"]),
+  models: models(["host"], false),
   pools: mostly<object[]>(
     [[{ name: "host", instanceType: "g5.12xlarge" }], [{ name: "host", instanceType: "p4d.24xlarge" }]],
     [
