@@ -75,6 +75,8 @@ interface InstanceArgs {
 
 export class Instance extends pulumi.ComponentResource {
   readonly instanceId: pulumi.Output<string>;
+  /** Ids of the commands' associations, by name. */
+  readonly commands: Readonly<Record<string, pulumi.Output<string>>>;
 
   constructor(
     name: string,
@@ -156,13 +158,14 @@ export class Instance extends pulumi.ComponentResource {
       { ...own, deleteBeforeReplace: true },
     );
     const { versions } = new InstanceSecrets(`${name}-secrets`, { context, plan, secrets }, own);
-    new InstanceTasks(
+    const { commands } = new InstanceTasks(
       `${name}-tasks`,
       { context, tasks: plan.tasks, instanceId, secretVersions: versions },
       // The first of them starts what lies on the disk.
       { ...own, dependsOn: [attachment] },
     );
     this.instanceId = instanceId;
+    this.commands = commands;
     this.registerOutputs({ instanceId, privateIp: machine.privateIp });
   }
 }
@@ -210,8 +213,10 @@ interface InstanceTasksArgs extends Pick<InstancePlan, "tasks"> {
   readonly secretVersions: pulumi.Input<string>;
 }
 
-/** Commands of an instance, one after the other: `up` ends when the last of them says that all answers. */
+/** Commands of an instance, one after the other: the last of them ends when the gateway answers there. */
 class InstanceTasks extends pulumi.ComponentResource {
+  readonly commands: Readonly<Record<string, pulumi.Output<string>>>;
+
   constructor(
     name: string,
     { context, tasks, instanceId, secretVersions }: InstanceTasksArgs,
@@ -220,6 +225,7 @@ class InstanceTasks extends pulumi.ComponentResource {
     super("engine-room:aws:InstanceTasks", name, {}, opts);
 
     let before: readonly Association[] = [];
+    const commands: Record<string, pulumi.Output<string>> = {};
     for (const { name: task, document, waitSeconds, readsSecrets } of tasks) {
       const tags = { ...context.tags, Name: document.name };
       const { name: documentName } = new Document(
@@ -247,7 +253,9 @@ class InstanceTasks extends pulumi.ComponentResource {
         { parent: this, dependsOn: [...before], replaceOnChanges: ["parameters", "targets", "#initerror"] },
       );
       before = [association];
+      commands[task] = association.id;
     }
+    this.commands = commands;
     this.registerOutputs({});
   }
 }

@@ -51,17 +51,17 @@ export class StackContainer extends pulumi.ComponentResource {
     super(TYPES[container.role], name, {}, opts);
 
     this.container = createContainer(name, args, this);
-    this.finished = isTask(container) ? this.#checkedId(args) : null;
+    this.finished = isTask(container) ? this.#checkedId(`${name}-container`, args) : null;
     this.registerOutputs({ containerId: this.container.id });
   }
 
   /** The provider takes any exit code for success, so this is where a failed task ends `up`. */
-  #checkedId({ planned, secrets }: ContainerComponentArgs): pulumi.Output<string> {
+  #checkedId(resource: string, { planned, secrets }: ContainerComponentArgs): pulumi.Output<string> {
     const { id, exitCode, containerLogs: logs } = this.container;
     const values = Object.values(planned.secretFiles).map((name) => secrets[name] ?? "");
     // The id alone comes out of it, and that is no secret.
     return pulumi.unsecret(pulumi.output({ id, exitCode, logs, secrets: values })).apply((end) => {
-      const failure = taskFailure({ ...end, name: planned.args.name });
+      const failure = taskFailure({ ...end, name: planned.args.name, resource });
       if (failure === undefined) return end.id;
       const error = new pulumi.RunError(failure);
       // The SDK prints the stack trace of an error that ends the program; it does not help with a failed build.
@@ -137,6 +137,8 @@ function imageAfter(finished: pulumi.Output<string>[], image: pulumi.Input<strin
 interface TaskEnd {
   /** Name of the container. */
   readonly name: string;
+  /** Name of its resource. */
+  readonly resource: string;
   /** Absent while it runs: the wait for it was given up. */
   readonly exitCode: number | null | undefined;
   /** Both streams; absent where the wait for its end was given up. */
@@ -159,7 +161,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
 };
 
 /** The failure of a task that has ended, for users of `up`; undefined where it succeeded. */
-export function taskFailure({ name, exitCode, logs, secrets }: TaskEnd): string | undefined {
+export function taskFailure({ name, resource, exitCode, logs, secrets }: TaskEnd): string | undefined {
   if (exitCode === 0) return undefined;
   const meaning = MEANINGS[exitCode ?? 0];
   const ending =
@@ -168,7 +170,7 @@ export function taskFailure({ name, exitCode, logs, secrets }: TaskEnd): string 
       : "did not end in the time it has";
   const lines = lastLines(logs ?? "", secrets);
   const quoted = lines.length === 0 ? " " : ` Its last lines:\n${lines.join("\n")}\n`;
-  return `The container ${name} ${ending}.${quoted}\`docker logs ${name}\` on the host shows all of it; \`npx engine-room up\` runs it again.`;
+  return `The container ${name} ${ending}.${quoted}\`docker logs ${name}\` on the host shows all of it; \`npx engine-room up\` runs it again, as \`pulumi up --replace '**::${resource}'\` does.`;
 }
 
 function lastLines(logs: string, secrets: readonly string[]): string[] {

@@ -11,6 +11,7 @@ import type {
   pythonEnvironmentInputs,
 } from "./provider/inputs.ts";
 import type { nodeGroupSizeInputs } from "./provider/node-group-size.ts";
+import type { readyMachineInputs } from "./provider/ready-machine.ts";
 
 /** Where the processes of a stack run. */
 export interface LocalPlace {
@@ -97,5 +98,16 @@ export class FixedValues extends pulumi.CustomResource {
     options?: pulumi.CustomResourceOptions,
   ) {
     super("local:index:FixedValues", name, args, options);
+  }
+}
+
+/** A machine of EC2 whose commands have run, and that its load balancer sends requests to: `pulumi up` waits for it. */
+export class ReadyMachine extends pulumi.CustomResource {
+  constructor(
+    name: string,
+    args: Arguments<typeof readyMachineInputs>,
+    options?: pulumi.CustomResourceOptions,
+  ) {
+    super("local:index:ReadyMachine", name, args, options);
   }
 }

@@ -1,13 +1,14 @@
 /** `platform: aws`, `compute: ec2`: one machine, and on it the containers of `platform: docker`. */
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import { Instance, InstanceSecurity } from "../../components/aws/instance.ts";
+import { ReadyMachine } from "../../components/local/resources.ts";
 import { pulledImages } from "../image-inputs.ts";
 import { type DeployedStack, planOutputs } from "../outputs.ts";
 import { ec2Stack } from "../plan/aws/account.ts";
 import { dockerStack } from "../plan/docker/docker-stack.ts";
 import type { Ec2Plan } from "../plan/gpu-stack.ts";
 import { deployAccount, deployEdge, protectStack, withEdge } from "./aws-account.ts";
-import { leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
+import { inPlace, leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
 
 /**
  * Registers the resources of a stack on one EC2 instance.
@@ -48,7 +49,18 @@ export function deploy(plan: Ec2Plan, place: Place): DeployedStack {
     { ...opts, dependsOn: [network, group] },
   );
   const edge = deployEdge(aws, network, { securityGroupId, instanceId: machine.instanceId }, opts);
-  protectStack(aws, place, [...parts, group, fileSystem, machine, edge]);
+  const ready = new ReadyMachine(
+    "instance-ready",
+    {
+      region: context.region,
+      instanceId: machine.instanceId,
+      targetGroupArn: edge.targetGroupArn,
+      commands: machine.commands,
+      commandSeconds: instance.tasks.reduce((sum, { waitSeconds }) => sum + waitSeconds, 0),
+    },
+    { ...inPlace(place), dependsOn: [machine, edge] },
+  );
+  protectStack(aws, place, [...parts, group, fileSystem, machine, edge, ready]);
 
   return planOutputs(plan, () => "instance", {
     // The notes of a host are for who keeps it.

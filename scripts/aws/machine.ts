@@ -1,8 +1,6 @@
-/** The one machine of a stack on EC2: its state, its start and stop, what `up` waits for, and sessions of Systems Manager. */
+/** The one machine of a stack on EC2: its state, its start and stop, and sessions of Systems Manager. */
 import type { Filter } from "@aws-sdk/client-ec2";
 import { type AwsContext, DATABASE_DISK, STACK_TAG } from "../../infra/plan/aws/context.ts";
-import type { EdgePlan } from "../../infra/plan/aws/edge.ts";
-import type { InstanceTask } from "../../infra/plan/aws/machine/tasks.ts";
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
@@ -243,95 +241,4 @@ export async function changeMachine(
   const answer = await ask("ec2:StopInstances", region, { InstanceIds: ids });
   if (answer === undefined) throw goneMachine(ids, context);
   return `${ids.join(", ")} stops. Its disks, the engine store and the load balancer stay, and cost what they cost; \`npx engine-room wake --stack ${stack}\` starts it.\n`;
-}
-
-/** Commands of a stack, each of which has to succeed on its machine. */
-type Tasks = readonly Pick<InstanceTask, "name" | "document" | "waitSeconds">[];
-
-/**
- * Waits until the machine of a stack has run all its commands, of which the last one ends when the gateway answers there. The
- * provider waits too, but for the state of an association as a whole, which may be success while the machine has not reported
- * yet (issue 31175 of terraform-provider-aws): then nothing has run.
- *
- * @throws UserError where the machine does not run, a command failed, or the time of all of them is over.
- */
-export async function awaitCommands(context: AwsContext, tasks: Tasks, pauseSeconds = 10): Promise<void> {
-  const { region, stack } = context;
-  const seconds = tasks.reduce((sum, { waitSeconds }) => sum + waitSeconds, 0);
-  // A machine that was asleep may still start when Pulumi is done.
-  const machine = await until(seconds, pauseSeconds, async () => {
-    const found = await stackMachine(context);
-    return found?.state === "pending" ? undefined : { found };
-  });
-  if (machine?.found?.state !== "running") throw notRunning(context, machine?.found ?? null);
-  const { id } = machine.found;
-  let missing: readonly string[] = [];
-  const isDone = await until(seconds, pauseSeconds, async () => {
-    const associations = await machineAssociations(region, id);
-    const runs = tasks.map(({ name, document }) => ({
-      name,
-      run: associations.find(({ Name }) => Name === document.name),
-    }));
-    const failed = runs.find(({ run }) => run?.Status === "Failed");
-    if (failed !== undefined)
-      throw new UserError(
-        `The command ${failed.name} failed on ${id}: ${failed.run?.ExecutionSummary || "Systems Manager gives no reason"}. State Manager has its output; \`aws ssm start-associations-once --region ${region} --association-ids ${failed.run?.AssociationId}\` runs it again.`,
-      );
-    missing = runs.filter(({ run }) => run?.Status !== "Success").map(({ name }) => name);
-    return missing.length === 0 ? true : undefined;
-  });
-  if (isDone === undefined)
-    throw new UserError(
-      `${id} has not run ${missing.join(", ")} within ${seconds} s. \`npx engine-room status --stack ${stack}\` shows its state.`,
-    );
-}
-
-/** Systems Manager does not know a machine that has not reported yet. */
-async function machineAssociations(region: string, id: string) {
-  try {
-    const answer = await ask("ssm:DescribeInstanceAssociationsStatus", region, { InstanceId: id });
-    return answer?.InstanceAssociationStatusInfos ?? [];
-  } catch (error) {
-    if (error instanceof AwsError && error.words.startsWith("InvalidInstanceId")) return [];
-    throw error;
-  }
-}
-
-/** Two good answers ten seconds apart make a target healthy; the rest is for a load balancer that has just been made. */
-const TARGET_LIMIT_SECONDS = 180;
-
-/** A machine that is stopped or stops. https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_TargetHealth.html */
-const STOPPED = "Target.InvalidState";
-
-/**
- * Waits until the load balancer of a stack on one machine sends its requests there: it answers 503 itself until the machine has
- * passed two health checks. Does not wait for a stopped machine.
- *
- * @throws UserError where the machine does not become healthy in time.
- */
-export async function awaitTarget(
-  { region, stack }: AwsContext,
-  { targetGroup: { name, port, healthCheck } }: Pick<EdgePlan, "targetGroup">,
-  { limitSeconds = TARGET_LIMIT_SECONDS, pauseSeconds = POLL_SECONDS } = {},
-): Promise<void> {
-  const groups = await ask("elasticloadbalancing:DescribeTargetGroups", region, { Names: [name] });
-  const TargetGroupArn = groups?.TargetGroups?.[0]?.TargetGroupArn;
-  if (TargetGroupArn === undefined)
-    throw new UserError(`The load balancer of ${stack} has no target group ${name}.`);
-  let words: readonly string[] = [];
-  const isDone = await until(limitSeconds, pauseSeconds, async () => {
-    const health = await ask("elasticloadbalancing:DescribeTargetHealth", region, { TargetGroupArn });
-    const targets = health?.TargetHealthDescriptions ?? [];
-    words = targets.map(({ Target, TargetHealth: state }) => {
-      const reason = state?.Description || state?.Reason || "without a reason";
-      return `${Target?.Id} is ${state?.State} (${reason})`;
-    });
-    const isHealthy = targets.some(({ TargetHealth }) => TargetHealth?.State === "healthy");
-    const isStopped = targets.every(({ TargetHealth }) => TargetHealth?.Reason === STOPPED);
-    return isHealthy || (targets.length > 0 && isStopped) ? true : undefined;
-  });
-  if (isDone === undefined)
-    throw new UserError(
-      `The load balancer of ${stack} sends no requests to its machine after ${limitSeconds} s: ${words.join(", ") || "no machine is registered with it"}. It asks the machine's port ${port} for ${healthCheck.path}; \`npx engine-room logs gateway --stack ${stack}\` says whether the gateway is asked.`,
-    );
 }

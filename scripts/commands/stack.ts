@@ -70,7 +70,6 @@ export const up = defineCommand({
     const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return 1;
     const changes = await backend.up({ targets, enforcesPolicies: values.policies === true });
-    if (!isForRegistries) await operations.afterUp();
     return { json: { stack: stack.name, ...changes, outputs: (await backend.outputs()) ?? null } };
   },
 });

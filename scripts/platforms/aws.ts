@@ -2,16 +2,12 @@
 
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
 import { clusterName } from "../../infra/plan/aws/context.ts";
-import { edgePlan } from "../../infra/plan/aws/edge.ts";
-import { instancePlan } from "../../infra/plan/aws/machine/instance.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { leftoversReport, requireAccount, requireNoLeftovers, taggedArns } from "../aws/account.ts";
 import { openApi } from "../aws/api-access.ts";
 import {
-  awaitCommands,
-  awaitTarget,
   changeMachine,
   readyMachines,
   requireMachine,
@@ -222,20 +218,6 @@ export function ec2Operations(source: StackSource): Operations {
     async wake() {
       const { context } = readAwsTarget(source.stack);
       return { text: await changeMachine(context, "wake"), isComplete: true, servers: [] };
-    },
-    /** `up` ends when the machine says that all was done there, and the load balancer sends requests to it. */
-    async afterUp() {
-      const { plan, context, stack } = target();
-      try {
-        await awaitCommands(context, instancePlan(plan, stack, context).tasks);
-        await awaitTarget(context, edgePlan(plan, context));
-      } catch (error) {
-        // The stack is made: an answer that AWS does not give is no failure of it.
-        if (!(error instanceof AwsError)) throw error;
-        process.stderr.write(
-          `Whether the gateway of ${context.stack} answers is not known: ${error.message}.\n`,
-        );
-      }
     },
   };
 }

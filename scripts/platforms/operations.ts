@@ -154,8 +154,6 @@ export interface Operations {
   openApi(print: (line: string) => void): Promise<void>;
   /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
   beforeUp(): Promise<readonly string[]>;
-  /** Waits for what Pulumi does not wait for, and says so on standard error. */
-  afterUp(): Promise<void>;
   /** Removes what a command that was killed has left. @returns Names. */
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
   /**
@@ -194,7 +192,6 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
     installPrograms: nothing,
     openApi: nothing,
     beforeUp: async () => [],
-    afterUp: nothing,
     removeLeftovers: async () => [],
     beforeDown: nothing,
     async afterDown(deletesData) {

@@ -17,8 +17,9 @@ import {
   RegisterTargetsCommand,
 } from "@aws-sdk/client-elastic-load-balancing-v2";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { readyMachineHandler } from "../../components/local/provider/ready-machine.ts";
 import { edgePlan } from "../../infra/plan/aws/edge.ts";
-import { awaitTarget, requireMachine } from "../../scripts/aws/machine.ts";
+import { requireMachine } from "../../scripts/aws/machine.ts";
 import { ask, clientSettings } from "../../scripts/aws/session.ts";
 import { startPortForwards } from "../../scripts/connect/connected-stack.ts";
 import { localEndpoints, sessionForwards } from "../../scripts/connect/forwards.ts";
@@ -273,7 +274,10 @@ describe("the load balancer", () => {
   const { plan, context } = awsPlan({ ...EC2_STACK, account: MOTO_ACCOUNT, region: REGION });
 
   const edge = edgePlan(plan, context);
-  const awaited = () => awaitTarget(context, edge, { limitSeconds: 0, pauseSeconds: 0 });
+  const { read } = readyMachineHandler(0, 0);
+  const quiet = { report: () => undefined };
+  const found = (instanceId: string, targetGroupArn: string) =>
+    read(instanceId, { region: REGION, instanceId, targetGroupArn, commands: {}, commandSeconds: 0 }, quiet);
 
   /** The stack's load balancer with its target group, and another group. @returns What puts a machine into the stack's. */
   async function makeEdge() {
@@ -302,30 +306,27 @@ describe("the load balancer", () => {
         DefaultActions: [{ Type: "forward", TargetGroupArn }],
       }),
     );
-    return (Id: string) =>
+    const put = (Id: string) =>
       client.send(
         new RegisterTargetsCommand({ TargetGroupArn, Targets: [{ Id, Port: edge.targetGroup.port }] }),
       );
+    return { put, TargetGroupArn };
   }
 
-  test("up ends once the running machine is in the load balancer's target group", async () => {
-    const put = await makeEdge();
+  test("a machine is ready once it is in the load balancer's target group", async () => {
+    const { put, TargetGroupArn } = await makeEdge();
     const id = await makeMachine(REGION, { type: "g5.xlarge" });
-    await expect(awaited()).rejects.toThrow(/sends no requests to its machine after 0 s: no machine/);
+    expect(await found(id, TargetGroupArn)).toBeUndefined();
     await put(id);
-    await awaited();
+    expect(await found(id, TargetGroupArn)).toMatchObject({ id });
   });
 
-  test("up does not wait for a stopped machine", async () => {
-    const put = await makeEdge();
+  test("a stopped machine is ready: it gets requests once it is awake", async () => {
+    const { put, TargetGroupArn } = await makeEdge();
     const id = await makeMachine(REGION, { type: "g5.xlarge" });
     await put(id);
     await ec2Client(REGION).send(new StopInstancesCommand({ InstanceIds: [id] }));
-    await awaited();
-  });
-
-  test("up fails where the stack's load balancer has no target group", async () => {
-    await expect(awaited()).rejects.toThrow(`has no target group ${edge.targetGroup.name}.`);
+    expect(await found(id, TargetGroupArn)).toMatchObject({ id });
   });
 });
 

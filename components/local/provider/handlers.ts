@@ -5,6 +5,7 @@ import { modelRepository } from "./model-repository.ts";
 import { nodeGroupSize } from "./node-group-size.ts";
 import { processHandler } from "./process.ts";
 import { pythonEnvironment } from "./python.ts";
+import { readyMachine } from "./ready-machine.ts";
 
 export const handlers = {
   "local:index:PythonEnvironment": pythonEnvironment,
@@ -12,12 +13,14 @@ export const handlers = {
   "local:index:Process": processHandler,
   "local:index:NodeGroupSize": nodeGroupSize,
   "local:index:FixedValues": fixedValues,
+  "local:index:ReadyMachine": readyMachine,
 } as const satisfies Readonly<Record<string, ResourceHandler>>;
 
 /** Those that make no file on this machine. */
 export const REMOTE_TYPES: readonly string[] = [
   "local:index:NodeGroupSize",
   "local:index:FixedValues",
+  "local:index:ReadyMachine",
 ] satisfies (keyof typeof handlers)[];
 
 /** The handler of a token; throws one sentence for any other. */

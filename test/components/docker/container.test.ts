@@ -171,7 +171,7 @@ test("a secret file without a value is an error", async () => {
 const NAME = "demo-llava-0123456789ab";
 
 const failure = (end: Partial<Parameters<typeof taskFailure>[0]>) =>
-  taskFailure({ name: NAME, exitCode: 1, logs: "", secrets: [], ...end });
+  taskFailure({ name: NAME, resource: "llava-container", exitCode: 1, logs: "", secrets: [], ...end });
 
 test("a task that exits with 0 has not failed", () => {
   expect(failure({ exitCode: 0, logs: "error: none\n" })).toBeUndefined();
@@ -180,7 +180,7 @@ test("a task that exits with 0 has not failed", () => {
 test("a failed task's error has the exit code, the last lines and a command", () => {
   expect(failure({ exitCode: 3, logs: "step convert\nno space left\n" })).toBe(
     `The container ${NAME} ended with exit code 3. Its last lines:\n  step convert\n  no space left\n` +
-      `\`docker logs ${NAME}\` on the host shows all of it; \`npx engine-room up\` runs it again.`,
+      `\`docker logs ${NAME}\` on the host shows all of it; \`npx engine-room up\` runs it again, as \`pulumi up --replace '**::llava-container'\` does.`,
   );
 });
 

@@ -3,28 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
-import { awsContext } from "../../../infra/plan/aws/context.ts";
-import { edgePlan } from "../../../infra/plan/aws/edge.ts";
 import type { AwsPlan, EksPlan } from "../../../infra/plan/gpu-stack.ts";
-import { awaitCommands, awaitTarget, changeMachine, readyMachines } from "../../../scripts/aws/machine.ts";
+import { changeMachine, readyMachines } from "../../../scripts/aws/machine.ts";
 import { changePools, type NodeGroupReading, poolChanges } from "../../../scripts/aws/pools.ts";
 import { asleepLine } from "../../../scripts/platforms/aws.ts";
-import { operationsOf } from "../../../scripts/platforms/index.ts";
 import { awsTarget } from "../../../scripts/program/targets.ts";
 import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
-import { ec2Plan, ec2Values, instanceOf } from "../../infra/plan/aws/machine/stacks.ts";
-import { awsPlan, ec2Values as ec2StackValues } from "../../infra/plan/aws/stacks.ts";
 import { runCommand } from "../plan/run-plan.ts";
 import { type Answers, account, disks, running } from "./account.ts";
-import {
-  type FakeAnswer,
-  type FakeAws,
-  type FakeInput,
-  startFakeAws,
-  stubCredentials,
-  xmlAnswer,
-} from "./fake-aws.ts";
+import { type FakeAnswer, type FakeAws, type FakeInput, startFakeAws, stubCredentials } from "./fake-aws.ts";
 
 let aws: FakeAws | undefined;
 beforeEach(() => stubCredentials());
@@ -261,202 +249,6 @@ describe("sleep", () => {
   });
 });
 
-describe("commands on the machine", () => {
-  const QUESTION = "ssm:DescribeInstanceAssociationsStatus";
-
-  const { tasks } = instanceOf(ec2Values);
-
-  const context = awsContext(ec2Plan(ec2Values).config, "demo");
-
-  /** Of all tasks, each with the status of its place; the last one counts for the rest. */
-  function reported(...statuses: readonly string[]): FakeAnswer {
-    const InstanceAssociationStatusInfos = tasks.map(({ document }, index) => ({
-      AssociationId: `id-${index}`,
-      Name: document.name,
-      Status: statuses[index] ?? statuses.at(-1),
-      ExecutionSummary: `words of ${index}`,
-    }));
-    return { json: { InstanceAssociationStatusInfos } };
-  }
-
-  /** @param states - Of the machine. @param answers - As these, one after the other, the last one again and again. */
-  async function awaited(
-    states: string | readonly string[],
-    answers: readonly FakeAnswer[],
-    all = tasks,
-  ): Promise<void> {
-    let answered = 0;
-    const left = [states].flat();
-    aws = await startFakeAws(
-      account({
-        "ec2:DescribeInstances": () =>
-          running([{ type: "g5.xlarge", state: (left.length > 1 ? left.shift() : left[0]) ?? "" }]),
-        [QUESTION]: () =>
-          answers[Math.min(answered++, answers.length - 1)] ?? { error: "InternalServerError" },
-      }),
-    );
-    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-    return awaitCommands(context, all, 0);
-  }
-
-  const questions = () => asked().filter((action) => action === QUESTION).length;
-
-  test("`up` waits until the machine reports success of each command", async () => {
-    await awaited("running", [
-      { error: "InvalidInstanceId" },
-      { json: { InstanceAssociationStatusInfos: [] } },
-      reported("Success", "Success", "InProgress", "Pending"),
-      reported("Success"),
-    ]);
-    expect(questions()).toBe(4);
-  });
-
-  test("`up` fails after its wait when the machine reports another plan's commands", async () => {
-    const short = tasks.map((task) => ({ ...task, waitSeconds: 0 }));
-    const others = short.map((task) => ({
-      ...task,
-      document: { ...task.document, name: `${task.document.name}0` },
-    }));
-    await expect(awaited("running", [reported("Success")], others)).rejects.toThrow(
-      /i-0 has not run files-1, setup, build-gpt2-medium-\w+, build-encoders-\w+, services within 0 s\./,
-    );
-  });
-
-  test("`up` fails at a failed command and says how to run it again", async () => {
-    await expect(awaited("running", [reported("Success", "Success", "Failed", "Pending")])).rejects.toThrow(
-      /The command build-gpt2-medium-\w+ failed on i-0: words of 2\. .*--association-ids id-2` runs it again/,
-    );
-  });
-
-  test("the wait ends where AWS denies the question for the commands' states", async () => {
-    await expect(awaited("running", [{ error: "AccessDeniedException" }])).rejects.toThrow(
-      /^ssm:DescribeInstanceAssociationsStatus failed: AccessDeniedException/,
-    );
-  });
-
-  test.each(["stopping", "stopped"])("`up` of a machine that is %s fails and names `wake`", async (state) => {
-    await expect(awaited(state, [reported("Success")])).rejects.toThrow(
-      `The machine i-0 of demo is ${state}; \`npx engine-room wake --stack demo\` starts it.`,
-    );
-    expect(questions()).toBe(0);
-  });
-
-  test("`up` waits for a machine that starts", async () => {
-    await awaited(["pending", "pending", "running"], [reported("Success")]);
-    expect(questions()).toBe(1);
-  });
-});
-
-describe("load balancer", () => {
-  const GROUPS = "elasticloadbalancing:DescribeTargetGroups";
-
-  const HEALTH = "elasticloadbalancing:DescribeTargetHealth";
-
-  const { plan, context } = awsPlan(ec2StackValues);
-
-  const edge = edgePlan(plan, context);
-
-  const GROUP_ARN = `arn:aws:elasticloadbalancing:us-east-1:111122223333:targetgroup/${edge.targetGroup.name}/0123456789abcdef`;
-
-  interface Target {
-    readonly id: string;
-    readonly state: string;
-    readonly reason?: string;
-  }
-
-  const health = (...targets: readonly Target[]): FakeAnswer =>
-    xmlAnswer(
-      "DescribeTargetHealth",
-      {
-        TargetHealthDescriptions: targets.map(({ id, state, reason }) => ({
-          Target: { Id: id, Port: edge.targetGroup.port },
-          TargetHealth: { State: state, ...(reason === undefined ? {} : { Reason: reason }) },
-        })),
-      },
-      "member",
-    );
-
-  const initial = health({ id: "i-0", state: "initial", reason: "Elb.InitialHealthChecking" });
-
-  const unhealthy = health({ id: "i-0", state: "unhealthy", reason: "Target.FailedHealthChecks" });
-
-  const healthy = health({ id: "i-0", state: "healthy" });
-
-  /** @param answers - Of the health, one after the other, the last one again and again. */
-  async function awaited(answers: readonly FakeAnswer[], limitSeconds = 60, group?: FakeAnswer) {
-    let answered = 0;
-    aws = await startFakeAws(
-      account({
-        [GROUPS]: ({ parameters }) => {
-          expect(parameters.get("Names.member.1")).toBe(edge.targetGroup.name);
-          return (
-            group ??
-            xmlAnswer("DescribeTargetGroups", { TargetGroups: [{ TargetGroupArn: GROUP_ARN }] }, "member")
-          );
-        },
-        [HEALTH]: ({ parameters }) => {
-          expect(parameters.get("TargetGroupArn")).toBe(GROUP_ARN);
-          return answers[Math.min(answered++, answers.length - 1)] ?? { error: "InternalFailure" };
-        },
-      }),
-    );
-    vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-    return awaitTarget(context, edge, { limitSeconds, pauseSeconds: 0 });
-  }
-
-  const questions = () => asked().filter((action) => action === HEALTH).length;
-
-  test("`up` waits until the load balancer finds the machine healthy", async () => {
-    await awaited([health(), initial, unhealthy, healthy]);
-    expect(questions()).toBe(4);
-  });
-
-  test("`up` waits until a draining predecessor is gone", async () => {
-    const both = health({ id: "i-1", state: "draining" }, { id: "i-0", state: "initial" });
-    await awaited([both, healthy]);
-    expect(questions()).toBe(2);
-  });
-
-  test("`up` fails with the load balancer's reason when the machine is not healthy in time", async () => {
-    await expect(awaited([unhealthy], 0)).rejects.toThrow(
-      "The load balancer of demo sends no requests to its machine after 0 s: i-0 is unhealthy (Target.FailedHealthChecks). It asks the machine's port 8080 for /healthz; `npx engine-room logs gateway --stack demo` says whether the gateway is asked.",
-    );
-  });
-
-  test("`up` fails when no machine is registered with the load balancer", async () => {
-    await expect(awaited([health()], 0)).rejects.toThrow(/no machine is registered with it/);
-  });
-
-  test("`up` does not wait for the health of a stopped machine", async () => {
-    const stopped = health({ id: "i-0", state: "unused", reason: "Target.InvalidState" });
-    await awaited([stopped]);
-    expect(questions()).toBe(1);
-  });
-
-  test.each<readonly [string, FakeAnswer | undefined, FakeAnswer, RegExp]>([
-    [
-      "that denies the list of target groups",
-      { error: "AccessDenied" },
-      healthy,
-      /DescribeTarget\w+ failed: AccessDenied/,
-    ],
-    [
-      "that denies the targets' health",
-      undefined,
-      { error: "AccessDenied" },
-      /DescribeTarget\w+ failed: AccessDenied/,
-    ],
-    [
-      "without the target group",
-      { error: "TargetGroupNotFound" },
-      healthy,
-      /^The load balancer of demo has no target group engine-room-demo-/,
-    ],
-  ])("`up` fails in an account %s", async (_who, group, answer, words) => {
-    await expect(awaited([answer], 60, group)).rejects.toThrow(words);
-  });
-});
-
 describe("commands for a stack on EC2", () => {
   let folder: string;
 
@@ -470,19 +262,6 @@ describe("commands for a stack on EC2", () => {
     aws = await startFakeAws(account(answers));
     vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
   };
-
-  test("an `up` that is done does not fail where AWS does not say what the machine ran", async () => {
-    await useAccount({
-      "ec2:DescribeInstances": () => running([{ type: "g5.xlarge" }]),
-      "ssm:DescribeInstanceAssociationsStatus": () => ({ error: "AccessDeniedException" }),
-    });
-    const configFile = writtenStackFile(folder, EC2_STACK);
-    const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-    await (await operationsOf({ name: "dev", configFile })).afterUp();
-    expect(stderr.mock.calls.join("")).toMatch(
-      /^Whether the gateway of dev answers is not known: ssm:\w+ failed: AccessDeniedException: .*\.\n$/,
-    );
-  });
 
   test("a problem of the stack file is reported before AWS is asked", async () => {
     await useAccount({});

@@ -17,7 +17,6 @@ const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 const INSTANCE = "aws:ec2/instance:Instance";
 const VOLUME = "aws:ebs/volume:Volume";
 const ASSOCIATION = "aws:ssm/association:Association";
-const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
 const TARGET = "aws:lb/targetGroupAttachment:TargetGroupAttachment";
 
 type Answer = (input: FakeInput, account: Account, place: Place) => FakeAnswer;
@@ -33,7 +32,11 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   "ec2:DescribeInstances": ({ parameters }, account) => {
     const filters = filtersOf(parameters);
     const live = account.live();
-    const machines = live.filter((one) => one.type === INSTANCE && passes(one, filters));
+    const asked = [...parameters].flatMap(([key, id]) => (/^InstanceId\.\d+$/.test(key) ? [id] : []));
+    const machines = live.filter(
+      (one) =>
+        one.type === INSTANCE && passes(one, filters) && (asked.length === 0 || asked.includes(one.id)),
+    );
     return xmlAnswer("DescribeInstances", {
       reservationSet: machines.map((one) => ({ instancesSet: [machineWords(one, live)] })),
     });
@@ -65,14 +68,6 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
         })),
       },
     };
-  },
-  "elasticloadbalancing:DescribeTargetGroups": ({ parameters }, account) => {
-    const group = account
-      .live()
-      .find(({ type, inputs }) => type === TARGET_GROUP && inputs.name === parameters.get("Names.member.1"));
-    if (group === undefined) return { error: "TargetGroupNotFound" };
-    const TargetGroups = [{ TargetGroupArn: group.outputs.arn }];
-    return xmlAnswer("DescribeTargetGroups", { TargetGroups }, "member");
   },
   "elasticloadbalancing:DescribeTargetHealth": ({ parameters }, account) => {
     const own = account
