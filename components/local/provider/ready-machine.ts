@@ -84,19 +84,19 @@ interface Target {
 
 /** Questions about a machine, with the credentials of the environment. */
 async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
-  const [{ DescribeInstancesCommand, EC2Client }, ssm, elb] = await Promise.all([
+  const [ec2, ssm, elasticloadbalancing] = await Promise.all([
     import("@aws-sdk/client-ec2"),
     import("@aws-sdk/client-ssm"),
     import("@aws-sdk/client-elastic-load-balancing-v2"),
   ]);
   const requestHandler = { requestTimeout: REQUEST_TIMEOUT_MILLISECONDS, throwOnRequestTimeout: true };
   const settings = { region, requestHandler };
-  const machines = new EC2Client(settings);
+  const machines = new ec2.EC2Client(settings);
   const commands = new ssm.SSMClient(settings);
-  const balancers = new elb.ElasticLoadBalancingV2Client(settings);
+  const balancers = new elasticloadbalancing.ElasticLoadBalancingV2Client(settings);
   return {
     async state(): Promise<string> {
-      const answer = await machines.send(new DescribeInstancesCommand({ InstanceIds: [instanceId] }));
+      const answer = await machines.send(new ec2.DescribeInstancesCommand({ InstanceIds: [instanceId] }));
       return answer.Reservations?.[0]?.Instances?.[0]?.State?.Name ?? "gone";
     },
     /** Systems Manager does not know a machine that has not reported yet. */
@@ -117,7 +117,9 @@ async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
       }
     },
     async targets(): Promise<readonly Target[]> {
-      const question = new elb.DescribeTargetHealthCommand({ TargetGroupArn: targetGroupArn });
+      const question = new elasticloadbalancing.DescribeTargetHealthCommand({
+        TargetGroupArn: targetGroupArn,
+      });
       const { TargetHealthDescriptions = [] } = await balancers.send(question);
       return TargetHealthDescriptions.map(({ Target, TargetHealth }) => ({
         id: Target?.Id ?? "",
