@@ -8,6 +8,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** Sources that may be asked for; all are in one bundle, so that a process has each module once. */
 const ENTRY_POINTS = [
+  "bootstrap/index.ts",
   "components/local/provider/index.ts",
   "containers/services/gateway/src/main.ts",
   "containers/services/mock-mongo/src/main.ts",

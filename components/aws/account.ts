@@ -1,43 +1,7 @@
-/**
- * What a stack makes for the account rather than for its machines: repositories of images, and a budget. Cost: 0.10 USD a GB and month of
- * images (us-east-1); scans on push and budgets are free.
- */
+/** What a stack makes for the account rather than for its machines: a budget. Cost: none. */
 import { Budget, type BudgetArgs } from "@pulumi/aws/budgets/budget.js";
-import { LifecyclePolicy } from "@pulumi/aws/ecr/lifecyclePolicy.js";
-import { Repository } from "@pulumi/aws/ecr/repository.js";
 import * as pulumi from "@pulumi/pulumi";
-import type { RepositoryPlan } from "../../infra/plan/aws/account.ts";
 import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
-
-interface RegistriesArgs {
-  readonly context: AwsContext;
-  readonly repositories: readonly RepositoryPlan[];
-}
-
-/** Repositories of ECR. Those of a retained stack are deleted only when empty, others with their images. */
-export class Registries extends pulumi.ComponentResource {
-  constructor(
-    name: string,
-    { context, repositories }: RegistriesArgs,
-    opts?: pulumi.ComponentResourceOptions,
-  ) {
-    super("engine-room:aws:Registries", name, {}, opts);
-
-    for (const { image, args, policy } of repositories) {
-      const repository = new Repository(
-        `${name}-${image}`,
-        { ...args, tags: namedTags(context, image) },
-        { parent: this },
-      );
-      new LifecyclePolicy(
-        `${name}-${image}-lifecycle`,
-        { repository: repository.name, policy },
-        { parent: this },
-      );
-    }
-    this.registerOutputs({});
-  }
-}
 
 interface GuardArgs {
   readonly context: AwsContext;

@@ -38,7 +38,7 @@ import {
 } from "./models.ts";
 
 /** ARN of one service; partitions of China and GovCloud have other names. @param resource - Form of what follows the account. */
-const arn = (service: string, resource: string, rule: string, example: string) =>
+export const arn = (service: string, resource: string, rule: string, example: string) =>
   formattedText(new RegExp(`^arn:aws[a-z-]*:${service}:[a-z0-9-]*:\\d{12}:${resource}$`), rule, example);
 
 /** Identifiers of EC2: a prefix and 8 or 17 hexadecimal digits. */
@@ -214,18 +214,22 @@ const mirror = cpuImages.shape.registry;
 /** Values of a chart, as its `values.yaml` has them. */
 const chartValues = z.record(z.string(), z.unknown());
 
+export const account = formattedText(
+  /^\d{12}$/,
+  "the twelve digits of an account, in quotes",
+  '"111122223333"',
+  shortAccount,
+);
+
+export const region = formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1");
+
 const common = {
   platform: z.literal("aws"),
   ...shared,
   /** Account of the stack; with credentials of another one nothing is changed. */
-  account: formattedText(
-    /^\d{12}$/,
-    "the twelve digits of an account, in quotes",
-    '"111122223333"',
-    shortAccount,
-  ),
+  account,
   /** Region of the stack. */
-  region: formattedText(/^[a-z]{2}(-[a-z]+)+-\d$/, "an AWS region", "us-east-1"),
+  region,
   network,
   access: section({
     /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: nobody does; `privateCidrs` reach it. */
@@ -263,15 +267,7 @@ const common = {
       "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
     ).optional(),
   }),
-  images: gpuImages
-    .extend({
-      /**
-       * Stacks of an account share the repositories of its registry: one creates them, the others write `existing`. `down` of
-       * the stack that creates them deletes the images of all stacks, unless `retain` names it. Without effect with `registry`.
-       */
-      repositories: z.enum(["create", "existing"]).default("create"),
-    })
-    .prefault({}),
+  images: gpuImages.prefault({}),
   guard: section({
     /** Only with `emails`. AWS sends a mail at 80 % of it, and when it forecasts more; absent: 1.2 times the planned cost. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),

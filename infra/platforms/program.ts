@@ -52,9 +52,7 @@ function textAt(value: unknown, path: readonly string[]): string {
  * @throws ConfigError with them. A preview shows such a stack all the same, and warns: its images can be pushed after it.
  */
 export function refuseUnpulled(problems: readonly Problem[]): void {
-  // Repositories come before the images in them: `npx engine-room up --registries` creates nothing else.
-  const isForRegistries = process.env.ENGINE_ROOM_ONLY_REGISTRIES === "1";
-  if (problems.length > 0 && !pulumi.runtime.isDryRun() && !isForRegistries) throw new ConfigError(problems);
+  if (problems.length > 0 && !pulumi.runtime.isDryRun()) throw new ConfigError(problems);
   for (const { reason, fix } of problems) void pulumi.log.warn(`${reason} ${fix}`);
 }
 

@@ -1,4 +1,5 @@
 /** Private registries of ECR: which images they have, and a push that no file of the user keeps a login for. */
+import { BOOTSTRAP_COMMAND } from "../../infra/plan/aws/bootstrap.ts";
 import { UserError } from "../errors.ts";
 import { temporaryDockerConfig } from "../images/registry.ts";
 import type { AwsTarget } from "../program/targets.ts";
@@ -58,11 +59,7 @@ export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<Readonl
  * @param names - Of the images that are pushed.
  * @throws UserError where a repository is missing, or ECR gives no token.
  */
-export async function prepareEcrPush(
-  { context: { stack } }: AwsTarget,
-  registry: string,
-  names: readonly string[],
-): Promise<void> {
+export async function prepareEcrPush(registry: string, names: readonly string[]): Promise<void> {
   const [host = "", ...path] = registry.split("/");
   const own = ecrHost(host);
   if (own === null) return;
@@ -70,7 +67,7 @@ export async function prepareEcrPush(
   const missing = (await Promise.all(repositories.map((name) => lacksRepository(own, name)))).flat();
   if (missing.length > 0)
     throw new UserError(
-      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`npx engine-room up --stack ${stack} --registries\`.`,
+      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`${BOOTSTRAP_COMMAND}\` (docs/aws.md).`,
     );
   process.env.DOCKER_CONFIG = temporaryDockerConfig(host, await ecrToken(own.region));
 }

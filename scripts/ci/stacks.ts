@@ -7,40 +7,43 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
+import { stackNames } from "../program/stack-file.ts";
 import type { GitHub } from "./github.ts";
 
-/**
- * Stacks that each pull request is compared with, which takes no credentials, by name; a test holds it against the stack files of
- * the project. The value is why `deploy` and `drift` never touch it; null: they do once the repository's variable names it.
- */
-export const PREVIEWED_STACKS: Readonly<Record<string, string | null>> = {
-  dev: "it is an example, with the number of nobody's account",
+const STACK_NAME = /^pr-([1-9]\d{0,8})$/;
+
+/** Stacks that are never deployed by a job, and why. */
+const OF_ONE_MACHINE: Readonly<Record<string, string>> = {
   kind: "it is for a cluster on somebody's own machine",
   local: "it is for processes of somebody's own machine",
-  onprem: null,
-  prod: "it is an example, with the number of nobody's account",
 };
 
 type MatrixPurpose = "preview" | "deployed";
 export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "deployed"];
 
 /**
- * Names of stacks, sorted, as a job's matrix takes them.
+ * Names of stacks, sorted, as a job's matrix takes them: for previews, which take no credentials, all that have a stack file, but
+ * for those of pull requests.
  *
  * @param deployed - The repository's variable: names between spaces or commas; empty where nothing is deployed.
+ * @param files - Stacks that have a file in the project.
  * @throws UserError where the variable names a stack that there is not, or that is never deployed.
  */
-export function matrixStacks(purpose: MatrixPurpose, deployed: string): readonly string[] {
-  const names = Object.keys(PREVIEWED_STACKS).toSorted();
-  if (purpose === "preview") return names;
+export function matrixStacks(
+  purpose: MatrixPurpose,
+  deployed: string,
+  files: readonly string[] = stackNames(),
+): readonly string[] {
+  const names = files.filter((name) => !STACK_NAME.test(name));
+  if (purpose === "preview") return names.toSorted();
   const wanted = new Set(deployed.split(/[\s,]+/).filter((name) => name !== ""));
   for (const name of wanted) {
-    const reason = PREVIEWED_STACKS[name];
-    if (reason === undefined)
+    if (!names.includes(name))
       throw new UserError(
-        `There is no stack ${JSON.stringify(name)} to deploy; there are ${names.join(", ")}.`,
+        `There is no Pulumi.${name}.yaml to deploy; there are stack files of ${names.join(", ")}.`,
       );
-    if (reason !== null) throw new UserError(`The stack ${name} is not deployed: ${reason}.`);
+    const reason = OF_ONE_MACHINE[name];
+    if (reason !== undefined) throw new UserError(`The stack ${name} is not deployed: ${reason}.`);
   }
   return [...wanted].toSorted();
 }
@@ -50,8 +53,6 @@ const PREVIEW_LABEL = "preview-stack";
 
 /** The stack file that they are made from. */
 export const PREVIEW_TEMPLATE = "kind";
-
-const STACK_NAME = /^pr-([1-9]\d{0,8})$/;
 
 /** @throws UserError where it is no number of a pull request. */
 export function previewStackName(pullRequest: string): string {

@@ -1,4 +1,4 @@
-import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/bootstrap.ts";
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
 import { publishedCharts } from "../../infra/plan/catalogue/aws.ts";
 import { IMAGE_NAMES } from "../../infra/plan/docker/images.ts";
@@ -76,7 +76,6 @@ export const command = defineCommand({
       const pushed = work.filter(({ steps }) => steps.includes("push") || steps.includes("copy"));
       if (aws !== null && push && registry !== null)
         await prepareEcrPush(
-          aws,
           registry,
           pushed.map(({ image }) => image.name),
         );
@@ -131,7 +130,7 @@ async function mirror(
   const images = await mirrorStates(bases, registry, hostProbe(uri));
   const work = images.filter(({ isThere }) => !isThere);
   if (work.length > 0 && !isDryRun) {
-    await prepareEcrPush(aws, registry, [MIRROR_REPOSITORY]);
+    await prepareEcrPush(registry, [MIRROR_REPOSITORY]);
     for (const image of work) await mirrorImage(image, registry, uri);
   }
   const lines = images.map(

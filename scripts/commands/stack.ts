@@ -1,5 +1,4 @@
 /** Commands whose work is a stack's backend or its platform: options, a call, and what is printed. */
-import { UsageError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { checkTable, findingsReport } from "../preflight/finding.ts";
 import { endStack, openStack, requireOutputs } from "../stack/backend.ts";
@@ -54,22 +53,16 @@ export const up = defineCommand({
   options: {
     "--json": `print JSON: {stack, changes, unchanged, outputs}; ${CHANGE}; outputs are those of \`outputs --json\``,
     "-y, --yes": "rent machines without a question; CI=true means the same",
-    "--registries":
-      "of a stack on AWS the image repositories alone, which take images before all else is made",
     "--policies":
       "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
   },
   notes: ["Unchanged resources are not touched."],
   async run({ stack, values }) {
     const operations = await operationsOf(stack);
-    const isForRegistries = values.registries === true;
-    const targets = isForRegistries ? operations.registries : [];
-    if (targets === null) throw new UsageError("--registries is for stacks of `platform: aws`.");
-    if (isForRegistries) process.env.ENGINE_ROOM_ONLY_REGISTRIES = "1";
     await operations.installPrograms(false);
     const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return 1;
-    const changes = await backend.up({ targets, enforcesPolicies: values.policies === true });
+    const changes = await backend.up({ enforcesPolicies: values.policies === true });
     return { json: { stack: stack.name, ...changes, outputs: (await backend.outputs()) ?? null } };
   },
 });

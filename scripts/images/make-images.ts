@@ -1,6 +1,6 @@
 /** Builds, pulls, pushes and copies images with the Docker CLI, and locks their digests. */
 import { spawn } from "node:child_process";
-import { MIRROR_REPOSITORY } from "../../infra/plan/aws/account.ts";
+import { MIRROR_REPOSITORY } from "../../infra/plan/aws/bootstrap.ts";
 import {
   type BaseChoice,
   type BuiltImage,

@@ -43,9 +43,6 @@ import {
   statusReport,
 } from "./operations.ts";
 
-/** The AWS provider and all that the component of the repositories has. */
-const REGISTRIES = ["**pulumi:providers:aws::**", "**engine-room:aws:Registries**"] as const;
-
 /** What both have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
 function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "logged"> {
   const { stack, values } = source;
@@ -80,7 +77,6 @@ function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" 
     },
     upCommand: "up",
     isRented: true,
-    registries: REGISTRIES,
     requireAccess: () => requireAccount(place),
     // A problem of the stack file is said before AWS is asked.
     prepare: async () => requireAccount(target().context),

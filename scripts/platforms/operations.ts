@@ -102,8 +102,6 @@ export interface Operations {
    * name, and the state is one that several machines use.
    */
   readonly isRented: boolean;
-  /** URNs of the image repositories, which `up --registries` makes alone; null: there are none. */
-  readonly registries: readonly string[] | null;
   /** What `logs` lists: `containers`, `processes`. */
   readonly logged: string;
 
@@ -179,7 +177,6 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
     isForTryout: false,
     upCommand: "start",
     isRented: false,
-    registries: null,
     requireAccess: nothing,
     prepare: nothing,
     forwarding: () => null,

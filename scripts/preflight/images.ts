@@ -1,4 +1,5 @@
 /** Whether registries have the images of a stack, as far as this machine can see. */
+import { BOOTSTRAP_COMMAND } from "../../infra/plan/aws/bootstrap.ts";
 import type { ClusterImage } from "../../infra/plan/images.ts";
 import { ecrHost, ecrReference, hasEcrImage } from "../aws/ecr.ts";
 import { AwsError } from "../aws/session.ts";
@@ -50,10 +51,9 @@ export async function awsImageFindings(
   askOther: AskRegistry,
 ): Promise<readonly Finding[]> {
   const { account, stack } = context;
-  const { registry, repositories } = plan.config.images;
   const first =
-    registry === undefined && repositories === "create"
-      ? `first \`npx engine-room up --stack ${stack} --registries\`, which makes the repositories, then `
+    plan.config.images.registry === undefined
+      ? `\`${BOOTSTRAP_COMMAND}\` where the account has no repositories yet, then `
       : "";
   const push = `${first}\`npx engine-room images --stack ${stack} --push\` where Docker is`;
   const foreign = images.flatMap(({ name, reference }) => {

@@ -43,7 +43,6 @@ interface RunOptions {
   readonly policyPacks?: string[];
   readonly refresh?: boolean;
   readonly replace?: string[];
-  readonly target?: string[];
 }
 
 export class PulumiBackend implements StackBackend {
@@ -87,13 +86,12 @@ export class PulumiBackend implements StackBackend {
     return (await new PulumiState(this.#executable, this.#url).lastUp(this.#stack.name))?.values;
   }
 
-  async up({ enforcesPolicies = false, targets = [] }: UpOptions = {}): Promise<StackChanges> {
+  async up({ enforcesPolicies = false }: UpOptions = {}): Promise<StackChanges> {
     const operations = await operationsOf(this.#stack);
     await operations.requireAccess();
     return changeStack(this.#stack, "up", async (reporter) => {
       const before = await this.lastApplied();
-      const isWhole = targets.length === 0;
-      if (isWhole) await operations.openApi((line) => reporter.note(line));
+      await operations.openApi((line) => reporter.note(line));
       await this.#own();
       await this.#removeLeftovers();
       await this.#taintUnfinished();
@@ -102,10 +100,10 @@ export class PulumiBackend implements StackBackend {
       const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#previewPolicies(options);
-      const started = isWhole ? await operations.beforeUp() : [];
+      const started = await operations.beforeUp();
       for (const line of started) reporter.note(`${line}.`);
       try {
-        await this.#run("up", reporter, isWhole ? options : { ...options, target: [...targets] });
+        await this.#run("up", reporter, options);
       } catch (error) {
         // They cost money until they sleep again.
         if (started.length > 0)

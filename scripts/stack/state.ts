@@ -35,8 +35,6 @@ export interface UpOptions {
    * that goes before. @default false
    */
   readonly enforcesPolicies?: boolean;
-  /** URNs, with `**` for any text: these alone, where the Pulumi CLI has the stack. @default all */
-  readonly targets?: readonly string[];
 }
 
 export interface PreviewOptions {

@@ -26,7 +26,7 @@ function bad(what: string, good: AwsResource, change: AwsResource["inputs"], pro
 const vpcConfig = cluster.inputs.vpcConfig as object;
 
 export const badResources: readonly Bad[] = [
-  bad("a type without a row", { ...vpc, type: "aws:s3/bucket:Bucket" }, {}, /no row of the table/),
+  bad("a type without a row", { ...vpc, type: "aws:sqs/queue:Queue" }, {}, /no row of the table/),
   bad(
     "a property without a parameter",
     vpc,

@@ -193,7 +193,7 @@ describe("npx engine-room images --mirror", () => {
     const { exitCode, stderr } = await command(STACK);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("no repository engine-room/tritonserver");
-    expect(stderr).toContain("--registries");
+    expect(stderr).toContain("pulumi -C bootstrap up");
   });
 
   test("--mirror is refused with another registry and together with --push", async () => {
@@ -209,8 +209,8 @@ describe("a push", () => {
 
   test("a push without a repository is refused with the command that makes it", async () => {
     await makeRepository(REGION, "engine-room/services");
-    await expect(prepareEcrPush(target, REGISTRY, ["services", "trtllm"])).rejects.toThrow(
-      /no repository engine-room\/trtllm, .*npx engine-room up --stack dev --registries/,
+    await expect(prepareEcrPush(REGISTRY, ["services", "trtllm"])).rejects.toThrow(
+      /no repository engine-room\/trtllm, .*pulumi -C bootstrap up/,
     );
     expect(process.env.DOCKER_CONFIG).toBe(folder);
   });

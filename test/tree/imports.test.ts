@@ -10,6 +10,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   "infra/plan": ["infra/plan/catalogue"],
   // Names that the catalogue has are values of the schema.
   "infra/config": ["infra/plan/catalogue", "infra"],
+  bootstrap: ["infra/config", "infra/plan", "infra/platforms"],
   infra: ["infra/config", "infra/plan", "infra/plan/catalogue", "infra/platforms"],
   "infra/platforms": ["infra", "infra/plan", "infra/plan/catalogue", "components"],
   components: ["infra/plan", "infra/plan/catalogue"],
@@ -100,7 +101,7 @@ function packageOf(
     : JSON.parse(readFileSync(join(projectRoot, service, "package.json"), "utf8"));
 }
 
-const imports = ["infra", "components", "containers/services", "policy", "scripts"]
+const imports = ["bootstrap", "infra", "components", "containers/services", "policy", "scripts"]
   .flatMap(sources)
   .flatMap((file) => importsOf(file, readFileSync(join(projectRoot, file), "utf8")));
 

@@ -3,25 +3,14 @@ import type { BudgetArgs } from "@pulumi/aws/budgets/budget.js";
 import type { LogGroupArgs } from "@pulumi/aws/cloudwatch/logGroup.js";
 import type { SubnetArgs } from "@pulumi/aws/ec2/subnet.js";
 import type { VpcArgs } from "@pulumi/aws/ec2/vpc.js";
-import type { RepositoryArgs } from "@pulumi/aws/ecr/repository.js";
 import type { AccessPointArgs } from "@pulumi/aws/efs/accessPoint.js";
 import type { FileSystemArgs } from "@pulumi/aws/efs/fileSystem.js";
 import type { AwsConfig } from "../../config/aws-stacks.ts";
 import { IMAGE_USER_ID } from "../containers/container.ts";
 import type { GpuCost } from "../cost/types.ts";
 import type { DockerStack } from "../docker/docker-stack.ts";
-import type { ImageName } from "../docker/images.ts";
-import { imageSources } from "../docker/images.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
-import {
-  type AwsContext,
-  awsContext,
-  containerLogGroup,
-  plainName,
-  REPOSITORY_PREFIX,
-  STACK_TAG,
-} from "./context.ts";
-import { documentText } from "./data-files.ts";
+import { type AwsContext, awsContext, containerLogGroup, plainName, STACK_TAG } from "./context.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
 import { instancePlan } from "./machine/instance.ts";
@@ -33,24 +22,9 @@ export type Ec2Stack = ReturnType<typeof ec2Stack>;
 export type AccountParts = ReturnType<typeof accountParts>;
 export type NetworkPlan = ReturnType<typeof networkPlan>;
 export type FileSystemPlan = ReturnType<typeof fileSystemPlan>;
-export type RepositoryPlan = ReturnType<typeof repositoryPlans>[number];
 
 /** Where the stack file has no `cluster.logRetentionDays`. */
 const LOG_RETENTION_DAYS = 30;
-
-/** Images of all stacks with GPUs, needed or not: stacks of an account share repositories, and `down` deletes those with images. */
-const BUILT_IMAGES: readonly ImageName[] = ["services", "trtllm", "encoders"];
-
-/** Copies of NVIDIA's images, which machines then pull without the internet: `npx engine-room images --mirror` fills it. */
-export const MIRROR_REPOSITORY = "tritonserver";
-
-/**
- * Enough that stacks which change every day do not expire the images of a stack that does not. Images share layers, which are stored
- * once: NVIDIA's are nearly all of an image.
- */
-const KEPT_IMAGES = 100;
-/** Tags of releases, each of 10 GB or so. */
-const KEPT_MIRRORED = 10;
 
 /** https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Budget.html */
 const LONGEST_BUDGET_NAME = 100;
@@ -78,7 +52,6 @@ function accountParts(plan: AwsPlan, context: AwsContext) {
     context,
     network: networkPlan(config, context),
     fileSystem: fileSystemPlan(config),
-    repositories: repositoryPlans(config, context, BUILT_IMAGES),
     edge: edgePlan(plan, context),
     budget: budgetArgs(config, plan.cost, context),
     containerLogs: containerLogGroup(config, context) satisfies LogGroupArgs | null,
@@ -155,31 +128,6 @@ export function fileSystemPlan({ engineStore }: AwsConfig) {
       },
     } satisfies Partial<AccessPointArgs>,
   };
-}
-
-/**
- * Repositories of ECR: none where images come from a registry of the stack file, or where another stack of the account makes them.
- * Official images stay where they are.
- */
-export function repositoryPlans(
-  { images }: AwsConfig,
-  { isRetained }: Pick<AwsContext, "isRetained">,
-  imageNames: readonly ImageName[],
-) {
-  if (images.registry !== undefined || images.repositories === "existing") return [];
-  const built = imageNames.filter((name) => imageSources[name].kind === "built");
-  return [...built, MIRROR_REPOSITORY].map((image) => ({
-    image,
-    args: {
-      name: `${REPOSITORY_PREFIX}/${image}`,
-      imageTagMutability: "IMMUTABLE",
-      imageScanningConfiguration: { scanOnPush: true },
-      forceDelete: !isRetained,
-    } satisfies RepositoryArgs,
-    policy: documentText("lifecyclePolicy", {
-      keptImages: image === MIRROR_REPOSITORY ? KEPT_MIRRORED : KEPT_IMAGES,
-    }),
-  }));
 }
 
 /** @param cost - Of the plan: its month is the budget's where the stack file names none. @returns null without e-mail addresses. */

@@ -87,11 +87,7 @@ export function shortDigest(value: unknown): string {
  * Where images are pulled from, in the form of other platforms. Without a registry in the stack file it is the account's own:
  * https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
  */
-export function pulledFrom({
-  account,
-  region,
-  images: { repositories: _, ...images },
-}: AwsConfig): Omit<AwsConfig["images"], "repositories"> {
+export function pulledFrom({ account, region, images }: AwsConfig): AwsConfig["images"] {
   const own = `${account}.dkr.ecr.${region}.amazonaws.com/${REPOSITORY_PREFIX}`;
   return { ...images, registry: images.registry ?? own };
 }

@@ -31,7 +31,7 @@ function once<T>(known: Map<string, T>, key: string, make: () => T): T {
 
 /** JSON of a document of documents.yaml with values of its placeholders. @param indent - Spaces; absent: all in one line. */
 export function documentText(
-  name: "fileSystemPolicy" | "kubeconfig" | "lifecyclePolicy" | "nodeConfig",
+  name: "fileSystemPolicy" | "kubeconfig" | "lifecyclePolicy" | "nodeConfig" | "stateBucketPolicy",
   values: Readonly<Record<string, unknown>>,
   indent?: number,
 ): string {

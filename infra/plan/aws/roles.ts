@@ -30,7 +30,7 @@ export interface RolePlan {
 }
 
 /** A role of roles.yaml, which says what its fields are. */
-interface RoleTemplate {
+export interface RoleTemplate {
   readonly service?: string;
   readonly source?: string;
   readonly namespace?: string;

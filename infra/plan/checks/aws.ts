@@ -141,22 +141,6 @@ export const accountChecks = {
     };
   },
 
-  // A person who types `down` may know whose images are in them; an hourly one does not.
-  ttlLeavesOthersImages: ({
-    config: {
-      guard: { ttlHours },
-      images,
-    },
-  }) =>
-    ttlHours !== undefined &&
-    images.registry === undefined &&
-    images.repositories === "create" && {
-      severity: "warning",
-      path: "images.repositories",
-      reason: `The stack creates the account's ECR repositories; destroying it ${count(ttlHours, "hour")} after its last \`up\` deletes them with all images, including those of other stacks.`,
-      fix: "Write existing if another stack creates them.",
-    },
-
   // An alarm at a sum that leaves machines out would fire on the first day.
   budgetHasAmount: ({ config: { guard, region }, spec }) => {
     if (guard.emails.length === 0 || guard.monthlyUsd !== undefined || !hasBudgets(region)) return [];

@@ -1,6 +1,6 @@
 import type { Output } from "@pulumi/pulumi";
 import { describe, expect, test } from "vitest";
-import { Guard, Registries } from "../../../components/aws/account.ts";
+import { Guard } from "../../../components/aws/account.ts";
 import { Edge } from "../../../components/aws/edge.ts";
 import { EngineFileSystem } from "../../../components/aws/engine-file-system.ts";
 import { Network } from "../../../components/aws/network.ts";
@@ -10,7 +10,6 @@ import {
   fileSystemPlan,
   type NetworkPlan,
   networkPlan,
-  repositoryPlans,
 } from "../../../infra/plan/aws/account.ts";
 import type { AwsContext } from "../../../infra/plan/aws/context.ts";
 import { edgePlan } from "../../../infra/plan/aws/edge.ts";
@@ -518,29 +517,6 @@ describe("file system", () => {
     });
     expect(byName(found, "store-access").inputs.fileSystemId).toBe("fs-01234567");
     expect(seen).toEqual({ volumeHandle: "fs-01234567::store-access", mountTargets: 0 });
-  });
-});
-
-describe("registries", () => {
-  const made = (context: AwsContext) =>
-    registeredBy(() => {
-      const repositories = repositoryPlans(awsPlan(eksValues).config, context, ["services"]);
-      new Registries("registries", { context, repositories });
-    });
-
-  test("a repository has immutable tags and its own lifecycle policy", async () => {
-    const found = await made(CONTEXT);
-    expect(byName(found, "registries-services").inputs.imageTagMutability).toBe("IMMUTABLE");
-    expect(byName(found, "registries-services-lifecycle").inputs).toEqual({
-      repository: "engine-room/services",
-      policy: expect.stringContaining('"countNumber":100'),
-    });
-  });
-
-  test("images are deleted with their stack unless it is retained", async () => {
-    const isDeleted = async (isRetained: boolean) =>
-      byName(await made({ ...CONTEXT, isRetained }), "registries-services").inputs.forceDelete;
-    expect([await isDeleted(false), await isDeleted(true)]).toEqual([true, false]);
   });
 });
 

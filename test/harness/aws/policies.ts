@@ -22,7 +22,9 @@ const POLICY_PROPERTIES: Readonly<Record<string, string>> = {
   "aws:iam/role:Role": "assumeRolePolicy",
   "aws:iam/rolePolicy:RolePolicy": "policy",
   "aws:efs/fileSystemPolicy:FileSystemPolicy": "policy",
+  "aws:iam/policy:Policy": "policy",
   "aws:kms/key:Key": "policy",
+  "aws:s3/bucketPolicy:BucketPolicy": "policy",
   "aws:ec2/vpcEndpoint:VpcEndpoint": "policy",
 };
 

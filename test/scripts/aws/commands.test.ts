@@ -72,8 +72,6 @@ describe("the account of a stack", () => {
   ) {
     aws = await startFakeAws(account(answers));
     vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
-    // `up --registries` sets it for the program; the stub puts back what was there.
-    vi.stubEnv("ENGINE_ROOM_ONLY_REGISTRIES", undefined);
     const file = join(folder, "stack.yaml");
     writeFileSync(file, stackFileText(STACKS[compute]));
     return runCommand(name, "--stack", STACK, "--config-file", file, ...words);
@@ -81,7 +79,6 @@ describe("the account of a stack", () => {
 
   const COMMANDS = [
     ["up"],
-    ["up", "--registries"],
     ["refresh"],
     ["down"],
     ["sleep"],

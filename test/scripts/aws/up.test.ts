@@ -2,18 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { checkedPlan } from "../../../infra/checked-plan.ts";
-import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../../infra/problems.ts";
-import { projectRoot, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
+import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readAwsTarget } from "../../../scripts/program/targets.ts";
-import { renderStack } from "../../../scripts/render.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { imageLock } from "../../harness/aws/image-lock.ts";
-import { EKS_STACK } from "../../harness/aws/stacks.ts";
-import { writtenStackFile } from "../../harness/stack-files.ts";
-import { runCommand } from "../plan/run-plan.ts";
 import { type FakePulumi, useFakePulumi } from "../stack/fake-pulumi.ts";
 import { type Answers, account } from "./account.ts";
 import { type FakeAws, startFakeAws, stubCredentials } from "./fake-aws.ts";
@@ -62,8 +56,6 @@ describe("through the Pulumi CLI", () => {
     vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
     vi.stubEnv("ENGINE_ROOM_RUNNER", "");
     vi.stubEnv("CI", "true");
-    // The command sets it for the program; the stub puts back what was there.
-    vi.stubEnv("ENGINE_ROOM_ONLY_REGISTRIES", undefined);
   });
   afterEach(async () => {
     await aws.close();
@@ -90,12 +82,6 @@ describe("through the Pulumi CLI", () => {
       writeFileSync(lockFile, JSON.stringify({ version: 1, images: {} }));
       await expect((await openStack(stack)).up()).rejects.toThrow(ConfigError);
       expect(changes()).toEqual([]);
-    });
-
-    test("`up` of the registries alone changes no pool, and opens no API", async () => {
-      Object.assign(answers, clusterOpenTo("198.51.100.7/32"));
-      await (await openStack(stack)).up({ targets: ["**engine-room:aws:Registries**"] });
-      expect(changes()).toEqual(["pulumi up"]);
     });
 
     /** A cluster that is there, and takes another list of networks. */
@@ -159,64 +145,4 @@ describe("through the Pulumi CLI", () => {
       expect(changes()).toEqual(opened);
     });
   });
-
-  describe("of a stack in a shared state", () => {
-    beforeEach(() => {
-      vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
-      // There is no cluster yet.
-      answers["eks:ListNodegroups"] = () => ({ error: "ResourceNotFoundException", status: 404 });
-    });
-
-    const up = (values: Readonly<Record<string, unknown>>, ...options: readonly string[]) =>
-      runCommand("up", "--stack", NAME, "--config-file", writtenStackFile(folder, values), ...options);
-
-    const updates = () => pulumi.calls().filter(({ args }) => args[0] === "up");
-
-    const targetsOf = (args: readonly string[]) => args.filter((_, index) => args[index - 1] === "--target");
-
-    test("`up --registries` makes only the repositories and their provider", async () => {
-      expect(await up(EKS_STACK, "--registries")).toMatchObject({ exitCode: 0 });
-      const [update, ...others] = updates();
-      expect(others).toEqual([]);
-      expect(update?.only).toBe("1");
-
-      // As the CLI reads them: two stars stand for anything.
-      const patterns = targetsOf(update?.args ?? []).map(
-        (target) => new RegExp(`^${target.split("**").map(escaped).join(".*")}$`),
-      );
-      const file = writtenStackFile(folder, EKS_STACK);
-      const { resources } = await renderStack(NAME, readStackFile({ name: NAME, configFile: file }));
-      const made = resources.filter(({ urn }) => patterns.some((pattern) => pattern.test(urn)));
-      expect(new Set(made.map(({ type }) => type))).toEqual(
-        new Set([
-          "pulumi:providers:aws",
-          "engine-room:aws:Registries",
-          "aws:ecr/repository:Repository",
-          "aws:ecr/lifecyclePolicy:LifecyclePolicy",
-        ]),
-      );
-      const left = resources.filter((one) => !made.includes(one));
-      expect(left.filter(({ type }) => type.startsWith("aws:ecr/"))).toEqual([]);
-    });
-
-    test("`up` without --registries makes the whole stack", async () => {
-      writeFileSync(lockFile, imageLock(checkedPlan(EKS_STACK).plan as AwsPlan));
-      expect(await up(EKS_STACK)).toMatchObject({ exitCode: 0 });
-      const [update] = updates();
-      expect(update?.only).toBe("");
-      expect(targetsOf(update?.args ?? [])).toEqual([]);
-    });
-
-    test("`up --registries` is refused on other platforms before anything is asked", async () => {
-      const local = { platform: "local", models: [{ name: "smollm2", model: "smollm2-135m-instruct" }] };
-      const { exitCode, stderr } = await up(local, "--registries");
-      expect(exitCode).toBe(2);
-      expect(stderr).toContain("--registries is for stacks of `platform: aws`.");
-      expect(pulumi.calls()).toEqual([]);
-    });
-  });
 });
-
-function escaped(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-}

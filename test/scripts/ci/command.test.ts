@@ -262,15 +262,17 @@ test("`ci` refuses a file of another form without printing its content", async (
   expect(stderr).not.toContain("hunter2");
 });
 
-test("a matrix previews the stacks of the table, and deploys those that the repository names", () => {
+test("a matrix previews all stacks with a file, and deploys those that the repository names", () => {
+  const files = ["dev", "kind", "local", "onprem", "own", "pr-12", "prod"];
+  expect(matrixStacks("preview", "", files)).toEqual(["dev", "kind", "local", "onprem", "own", "prod"]);
+  expect(matrixStacks("deployed", " prod,\ndev own prod", files)).toEqual(["dev", "own", "prod"]);
+  expect(matrixStacks("deployed", "", files)).toEqual([]);
   expect(matrixStacks("preview", "")).toEqual(["dev", "kind", "local", "onprem", "prod"]);
-  expect(matrixStacks("deployed", " onprem,\nonprem")).toEqual(["onprem"]);
-  expect(matrixStacks("deployed", "")).toEqual([]);
 });
 
-test("a matrix refuses unknown stacks, and those that are never deployed", () => {
+test("a matrix refuses stacks without a file, and those that are never deployed", () => {
   expect(() => matrixStacks("deployed", "onprem z")).toThrow(
-    'There is no stack "z" to deploy; there are dev, kind, local, onprem, prod.',
+    "There is no Pulumi.z.yaml to deploy; there are stack files of dev, kind, local, onprem, prod.",
   );
   expect(() => matrixStacks("deployed", "kind")).toThrow(
     "The stack kind is not deployed: it is for a cluster on somebody's own machine.",

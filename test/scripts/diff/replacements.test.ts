@@ -89,7 +89,7 @@ describe("the effect of a property", () => {
     ["aws:efs/fileSystem:FileSystem", "tags.Name", "update"],
     ["aws:efs/accessPoint:AccessPoint", "rootDirectory.path", "replace"],
     ["aws:ec2/vpc:Vpc", "instanceTenancy", "may-replace"],
-    ["aws:s3/bucket:Bucket", "bucket", "may-replace"],
+    ["aws:sqs/queue:Queue", "name", "may-replace"],
   ])("a change of %s %s has the effect %s", (type, path, expected) => {
     expect(effect(type, path)).toBe(expected);
   });

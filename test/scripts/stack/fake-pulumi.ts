@@ -6,7 +6,7 @@ import { vi } from "vitest";
 /** In sh, which starts ten times as fast as Node. Words of a call are separated by tabs. */
 const SCRIPT = `#!/bin/sh
 here="\${0%/*}"
-line="$PULUMI_BACKEND_URL\t$ENGINE_ROOM_ONLY_REGISTRIES"
+line="$PULUMI_BACKEND_URL"
 for word in "$@"; do
   line="$line\t$word"
   if [ "$previous" = --stack ]; then stack="$word"; fi
@@ -38,8 +38,6 @@ if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi
 interface PulumiCall {
   /** Address of the state. */
   readonly backend: string;
-  /** What the program is told of the registries alone; empty: nothing. */
-  readonly only: string;
   readonly args: readonly string[];
 }
 
@@ -61,8 +59,8 @@ export function useFakePulumi(folder: string, more = ""): FakePulumi {
   return {
     calls: () =>
       lines("calls").map((line) => {
-        const [backend = "", only = "", ...args] = line.split("\t");
-        return { backend, only, args };
+        const [backend = "", ...args] = line.split("\t");
+        return { backend, args };
       }),
     stacks: () => lines("stacks"),
     keep: (stacks) => writeFileSync(join(folder, "stacks"), stacks.map((name) => `${name}\n`).join("")),

@@ -73,7 +73,33 @@ export const storageOperations: Readonly<Record<string, OperationRow>> = {
     // https://docs.aws.amazon.com/kms/latest/APIReference/API_ScheduleKeyDeletion.html has the lower bound of the window.
     allowed: { PendingWindowInDays: Array.from({ length: 24 }, (_, index) => 7 + index) },
   },
-  "aws:kms/alias:Alias": { operation: "kms:CreateAlias", properties: { name: "AliasName" } },
+  "aws:s3/bucket:Bucket": {
+    operation: "s3:CreateBucket",
+    properties: { tags: by("s3:PutBucketTagging", "Tagging.TagSet") },
+  },
+  "aws:s3/bucketPolicy:BucketPolicy": { operation: "s3:PutBucketPolicy" },
+  "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": {
+    operation: "s3:PutPublicAccessBlock",
+    base: "PublicAccessBlockConfiguration",
+    properties: { bucket: "Bucket" },
+  },
+  "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": {
+    operation: "s3:PutBucketEncryption",
+    base: "ServerSideEncryptionConfiguration",
+    properties: {
+      bucket: "Bucket",
+      "rules.applyServerSideEncryptionByDefault.kmsMasterKeyId": "KMSMasterKeyID",
+    },
+  },
+  "aws:s3/bucketVersioning:BucketVersioning": { operation: "s3:PutBucketVersioning" },
+  "aws:iam/openIdConnectProvider:OpenIdConnectProvider": {
+    operation: "iam:CreateOpenIDConnectProvider",
+    properties: { clientIdLists: "ClientIDList", thumbprintLists: "ThumbprintList" },
+  },
+  "aws:iam/policy:Policy": {
+    operation: "iam:CreatePolicy",
+    properties: { name: "PolicyName", policy: "PolicyDocument" },
+  },
   "aws:cloudwatch/logGroup:LogGroup": {
     operation: "logs:CreateLogGroup",
     properties: {

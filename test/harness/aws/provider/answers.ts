@@ -168,6 +168,14 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     return { id: associationId, computed: { associationId } };
   },
   "aws:iam/instanceProfile:InstanceProfile": withName("iam", (name) => `instance-profile/${name}`, true),
+  "aws:iam/openIdConnectProvider:OpenIdConnectProvider": ({ url }, { account }) => {
+    const arn = `arn:aws:iam::${account}:oidc-provider/${text(url).replace("https://", "")}`;
+    return { id: arn, computed: { arn } };
+  },
+  "aws:iam/policy:Policy": ({ name }, { account }) => {
+    const arn = `arn:aws:iam::${account}:policy/${text(name)}`;
+    return { id: arn, computed: { arn } };
+  },
   "aws:iam/role:Role": withName("iam", (name) => `role/${name}`, true),
   "aws:iam/rolePolicy:RolePolicy": withParts("role", "name"),
   "aws:iam/rolePolicyAttachment:RolePolicyAttachment": withParts("role", "policyArn"),
@@ -200,6 +208,15 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     const { id } = withParts("zoneId", "name", "type")(inputs, place);
     return { id, computed: { fqdn: text(inputs.name).replace(/\.$/, "") } };
   },
+  "aws:s3/bucket:Bucket": ({ bucket }) => ({
+    id: text(bucket),
+    computed: { arn: `arn:aws:s3:::${text(bucket)}` },
+  }),
+  "aws:s3/bucketPolicy:BucketPolicy": withParts("bucket"),
+  "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": withParts("bucket"),
+  "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration":
+    withParts("bucket"),
+  "aws:s3/bucketVersioning:BucketVersioning": withParts("bucket"),
   "aws:secretsmanager/secret:Secret": withArn(
     "secretsmanager",
     ({ name }) => `secret:${text(name)}-${digits(6)}`,

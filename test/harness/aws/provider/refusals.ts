@@ -27,10 +27,13 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:eks/cluster:Cluster": ["name"],
   "aws:eks/podIdentityAssociation:PodIdentityAssociation": ["clusterName", "namespace", "serviceAccount"],
   "aws:iam/instanceProfile:InstanceProfile": ["name"],
+  "aws:iam/openIdConnectProvider:OpenIdConnectProvider": ["url"],
+  "aws:iam/policy:Policy": ["name"],
   "aws:iam/role:Role": ["name"],
   "aws:lb/listener:Listener": ["loadBalancerArn", "port"],
   "aws:lb/loadBalancer:LoadBalancer": ["name"],
   "aws:lb/targetGroup:TargetGroup": ["name"],
+  "aws:s3/bucket:Bucket": ["bucket"],
   "aws:secretsmanager/secret:Secret": ["name"],
   "aws:ssm/document:Document": ["name"],
   "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": [
@@ -188,7 +191,9 @@ export function refusedDeletion(live: Live, resource: LiveResource): string | nu
   const { id, type, inputs } = resource;
   for (const protection of ["deletionProtection", "enableDeletionProtection", "disableApiTermination"])
     if (inputs[protection] === true) return `OperationNotPermitted: ${id} has ${protection}`;
-  // Who has used the stack has pushed images.
+  // Whoever uses an account has pushed images and keeps stacks.
+  if (type === "aws:s3/bucket:Bucket" && inputs.forceDestroy !== true)
+    return `BucketNotEmpty: ${id} has objects`;
   if (type === "aws:ecr/repository:Repository" && inputs.forceDelete !== true)
     return `RepositoryNotEmptyException: ${id} has images`;
   if (SETTINGS.has(type)) return null;
@@ -211,6 +216,10 @@ const SETTINGS: ReadonlySet<string> = new Set([
   "aws:ecr/lifecyclePolicy:LifecyclePolicy",
   "aws:efs/backupPolicy:BackupPolicy",
   "aws:efs/fileSystemPolicy:FileSystemPolicy",
+  "aws:s3/bucketPolicy:BucketPolicy",
+  "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+  "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+  "aws:s3/bucketVersioning:BucketVersioning",
 ]);
 
 function isSame(one: LiveResource, other: LiveResource): boolean {

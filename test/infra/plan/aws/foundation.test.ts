@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { budgetArgs, repositoryPlans } from "../../../../infra/plan/aws/account.ts";
+import { budgetArgs } from "../../../../infra/plan/aws/account.ts";
 import { keyedName, plainName } from "../../../../infra/plan/aws/context.ts";
 import { documentText } from "../../../../infra/plan/aws/data-files.ts";
 import { awsNotes, edgePlan, recordNote } from "../../../../infra/plan/aws/edge.ts";
@@ -25,35 +25,6 @@ describe("file system", () => {
         Condition: { Bool: { "elasticfilesystem:AccessedViaMountTarget": "true" } },
       },
       { Effect: "Deny", Action: "*", Condition: { Bool: { "aws:SecureTransport": "false" } } },
-    ]);
-  });
-});
-
-describe("repositories", () => {
-  const planned = (images: Values) => {
-    const { config, context } = awsPlan({ ...eksValues, images });
-    return repositoryPlans(config, context, ["services", "trtllm", "mongo"]);
-  };
-
-  test("repositories are made for the project's images and for NVIDIA's", () => {
-    expect(planned({}).map(({ args }) => args.name)).toEqual([
-      "engine-room/services",
-      "engine-room/trtllm",
-      "engine-room/tritonserver",
-    ]);
-  });
-
-  test("no repositories are made with another registry or with `repositories: existing`", () => {
-    expect(planned({ registry: "registry.example.org/models" })).toEqual([]);
-    expect(planned({ repositories: "existing" })).toEqual([]);
-  });
-
-  test("the lifecycle policy expires untagged images after a day and keeps the newest of the rest", () => {
-    const { rules } = JSON.parse(planned({}).at(-1)?.policy ?? "");
-    expect(rules).toMatchObject([
-      { rulePriority: 1, selection: { tagStatus: "untagged", countUnit: "days", countNumber: 1 } },
-      // ECR wants the rule for any tag to be the last.
-      { rulePriority: 2, selection: { tagStatus: "any", countType: "imageCountMoreThan", countNumber: 10 } },
     ]);
   });
 });

@@ -874,13 +874,6 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: { ...awsValues, guard: { ttlHours: 8 } },
     says: /names \(prod or demo\).* 8 hours after/,
   },
-  ttlLeavesOthersImages: {
-    severity: "warning",
-    path: "images.repositories",
-    fails: { ...awsValues, guard: { ttlHours: 1 } },
-    passes: { ...awsValues, guard: { ttlHours: 1 }, images: { repositories: "existing" } },
-    says: /1 hour after its last `up` deletes them/,
-  },
   budgetIsSent: {
     path: "guard.monthlyUsd",
     fails: { ...awsValues, guard: { monthlyUsd: 500 } },
