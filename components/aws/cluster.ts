@@ -14,7 +14,7 @@ import type { AddOnPlan } from "../../infra/plan/aws/cluster-software.ts";
 import { type AwsContext, namedTags, plainName, shortDigest } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import type { ClusterPlan, NodePoolPlan } from "../../infra/plan/aws/eks-cluster.ts";
-import { NodeGroupSize } from "../local/resources.ts";
+import { FixedValues, NodeGroupSize } from "../local/resources.ts";
 import { tcp, type ZoneSubnet } from "./network.ts";
 import { WorkloadRole } from "./workload-role.ts";
 
@@ -22,7 +22,7 @@ interface ClusterArgs {
   readonly context: AwsContext;
   readonly plan: Pick<
     ClusterPlan,
-    "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "entries" | "role"
+    "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "fixedKey" | "entries" | "role"
   >;
   /** Private ones, in two zones at least. */
   readonly subnets: readonly ZoneSubnet[];
@@ -42,7 +42,10 @@ export class Cluster extends pulumi.ComponentResource {
     const own = { parent: this };
     const kept = { ...own, protect: context.isRetained };
     const role = new WorkloadRole(`${name}-role`, { context, plan: plan.role }, own);
-    const key = new Key(`${name}-secrets-key`, { ...plan.key, tags: namedTags(context, "secrets") }, kept);
+    const keyArn =
+      context.kmsKeyArn ??
+      new Key(`${name}-secrets-key`, { ...plan.key, tags: namedTags(context, "secrets") }, kept).arn;
+    const key = new FixedValues(`${name}-key`, plan.fixedKey, own);
     const logArgs = { ...plan.logGroup, tags: namedTags(context, "cluster-logs") };
     const logs = new LogGroup(`${name}-logs`, logArgs, own);
     this.cluster = new EksCluster(
@@ -50,13 +53,13 @@ export class Cluster extends pulumi.ComponentResource {
       {
         ...plan.cluster,
         roleArn: role.arn,
-        encryptionConfig: { provider: { keyArn: key.arn }, resources: ["secrets"] },
+        encryptionConfig: { provider: { keyArn }, resources: ["secrets"] },
         vpcConfig: { ...plan.vpcConfig, subnetIds: subnets.map(({ id }) => id) },
         tags: namedTags(context, "cluster"),
       },
       {
         ...kept,
-        dependsOn: [role, logs],
+        dependsOn: [role, logs, key],
         // EKS looks at it when it makes a cluster, and Amazon's provider would make another one for it.
         ignoreChanges: ["accessConfig.bootstrapClusterCreatorAdminPermissions"],
       },

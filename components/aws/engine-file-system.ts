@@ -15,6 +15,7 @@ import * as pulumi from "@pulumi/pulumi";
 import type { FileSystemPlan } from "../../infra/plan/aws/account.ts";
 import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
+import { FixedValues } from "../local/resources.ts";
 import { securityGroup, tcp, type ZoneSubnet } from "./network.ts";
 
 interface EngineFileSystemArgs {
@@ -50,10 +51,11 @@ export class EngineFileSystem extends pulumi.ComponentResource {
     const tags = namedTags(context, "engine-store");
     let mounts: pulumi.Input<string>;
     if (existing === null) {
+      const key = new FixedValues(`${name}-key`, plan.fixedKey, own);
       const fileSystem = new FileSystem(
         `${name}-files`,
         { ...plan.fileSystem, tags },
-        { ...own, protect: isProtected, retainOnDelete: isProtected },
+        { ...own, protect: isProtected, retainOnDelete: isProtected, dependsOn: [key] },
       );
       const fileSystemId = fileSystem.id;
       const kept = { ...own, retainOnDelete: isProtected };

@@ -193,6 +193,7 @@ class InstanceSecrets extends pulumi.ComponentResource {
           description: "Read by the instance when it starts",
           // The stack file has the value: the next `up` after a `down` needs the name, which a deleted one would keep.
           recoveryWindowInDays: 0,
+          kmsKeyId: context.kmsKeyArn,
           tags: { ...context.tags, Name: secretName },
         },
         { parent: this },

@@ -22,7 +22,7 @@ import {
   secret,
   section,
 } from "./common.ts";
-import { clusterModel, clusterParts, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
+import { clusterModel, clusterParts, databaseVolume, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
 import {
   bucketWeights,
   clusterEncodersOrNone,
@@ -115,7 +115,7 @@ const engineStore = section({
       securityGroupId: id("sg"),
     })
     .optional(),
-  /** Daily copies by AWS Backup; absent: on for a new file system. */
+  /** Daily copies by AWS Backup, for 35 days. Engines are built again without them, and weights downloaded. */
   backups: z.boolean().optional(),
 });
 
@@ -129,6 +129,12 @@ const apiCidr = formattedText(
       ? "Each of the four numbers is 0 to 255, and the length 0 to 32.\nWrite a CIDR such as 203.0.113.7/32."
       : undefined,
 );
+
+/** Of what databases have on disks. */
+const backupDays = {
+  /** Days for which AWS Backup keeps a daily copy of the documents; 0: no copies. Absent: 35 for a stack of `retain`, else 0. */
+  backupDays: z.int().min(0).max(3650).optional(),
+};
 
 /** `internal`: a load balancer within the VPC. `public`: a load balancer on the internet, with certificate and keys. */
 const gateway = remoteGateway.extend({
@@ -231,6 +237,17 @@ const common = {
   /** Region of the stack. */
   region,
   network,
+  /**
+   * Key of KMS for all that the stack stores: disks, engine store, Secrets of the cluster, secrets, logs and backups. docs/aws.md
+   * says what its policy has to allow. Absent: AWS's own keys, and a new one for Secrets of the cluster. It stays what it was at
+   * the first `up`.
+   */
+  kmsKeyArn: arn(
+    "kms",
+    "key/[A-Za-z0-9-]+",
+    "the ARN of a key, not of an alias",
+    "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012",
+  ).optional(),
   access: section({
     /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: nobody does; `privateCidrs` reach it. */
     endpoint: z.enum(["public", "private"]).default("public"),
@@ -271,6 +288,12 @@ const common = {
   guard: section({
     /** Only with `emails`. AWS sends a mail at 80 % of it, and when it forecasts more; absent: 1.2 times the planned cost. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
+    /**
+     * What the budget adds up. `stack`: costs with the tag `engine-room:stack`, once it is active as a cost allocation tag; in an
+     * organisation only the management account activates it, and before that the budget sees nothing. `account`: all costs of the
+     * account.
+     */
+    scope: z.enum(["stack", "account"]).default("stack"),
     /** Recipients of the mail; without any the stack has no budget. */
     emails: z
       .array(formattedText(/^[^@\s]+@[^@\s]+\.[^@\s]+$/, "an e-mail address", "ops@example.org"))
@@ -293,6 +316,8 @@ export const eksStack = z.strictObject({
   ...common,
   compute: z.literal("eks").default("eks"),
   ...clusterParts,
+  /** Volume of each of the stack's two own databases. */
+  databaseStorage: section({ ...databaseVolume, ...backupDays }),
   monitoringOptions: gpuMonitoringOptions
     .unwrap()
     .extend({
@@ -374,6 +399,7 @@ export const ec2Stack = z.strictObject({
   databaseStorage: section({
     /** Size of the disk. */
     sizeGiB: z.int().min(1).max(16_384).default(20),
+    ...backupDays,
   }),
 });
 

@@ -169,6 +169,13 @@ export const schedule = z.strictObject({
 });
 
 /** Parts for every cluster, also for one that a stack on AWS makes. */
+export const databaseVolume = {
+  /** Class of the volumes; absent: the cluster's default class. */
+  storageClass: resourceName.optional(),
+  /** Size of each volume. */
+  sizeGiB: size.default(20),
+};
+
 export const clusterParts = {
   /** Namespace of everything that the stack makes. */
   namespace: resourceName.default("engine-room"),
@@ -211,12 +218,7 @@ export const clusterParts = {
     })
     .optional(),
   /** Volume of each of the stack's two own databases. */
-  databaseStorage: section({
-    /** Class of the volumes; absent: the cluster's default class. */
-    storageClass: resourceName.optional(),
-    /** Size of each volume. */
-    sizeGiB: size.default(20),
-  }),
+  databaseStorage: section(databaseVolume),
 };
 
 export const gpuMonitoringOptions = monitoringOptions

@@ -37,5 +37,6 @@ export const NOT_RENTED: RentedParts = {
   machines: [],
   disks: [],
   logs: [],
+  copies: [],
   besides: [],
 };

@@ -161,6 +161,8 @@ export interface RentedParts {
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
   /** Taken in by CloudWatch, awake and asleep; the GB of a month are assumed. */
   readonly logs: readonly { readonly what: string; readonly gbPerMonth: number }[];
+  /** Daily copies of a disk, kept while everything sleeps. */
+  readonly copies: readonly { readonly what: string; readonly sizeGiB: number }[];
   /** Billed by the byte, the request or the month; named, and in no sum. */
   readonly besides: readonly string[];
   /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */

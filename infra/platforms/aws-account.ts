@@ -3,6 +3,7 @@ import { LogGroup } from "@pulumi/aws/cloudwatch/logGroup.js";
 import { Provider } from "@pulumi/aws/provider.js";
 import type * as pulumi from "@pulumi/pulumi";
 import { Guard, Protection } from "../../components/aws/account.ts";
+import { DatabaseBackups } from "../../components/aws/database-backups.ts";
 import { Edge } from "../../components/aws/edge.ts";
 import { Network } from "../../components/aws/network.ts";
 import type { DeployedStack } from "../outputs.ts";
@@ -16,20 +17,24 @@ import { inPlace, type Place } from "./program.ts";
 export type AccountOptions = ReturnType<typeof deployAccount>["opts"];
 
 /** Registers what exists before the machines, with the provider of the region, which refuses any other account. */
-export function deployAccount({ context, network: plan, budget, containerLogs }: AccountParts, place: Place) {
+export function deployAccount(
+  { context, network: plan, budget, containerLogs, backups: copies }: AccountParts,
+  place: Place,
+) {
   const { region, account } = context;
   const parent = inPlace(place);
   const aws = new Provider("aws", { region, allowedAccountIds: [account] }, parent);
   const opts = { ...parent, providers: { aws } };
   const network = new Network("network", { context, plan }, opts);
   const guard = budget === null ? [] : [new Guard("guard", { context, budget }, opts)];
+  const backups = copies === null ? [] : [new DatabaseBackups("backups", { context, plan: copies }, opts)];
   // The driver of logs or Fluent Bit would make it, without a retention, and `down` would leave it.
   const tags = namedTags(context, "container-logs");
   const logs =
     containerLogs === null
       ? []
       : [new LogGroup("container-logs", { ...containerLogs, tags }, { ...parent, provider: aws })];
-  return { network, opts, parts: [network, ...guard, ...logs] };
+  return { network, opts, parts: [network, ...guard, ...backups, ...logs] };
 }
 
 /** @param resources - All else of the stack. */

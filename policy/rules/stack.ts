@@ -24,7 +24,9 @@ const dockerLabels = labelled("labels", ["engine-room.stack"], LABELS_FIX, "labe
 const UNLABELLED = [
   // The objects of a chart have those of the chart.
   "kubernetes:helm.sh/v3:Release",
+  "aws:acm/certificateValidation:CertificateValidation",
   "aws:autoscaling/tag:Tag",
+  "aws:backup/selection:Selection",
   "aws:ec2/route:Route",
   "aws:ec2/routeTableAssociation:RouteTableAssociation",
   "aws:ec2/volumeAttachment:VolumeAttachment",
@@ -38,7 +40,12 @@ const UNLABELLED = [
   "aws:kms/alias:Alias",
   "aws:lb/targetGroupAttachment:TargetGroupAttachment",
   "aws:route53/record:Record",
+  "aws:s3/bucketPolicy:BucketPolicy",
+  "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock",
+  "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+  "aws:s3/bucketVersioning:BucketVersioning",
   "aws:secretsmanager/secretVersion:SecretVersion",
+  "aws:wafv2/webAclAssociation:WebAclAssociation",
 ];
 
 /** By labels and tags resources are found, billed, and deleted when they were left behind. */

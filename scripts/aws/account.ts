@@ -59,7 +59,11 @@ const KINDS: readonly (readonly [pattern: RegExp, what: string, deletion: string
     "efs delete-file-system --file-system-id {id} (after its mount targets)",
   ],
   [/^ec2:volume\/(vol-\w+)$/, "disk, by GB and month", "ec2 delete-volume --volume-id {id}"],
-  [/^ec2:snapshot\/(snap-\w+)$/, "snapshot, by GB and month", "ec2 delete-snapshot --snapshot-id {id}"],
+  [
+    /^ec2:snapshot\/(snap-\w+)$/,
+    "snapshot, by GB and month; a daily copy of documents ends by itself",
+    "ec2 delete-snapshot --snapshot-id {id} (a daily copy: backup delete-recovery-point --backup-vault-name VAULT --recovery-point-arn {arn})",
+  ],
   [
     /^ec2:instance\/(i-\w+)$/,
     "machine unless terminated, by second while it runs, its disks always",

@@ -43,6 +43,27 @@ export async function fileSystemFindings({ context: { region }, plan }: AwsTarge
   ];
 }
 
+/**
+ * Disks are encrypted by the account's default key where the stack file names none, whether or not the account encrypts by default.
+ * https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
+ */
+export async function keyFindings({ plan: { compute, config } }: AwsTarget): Promise<Found> {
+  const { region, kmsKeyArn } = config;
+  if (kmsKeyArn !== undefined) return null;
+  const { KmsKeyId = "alias/aws/ebs" } = (await ask("ec2:GetEbsDefaultKmsKeyId", region, {})) ?? {};
+  if (KmsKeyId.endsWith("alias/aws/ebs")) return [];
+  return [
+    (compute === "eks" ? problem : warning)(
+      "encryption",
+      `The account encrypts disks in ${region} by a key of its own, ${KmsKeyId}.`,
+      compute === "eks"
+        ? "Auto Scaling starts no machine whose disk it may not use the key for, and the cluster's driver has no right to it: machines don't join, and claims of databases stay pending."
+        : "The machine and its disks are made with the rights of your credentials, which have to include the key, now and at each start.",
+      `Write \`kmsKeyArn\` with the key's ARN, whose policy docs/aws.md shows; or \`aws ec2 reset-ebs-default-kms-key-id --region ${region}\`.`,
+    ),
+  ];
+}
+
 /** ACM issues a certificate after hours, and a listener is made near the end of `up`. */
 export async function certificateFindings({ plan: { config } }: AwsTarget): Promise<Found> {
   const { hostname, tls } = config.gateway;
@@ -96,7 +117,7 @@ function regionOf(arn: string): string {
 
 /** Builds read the token when machines with GPUs already run. */
 export async function tokenFindings(target: AwsTarget): Promise<Found> {
-  const { region, hub } = target.plan.config;
+  const { region, hub, kmsKeyArn } = target.plan.config;
   const arn = hub.tokenSecretArn;
   if (arn === undefined) return null;
   const secret = await ask("secretsmanager:DescribeSecret", regionOf(arn), { SecretId: arn });
@@ -123,11 +144,13 @@ export async function tokenFindings(target: AwsTarget): Promise<Found> {
       `The whole ARN is ${ARN}. Secrets Manager finds the secret for you by the part too; the stack's roles may read exactly the ARN of the stack file, and would be refused.`,
       `Write \`tokenSecretArn: ${ARN}\`.`,
     );
-  if (!KmsKeyId.endsWith("alias/aws/secretsmanager"))
+  // Secrets Manager tells what the secret was made with: an ARN, an id, or the name of an alias.
+  const isOwn = kmsKeyArn !== undefined && `/${kmsKeyArn}`.endsWith(`/${KmsKeyId}`);
+  if (!isOwn && !KmsKeyId.endsWith("alias/aws/secretsmanager"))
     found(
-      "The secret with the hub's token is encrypted by a key of your own.",
+      "The secret with the hub's token is encrypted by another key.",
       `The key is ${KmsKeyId}, by which roles of the stack may not decrypt.`,
-      "Make a secret without --kms-key-id: it is encrypted by aws/secretsmanager.",
+      `Make a secret without --kms-key-id, which is encrypted by aws/secretsmanager${kmsKeyArn === undefined ? "; or write the key's ARN as `kmsKeyArn`" : `, or with --kms-key-id ${kmsKeyArn}`}.`,
     );
   return findings;
 }

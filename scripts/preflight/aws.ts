@@ -16,6 +16,7 @@ import {
   type Found,
   fileSystemFindings,
   hubFindings,
+  keyFindings,
   tokenFindings,
 } from "./aws-services.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
@@ -68,6 +69,7 @@ export async function awsPreflight(
     ["quotas", "quotas of vCPUs", runningMachines(region).then((all) => quotaFindings(target, needs, all))],
     ["network", "networks and their addresses", networkFindings(target)],
     ["engineStore", "engine store", fileSystemFindings(target)],
+    ["encryption", "key of the disks", keyFindings(target)],
     ["databaseDisk", "disk of the databases", diskFindings(target)],
     ["certificate", "certificate", certificateFindings(target)],
     ["hubToken", "token of the model hub", tokenFindings(target)],

@@ -47,6 +47,17 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
       "elasticloadbalancing:RegisterTargets": "puts in pods that are ready",
     },
   },
+  "ebs-csi": {
+    source: "https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html",
+    uses: {
+      "kms:CreateGrant": "lets EBS decrypt the key of a disk while a machine has it",
+      "kms:Decrypt": "EBS opens the key of a disk's data for the driver",
+      "kms:DescribeKey": "EBS looks at the key that a new disk is to have",
+      "kms:GenerateDataKeyWithoutPlaintext": "EBS makes the key of a new disk's data",
+      "kms:ReEncryptFrom": "EBS makes a disk of a snapshot that has the key",
+      "kms:ReEncryptTo": "EBS makes a disk of a snapshot that has another key",
+    },
+  },
   "efs-csi": {
     source: "https://github.com/aws/efs-utils/blob/master/README.md",
     uses: {
@@ -78,6 +89,7 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
   "engine-build": {
     source: "https://docs.aws.amazon.com/secretsmanager/latest/userguide/integrating_csi_driver.html",
     uses: {
+      "kms:Decrypt": "Secrets Manager decrypts a token that the stack's own key encrypts",
       "secretsmanager:DescribeSecret": "sees whether the token has changed",
       "secretsmanager:GetSecretValue": "reads the token for gated weights",
       // https://docs.aws.amazon.com/cli/latest/reference/s3/sync.html
@@ -89,6 +101,7 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
     source:
       "https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonSSMManagedInstanceCore.html",
     uses: {
+      "kms:Decrypt": "Secrets Manager decrypts secrets that the stack's own key encrypts",
       "ssm:UpdateInstanceInformation": "the agent says that the machine is there",
       "ssm:ListInstanceAssociations": "the agent asks what it is to run",
       "ssm:ListAssociations": "the agent asks what it is to run",

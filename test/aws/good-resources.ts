@@ -241,6 +241,30 @@ export const goodResources: readonly AwsResource[] = [
     volumeId: UNKNOWN,
     skipDestroy: true,
   }),
+  resource("backup/vault:Vault", {
+    kmsKeyArn: "arn:aws:kms:eu-central-1:123456789012:key/12345678-1234-1234-1234-123456789012",
+    tags,
+  }),
+  resource("backup/plan:Plan", {
+    name: "engine-room-dev",
+    rules: [
+      {
+        ruleName: "daily",
+        targetVaultName: UNKNOWN,
+        schedule: "cron(0 3 * * ? *)",
+        lifecycle: { deleteAfter: 35 },
+        recoveryPointTags: tags,
+      },
+    ],
+    tags,
+  }),
+  resource("backup/selection:Selection", {
+    name: "documents",
+    planId: UNKNOWN,
+    iamRoleArn: UNKNOWN,
+    resources: ["arn:aws:ec2:eu-central-1:123456789012:volume/*"],
+    conditions: [{ stringEquals: [{ key: "aws:ResourceTag/engine-room:stack", value: "dev" }] }],
+  }),
   resource("efs/backupPolicy:BackupPolicy", { fileSystemId: UNKNOWN, backupPolicy: { status: "ENABLED" } }),
   resource("efs/fileSystemPolicy:FileSystemPolicy", {
     fileSystemId: UNKNOWN,

@@ -131,6 +131,7 @@ function rolesIn(value: unknown): readonly RolePlan[] {
 }
 
 const hub = { tokenSecretArn: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf" };
+const kmsKeyArn = "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012";
 const logs = { cloudwatch: { retentionDays: 7 } };
 const monitoringOptions = { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" };
 const bucketModels = [
@@ -144,8 +145,8 @@ const bucketModels = [
 const stacks = [
   stackOf("dev", undefined, { logs, monitoringOptions }),
   stackOf("dev", undefined, { hub, models: bucketModels }),
-  stackOf("prod"),
-  stackOf("ec2", "examples/ec2.yaml", { hub, logs }),
+  stackOf("prod", undefined, { kmsKeyArn }),
+  stackOf("ec2", "examples/ec2.yaml", { hub, logs, kmsKeyArn }),
 ];
 
 const roles = stacks.flatMap((stack) => rolesIn(stack).map((role) => ({ role, context: stack.context })));

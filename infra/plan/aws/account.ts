@@ -10,7 +10,15 @@ import { IMAGE_USER_ID } from "../containers/container.ts";
 import type { GpuCost } from "../cost/types.ts";
 import type { DockerStack } from "../docker/docker-stack.ts";
 import type { AwsPlan, Ec2Plan, EksPlan } from "../gpu-stack.ts";
-import { type AwsContext, awsContext, containerLogGroup, plainName, STACK_TAG } from "./context.ts";
+import { backupPlan } from "./backups.ts";
+import {
+  type AwsContext,
+  awsContext,
+  containerLogGroup,
+  keyIsFixed,
+  plainName,
+  STACK_TAG,
+} from "./context.ts";
 import { edgePlan } from "./edge.ts";
 import { eksClusterPlan } from "./eks-cluster.ts";
 import { instancePlan } from "./machine/instance.ts";
@@ -55,6 +63,7 @@ function accountParts(plan: AwsPlan, context: AwsContext) {
     edge: edgePlan(plan, context),
     budget: budgetArgs(config, plan.cost, context),
     containerLogs: containerLogGroup(config, context) satisfies LogGroupArgs | null,
+    backups: backupPlan(plan, context),
   };
 }
 
@@ -95,19 +104,22 @@ function flowLogs(config: AwsConfig, context: AwsContext) {
   const logGroup = {
     name: `${context.name}/flow-logs`,
     retentionInDays: config.compute === "eks" ? config.cluster.logRetentionDays : LOG_RETENTION_DAYS,
+    kmsKeyId: context.kmsKeyArn,
   } satisfies LogGroupArgs;
   return { logGroup, role: rolePlan(context, "flow-logs", { logGroup: logGroup.name }) };
 }
 
 /** The file system of the engine store: a new one or an existing one. */
-export function fileSystemPlan({ engineStore }: AwsConfig) {
+export function fileSystemPlan({ engineStore, kmsKeyArn }: AwsConfig) {
   const { existing = null, throughput, provisionedMiBPerSecond, backups } = engineStore;
   const isProvisioned = throughput === "provisioned" && provisionedMiBPerSecond !== undefined;
   return {
     /** The file system, and the security group of its mount targets. */
     existing,
+    fixedKey: keyIsFixed("The engine store", kmsKeyArn),
     fileSystem: {
       encrypted: true,
+      kmsKeyId: kmsKeyArn,
       performanceMode: "generalPurpose",
       throughputMode: isProvisioned ? "provisioned" : "elastic",
       ...(isProvisioned ? { provisionedThroughputInMibps: provisionedMiBPerSecond } : {}),
@@ -117,7 +129,7 @@ export function fileSystemPlan({ engineStore }: AwsConfig) {
         { transitionToPrimaryStorageClass: "AFTER_1_ACCESS" },
       ],
     } satisfies FileSystemArgs,
-    backupPolicy: { status: (backups ?? existing === null) ? "ENABLED" : "DISABLED" },
+    backupPolicy: { status: backups === true ? "ENABLED" : "DISABLED" },
     accessPoint: {
       // User of builders and servers.
       posixUser: { uid: IMAGE_USER_ID, gid: IMAGE_USER_ID },
@@ -131,7 +143,11 @@ export function fileSystemPlan({ engineStore }: AwsConfig) {
 }
 
 /** @param cost - Of the plan: its month is the budget's where the stack file names none. @returns null without e-mail addresses. */
-export function budgetArgs({ guard: { emails, monthlyUsd } }: AwsConfig, cost: GpuCost, context: AwsContext) {
+export function budgetArgs(
+  { guard: { emails, monthlyUsd, scope } }: AwsConfig,
+  cost: GpuCost,
+  context: AwsContext,
+) {
   if (emails.length === 0) return null;
   const planned = monthlyUsd ?? cost.monthlyUsd;
   if (planned === null) throw new Error("A budget of a stack without any price has no amount.");
@@ -141,7 +157,13 @@ export function budgetArgs({ guard: { emails, monthlyUsd } }: AwsConfig, cost: G
     timeUnit: "MONTHLY",
     limitAmount: String(monthlyUsd ?? Math.max(1, Math.ceil(planned * UNPRICED_SHARE))),
     limitUnit: "USD",
-    costFilters: [{ name: "TagKeyValue", values: [`user:${STACK_TAG}$${context.stack}`] }],
+    // A member of an organisation has no say in which tags its costs have, and sees its own account all the same.
+    // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/custom-tags.html
+    costFilters: [
+      scope === "account"
+        ? { name: "LinkedAccount", values: [context.account] }
+        : { name: "TagKeyValue", values: [`user:${STACK_TAG}$${context.stack}`] },
+    ],
     notifications: [
       { notificationType: "ACTUAL", threshold: 80 },
       { notificationType: "FORECASTED", threshold: 100 },

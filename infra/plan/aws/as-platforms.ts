@@ -59,6 +59,7 @@ export function eksCluster(config: EksConfig): Cluster {
 /** The stack file with the choices that EKS and its add-ons make. */
 export function eksAsCluster(config: EksConfig): ClusterConfig {
   const { charts } = config.cluster;
+  const { backupDays: _days, ...databaseStorage } = config.databaseStorage;
   return {
     ...config,
     platform: "kubernetes",
@@ -77,7 +78,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       labels: { release: "kube-prometheus-stack", ...config.monitoringOptions.labels },
       gpuExporter: isInstalled("dcgm-exporter", charts) ? GPU_EXPORTER : false,
     },
-    databaseStorage: { storageClass: DATABASE_STORAGE_CLASS, ...config.databaseStorage },
+    databaseStorage: { storageClass: DATABASE_STORAGE_CLASS, ...databaseStorage },
     engineStore: {
       existingVolume: ENGINE_VOLUME,
       accessMode: "ReadWriteMany",

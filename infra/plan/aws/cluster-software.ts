@@ -170,11 +170,12 @@ function merged(values: Values, over: Values): Values {
 
 /** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
 export function clusterStorage(
-  { isRetained }: Pick<AwsContext, "isRetained">,
+  { isRetained, kmsKeyArn }: Pick<AwsContext, "isRetained" | "kmsKeyArn">,
   values: Readonly<Record<"volumeHandle" | "labels", unknown>>,
 ) {
   return filled(fileContent<Software>(SOFTWARE_FILE).storage, {
     ...values,
+    kmsKeyArn,
     reclaimPolicy: isRetained ? "Retain" : "Delete",
     databaseStorageClass: DATABASE_STORAGE_CLASS,
     engineVolume: ENGINE_VOLUME,

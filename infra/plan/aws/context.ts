@@ -15,6 +15,8 @@ export interface AwsContext {
   readonly partition: string;
   /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
   readonly isRetained: boolean;
+  /** Key of all that is stored; undefined: AWS's own keys. */
+  readonly kmsKeyArn: string | undefined;
   /** Tags of all resources, sorted. */
   readonly tags: Readonly<Record<string, string>>;
   /** Tags that never change, of resources that a change of tags replaces. */
@@ -33,11 +35,11 @@ const HASH_DIGITS = 8;
 const CLUSTER_NAME_LENGTH = 100;
 
 export function awsContext(config: AwsConfig, stack: string): AwsContext {
-  const { account, region } = config;
+  const { account, region, kmsKeyArn } = config;
   const { ttlHours } = config.guard;
   const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
   return {
-    ...{ stack, account, region, lastingTags },
+    ...{ stack, account, region, kmsKeyArn, lastingTags },
     name: `engine-room-${stack}`,
     partition: partitionOf(region),
     isRetained: config.retain.includes(stack),
@@ -45,6 +47,16 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
       ...lastingTags,
       ...(ttlHours === undefined ? {} : { "engine-room:ttl-hours": String(ttlHours) }),
     },
+  };
+}
+
+/** What can't get another key: AWS would make it anew. @param what - As the start of a sentence. */
+export function keyIsFixed(what: string, kmsKeyArn: string | undefined) {
+  const values: Readonly<Record<string, string>> = kmsKeyArn === undefined ? {} : { kmsKeyArn };
+  return {
+    what,
+    values,
+    fix: "Write the old value in the stack file. For another key save the documents that matter, then destroy the stack and bring it up again.",
   };
 }
 
@@ -93,10 +105,13 @@ export function pulledFrom({ account, region, images }: AwsConfig): AwsConfig["i
 }
 
 /** Log group of what the stack's containers print; null: it stays on the machines. */
-export function containerLogGroup({ logs: { cloudwatch } }: AwsConfig, { name }: Pick<AwsContext, "name">) {
+export function containerLogGroup(
+  { logs: { cloudwatch }, kmsKeyArn }: AwsConfig,
+  { name }: Pick<AwsContext, "name">,
+) {
   return cloudwatch === undefined
     ? null
-    : { name: `${name}/containers`, retentionInDays: cloudwatch.retentionDays };
+    : { name: `${name}/containers`, retentionInDays: cloudwatch.retentionDays, kmsKeyId: kmsKeyArn };
 }
 
 /** Label of machines by which pods find those of a pool. */

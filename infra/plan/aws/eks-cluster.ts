@@ -15,6 +15,7 @@ import {
   clusterName,
   GPU_LABEL,
   gpuLabel,
+  keyIsFixed,
   POOL_LABEL,
   SYSTEM_POOL,
 } from "./context.ts";
@@ -67,6 +68,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
     logGroup: {
       name: `/aws/eks/${name}/cluster`,
       retentionInDays: config.cluster.logRetentionDays,
+      kmsKeyId: context.kmsKeyArn,
     } satisfies LogGroupArgs,
     // It encrypts Secrets in etcd. KMS' default policy leaves access to IAM.
     key: {
@@ -74,6 +76,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       enableKeyRotation: true,
       deletionWindowInDays: KEY_DELETION_DAYS,
     } satisfies KeyArgs,
+    fixedKey: keyIsFixed("The cluster", context.kmsKeyArn),
     /** Who has access, and by which policy of EKS: a principal has one entry. */
     entries: [
       ...distinct(access.admins).map((arn) => ({
@@ -144,12 +147,12 @@ export function nodePoolPlans({ config, spec }: Pick<EksPlan, "config" | "spec">
   // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
   const systemZones = zones.toSorted().slice(0, systemPool.nodes.min);
   return [{ ...systemPool, zones: systemZones }, ...spec.pools].map((pool) =>
-    nodePool(pool, pool.zones ?? zones, config.cluster.version),
+    nodePool(pool, pool.zones ?? zones, config),
   );
 }
 
-/** @param zones - By letter. @param version - Of Kubernetes. */
-function nodePool(pool: Pool, zones: readonly string[], version: string) {
+/** @param zones - By letter. */
+function nodePool(pool: Pool, zones: readonly string[], { cluster: { version }, kmsKeyArn }: EksConfig) {
   const { instanceType, capacityReservationId, sharing } = pool;
   if (instanceType === null) throw new Error(`The pool ${pool.name} on EKS has no instance type.`);
   const resource = gpuResource(sharing, null);
@@ -167,7 +170,9 @@ function nodePool(pool: Pool, zones: readonly string[], version: string) {
     launchTemplate: {
       updateDefaultVersion: true,
       metadataOptions: METADATA_OPTIONS,
-      blockDeviceMappings: [{ deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool) } }],
+      blockDeviceMappings: [
+        { deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool), kmsKeyId: kmsKeyArn } },
+      ],
       ...reservedCapacity(pool),
       userData: Buffer.from(nodeUserData(pool)).toString("base64"),
     } satisfies LaunchTemplateArgs,

@@ -16,6 +16,7 @@ import { dockerGpuHost } from "../docker/host.ts";
 import type { GpuPlatform } from "../gpu-platform.ts";
 import type { GpuStackSpec, RentedParts } from "../spec.ts";
 import { ec2AsHost, eksAsCluster, eksCluster, withoutSecrets } from "./as-platforms.ts";
+import { backupDays, hasDatabases } from "./backups.ts";
 import { METRICS_DISK_GIB } from "./context.ts";
 import { systemPool } from "./machines.ts";
 import { hasEdge, interfaceEndpoints, natZones, publicZones } from "./network.ts";
@@ -128,6 +129,11 @@ function rentedParts(config: AwsConfig): RentedParts {
     machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
     disks: dataDisks(config),
     logs: cloudwatchLogs(config),
+    // The name of the stack is not known here: the file belongs to the stacks that `retain` names.
+    copies:
+      backupDays(config, config.retain.length > 0) > 0
+        ? [{ what: "copies of documents", sizeGiB: config.databaseStorage.sizeGiB }]
+        : [],
     besides: [
       "data transfer, and what load balancers, NAT gateways and endpoints handle",
       "flow logs, and requests to the engine store",
@@ -160,10 +166,9 @@ function cloudwatchLogs(config: AwsConfig): RentedParts["logs"] {
 function dataDisks(config: AwsConfig): RentedParts["disks"] {
   const { sizeGiB } = config.databaseStorage;
   if (config.compute === "ec2") return [{ what: "disk of databases", count: 1, sizeGiB }];
-  const hasDatabases = config.encoders !== false && config.databases !== "external";
   const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
   return [
-    ...(hasDatabases ? [{ what: "disks of databases", count: DATABASES, sizeGiB }] : []),
+    ...(hasDatabases(config) ? [{ what: "disks of databases", count: DATABASES, sizeGiB }] : []),
     ...(hasMetrics ? [{ what: "disk of Prometheus", count: 1, sizeGiB: METRICS_DISK_GIB }] : []),
   ];
 }

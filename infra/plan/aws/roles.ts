@@ -58,7 +58,8 @@ export function rolePlan(
   const cluster = clusterName(context);
   const template = fileContent<Readonly<Record<string, RoleTemplate>>>("roles.yaml")[subject];
   if (template === undefined) throw new Error(`roles.yaml has no role ${subject}`);
-  const role = filled(template, { ...context, cluster, ...values });
+  const keyArns = context.kmsKeyArn === undefined ? [] : [context.kmsKeyArn];
+  const role = filled(template, { ...context, cluster, keyArns, ...values });
   const { namespace = SYSTEM_NAMESPACE, serviceAccount, source } = role;
   const podTags = serviceAccount && {
     StringEquals: {

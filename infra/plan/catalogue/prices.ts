@@ -31,7 +31,7 @@ export type PricedService =
   | "application load balancer";
 
 /** A month's GB, without requests and backups, which are billed apart. */
-export type PricedStorage = "EFS Standard, regional" | "EBS gp3";
+export type PricedStorage = "EFS Standard, regional" | "EBS gp3" | "EBS snapshots";
 
 /** A month's MiB/s above {@link GP3_INCLUDED_MIBPS} or {@link EFS_INCLUDED_MIBPS_PER_GB}. https://aws.amazon.com/ebs/pricing/ */
 type PricedThroughput = "EBS gp3 throughput" | "EFS provisioned throughput";

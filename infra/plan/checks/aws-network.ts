@@ -1,5 +1,6 @@
 /** Network of a stack on AWS, its load balancer and its file system. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { hasDatabases } from "../aws/backups.ts";
 import {
   formatCidr,
   LONGEST_VPC_PREFIX,
@@ -227,7 +228,23 @@ export const existingPartChecks = {
       fix: "Remove it.",
     },
 
-  // A secret of another account is read with a key of one's own only, and roles have no right to decrypt by one.
+  copiesHaveDocuments: ({ config }) =>
+    (config.databaseStorage.backupDays ?? 0) > 0 &&
+    !hasDatabases(config) && {
+      path: "databaseStorage.backupDays",
+      reason: "The stack keeps no documents on disks of its own, and there would be nothing to copy.",
+      fix: "Remove it.",
+    },
+
+  keyIsOfRegion: ({ config }) =>
+    ofStack(config, config.kmsKeyArn, {
+      path: "kmsKeyArn",
+      what: "The key",
+      user: "a stack",
+      make: "Make the key",
+    }),
+
+  // A secret of another account is read with a key of that account only, and roles have no right to decrypt by one.
   // https://docs.aws.amazon.com/secretsmanager/latest/userguide/auth-and-access_examples_cross.html
   hubSecretIsOfAccount: ({ config: { hub, region, account } }) => {
     const ofAccount = hub.tokenSecretArn?.split(":")[4] ?? account;

@@ -46,6 +46,7 @@ const REGION_CHECKS: readonly string[] = [
   "regionIsPriced",
   "certificateIsOfRegion",
   "webAclIsOfRegion",
+  "keyIsOfRegion",
   "budgetsAreOffered",
   "budgetIsSent",
   "budgetHasAmount",

@@ -198,6 +198,11 @@ function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): r
     ...(store.provisionedMiBps === null ? [] : [throughputLine(region, storedGB, store.provisionedMiBps)]),
     diskLine(region, "disks of the machines", machineDisks),
     ...rented.disks.map(({ what, count, sizeGiB }) => diskLine(region, what, [keptDisks(count, sizeGiB)])),
+    ...rented.copies.map(({ what, sizeGiB }) => {
+      const words = `${sizeGiB} GiB once where the disk is full, without what changes each day`;
+      const { arithmetic, usd } = storageCost(region, "EBS snapshots", words, sizeGiB);
+      return staying(what, arithmetic, usd);
+    }),
   ];
 }
 

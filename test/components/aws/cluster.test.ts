@@ -67,6 +67,7 @@ test("a cluster has exactly a key, logs, a role and access entries of its admini
     "aws:kms/key:Key cluster-secrets-key < cluster",
     "engine-room:aws:Cluster cluster < engine-room-demo",
     "engine-room:aws:WorkloadRole cluster-role < cluster",
+    "local:index:FixedValues cluster-key < cluster",
   ]);
   expect(byName(registrations, `${admin?.name}-policy`).inputs).toMatchObject({
     clusterName: "engine-room-demo",

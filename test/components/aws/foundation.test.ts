@@ -445,6 +445,7 @@ describe("file system", () => {
       "aws:efs/mountTarget:MountTarget store-b < store",
       "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule store-from-machines < store",
       "engine-room:aws:EngineFileSystem store < engine-room-demo",
+      "local:index:FixedValues store-key < store",
     ]);
     expect(byName(found, "store-files").inputs).toMatchObject({ encrypted: true, throughputMode: "elastic" });
     expect(byName(found, "store-from-machines").inputs).toMatchObject({
@@ -461,7 +462,7 @@ describe("file system", () => {
     });
     expect(byName(found, "store-policy").inputs.policy).toContain('"aws:SecureTransport":"false"');
     expect(byName(found, "store-policy").inputs.policy).toContain('"arn:of:store-files"');
-    expect(byName(found, "store-backups").inputs.backupPolicy).toEqual({ status: "ENABLED" });
+    expect(byName(found, "store-backups").inputs.backupPolicy).toEqual({ status: "DISABLED" });
     expect(byName(found, "store-access").inputs).toMatchObject({
       fileSystemId: "store-files",
       posixUser: { uid: 1000, gid: 1000 },
@@ -475,13 +476,13 @@ describe("file system", () => {
 
   test("a file system has the provisioned throughput and backups of the stack file", async () => {
     const { found } = await made(
-      planOf({ throughput: "provisioned", provisionedMiBPerSecond: 256, backups: false }),
+      planOf({ throughput: "provisioned", provisionedMiBPerSecond: 256, backups: true }),
     );
     expect(byName(found, "store-files").inputs).toMatchObject({
       throughputMode: "provisioned",
       provisionedThroughputInMibps: 256,
     });
-    expect(byName(found, "store-backups").inputs.backupPolicy).toEqual({ status: "DISABLED" });
+    expect(byName(found, "store-backups").inputs.backupPolicy).toEqual({ status: "ENABLED" });
   });
 
   test("the file system of a retained stack is kept with its policies, that of another stack is deleted", async () => {

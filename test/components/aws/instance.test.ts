@@ -96,6 +96,24 @@ test("another zone of the databases' disk is refused before the disk is replaced
     expect((await fixedValues.check(inputs("us-east-1b"), olds)).failures).toEqual([]);
 });
 
+test("another key of the databases' disk is refused as another zone is", async () => {
+  const key = (id: string) => `arn:aws:kms:us-east-1:111122223333:key/${id}`;
+  const placeOf = async (values: object) =>
+    byName(await made(instanceOf({ ...ec2Values, ...values })), "instance-databases-place").inputs;
+  const none = await placeOf({});
+  const one = await placeOf({ kmsKeyArn: key("1") });
+  const other = await placeOf({ kmsKeyArn: key("2") });
+  expect(one.values).toEqual({ availabilityZone: "us-east-1a", kmsKeyId: key("1") });
+  for (const [before, after, says] of [
+    [none, one, /^The databases' disk has kmsKeyId of AWS's choice; arn:\S+key\/1 would replace it/],
+    [one, other, /has kmsKeyId arn:\S+key\/1; arn:\S+key\/2 would replace it/],
+    [other, none, /has kmsKeyId arn:\S+key\/2; another one would replace it/],
+  ] as const) {
+    const { failures } = await fixedValues.check(after, before);
+    expect(failures).toEqual([{ property: "values.kmsKeyId", reason: expect.stringMatching(says) }]);
+  }
+});
+
 test("a retained machine and its databases' disk are protected, and the disk is kept", async () => {
   const retained = await made(instanceOf({ ...ec2Values, retain: ["demo"] }), {
     ...CONTEXT,

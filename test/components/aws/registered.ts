@@ -12,6 +12,7 @@ export const CONTEXT: AwsContext = {
   region: "eu-west-1",
   partition: "aws",
   isRetained: false,
+  kmsKeyArn: undefined,
   tags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
   lastingTags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
 };

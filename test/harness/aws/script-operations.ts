@@ -29,6 +29,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "ec2:DescribeSubnets": moto("preflight"),
   "ec2:DescribeVolumes": moto("preflight"),
   "ec2:DescribeVpcs": moto("preflight"),
+  "ec2:GetEbsDefaultKmsKeyId": fakeOfPreflight("account", "500: it has not this operation"),
   "ec2:StartInstances": moto("instance"),
   "ec2:StopInstances": moto("instance"),
   "ecr:DescribeImages": moto("preflight", "images"),

@@ -37,6 +37,9 @@ export function companyConfig(file: string, own: object = {}): RuntimeConfig {
 }
 
 const COMPANY = {
+  kmsKeyArn: "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012",
+  databaseStorage: { backupDays: 14 },
+  guard: { emails: ["ops@example.org"], scope: "account" },
   gateway: {
     ...withoutTls(PUBLIC_GATEWAY),
     allowedCidrs: ["203.0.113.0/24", "198.51.100.7/32"],
@@ -148,6 +151,7 @@ function answered({ type, name, inputs }: Registration): Properties {
         },
       ],
     },
+    "aws:backup/vault:Vault": { name: "backups-vault-0" },
     "aws:route53/record:Record": { fqdn: inputs.name },
     "aws:lb/loadBalancer:LoadBalancer": { dnsName: "balancer.example.org", zoneId: "Z0" },
     "aws:secretsmanager/secretVersion:SecretVersion": { versionId: `version-of-${name}` },

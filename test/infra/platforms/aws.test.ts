@@ -116,6 +116,7 @@ test("a first preview leaves only names that AWS gives unknown", () => {
   expect(named.sort()).toEqual(
     [
       "Association targets.*.values.*",
+      "Plan rules.*.targetVaultName",
       "FileSystemPolicy policy",
       "FlowLog logDestination",
       "Instance userData",
@@ -240,6 +241,80 @@ test("a company's cluster has its own values, alerts and weights in a bucket, ea
     expect(before).toContain(one);
 });
 
+const KEY = "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012";
+
+/** Properties that hold the key of what a resource stores. */
+const KEY_PROPERTIES: Readonly<Record<string, (inputs: RenderedResource["inputs"]) => unknown>> = {
+  "aws:backup/vault:Vault": ({ kmsKeyArn }) => kmsKeyArn,
+  "aws:cloudwatch/logGroup:LogGroup": ({ kmsKeyId }) => kmsKeyId,
+  "aws:ebs/volume:Volume": ({ kmsKeyId }) => kmsKeyId,
+  "aws:ec2/launchTemplate:LaunchTemplate": ({ blockDeviceMappings }) =>
+    (blockDeviceMappings as readonly { readonly ebs: { readonly kmsKeyId?: string } }[])[0]?.ebs.kmsKeyId,
+  "aws:efs/fileSystem:FileSystem": ({ kmsKeyId }) => kmsKeyId,
+  "aws:eks/cluster:Cluster": ({ encryptionConfig }) =>
+    (encryptionConfig as { readonly provider: { readonly keyArn: string } }).provider.keyArn,
+  "aws:secretsmanager/secret:Secret": ({ kmsKeyId }) => kmsKeyId,
+  "kubernetes:storage.k8s.io/v1:StorageClass": ({ parameters }) =>
+    (parameters as { readonly kmsKeyId?: string }).kmsKeyId,
+};
+
+test.each(Object.entries(companies))("all that %s stores has the key of the stack file", (_name, graph) => {
+  const stored = graph.resources.filter(({ type }) => type in KEY_PROPERTIES);
+  expect(stored.length).toBeGreaterThan(4);
+  for (const { name, type, inputs } of stored) expect(KEY_PROPERTIES[type]?.(inputs), name).toBe(KEY);
+  expect(graph.ofType("aws:kms/key:Key")).toEqual([]);
+});
+
+test.each(Object.entries(graphs))("nothing that %s stores names a key of the customer", (_name, graph) => {
+  for (const { name, type, inputs } of graph.resources)
+    if (type !== "aws:eks/cluster:Cluster") expect(KEY_PROPERTIES[type]?.(inputs), name).toBeUndefined();
+});
+
+test("another key is refused before the cluster, the engine store or the databases' disk is made anew", () => {
+  const { company, "company-ec2": machine } = companies;
+  for (const [graph, kept, fixed] of [
+    [company, "cluster-cluster", "cluster-key"],
+    [company, "engine-store-files", "engine-store-key"],
+    [machine, "engine-store-files", "engine-store-key"],
+    [machine, "instance-databases", "instance-databases-place"],
+  ] as const) {
+    expect(graph.before(kept)).toContain(fixed);
+    expect(Object.values(graph.named(fixed).inputs.values as object)).toContain(KEY);
+  }
+});
+
+test("a retained stack copies the disk of its documents, which is found by its tags", () => {
+  const found = (graph: typeof dev) =>
+    graph
+      .ofType("aws:backup/selection:Selection")
+      .flatMap(({ inputs }) => inputs.conditions as readonly { readonly stringEquals: readonly Tag[] }[])
+      .flatMap(({ stringEquals }) => stringEquals.map(({ key, value }) => [key, value]));
+  expect([found(dev), found(ec2)]).toEqual([[], []]);
+  expect(found(prod)).toEqual([
+    ["aws:ResourceTag/engine-room:stack", "prod"],
+    ["aws:ResourceTag/kubernetes.io/created-for/pvc/namespace", "engine-room"],
+    ["aws:ResourceTag/kubernetes.io/created-for/pvc/name", "container-data-mongo-0"],
+  ]);
+  // As the StatefulSet names its claim, and the driver its disk.
+  const { metadata, spec } = prod.named("mongo-set").inputs as unknown as DatabaseSet;
+  expect(`${spec.volumeClaimTemplates[0].metadata.name}-${metadata.name}-0`).toBe("container-data-mongo-0");
+  const machine = companies["company-ec2"];
+  const { tags } = machine.named("instance-databases").inputs;
+  expect(found(machine)).toEqual([
+    ["aws:ResourceTag/engine-room:stack", "company-ec2"],
+    ["aws:ResourceTag/Name", (tags as Readonly<Record<string, string>>).Name],
+  ]);
+});
+
+type Tag = Readonly<Record<"key" | "value", string>>;
+
+interface DatabaseSet {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly volumeClaimTemplates: readonly [{ readonly metadata: { readonly name: string } }];
+  };
+}
+
 test("only the gateway's pods wait for the load balancer", () => {
   const waiting = (graph: typeof dev) =>
     graph.resources
@@ -289,6 +364,7 @@ test("`down` protects and keeps the cluster, its key and the engine store of a r
     "protection",
   ]);
   expect(optionsOf(prod, "retainOnDelete")).toEqual([
+    "backups-vault",
     "engine-store-backups",
     "engine-store-files",
     "engine-store-policy",

@@ -80,6 +80,9 @@ export const certificateOf = (status: string, names: readonly string[]): FakeAns
   json: { Certificate: { Status: status, DomainName: names[0], SubjectAlternativeNames: names } },
 });
 
+/** Key by which EBS encrypts a disk that names none. */
+export const defaultKey = (kmsKeyId: string) => xmlAnswer("GetEbsDefaultKmsKeyId", { kmsKeyId });
+
 const GOOD: Answers = {
   "sts:GetCallerIdentity": () =>
     xmlAnswer(
@@ -91,6 +94,7 @@ const GOOD: Answers = {
   "ec2:DescribeInstances": () => running([]),
   "ec2:DescribeVolumes": () => disks({}),
   "ec2:DescribeVpcs": () => networks({}),
+  "ec2:GetEbsDefaultKmsKeyId": () => defaultKey("alias/aws/ebs"),
   "servicequotas:GetServiceQuota": () => quota(1000),
   "acm:DescribeCertificate": () => certificateOf("ISSUED", ["*.example.org"]),
   "secretsmanager:GetSecretValue": () => ({ json: { SecretString: "hf_the-token" } }),

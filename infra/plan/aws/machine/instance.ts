@@ -56,7 +56,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
         {
           deviceName: ROOT_DEVICE,
           // Nothing is on it that the next machine does not make again.
-          ebs: { ...ROOT_DISK, volumeSize: machineDiskGiB(pool) },
+          ebs: { ...ROOT_DISK, volumeSize: machineDiskGiB(pool), kmsKeyId: context.kmsKeyArn },
         },
       ],
     } satisfies LaunchTemplateArgs,
@@ -75,11 +75,15 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
       type: "gp3",
       size: config.databaseStorage.sizeGiB,
       encrypted: true,
+      kmsKeyId: context.kmsKeyArn,
     } satisfies VolumeArgs,
     /** EBS changes none of these: the disk would be a new, empty one. */
     databasePlace: {
       what: "The databases' disk",
-      values: { availabilityZone },
+      values: {
+        availabilityZone,
+        ...(context.kmsKeyArn === undefined ? {} : { kmsKeyId: context.kmsKeyArn }),
+      },
       fix: "Write the old value in the stack file. To leave the disk, take a snapshot of it if its documents matter, then destroy the stack and bring it up again.",
     },
     databaseDevice: DATABASE_DEVICE,

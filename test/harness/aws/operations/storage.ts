@@ -31,6 +31,42 @@ export const storageOperations: Readonly<Record<string, OperationRow>> = {
   "aws:efs/accessPoint:AccessPoint": { operation: "efs:CreateAccessPoint", filled: ["ClientToken"] },
   "aws:efs/backupPolicy:BackupPolicy": { operation: "efs:PutBackupPolicy" },
   "aws:efs/fileSystemPolicy:FileSystemPolicy": { operation: "efs:PutFileSystemPolicy" },
+  "aws:backup/vault:Vault": {
+    operation: "backup:CreateBackupVault",
+    properties: {
+      name: "BackupVaultName",
+      kmsKeyArn: "EncryptionKeyArn",
+      tags: "BackupVaultTags",
+      forceDestroy: own("whether its copies go with it"),
+    },
+    // Pulumi makes one.
+    filled: ["BackupVaultName"],
+  },
+  "aws:backup/plan:Plan": {
+    operation: "backup:CreateBackupPlan",
+    base: "BackupPlan",
+    properties: {
+      name: "BackupPlan.BackupPlanName",
+      tags: "BackupPlanTags",
+      "rules.targetVaultName": "TargetBackupVaultName",
+      "rules.schedule": "ScheduleExpression",
+      "rules.startWindow": "StartWindowMinutes",
+      "rules.completionWindow": "CompletionWindowMinutes",
+      "rules.lifecycle.deleteAfter": "DeleteAfterDays",
+    },
+  },
+  "aws:backup/selection:Selection": {
+    operation: "backup:CreateBackupSelection",
+    base: "BackupSelection",
+    properties: {
+      planId: "BackupPlanId",
+      name: "BackupSelection.SelectionName",
+      conditions: "BackupSelection.Conditions",
+      "conditions.stringEquals.key": "ConditionKey",
+      "conditions.stringEquals.value": "ConditionValue",
+      selectionTags: "BackupSelection.ListOfTags",
+    },
+  },
   "aws:ecr/repository:Repository": {
     operation: "ecr:CreateRepository",
     properties: {

@@ -82,6 +82,17 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     id: `${text(autoscalingGroupName)},${(tag as { key: string }).key}`,
     computed: {},
   }),
+  "aws:backup/plan:Plan": (_inputs, { account, region }) => {
+    const id = crypto.randomUUID();
+    return { id, computed: { arn: `arn:aws:backup:${region}:${account}:backup-plan:${id}` } };
+  },
+  "aws:backup/selection:Selection": () => ({ id: crypto.randomUUID(), computed: {} }),
+  // Amazon's provider gives it the resource's name with a random end.
+  "aws:backup/vault:Vault": (_inputs, { account, region }) => {
+    const name = `backups-vault-${digits(7)}`;
+    const arn = `arn:aws:backup:${region}:${account}:backup-vault:${name}`;
+    return { id: name, computed: { name, arn } };
+  },
   "aws:budgets/budget:Budget": ({ name }, { account }) => ({
     id: `${account}:${text(name)}`,
     computed: { arn: `arn:aws:budgets::${account}:budget/${text(name)}` },

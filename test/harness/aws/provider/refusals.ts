@@ -111,6 +111,7 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
       ? `UnsupportedCertificate: The certificate ${certificateArn} must be issued`
       : null;
   },
+  "aws:backup/selection:Selection": (live, { iamRoleArn }) => withoutPolicy(live, iamRoleArn),
   "aws:autoscaling/tag:Tag": (live, { autoscalingGroupName }) =>
     ofType(live, "aws:eks/nodeGroup:NodeGroup").some(({ outputs }) =>
       JSON.stringify(outputs.resources).includes(`"${autoscalingGroupName}"`),

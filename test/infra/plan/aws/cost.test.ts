@@ -211,3 +211,24 @@ test("a public address is paid for each NAT gateway and each zone of a public lo
   expect(addresses({ network: { zones, nat: "perZone" } })).toBe("3");
   expect(addresses({ network: { zones }, gateway: publicGateway })).toBe("4");
 });
+
+test("a stack pays for one whole copy of its documents' disk where it is copied", () => {
+  const line = {
+    what: "copies of documents",
+    arithmetic:
+      "30 GiB once where the disk is full, without what changes each day: 30.0 GB × 0.05 USD a month (EBS snapshots, 2017-07-01) ÷ 730",
+    hourlyUsd: 0.0021,
+    asleepHourlyUsd: 0.0021,
+  };
+  const databaseStorage = { sizeGiB: 30 };
+  for (const values of [eksValues, ec2Values]) {
+    const copies = (changes: object) => lineOf(costOf({ ...values, ...changes }), "copies of documents");
+    expect(copies({ databaseStorage })).toBeUndefined();
+    expect(copies({ databaseStorage, retain: ["demo"] })).toEqual(line);
+    expect(copies({ databaseStorage: { ...databaseStorage, backupDays: 7 } })).toEqual(line);
+    expect(
+      copies({ databaseStorage: { ...databaseStorage, backupDays: 0 }, retain: ["demo"] }),
+    ).toBeUndefined();
+    expect(copies({ encoders: false, retain: ["demo"] })).toBeUndefined();
+  }
+});

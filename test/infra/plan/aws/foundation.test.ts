@@ -102,6 +102,13 @@ describe("budget", () => {
     });
   });
 
+  test("a budget of the account needs no tag", () => {
+    const emails = ["ops@example.org"];
+    expect(planned({ emails, scope: "account" }).budget?.costFilters).toEqual([
+      { name: "LinkedAccount", values: ["111122223333"] },
+    ]);
+  });
+
   test("a budget without an amount is a fifth above the planned cost", () => {
     const { cost, budget } = planned({ emails: ["ops@example.org"] });
     expect(cost.monthlyUsd).toBeGreaterThan(1000);

@@ -18,6 +18,7 @@ const priceFile: z.ZodType<PriceFile> = z.strictObject({
       item: z.enum([
         "EFS Standard, regional",
         "EBS gp3",
+        "EBS snapshots",
         "EBS gp3 throughput",
         "EFS provisioned throughput",
         "EKS control plane",

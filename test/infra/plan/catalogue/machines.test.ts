@@ -217,6 +217,7 @@ test("prices of storage and services are AWS's for us-east-1", () => {
   expect(Object.fromEntries(file.others.map(({ item, usd }) => [item, usd]))).toEqual({
     "EFS Standard, regional": 0.3,
     "EBS gp3": 0.08,
+    "EBS snapshots": 0.05,
     "EBS gp3 throughput": 0.04,
     "EFS provisioned throughput": 6,
     "EKS control plane": 0.1,

@@ -89,6 +89,7 @@ const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
 const openToAll = { apiCidrs: ["0.0.0.0/0"] };
 const RESERVATION = "cr-01234567";
 const aclOf = (region: string) => `arn:aws:wafv2:${region}:111122223333:regional/webacl/models/12345678`;
+const keyOf = (region: string) => `arn:aws:kms:${region}:111122223333:key/12345678`;
 const withAwsGateway = (gateway: Values) => ({ ...awsValues, gateway: { ...awsGateway, ...gateway } });
 const withSpotBudget = (guard: Values) => ({
   ...awsValues,
@@ -897,6 +898,17 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: withAwsGateway({ wafAclArn: aclOf("eu-central-1") }),
     passes: withAwsGateway({ wafAclArn: aclOf(awsValues.region) }),
     says: /^The web ACL is in eu-central-1/,
+  },
+  keyIsOfRegion: {
+    path: "kmsKeyArn",
+    fails: { ...awsValues, kmsKeyArn: keyOf("eu-central-1") },
+    passes: { ...awsValues, kmsKeyArn: keyOf(awsValues.region) },
+    says: /^The key is in eu-central-1/,
+  },
+  copiesHaveDocuments: {
+    path: "databaseStorage.backupDays",
+    fails: { ...awsValues, encoders: false, databaseStorage: { backupDays: 7 } },
+    passes: { ...awsValues, databaseStorage: { backupDays: 7 } },
   },
   allowedAreClientsOfInternet: {
     path: "gateway.allowedCidrs",

@@ -1,9 +1,11 @@
 import { describe, expect, test, vi } from "vitest";
+import type { Finding } from "../../../../scripts/preflight/finding.ts";
 import { ACCOUNT, EC2_STACK, EKS_STACK, REGION } from "../../../harness/aws/stacks.ts";
 import {
   type Answers,
   CERTIFICATE,
   certificateOf,
+  defaultKey,
   disks,
   HUB_SECRET,
   networks,
@@ -289,4 +291,38 @@ test("an incomplete ARN of a secret is a problem whose fix has the whole ARN", a
   );
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["problem", "hubToken"]]);
   expect(findings[0]?.fix).toBe(`Write \`tokenSecretArn: ${part}-AbCdEf\`.`);
+});
+
+test("a default key of EBS that is the customer's is a problem, unless the stack file names a key", async () => {
+  const KEY = "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012";
+  const answers = { "ec2:GetEbsDefaultKmsKeyId": () => defaultKey(KEY) };
+  const of = (findings: readonly Finding[]) => findings.filter(({ check }) => check === "encryption");
+  const [finding, ...others] = of(await found(answers));
+  expect(others).toEqual([]);
+  expect(finding).toMatchObject({ severity: "problem", what: expect.stringContaining(KEY) });
+  expect(finding?.fix).toContain("kmsKeyArn");
+  await world.aws?.close();
+  // The machine of EC2 is started with the caller's rights.
+  expect(of(await found(answers, EC2_STACK))).toMatchObject([{ severity: "warning" }]);
+  await world.aws?.close();
+  expect(of(await found(answers, { ...eks, kmsKeyArn: KEY }))).toEqual([]);
+  expect(world.aws?.asked).not.toContain("ec2:GetEbsDefaultKmsKeyId");
+});
+
+test("a token's secret may be encrypted by the stack's own key, and by no other", async () => {
+  const KEY = "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012";
+  const hub = { tokenSecretArn: HUB_SECRET };
+  const secretOf = (KmsKeyId: string) => ({
+    "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET, KmsKeyId } }),
+  });
+  const of = async (key: string, values: Values) => {
+    const findings = await found(secretOf(key), { ...eks, hub, ...values });
+    await world.aws?.close();
+    return findings.filter(({ check }) => check === "hubToken").map(({ what }) => what);
+  };
+  const another = ["The secret with the hub's token is encrypted by another key."];
+  expect(await of(KEY, {})).toEqual(another);
+  expect(await of(KEY, { kmsKeyArn: KEY })).toEqual([]);
+  expect(await of("12345678-1234-1234-1234-123456789012", { kmsKeyArn: KEY })).toEqual([]);
+  expect(await of("1234-1234-1234-123456789012", { kmsKeyArn: KEY })).toEqual(another);
 });
