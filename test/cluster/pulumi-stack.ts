@@ -1,10 +1,9 @@
 /** A stack in the cluster that the project's own commands, the Pulumi CLI and its Kubernetes provider bring up. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
-import { projectName } from "../../scripts/program/stack-file.ts";
 import type { ApiServer } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { claimVolumes } from "../harness/kubernetes/bring-up.ts";
@@ -100,8 +99,7 @@ export class PulumiStack {
 
   /** What the CLI keeps of the stack. */
   stateFile(): string {
-    const path = join(".pulumi/stacks", projectName(), `${this.stack.name}.json`);
-    return readFileSync(join(this.stack.directory, "pulumi", path), "utf8");
+    return this.stack.stateFile();
   }
 
   list(apiVersion: string, kind: string): Promise<KubernetesObject[]> {

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { outputsOf } from "../../scripts/stack/state.ts";
@@ -57,6 +57,11 @@ export class TestStack {
   /** Where a Pulumi CLI has the stack. */
   get backend(): string {
     return `file://${this.#files}`;
+  }
+
+  /** What a Pulumi CLI keeps of the stack: what `pulumi stack export` prints. */
+  stateFile(): string {
+    return readFileSync(join(this.#files, ".pulumi/stacks", projectName(), `${this.name}.json`), "utf8");
   }
 
   get configFile(): string {

@@ -1,12 +1,11 @@
 /** A stack on AWS that the project's own commands and the Pulumi CLI bring up, with the stand-in in the place of AWS. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
-import { projectName, readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
+import { readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 import { type FakeAws, startFakeAws } from "../../../scripts/aws/fake-aws.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { TestStack } from "../../stack.ts";
@@ -103,8 +102,7 @@ export class StandInStack {
 
   /** What the CLI keeps of the stack: what `pulumi stack export` prints. */
   stateFile(): string {
-    const path = join(".pulumi/stacks", projectName(), `${this.stack.name}.json`);
-    return readFileSync(join(fileURLToPath(this.stack.backend), path), "utf8");
+    return this.stack.stateFile();
   }
 
   async dispose(): Promise<void> {
