@@ -42,6 +42,24 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
     update: "autoscaling:CreateOrUpdateTags",
     delete: "autoscaling:DeleteTags",
   },
+  "aws:backup/plan:Plan": {
+    read: "backup:GetBackupPlan backup:ListTags",
+    create: "backup:CreateBackupPlan backup:TagResource",
+    update: "backup:UpdateBackupPlan backup:TagResource backup:UntagResource",
+    delete: "backup:DeleteBackupPlan",
+  },
+  "aws:backup/selection:Selection": {
+    read: "backup:GetBackupSelection",
+    create: "backup:CreateBackupSelection iam:PassRole",
+    delete: "backup:DeleteBackupSelection",
+  },
+  // It outlives the stack. https://docs.aws.amazon.com/aws-backup/latest/devguide/access-control.html
+  "aws:backup/vault:Vault": {
+    read: "backup:DescribeBackupVault backup:ListTags",
+    create:
+      "backup:CreateBackupVault backup:TagResource backup-storage:MountCapsule kms:CreateGrant kms:DescribeKey",
+    update: "backup:TagResource backup:UntagResource",
+  },
   // https://docs.aws.amazon.com/cost-management/latest/userguide/billing-permissions-ref.html
   "aws:budgets/budget:Budget": {
     read: "budgets:ViewBudget budgets:ListTagsForResource",
@@ -57,7 +75,9 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
   },
   "aws:ebs/volume:Volume": {
     read: "ec2:DescribeVolumes",
-    create: "ec2:CreateVolume ec2:CreateTags",
+    // With `kmsKeyArn`: https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
+    create:
+      "ec2:CreateVolume ec2:CreateTags kms:CreateGrant kms:Decrypt kms:DescribeKey kms:GenerateDataKeyWithoutPlaintext kms:ReEncryptFrom kms:ReEncryptTo",
     update: `ec2:ModifyVolume ${EC2_TAGS}`,
     delete: "ec2:DeleteVolume",
   },
@@ -306,7 +326,8 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
   },
   "aws:secretsmanager/secretVersion:SecretVersion": {
     read: "secretsmanager:GetSecretValue",
-    create: "secretsmanager:PutSecretValue",
+    // With `kmsKeyArn`: https://docs.aws.amazon.com/secretsmanager/latest/userguide/security-encryption.html
+    create: "secretsmanager:PutSecretValue kms:Decrypt kms:GenerateDataKey",
     delete: "secretsmanager:UpdateSecretVersionStage",
   },
   "aws:ssm/association:Association": {
