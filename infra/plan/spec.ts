@@ -150,11 +150,13 @@ export interface RentedParts {
     readonly count: number;
     readonly words?: string;
   }[];
-  /** Kept while everything sleeps. */
+  /** Of controllers, beside the pools. */
   readonly machines: readonly {
     readonly what: string;
     readonly instanceType: string;
     readonly count: number;
+    /** After `npx engine-room sleep`. */
+    readonly asleepCount: number;
     readonly diskGiB: number;
   }[];
   /** Of volumes with data, kept while everything sleeps. */
@@ -167,6 +169,8 @@ export interface RentedParts {
   readonly besides: readonly string[];
   /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */
   readonly otherHourlyUsd?: number | undefined;
+  /** Whether `npx engine-room sleep` ends every machine of a cluster. */
+  readonly sleepsWithoutMachines?: boolean;
 }
 
 /** A stack on GPUs, resolved. */

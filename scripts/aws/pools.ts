@@ -3,16 +3,18 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LOST_GROUPS, sizeChange } from "../../components/local/provider/node-group-size.ts";
-import { type AwsContext, POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, clusterName, POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
-import { isInstalled } from "../../infra/plan/catalogue/aws.ts";
+import { SYSTEM_NAMESPACE } from "../../infra/plan/aws/roles.ts";
+import { installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
 import { count } from "../../infra/plan/checks/words.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import { type ClusterProbe, kubectlItems, kubectlText } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
 import { unreachedReason } from "./api-access.ts";
-import { ask } from "./session.ts";
+import { ask, until } from "./session.ts";
 
 /**
  * Lets every kubectl that this process starts ask the stack's cluster, until the process ends. The user's kubeconfig stays as
@@ -21,7 +23,8 @@ import { ask } from "./session.ts";
  * @throws UserError where the account has no such cluster, or does not answer.
  */
 export async function useStackCluster(context: AwsContext): Promise<void> {
-  const { region, name } = context;
+  const { region } = context;
+  const name = clusterName(context);
   const cluster = (await ask("eks:DescribeCluster", region, { name }))?.cluster;
   if (cluster === undefined) throw missingCluster(context);
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubeconfig-"));
@@ -39,13 +42,16 @@ export async function useStackCluster(context: AwsContext): Promise<void> {
 }
 
 /** Whether the account has the cluster of a stack. */
-export async function hasStackCluster({ region, name }: AwsContext): Promise<boolean> {
-  return (await ask("eks:DescribeCluster", region, { name }))?.cluster !== undefined;
+export async function hasStackCluster(context: AwsContext): Promise<boolean> {
+  return (
+    (await ask("eks:DescribeCluster", context.region, { name: clusterName(context) }))?.cluster !== undefined
+  );
 }
 
-function missingCluster({ region, name, stack }: AwsContext): UserError {
+function missingCluster(context: AwsContext): UserError {
+  const { region, stack } = context;
   return new UserError(
-    `There is no cluster ${name} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
+    `There is no cluster ${clusterName(context)} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
   );
 }
 
@@ -62,14 +68,13 @@ export interface NodeGroupReading {
 }
 
 /** Node groups of a cluster, without those that are deleted meanwhile; undefined: there is no such cluster. */
-async function nodeGroups(
-  region: string,
-  clusterName: string,
-): Promise<readonly NodeGroupReading[] | undefined> {
-  const list = await ask("eks:ListNodegroups", region, { clusterName });
+async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReading[] | undefined> {
+  const { region } = context;
+  const cluster = { clusterName: clusterName(context) };
+  const list = await ask("eks:ListNodegroups", region, cluster);
   if (list === undefined) return undefined;
   const groups = (list.nodegroups ?? []).map(async (name) => {
-    const answer = await ask("eks:DescribeNodegroup", region, { clusterName, nodegroupName: name });
+    const answer = await ask("eks:DescribeNodegroup", region, { ...cluster, nodegroupName: name });
     if (answer?.nodegroup === undefined) return [];
     const { status = "", labels = {}, instanceTypes = [], scalingConfig = {} } = answer.nodegroup;
     const { minSize: min = 0, maxSize: max = 0, desiredSize: desired = 0 } = scalingConfig;
@@ -83,14 +88,15 @@ type NodeGroupChange = NonNullable<ReturnType<typeof sizeChange>> & { readonly n
 
 /** @throws UserError where EKS refuses, or has no such node group any more. */
 async function resize(
-  { region, stack, name: clusterName }: AwsContext,
+  context: AwsContext,
   { name: nodegroupName, ...scalingConfig }: NodeGroupChange,
 ): Promise<void> {
-  const input = { clusterName, nodegroupName, scalingConfig };
+  const { region, stack } = context;
+  const input = { clusterName: clusterName(context), nodegroupName, scalingConfig };
   const answer = await ask("eks:UpdateNodegroupConfig", region, input);
   if (answer === undefined)
     throw new UserError(
-      `The cluster ${clusterName} has no node group ${nodegroupName} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
+      `The cluster ${input.clusterName} has no node group ${nodegroupName} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
     );
 }
 
@@ -106,18 +112,26 @@ interface PoolChange {
 }
 
 /**
- * Asleep, a pool has no least number of machines: the autoscaler takes away the idle ones, which those of the gateway and the
- * databases are not. Without autoscaler the pools with GPUs go to zero at once, where no encoders run. Pure.
+ * Asleep, a cluster has no machine: EKS drains each of them for 15 minutes at most, whatever disruption budgets say
+ * (https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html), and disks of claims stay. Pods wait until machines are
+ * back. Where an autoscaler that is not the stack's would start them again, pools have no least number of machines, the one of
+ * controllers stays as it is, and that autoscaler takes idle machines away. Pure.
+ *
+ * @param only - Names of pools; absent: all.
  */
 export function poolChanges(
   plan: EksPlan,
   groups: readonly NodeGroupReading[],
   direction: Direction,
+  only?: readonly string[],
 ): readonly PoolChange[] {
-  const isScaled = isInstalled("cluster-autoscaler", plan.config.cluster.charts);
-  // The autoscaler runs in a pool of its own, which stays.
-  const pools = nodePoolPlans(plan).filter(({ name }) => name !== SYSTEM_POOL);
-  return pools.map(({ name: pool, size }): PoolChange => {
+  const isWhole = sleepsWithoutMachines(plan.config.cluster.charts);
+  const pools = nodePoolPlans(plan).filter(
+    ({ name }) => (isWhole || name !== SYSTEM_POOL) && (only?.includes(name) ?? true),
+  );
+  // Controllers detach disks and move pods' addresses: they go last and come first, as the plan has them.
+  const inOrder = direction === "wake" ? pools : pools.toReversed();
+  return inOrder.map(({ name: pool, size }): PoolChange => {
     const group = groups.find(
       ({ labels, status }) => labels[POOL_LABEL] === pool && !LOST_GROUPS.includes(status),
     );
@@ -131,40 +145,116 @@ export function poolChanges(
       const note = change === null ? "is awake already" : `at least ${least}; more start when pods need them`;
       return { pool, least, change, note };
     }
-    const empties = !isScaled && servesModelsAlone(plan, pool);
-    const isAsleep = min === 0 && !(empties && desired > 0);
+    const isAsleep = min === 0 && !(isWhole && desired > 0);
     const change = isAsleep
       ? null
-      : { name, minSize: 0, maxSize: max, ...(empties ? { desiredSize: 0 } : {}) };
-    return { pool, least: 0, change, note: sleepNote(desired, isScaled, empties) };
+      : { name, minSize: 0, maxSize: max, ...(isWhole ? { desiredSize: 0 } : {}) };
+    return { pool, least: 0, change, note: sleepNote(desired, isWhole) };
   });
 }
 
-/**
- * Machines cost money until they have ended. The autoscaler's default is 10 minutes (--scale-down-unneeded-time).
- *
- * @param empties - Whether all machines end at once.
- */
-function sleepNote(machines: number, isScaled: boolean, empties: boolean): string {
+/** Machines cost money until they have ended. The autoscaler's default is 10 minutes (--scale-down-unneeded-time). */
+function sleepNote(machines: number, isWhole: boolean): string {
   if (machines === 0) return "no machine runs";
   const all = count(machines, "machine");
-  if (isScaled) return `${all} until the autoscaler ends what no pod used for about 10 minutes`;
-  return empties ? `${all} ended now` : `${all} kept: other pods run there, and there is no autoscaler`;
-}
-
-/** No other pod tolerates the taint of machines with GPUs. */
-function servesModelsAlone({ spec }: EksPlan, pool: string): boolean {
-  const gpu = spec.pools.find(({ name }) => name === pool)?.gpu ?? null;
-  return gpu !== null && spec.encoders?.pool !== pool;
+  return isWhole
+    ? `${all} end${machines === 1 ? "s" : ""} within 15 minutes`
+    : `${all} until the autoscaler ends what no pod used for about 10 minutes`;
 }
 
 /** Changes the pools. @returns Text for the user. @throws UserError where EKS refuses. */
 export async function changePools(plan: EksPlan, context: AwsContext, direction: Direction): Promise<string> {
-  const groups = await nodeGroups(context.region, context.name);
+  const groups = await nodeGroups(context);
   if (groups === undefined) throw missingCluster(context);
   const changes = poolChanges(plan, groups, direction);
-  for (const { change } of changes) if (change !== null) await resize(context, change);
+  await resizeAll(context, changes);
   const rows = changes.map(({ pool, least, note }) => [pool, least === null ? "-" : String(least), note]);
   const columns = ["POOL", ">LEAST", ""];
   return `${textTable(columns, rows, { indent: 0 }).join("\n")}\n`;
+}
+
+async function resizeAll(context: AwsContext, changes: readonly PoolChange[]): Promise<void> {
+  for (const { change } of changes) if (change !== null) await resize(context, change);
+}
+
+/** Whether the stack's cluster has no machine for its controllers; false where there is no cluster. Pure. */
+function isAsleep(plan: EksPlan, groups: readonly NodeGroupReading[] | undefined): boolean {
+  const [controllers] = poolChanges(plan, groups ?? [], "wake", [SYSTEM_POOL]);
+  return controllers?.change?.desiredSize !== undefined;
+}
+
+/** Whether the cluster sleeps without machines, as `npx engine-room sleep` leaves it. */
+export async function sleepsNow(plan: EksPlan, context: AwsContext): Promise<boolean> {
+  return isAsleep(plan, await nodeGroups(context));
+}
+
+/**
+ * Starts machines of a cluster that sleeps, and waits for its controllers: without them nothing gets a disk, an address behind the
+ * load balancer or an end of either.
+ *
+ * @param probe - Made when the cluster is known to be there.
+ * @param only - Names of pools; absent: all, and the autoscaler.
+ * @returns What was started; none where it does not sleep.
+ */
+export async function wakeBefore(
+  plan: EksPlan,
+  context: AwsContext,
+  probe: () => Promise<ClusterProbe>,
+  only?: readonly string[],
+): Promise<readonly string[]> {
+  const groups = await nodeGroups(context);
+  if (!isAsleep(plan, groups)) return [];
+  const changes = poolChanges(plan, groups ?? [], "wake", only).filter(({ change }) => change !== null);
+  await resizeAll(context, changes);
+  const cluster = await probe();
+  if (only === undefined) await scaleAutoscaler(plan, cluster, 1);
+  await awaitControllers(cluster, context.stack);
+  return changes.map(({ pool }) => `the pool ${pool} was asleep, and starts`);
+}
+
+interface Controller {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: { readonly spec: { readonly nodeSelector?: Readonly<Record<string, string>> } };
+  };
+  readonly status?: { readonly readyReplicas?: number };
+}
+
+/** Asleep it would start machines for the pods that wait. An autoscaler that is not the stack's, or not there, is left alone. */
+export async function scaleAutoscaler(plan: EksPlan, probe: ClusterProbe, replicas: 0 | 1): Promise<void> {
+  if (!installedCharts(plan.config.cluster.charts).includes("cluster-autoscaler")) return;
+  const own = ["--namespace", SYSTEM_NAMESPACE];
+  // Of the chart's release: charts/cluster-autoscaler/templates/_helpers.tpl.
+  const selector = "app.kubernetes.io/instance=cluster-autoscaler";
+  const found = await kubectlItems<Controller>(probe, ["deployments.apps", ...own, "--selector", selector]);
+  for (const { metadata, spec } of found)
+    if ((spec.replicas ?? 1) !== replicas)
+      await kubectlText(probe, [
+        "scale",
+        "deployments.apps",
+        metadata.name,
+        ...own,
+        `--replicas=${replicas}`,
+      ]);
+}
+
+/** A machine joins in two or three minutes, and pulls some images. */
+const LONGEST_WAIT_SECONDS = 1200;
+
+/** Waits until all Deployments run that belong on the machines of controllers. @throws UserError where they do not in time. */
+export async function awaitControllers(probe: ClusterProbe, stack: string, pollSeconds = 5): Promise<void> {
+  let missing: readonly string[] = [];
+  const ready = await until(LONGEST_WAIT_SECONDS, pollSeconds, async () => {
+    const all = await kubectlItems<Controller>(probe, ["deployments.apps", "--all-namespaces"]);
+    missing = all
+      .filter(({ spec }) => spec.template.spec.nodeSelector?.[POOL_LABEL] === SYSTEM_POOL)
+      .filter(({ spec, status }) => (status?.readyReplicas ?? 0) < (spec.replicas ?? 1))
+      .map(({ metadata }) => metadata.name);
+    return missing.length === 0 || undefined;
+  });
+  if (ready === undefined)
+    throw new UserError(
+      `After ${LONGEST_WAIT_SECONDS / 60} minutes controllers of the cluster still don't run: ${missing.join(", ")}. \`npx engine-room status --stack ${stack}\` says more of the stack's own pods, and \`kubectl describe nodes\` of machines.`,
+    );
 }

@@ -1,15 +1,20 @@
 /** Servers of language models that go to zero pods and come back; gateway, encoders, databases and store stay. */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
+import { until } from "../aws/session.ts";
+import { UserError } from "../errors.ts";
 import { duration, textTable } from "../plan/text-table.ts";
 import type { ClusterTarget } from "../program/targets.ts";
 import { type ClusterProbe, kubectlText } from "./kubectl.ts";
 import {
+  isServing,
   ownObjects,
   PAUSED_REPLICAS,
   type PausedReplicas,
   readPausedReplicas,
   SCALED_OBJECTS,
   type WorkloadObject,
+  type WorkloadStatus,
+  workloadStatuses,
 } from "./workloads.ts";
 
 /** Pods that a server was kept at, and those that it is kept at from now on. JSON of the commands. */
@@ -122,9 +127,31 @@ function annotate(
   return ["annotate", SCALED_OBJECTS, server, ...words, "--namespace", namespace.name];
 }
 
-function table(changes: readonly ServerChange[]): string {
+/** A line for each server. */
+export function serverTable(changes: readonly ServerChange[]): string {
   const rows = changes.map(({ server, from, to, note }) => [server, `${from ?? "-"}`, `${to ?? "-"}`, note]);
   return textTable(["SERVER", ">FROM", ">TO", ""], rows, { indent: 0 }).join("\n");
+}
+
+/** A large model on a machine that has to be started, with time until AWS has one. */
+const LONGEST_START_SECONDS = 3600;
+
+/** Waits until every pod of the stack is ready. @throws UserError where some stay away, with what is known of each. */
+export async function awaitServers(
+  { name, stack }: ClusterTarget,
+  probe: ClusterProbe,
+  pollSeconds = 10,
+): Promise<void> {
+  let statuses: readonly WorkloadStatus[] = [];
+  await until(LONGEST_START_SECONDS, pollSeconds, async () => {
+    statuses = await workloadStatuses(stack, probe);
+    return statuses.every(({ state }) => state !== "STARTING" && state !== "WAITING") || undefined;
+  });
+  if (isServing(statuses)) return;
+  const away = statuses.filter((one) => !isServing([one]));
+  throw new UserError(
+    `Not all of ${name} runs: ${away.map(({ name: one, state, why }) => `${one} (${why ?? state})`).join("; ")}. \`npx engine-room status --stack ${name}\` shows whether they come later, and \`npx engine-room logs\` says more.`,
+  );
 }
 
 /** What is left running, and what a machine that nobody uses still costs. */
@@ -133,7 +160,7 @@ export function sleepReport(name: string, stack: KubernetesStack, changes: reado
   const kept = stack.encoders?.pod.resources.gpus ?? null;
   const encoders =
     kept === null ? "" : ` The encoders keep ${kept.count} × ${kept.resource} for each of their pods.`;
-  return `${table(changes)}
+  return `${serverTable(changes)}
 
 Pods end once they have answered, within ${duration(Math.max(...endSeconds))}; then their GPUs, cores and memory are free for other pods. A machine costs the same until you or the cluster's autoscaler remove it.${encoders}
 Requests for these models are answered with 503 and Retry-After. \`npx engine-room wake --stack ${name}\` brings them back.
@@ -141,7 +168,7 @@ Requests for these models are answered with 503 and Retry-After. \`npx engine-ro
 }
 
 export function wakeReport(name: string, changes: readonly ServerChange[]): string {
-  return `${table(changes)}
+  return `${serverTable(changes)}
 
 \`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on machines that are there.
 `;

@@ -50,7 +50,7 @@ type WorkloadState =
   /** The stack file has no workload of the name. */
   | "UNPLANNED";
 
-interface WorkloadStatus {
+export interface WorkloadStatus {
   readonly name: string;
   readonly kind: WorkloadObject["kind"];
   readonly state: WorkloadState;

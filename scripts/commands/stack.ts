@@ -125,7 +125,7 @@ export const sleep = defineCommand({
       "print JSON: {stack, servers}; a server has server, from, to, note; the report goes to standard error",
   },
   notes: [
-    "Nothing is deleted: `npx engine-room wake` brings the servers back, with their engines. All else stays as it is. KEDA-managed models stay at their schedule and load; an `up` that changes one of the others wakes it. On EKS the minimum size of the pools becomes 0, and the autoscaler removes machines that nothing needs; the machine of a stack on EC2 is stopped.",
+    "Nothing is deleted: `npx engine-room wake` brings the servers back, with their engines. All else stays as it is. KEDA-managed models stay at their schedule and load; an `up` that changes one of the others wakes it. On EKS all machines of the cluster end, those of gateway, databases and controllers too, and `up` and `down` start what they need; the machine of a stack on EC2 is stopped.",
   ],
   asksCluster: true,
   async run({ stack, out }) {
@@ -140,13 +140,12 @@ export const wake = defineCommand({
       "print JSON: {stack, isComplete, servers}; a server has server, from, to, note; the report goes to standard error",
   },
   notes: [
-    "It does not wait: it prints how long each server takes by the plan, and `npx engine-room status` shows how far they are.",
+    "It prints how long each server takes by the plan. On EKS it waits until all of them run, and the load balancer sends requests; elsewhere `npx engine-room status` shows how far they are.",
     "Exit code 1 when the cluster lacks one of the servers.",
   ],
   asksCluster: true,
   async run({ stack, out }) {
-    const { text, isComplete, servers } = await (await operationsOf(stack)).wake();
-    out.write(text);
+    const { isComplete, servers } = await (await operationsOf(stack)).wake((text) => out.write(text));
     return { json: { stack: stack.name, isComplete, servers }, isOk: isComplete };
   },
 });

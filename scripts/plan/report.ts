@@ -83,7 +83,11 @@ function machineWords({ spec }: GpuPlan): string {
       asleep: asleepNodes(spec, pool),
       type: `${pool.instanceType ?? `machine of ${pool.name}`}${pool.capacity === "owned" ? " (your own)" : ""}`,
     })),
-    ...spec.rented.machines.map(({ count, instanceType: type }) => ({ count, asleep: count, type })),
+    ...spec.rented.machines.map(({ count, asleepCount: asleep, instanceType: type }) => ({
+      count,
+      asleep,
+      type,
+    })),
   ];
   const list = (of: "count" | "asleep") =>
     machines

@@ -1,7 +1,7 @@
 /** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
-
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
-import { clusterName } from "../../infra/plan/aws/context.ts";
+import { clusterName, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
+import { sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -14,10 +14,19 @@ import {
   stackMachine,
   terminalSession,
 } from "../aws/machine.ts";
-import { changePools, hasStackCluster, useStackCluster } from "../aws/pools.ts";
+import {
+  awaitControllers,
+  changePools,
+  hasStackCluster,
+  scaleAutoscaler,
+  sleepsNow,
+  useStackCluster,
+  wakeBefore,
+} from "../aws/pools.ts";
 import { hasReleases, removePendingReleases } from "../aws/releases.ts";
 import { AwsError } from "../aws/session.ts";
 import { clusterProbe } from "../cluster/kubectl.ts";
+import { awaitServers, changeServers, serverTable } from "../cluster/sleep.ts";
 import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
@@ -29,6 +38,7 @@ import {
   type AwsTarget,
   type InstanceTarget,
   readAwsTarget,
+  readClusterTarget,
   readInstanceTarget,
 } from "../program/targets.ts";
 import { noSuchStack } from "../stack/pulumi-cli.ts";
@@ -112,10 +122,21 @@ export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): stri
 export function eksOperations(source: StackSource): Operations {
   const cluster = kubernetesOperations(source);
   const aws = awsOperations(source);
-  const pools = async (direction: "sleep" | "wake") => {
+  const target = () => {
     const { plan, context } = readAwsTarget(source.stack);
     if (!("cluster" in plan)) throw new Error(`The stack ${context.stack} has no cluster.`);
-    return changePools(plan, context, direction);
+    return { plan, context };
+  };
+  /** Starts machines of a cluster that sleeps. */
+  const wakeMachines = (only?: readonly string[]) => {
+    const { plan, context } = target();
+    const probe = async () => {
+      const cluster = { region: context.region, name: clusterName(context) };
+      await openApi(cluster, plan.config.access, (line) => void process.stderr.write(`${line}\n`));
+      await useStackCluster(context);
+      return clusterProbe(null);
+    };
+    return wakeBefore(plan, context, probe, only);
   };
   return {
     ...cluster,
@@ -144,17 +165,52 @@ export function eksOperations(source: StackSource): Operations {
     },
     forwarding: cluster.forwarding,
     cluster: cluster.cluster,
+    async status() {
+      const report = await cluster.status();
+      const { plan, context } = target();
+      if (!(await sleepsNow(plan, context))) return report;
+      const asleep = `The stack sleeps, and its cluster has no machine; \`npx engine-room wake --stack ${context.stack}\` brings it back.\n`;
+      return { ...report, isHealthy: false, text: `${report.text}${asleep}` };
+    },
+    async beforeUp() {
+      return [...(await aws.beforeUp()), ...(await wakeMachines())];
+    },
+    async beforeDown(record, forget) {
+      await aws.beforeDown(record, forget);
+      // A stack is deleted by its state, whatever its file has become.
+      if ((await record()) !== "resources" || knownTarget(source) === undefined) return;
+      // Disks of claims and the load balancer's targets are deleted by controllers.
+      for (const line of await wakeMachines([SYSTEM_POOL])) process.stderr.write(`${line}.\n`);
+    },
     async sleep(print) {
-      const servers = await cluster.sleep(print);
-      print(`\n${await pools("sleep")}`);
-      print(`\n${asleepLine(readAwsTarget(source.stack).plan, source.stack.name)}`);
+      const { plan, context } = target();
+      const isWhole = sleepsWithoutMachines(plan.config.cluster.charts);
+      const of = readClusterTarget(source.stack);
+      const probe = clusterProbe(of.stack.context);
+      const servers = isWhole ? await changeServers(of, probe, "sleep") : await cluster.sleep(print);
+      if (isWhole) {
+        print(`${serverTable(servers)}\n`);
+        await scaleAutoscaler(plan, probe, 0);
+      }
+      print(`\n${await changePools(plan, context, "sleep")}`);
+      if (isWhole)
+        print(
+          `\nGateway, encoders and databases end with their machines; documents stay on their disks, and engines in the store. Nothing answers until \`npx engine-room wake --stack ${context.stack}\`.\n`,
+        );
+      print(`\n${asleepLine(plan, context.stack)}`);
       return servers;
     },
     // Machines first: pods that come wait for them.
-    async wake() {
-      const machines = await pools("wake");
-      const { text, ...woken } = await cluster.wake();
-      return { text: `${text}\n${machines}`, ...woken };
+    async wake(print) {
+      const { plan, context } = target();
+      const of = readClusterTarget(source.stack);
+      const probe = clusterProbe(of.stack.context);
+      print(`${await changePools(plan, context, "wake")}\n`);
+      await scaleAutoscaler(plan, probe, 1);
+      await awaitControllers(probe, context.stack);
+      const woken = await cluster.wake(print);
+      if (woken.isComplete) await awaitServers(of, probe);
+      return woken;
     },
   };
 }
@@ -211,9 +267,10 @@ export function ec2Operations(source: StackSource): Operations {
       print(asleepLine(plan, source.stack.name));
       return [];
     },
-    async wake() {
+    async wake(print) {
       const { context } = readAwsTarget(source.stack);
-      return { text: await changeMachine(context, "wake"), isComplete: true, servers: [] };
+      print(await changeMachine(context, "wake"));
+      return { isComplete: true, servers: [] };
     },
   };
 }

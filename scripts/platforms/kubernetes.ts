@@ -74,11 +74,12 @@ export function operations(source: StackSource): Operations {
       print(sleepReport(name, stack, servers));
       return servers;
     },
-    async wake() {
+    async wake(print) {
       const cluster = target();
       const servers = await changeServers(cluster, clusterProbe(cluster.stack.context), "wake");
       const isComplete = servers.every(({ from }) => from !== null);
-      return { text: wakeReport(cluster.name, servers), isComplete, servers };
+      print(wakeReport(cluster.name, servers));
+      return { isComplete, servers };
     },
     cluster() {
       const cluster = target();

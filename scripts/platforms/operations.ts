@@ -133,12 +133,14 @@ export interface Operations {
    * @throws UsageError where neither servers nor machines are an API's to scale.
    */
   sleep(print: (text: string) => void): Promise<readonly ServerChange[]>;
-  /** @returns What was done, as lines of text and for each server, and whether all servers of the stack file were found. */
-  wake(): Promise<{
-    readonly text: string;
-    readonly isComplete: boolean;
-    readonly servers: readonly ServerChange[];
-  }>;
+  /**
+   * @param print - As that of `sleep`.
+   * @returns What was done with each server, and whether all servers of the stack file were found.
+   * @throws UserError where machines and pods that it waits for do not come.
+   */
+  wake(
+    print: (text: string) => void,
+  ): Promise<{ readonly isComplete: boolean; readonly servers: readonly ServerChange[] }>;
 
   /**
    * Looks whether this machine has what `up` needs on it, and installs what is missing.

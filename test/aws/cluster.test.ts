@@ -9,7 +9,7 @@ import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { openApi } from "../../scripts/aws/api-access.ts";
-import { changePools, useStackCluster } from "../../scripts/aws/pools.ts";
+import { changePools, sleepsNow, useStackCluster } from "../../scripts/aws/pools.ts";
 import { ask } from "../../scripts/aws/session.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { awsTarget } from "../../scripts/program/targets.ts";
@@ -42,12 +42,11 @@ describe("sleep and wake", () => {
       engines: { whenFull: "stopServer" },
       ...values,
     }).plan as EksPlan;
-  const withoutAutoscaler = planOf({ cluster: { charts: { "cluster-autoscaler": "none" } } });
 
   const groups = [
     { pool: "gpu", name: "gpu-0001", min: 1, max: 3, desired: 2 },
     { pool: "cpu", name: "cpu-0001", min: 1, max: 2, desired: 1 },
-    { pool: "system", name: "system-0001", min: 1, max: 2, desired: 2 },
+    { pool: "system", name: "system-0001", min: 2, max: 4, desired: 2 },
     { pool: null, name: "by-hand", min: 2, max: 2, desired: 2 },
   ];
 
@@ -65,25 +64,31 @@ describe("sleep and wake", () => {
     });
     return Object.fromEntries(await Promise.all(answers));
   }
-  const others = { "system-0001": [1, 2, 2], "by-hand": [2, 2, 2] };
+  const others = { "by-hand": [2, 2, 2] };
 
-  test("sleep sets the minimum of the stack's node groups to 0, wake restores it, and other groups stay", async () => {
+  test("sleep ends all machines of the stack's node groups, wake starts those of the stack file, and other groups stay", async () => {
     const plan = planOf();
     await makeCluster(REGION, CLUSTER, groups);
     await change(plan, "sleep");
-    // The autoscaler, which nobody plays here, takes machines away.
-    expect(await sizes()).toEqual({ ...others, "gpu-0001": [0, 2, 3], "cpu-0001": [0, 1, 2] });
-    expect(await change(plan, "sleep")).toMatch(/^gpu +0 +2 machines until the autoscaler/m);
+    const asleep = { "gpu-0001": [0, 0, 3], "cpu-0001": [0, 0, 2], "system-0001": [0, 0, 4] };
+    expect(await sizes()).toEqual({ ...others, ...asleep });
+    expect(await sleepsNow(plan, awsTarget(plan, STACK).context)).toBe(true);
+    expect(await change(plan, "sleep")).toMatch(/^system +0 +no machine runs/m);
     await change(plan, "wake");
-    expect(await sizes()).toEqual({ ...others, "gpu-0001": [1, 2, 3], "cpu-0001": [1, 1, 2] });
+    const awake = { "gpu-0001": [1, 1, 3], "cpu-0001": [1, 1, 2], "system-0001": [2, 2, 4] };
+    expect(await sizes()).toEqual({ ...others, ...awake });
+    expect(await sleepsNow(plan, awsTarget(plan, STACK).context)).toBe(false);
   });
 
-  test("sleep without an autoscaler ends machines with GPUs, and wake starts as many as the stack file wants", async () => {
+  test("sleep beside somebody else's autoscaler sets the minimum of node groups to 0 and ends nothing by itself", async () => {
     await makeCluster(REGION, CLUSTER, groups);
-    await change(withoutAutoscaler, "sleep");
-    expect(await sizes()).toMatchObject({ ...others, "gpu-0001": [0, 0, 3] });
-    await change(withoutAutoscaler, "wake");
-    expect(await sizes()).toEqual({ ...others, "gpu-0001": [1, 1, 3], "cpu-0001": [1, 1, 2] });
+    await change(planOf({ cluster: { charts: { "cluster-autoscaler": "existing" } } }), "sleep");
+    expect(await sizes()).toEqual({
+      ...others,
+      "gpu-0001": [0, 2, 3],
+      "cpu-0001": [0, 1, 2],
+      "system-0001": [2, 2, 4],
+    });
   });
 
   test("sleep reads twelve node groups at once without a warning of Node", async () => {

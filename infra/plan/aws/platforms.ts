@@ -1,6 +1,6 @@
 /** `platform: aws`: a cluster on EKS, or one machine of EC2. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
-import { installedCharts } from "../catalogue/aws.ts";
+import { installedCharts, sleepsWithoutMachines } from "../catalogue/aws.ts";
 import { externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
 import { accountChecks, regionChecks } from "../checks/aws.ts";
 import { createSecret, existingPartChecks, networkChecks } from "../checks/aws-network.ts";
@@ -123,10 +123,12 @@ function rentedParts(config: AwsConfig): RentedParts {
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
   const { name, instanceType, nodes, diskGiB } = systemPool;
+  const isEmptyAsleep = isEks && sleepsWithoutMachines(config.cluster.charts);
+  const count = nodes.min;
+  const asleepCount = isEmptyAsleep ? 0 : count;
   return {
     services: services.filter(({ count }) => count > 0),
-    // Controllers run while all models sleep.
-    machines: isEks ? [{ what: `pool ${name}`, instanceType, count: nodes.min, diskGiB }] : [],
+    machines: isEks ? [{ what: `pool ${name}`, instanceType, count, asleepCount, diskGiB }] : [],
     disks: dataDisks(config),
     logs: cloudwatchLogs(config),
     // The name of the stack is not known here: the file belongs to the stacks that `retain` names.
@@ -140,6 +142,7 @@ function rentedParts(config: AwsConfig): RentedParts {
       "images in ECR, copies of AWS Backup and keys of KMS",
     ],
     otherHourlyUsd: config.otherHourlyUsd,
+    sleepsWithoutMachines: isEmptyAsleep,
   };
 }
 

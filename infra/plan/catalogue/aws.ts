@@ -210,6 +210,11 @@ export function installedCharts(choices: Choices): readonly ChartName[] {
   return CHART_NAMES.filter((name) => (choices[name] ?? "install") === "install");
 }
 
+/** Whether `npx engine-room sleep` may end every machine: an autoscaler that is somebody else's would start them again. */
+export function sleepsWithoutMachines(choices: Choices): boolean {
+  return choices["cluster-autoscaler"] !== "existing";
+}
+
 interface PublishedChart {
   readonly chart: string;
   readonly version: string;

@@ -152,16 +152,21 @@ function priceWords(
   return capacity === "owned" ? "owned" : `${amount}, on demand in ${region}`;
 }
 
-/** Services, and machines that always run. */
+/** Services, and machines of controllers. */
 function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
   return [
-    ...rented.machines.map(({ what, instanceType, count }) => {
+    ...rented.machines.map(({ what, instanceType, count, asleepCount }) => {
       const usd = tableHourlyUsd(region, instanceType);
       const words =
         usd === null
           ? `not in the price table of ${region}`
-          : `${usd} USD an hour each, on demand in ${region}, always`;
-      return staying(what, `${count} × ${instanceType}, ${words}`, usd === null ? null : count * usd);
+          : `${usd} USD an hour each, on demand in ${region}`;
+      return {
+        what,
+        arithmetic: `${count} × ${instanceType}, ${words}`,
+        hourlyUsd: rounded(usd, count),
+        asleepHourlyUsd: asleepCount === 0 ? 0 : rounded(usd, asleepCount),
+      };
     }),
     ...rented.services.map(({ service, count, words }) => {
       const price = priceOf(service, region);
@@ -182,7 +187,10 @@ function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): r
   const { region, store, rented } = stack;
   const machineDisks = [
     ...stack.pools.filter(({ capacity }) => capacity !== "owned").map((pool) => poolDisks(stack, pool)),
-    ...rented.machines.map(({ count, diskGiB }) => keptDisks(count, diskGiB)),
+    ...rented.machines.map(({ count, asleepCount, diskGiB }) => ({
+      ...keptDisks(count, diskGiB),
+      asleepCount,
+    })),
   ];
   // EFS is billed by its contents.
   const storedGB = store.sizeGiB === null ? neededGB(stack, engines) : store.sizeGiB * GB_PER_GIB;

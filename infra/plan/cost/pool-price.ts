@@ -26,14 +26,16 @@ export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
 }
 
 /**
- * Machines that run after `npx engine-room sleep`. On AWS it stops the one machine of a stack without a cluster, and sets the minimum of
- * pools with GPUs to 0, so that only encoders keep machines. Elsewhere it ends no machine, and an autoscaler may go down to the
- * minimum. Pools without GPUs run the gateway, the databases and other things that stay awake.
+ * Machines that run after `npx engine-room sleep`. On AWS it ends those of a cluster, and stops the one machine of a stack without a
+ * cluster. Where an autoscaler that is not the stack's could start them again, it sets the minimum of pools with GPUs to 0 instead, so
+ * that only encoders keep machines; pools without GPUs run the gateway, the databases and other things that stay awake. Elsewhere it
+ * ends no machine, and an autoscaler may go down to the minimum.
  */
 export function asleepNodes(stack: GpuStackSpec, pool: PoolSpec): number {
   const planned = plannedNodes(stack, pool);
-  const { isRented } = stack;
+  const { isRented, rented } = stack;
   if (stack.runsOn === "host") return isRented ? 0 : planned;
+  if (rented.sleepsWithoutMachines) return 0;
   if (pool.gpu === null) return planned;
   const kept = neededNodes(stack, pool, []);
   return Math.min(planned, isRented ? kept : Math.max(pool.nodes.min, kept));

@@ -145,6 +145,15 @@ describe("sleep", () => {
     cluster: { charts: { "cluster-autoscaler": "none" } },
   });
 
+  const othersAutoscaler = planOf({
+    ...EKS_STACK,
+    pools: [
+      { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 1, max: 2 } },
+      { name: "cpu", instanceType: "m7i.xlarge", nodes: { min: 0, max: 2 } },
+    ],
+    cluster: { charts: { "cluster-autoscaler": "existing" } },
+  });
+
   const group = (pool: string, min: number, desired: number, max = 2): NodeGroupReading => ({
     name: `${pool}-20261121000000000000000001`,
     status: "ACTIVE",
@@ -155,52 +164,71 @@ describe("sleep", () => {
     desired,
   });
 
-  test("`sleep` sets a pool's least number to 0 and leaves the rest to the autoscaler", () => {
-    const changes = poolChanges(warm, [group("gpu", 1, 2), group("cpu", 0, 1)], "sleep");
+  const all = (machines: number) => [
+    group("system", 2, machines),
+    group("gpu", 1, machines),
+    group("cpu", 0, machines),
+  ];
+
+  test.each([
+    ["with its own autoscaler", warm],
+    ["without an autoscaler", withoutAutoscaler],
+  ])("`sleep` of a cluster %s ends every machine, those of controllers last", (_which, plan) => {
+    const changes = poolChanges(plan, all(2), "sleep");
+    expect(changes.map(({ pool }) => pool)).toEqual(["cpu", "gpu", "system"]);
+    for (const { pool, change } of changes)
+      expect(change).toEqual({
+        name: `${pool}-20261121000000000000000001`,
+        minSize: 0,
+        maxSize: 2,
+        desiredSize: 0,
+      });
+    const asleep = all(0).map((one) => ({ ...one, min: 0 }));
+    expect(poolChanges(plan, asleep, "sleep").every(({ change }) => change === null)).toBe(true);
+  });
+
+  test("`sleep` beside somebody else's autoscaler sets pools' least number to 0, and keeps machines of controllers", () => {
+    const changes = poolChanges(othersAutoscaler, all(2), "sleep");
     expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
-      ["gpu", { name: "gpu-20261121000000000000000001", minSize: 0, maxSize: 2 }],
       ["cpu", null],
+      ["gpu", { name: "gpu-20261121000000000000000001", minSize: 0, maxSize: 2 }],
     ]);
   });
 
-  test("`sleep` without an autoscaler takes GPU pools to 0 at once and keeps the others", () => {
-    const changes = poolChanges(withoutAutoscaler, [group("gpu", 0, 2), group("cpu", 0, 1)], "sleep");
-    expect(changes.map(({ change }) => change?.desiredSize ?? null)).toEqual([0, null]);
-  });
-
   test("`wake` gives pools the plan's sizes and ends no machine", () => {
-    const changes = poolChanges(warm, [group("gpu", 0, 0), group("cpu", 0, 1, 1)], "wake");
+    const changes = poolChanges(
+      warm,
+      [group("system", 0, 0, 4), group("gpu", 0, 0), group("cpu", 0, 1, 1)],
+      "wake",
+    );
     expect(changes.map(({ change }) => change)).toEqual([
+      { name: "system-20261121000000000000000001", minSize: 2, maxSize: 4, desiredSize: 2 },
       { name: "gpu-20261121000000000000000001", minSize: 1, maxSize: 2, desiredSize: 1 },
       { name: "cpu-20261121000000000000000001", minSize: 1, maxSize: 1 },
     ]);
     expect(
-      poolChanges(warm, [group("gpu", 1, 2), group("cpu", 1, 1, 1)], "wake").every(
+      poolChanges(warm, [group("system", 2, 3, 4), group("gpu", 1, 2), group("cpu", 1, 1, 1)], "wake").every(
         ({ change }) => change === null,
       ),
     ).toBe(true);
   });
 
-  const notes = (plan: EksPlan, gpus: number, cpus: number) =>
-    poolChanges(plan, [group("gpu", 0, gpus), group("cpu", 1, cpus)], "sleep").map(({ note }) => note);
+  const note = (plan: EksPlan, machines: number) =>
+    poolChanges(plan, [group("cpu", 1, machines)], "sleep")[0]?.note;
 
   test("`sleep` says when a pool's running machines end", () => {
-    expect(notes(warm, 1, 1)).toEqual([
-      "1 machine until the autoscaler ends what no pod used for about 10 minutes",
-      "1 machine until the autoscaler ends what no pod used for about 10 minutes",
-    ]);
-    expect(notes(warm, 0, 0)).toEqual(["no machine runs", "no machine runs"]);
-    expect(notes(withoutAutoscaler, 1, 2)).toEqual([
-      "1 machine ended now",
-      "2 machines kept: other pods run there, and there is no autoscaler",
-    ]);
+    expect(note(warm, 0)).toBe("no machine runs");
+    expect(note(warm, 1)).toBe("1 machine ends within 15 minutes");
+    expect(note(othersAutoscaler, 2)).toBe(
+      "2 machines until the autoscaler ends what no pod used for about 10 minutes",
+    );
   });
 
   test.each([
     ["without a node group", []],
     ["whose node group EKS could not create", [{ ...group("gpu", 1, 1), status: "CREATE_FAILED" }]],
   ])("`sleep` of a pool %s names `npx engine-room up`", (_which, groups) => {
-    const [gpu] = poolChanges(warm, groups, "sleep");
+    const gpu = poolChanges(warm, groups, "sleep").find(({ pool }) => pool === "gpu");
     expect(gpu).toMatchObject({ change: null, note: expect.stringContaining("npx engine-room up") });
   });
 

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { onDemandHourlyUsd, priceOf } from "../../../../infra/plan/catalogue/prices.ts";
 import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
+import { projectStackValues } from "../../../harness/stack-files.ts";
 import { awsPlan, ec2Values, eksValues, publicGateway } from "./stacks.ts";
 
 function costOf(values: Readonly<Record<string, unknown>>): GpuCost {
@@ -14,22 +15,19 @@ function lineOf({ lines }: GpuCost, what: string) {
 
 const system = 2 * (onDemandHourlyUsd("us-east-1", "m7i.large") ?? 0);
 
-test("a cluster pays for its system nodes, asleep too", () => {
+test("a cluster pays for its system nodes while it is awake", () => {
   const cost = costOf(eksValues);
   expect(lineOf(cost, "pool system")).toEqual({
     what: "pool system",
-    arithmetic: "2 × m7i.large, 0.1008 USD an hour each, on demand in us-east-1, always",
+    arithmetic: "2 × m7i.large, 0.1008 USD an hour each, on demand in us-east-1",
     hourlyUsd: system,
-    asleepHourlyUsd: system,
+    asleepHourlyUsd: 0,
   });
   const rest = cost.lines.filter(({ what }) => what !== "pool system");
   expect(cost.hourlyUsd).toBeCloseTo(
     rest.reduce((sum, { hourlyUsd }) => sum + (hourlyUsd ?? 0), system),
     3,
   );
-  // Its one machine with GPUs is away then, and its disk of 50 GiB; a pool without any keeps its one.
-  const awake = (lineOf(cost, "pool gpu")?.hourlyUsd ?? 0) + (50 * 0.08) / 730;
-  expect(cost.asleepHourlyUsd).toBeCloseTo(Number(cost.hourlyUsd) - awake, 3);
   expect(lineOf(costOf(ec2Values), "pool system")).toBeUndefined();
 });
 
@@ -116,14 +114,40 @@ describe("asleep", () => {
     expect(disks?.asleepHourlyUsd).toBeLessThan(disks?.hourlyUsd ?? 0);
   });
 
-  test("the nodes of encoders, gateway and databases are paid for asleep", () => {
+  test("a cluster without machines pays for its control plane, network, load balancer and disks with data", () => {
+    const encoders = { device: "gpu", pool: "gpu" };
+    const pools = [{ ...gpuPool, nodes: { min: 0, max: 3 } }, cpuPool];
+    const { lines } = costOf({ ...eksValues, pools, encoders });
+    const paid = lines.filter(({ asleepHourlyUsd }) => asleepHourlyUsd !== 0);
+    expect(paid.map(({ what }) => what)).toEqual([
+      "EKS control plane",
+      "NAT gateway",
+      "public IPv4 address",
+      "application load balancer",
+      "engine store",
+      "disks of databases",
+      "disk of Prometheus",
+      "logs of the control plane",
+    ]);
+    for (const { asleepHourlyUsd, hourlyUsd } of paid) expect(asleepHourlyUsd).toBe(hourlyUsd);
+  });
+
+  test("beside somebody else's autoscaler nodes of encoders, gateway, databases and controllers are paid for", () => {
+    const cluster = { charts: { "cluster-autoscaler": "existing" } };
     const encoders = { device: "gpu", pool: "gpu" };
     const pools = [{ ...gpuPool, nodes: { min: 0, max: 3 } }, cpuPool];
     const price = onDemandHourlyUsd("us-east-1", String(gpuPool?.instanceType));
-    expect(asleepOf("pool gpu", { pools, encoders })).toBe(price);
-    expect(asleepOf("pool cpu", { encoders })).toBe(
+    expect(asleepOf("pool gpu", { pools, encoders, cluster })).toBe(price);
+    expect(asleepOf("pool cpu", { encoders, cluster })).toBe(
       onDemandHourlyUsd("us-east-1", String(cpuPool?.instanceType)),
     );
+    expect(asleepOf("pool system", { encoders, cluster })).toBe(system);
+  });
+
+  test("Pulumi.dev.yaml costs at most 250 dollars a month asleep, and awake what it did", () => {
+    const { hourlyUsd, asleepMonthlyUsd } = costOf(projectStackValues("Pulumi.dev.yaml"));
+    expect(asleepMonthlyUsd).toBeLessThan(250);
+    expect(hourlyUsd).toBeLessThanOrEqual(1.636);
   });
 
   test("an EC2 machine costs nothing asleep, but its disk does", () => {
