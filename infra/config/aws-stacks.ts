@@ -174,11 +174,21 @@ const gateway = remoteGateway.extend({
 const awsPool = pool.extend({
   /** `spot` machines cost less, and AWS may take them back at any time. */
   capacity: z.enum(["onDemand", "spot"]).default("onDemand"),
-  /** On-Demand Capacity Reservation, in one zone. */
+  /** On-Demand Capacity Reservation, or Capacity Block, in one zone. */
   capacityReservationId: id("cr").optional(),
 });
 
 const clusterPool = awsPool.extend({
+  /**
+   * `spot` machines cost less, and AWS may take them back at any time. `capacityBlock`: machines of the Capacity Block for ML that
+   * `capacityReservationId` names, which are paid for beforehand and end with it.
+   */
+  capacity: z.enum(["onDemand", "spot", "capacityBlock"]).default("onDemand"),
+  /**
+   * Further instance types, with the same GPU and as many of them, and at least as large as `instanceType`: AWS starts them in this order
+   * where it has none of those before. Room is computed for `instanceType`, cost for the dearest.
+   */
+  otherInstanceTypes: z.array(z.string().min(1).max(30)).max(10).default([]),
   prePullImages,
   /** Letters of the network's zones that it uses; absent: all. Capacity of large GPUs is often in one zone alone. */
   zones: z.array(zone).min(1).max(3).optional(),
@@ -339,6 +349,15 @@ export const eksStack = z.strictObject({
   cluster: section({
     /** Kubernetes version of the control plane. */
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
+    /**
+     * Release of EKS's machine images that node groups have, such as `1.36.0-20260915`; another one replaces their machines in the next
+     * `up`. Absent: the newest when a group is made, until you renew it. `npx engine-room preflight` says which is the newest.
+     */
+    machineImageRelease: formattedText(
+      /^1\.\d+\.\d+-20\d{6}$/,
+      "a release of EKS's machine images",
+      "1.36.0-20260915",
+    ).optional(),
     /** Logs of the control plane, and flow logs of the VPC. */
     logRetentionDays,
     /**

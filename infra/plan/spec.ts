@@ -122,20 +122,22 @@ export interface PoolSpec {
   readonly name: string;
   /** EC2 instance type; null for a machine that is described by its parts. */
   readonly instanceType: string | null;
+  /** Further ones with the same GPU, at least as large, which are started where the first one is not to be had. */
+  readonly otherInstanceTypes?: readonly string[] | undefined;
   readonly machine: MachineType;
   /** null for a pool without GPU. */
   readonly gpu: Gpu | null;
   readonly sharing: GpuSharing;
   /** Machines kept, and machines at most; equal for a host that is simply there. */
   readonly nodes: { readonly min: number; readonly max: number };
-  readonly capacity: "onDemand" | "spot" | "owned";
+  readonly capacity: "onDemand" | "spot" | "capacityBlock" | "owned";
   /** The stack's own price; needed for spot. */
   readonly hourlyUsd?: number | undefined;
   /** Disk for images and scratch in GiB. */
   readonly diskGiB: number;
   /** Zones of the region that it uses, by letter; absent: all of the network. */
   readonly zones?: readonly string[] | undefined;
-  /** On-demand machines that are paid for already. */
+  /** Machines that are paid for already. */
   readonly capacityReservationId?: string | undefined;
   /** Whether its machines have the images before a pod wants them. */
   readonly prePullsImages?: boolean | undefined;

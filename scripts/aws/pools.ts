@@ -62,13 +62,15 @@ export interface NodeGroupReading {
   readonly status: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly instanceTypes: readonly string[];
+  /** Release of the machine image: `1.36.0-20260915`. */
+  readonly release: string;
   readonly min: number;
   readonly max: number;
   readonly desired: number;
 }
 
 /** Node groups of a cluster, without those that are deleted meanwhile; undefined: there is no such cluster. */
-async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReading[] | undefined> {
+export async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReading[] | undefined> {
   const { region } = context;
   const cluster = { clusterName: clusterName(context) };
   const list = await ask("eks:ListNodegroups", region, cluster);
@@ -77,8 +79,9 @@ async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReadin
     const answer = await ask("eks:DescribeNodegroup", region, { ...cluster, nodegroupName: name });
     if (answer?.nodegroup === undefined) return [];
     const { status = "", labels = {}, instanceTypes = [], scalingConfig = {} } = answer.nodegroup;
+    const { releaseVersion: release = "" } = answer.nodegroup;
     const { minSize: min = 0, maxSize: max = 0, desiredSize: desired = 0 } = scalingConfig;
-    return [{ name, status, labels, instanceTypes, min, max, desired }];
+    return [{ name, status, labels, instanceTypes, release, min, max, desired }];
   });
   return (await Promise.all(groups)).flat();
 }

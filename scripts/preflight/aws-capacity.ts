@@ -1,9 +1,10 @@
 /** Whether AWS lets the machines of a stack start: zones that offer their types, reservations, and quotas of vCPUs. */
 import { STACK_TAG, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { eksClusterPlan, type NodePoolPlan, nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
+import { systemPool } from "../../infra/plan/aws/machines.ts";
 import { instanceZone } from "../../infra/plan/aws/network.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
-import { plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import { instanceTypes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildsOf } from "../../infra/plan/pool-space.ts";
 import { type Machine, runningMachines } from "../aws/machine.ts";
@@ -15,8 +16,12 @@ import { type Finding, problem, warning } from "./finding.ts";
 export interface MachineNeed {
   readonly pool: string;
   readonly instanceType: string;
+  /** Further ones, which are started where the first one is not to be had. */
+  readonly otherInstanceTypes?: readonly string[];
   readonly isSpot: boolean;
-  /** Of each machine. */
+  /** Whether the machines are those of a Capacity Block. */
+  readonly isBlock?: boolean;
+  /** Of each machine; of the largest type. */
   readonly vcpus: number;
   /** Machines that `up` waits for: without one of these it fails. */
   readonly plannedMachines: number;
@@ -32,24 +37,24 @@ export function machineNeeds({ plan, context }: AwsTarget): readonly MachineNeed
         ? []
         : [{ pool, instanceType, vcpus, isSpot, plannedMachines: 1, maxMachines: 1 }];
     });
-  return eksClusterPlan(plan, context).pools.flatMap((pool) =>
-    // Which of several types starts is not known; they are of one family and size.
-    pool.nodeGroup.instanceTypes.slice(0, 1).map((instanceType) => ({
-      pool: pool.name,
-      instanceType,
-      isSpot: pool.nodeGroup.capacityType === "SPOT",
-      vcpus: vcpusOf(plan, pool.name, instanceType),
+  return eksClusterPlan(plan, context).pools.map((pool) => {
+    const { name, nodeGroup } = pool;
+    const own = plan.spec.pools.find((one) => one.name === name);
+    const [instanceType = "", ...others] = own === undefined ? [systemPool.instanceType] : instanceTypes(own);
+    const vcpus = [
+      own?.machine.vcpus ?? machineTypes[instanceType]?.vcpus ?? 0,
+      ...others.map((type) => machineTypes[type]?.vcpus ?? 0),
+    ];
+    return {
+      ...{ pool: name, instanceType },
+      ...(others.length > 0 ? { otherInstanceTypes: others } : {}),
+      isSpot: nodeGroup.capacityType === "SPOT",
+      ...(nodeGroup.capacityType === "CAPACITY_BLOCK" ? { isBlock: true } : {}),
+      vcpus: Math.max(...vcpus),
       plannedMachines: plannedMachines(plan, pool),
-      maxMachines: pool.nodeGroup.scalingConfig.maxSize,
-    })),
-  );
-}
-
-function vcpusOf({ spec }: EksPlan, pool: string, instanceType: string): number {
-  const own = spec.pools.find(({ name }) => name === pool)?.machine;
-  const vcpus = (own ?? machineTypes[instanceType])?.vcpus;
-  if (vcpus === undefined) throw new Error(`The catalogue has no ${instanceType}.`);
-  return vcpus;
+      maxMachines: nodeGroup.scalingConfig.maxSize,
+    };
+  });
 }
 
 /** Machines of a node group that `up` waits for: those that serve there, and one for builds. */
@@ -67,6 +72,10 @@ function poolZones({ plan }: AwsTarget, pool: string): readonly string[] {
   return planned.zones;
 }
 
+function startedTypes({ instanceType, otherInstanceTypes = [] }: MachineNeed): readonly string[] {
+  return [instanceType, ...otherInstanceTypes];
+}
+
 /**
  * Pools with a zone that does not offer their instance type, or does not exist. EKS makes no node group then, whatever its size
  * and its other zones, some 15 minutes after the cluster was begun: "Your requested instance type is not supported in your
@@ -77,13 +86,16 @@ export async function offeringFindings(
   needs: readonly MachineNeed[],
 ): Promise<readonly Finding[]> {
   const { region } = target.context;
-  const types = [...new Set(needs.map(({ instanceType }) => instanceType))];
+  const types = [...new Set(needs.flatMap(startedTypes))];
   const offered = await ask("ec2:DescribeInstanceTypeOfferings", region, {
     LocationType: "availability-zone",
     Filters: [{ Name: "instance-type", Values: types }],
   });
   const { InstanceTypeOfferings = [] } = offered ?? {};
-  return needs.flatMap(({ pool, instanceType }) => {
+  const wanted = needs.flatMap((need) =>
+    startedTypes(need).map((instanceType) => ({ pool: need.pool, instanceType })),
+  );
+  return wanted.flatMap(({ pool, instanceType }) => {
     const zones = InstanceTypeOfferings.flatMap(({ InstanceType, Location = "" }) =>
       InstanceType === instanceType ? [Location] : [],
     ).toSorted();
@@ -120,7 +132,7 @@ export async function reservationFindings(
   const { region, stack } = target.context;
   const own = (await runningMachines(region)).filter(({ tags }) => tags.get(STACK_TAG) === stack);
   const findings = named.map(async ({ id, need }) => {
-    const { pool, instanceType, plannedMachines: planned, maxMachines: most } = need;
+    const { pool, instanceType, isBlock = false, plannedMachines: planned, maxMachines: most } = need;
     const input = { CapacityReservationIds: [id] };
     const answer = await ask("ec2:DescribeCapacityReservations", region, input);
     const [held] = answer?.CapacityReservations ?? [];
@@ -131,14 +143,29 @@ export async function reservationFindings(
     const zone = held?.AvailabilityZone ?? "";
     const wrong: readonly (readonly [isWrong: boolean, what: string])[] = [
       [held === undefined, `is not in ${region}`],
-      // Machines of a Capacity Block are started as a kind of their own, for days and with an end.
-      [held?.ReservationType === "capacity-block", "is a Capacity Block, which is not supported"],
-      [held?.State !== "active", `is ${held?.State}, not active`],
+      // Machines of a Capacity Block are started as a kind of their own.
+      [
+        (held?.ReservationType === "capacity-block") !== isBlock,
+        isBlock ? "is no Capacity Block" : "is a Capacity Block, and the pool has capacity: onDemand",
+      ],
+      [
+        held?.State !== "active",
+        `is ${held?.State}, not active${isBlock ? `, from ${day(held?.StartDate)} to ${day(held?.EndDate)}` : ""}`,
+      ],
       [held?.InstanceType !== instanceType, `holds ${held?.InstanceType}`],
       [!zones.includes(zone), `is in ${zone}`],
       [room < most, `has room for ${room} of ${most} machines`],
     ];
     const what = wrong.find(([isWrong]) => isWrong)?.[1];
+    if (what === undefined && isBlock)
+      return [
+        warning(
+          "reservations",
+          `The Capacity Block ${id} of the pool ${pool} ends at ${day(held?.EndDate)}.`,
+          "EKS takes its machines away 40 minutes before, and models of the pool have none then.",
+          "Buy the next block before, and write its id as `capacityReservationId`; or move the models to another pool.",
+        ),
+      ];
     if (what === undefined) return [];
     // With less room than the largest size, but enough for `up`, the pool can't grow.
     const report = held !== undefined && what.startsWith("has room") && room >= planned ? warning : problem;
@@ -152,6 +179,10 @@ export async function reservationFindings(
     ];
   });
   return (await Promise.all(findings)).flat();
+}
+
+function day(date: Date | undefined): string {
+  return date?.toISOString() ?? "an unknown time";
 }
 
 /** A quota of EC2 in vCPUs. */
@@ -202,9 +233,11 @@ export async function quotaFindings(
   const others = running.filter(
     ({ tags }) => tags.get(STACK_TAG) !== stack && tags.get("eks:cluster-name") !== name,
   );
-  const codes = [...new Set(needs.flatMap((need) => quotaOf(need)?.code ?? []))];
+  // A Capacity Block is bought with its machines.
+  const bought = needs.filter(({ isBlock }) => isBlock !== true);
+  const codes = [...new Set(bought.flatMap((need) => quotaOf(need)?.code ?? []))];
   const values = codes.map(async (code) => [code, await quotaValue(region, code)] as const);
-  return vcpuFindings(needs, { quotas: new Map(await Promise.all(values)), others, region });
+  return vcpuFindings(bought, { quotas: new Map(await Promise.all(values)), others, region });
 }
 
 /** The account's own value, or AWS's default where it was never changed. */
@@ -252,8 +285,8 @@ export function vcpuFindings(
       const missing = most + running - value;
       if (missing <= 0) return [];
       const machines = own.map(
-        ({ pool, instanceType, vcpus, maxMachines }) =>
-          `${pool} has up to ${maxMachines} × ${instanceType} with ${vcpus} vCPUs`,
+        (need) =>
+          `${need.pool} has up to ${need.maxMachines} × ${startedTypes(need).join(" or ")} with ${need.vcpus} vCPUs`,
       );
       // With enough for `up`, the pool can't grow to the stack file's size.
       const isTooSmall = planned + running > value;

@@ -11,6 +11,7 @@ import { AwsError, ask } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { machineNeeds, offeringFindings, quotaFindings, reservationFindings } from "./aws-capacity.ts";
+import { machineImageFindings } from "./aws-machine-images.ts";
 import {
   certificateFindings,
   type Found,
@@ -67,6 +68,7 @@ export async function awsPreflight(
     ["offerings", "zones that offer the instance types", offeringFindings(target, needs)],
     ["reservations", "capacity reservations", reservationFindings(target, needs)],
     ["quotas", "quotas of vCPUs", runningMachines(region).then((all) => quotaFindings(target, needs, all))],
+    ["machineImages", "images of the cluster's machines", machineImageFindings(target)],
     ["network", "networks and their addresses", networkFindings(target)],
     ["engineStore", "engine store", fileSystemFindings(target)],
     ["encryption", "key of the disks", keyFindings(target)],

@@ -72,6 +72,28 @@ export const nodeGroup = resource("eks/nodeGroup:NodeGroup", {
   tags,
 });
 
+/** Of a Capacity Block, with a release of its image; its instance type is the template's. */
+const blockGroup = resource("eks/nodeGroup:NodeGroup", {
+  clusterName: "engine-room-dev",
+  nodeGroupName: "h100",
+  nodeRoleArn: ROLE,
+  subnetIds: [UNKNOWN],
+  capacityType: "CAPACITY_BLOCK",
+  launchTemplate: { id: UNKNOWN, version: UNKNOWN },
+  scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
+  version: "1.36",
+  releaseVersion: "1.36.0-20260915",
+});
+
+const blockTemplate = resource("ec2/launchTemplate:LaunchTemplate", {
+  name: "engine-room-dev-h100",
+  instanceType: "p5.48xlarge",
+  instanceMarketOptions: { marketType: "capacity-block" },
+  capacityReservationSpecification: {
+    capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
+  },
+});
+
 export const fileSystem = resource("efs/fileSystem:FileSystem", {
   creationToken: "engine-room-dev",
   encrypted: true,
@@ -198,6 +220,7 @@ export const goodResources: readonly AwsResource[] = [
     tags,
   }),
   launchTemplate,
+  blockTemplate,
   resource("ec2/instance:Instance", {
     ami: "resolve:ssm:/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id",
     instanceType: "p4d.24xlarge",
@@ -337,6 +360,7 @@ export const goodResources: readonly AwsResource[] = [
   logGroup,
   cluster,
   nodeGroup,
+  blockGroup,
   resource("eks/addon:Addon", {
     clusterName: "engine-room-dev",
     addonName: "vpc-cni",

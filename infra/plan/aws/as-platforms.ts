@@ -65,8 +65,10 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
     platform: "kubernetes",
     // Buckets are read by a role, of which only the account knows.
     models: config.models.map(({ weights: _weights, ...model }) => model),
-    pools: config.pools.map((pool) => ({
+    pools: config.pools.map(({ otherInstanceTypes: _others, ...pool }) => ({
       ...pool,
+      // A machine is one, however it is paid.
+      capacity: pool.capacity === "capacityBlock" ? "onDemand" : pool.capacity,
       nodeSelector: { [POOL_LABEL]: pool.name, ...gpuSelector(pool) },
       tolerations: [],
     })),
@@ -100,7 +102,10 @@ function ownGateway<G extends AwsConfig["gateway"]>(gateway: G) {
 }
 
 /** By the GPU that the stack file gives a pool, which has none in a problem's stack file alone. */
-function gpuSelector({ instanceType = "", machine }: EksConfig["pools"][number]) {
+function gpuSelector({
+  instanceType = "",
+  machine,
+}: Pick<EksConfig["pools"][number], "instanceType" | "machine">) {
   const gpu = machineTypes[instanceType]?.gpu || machine?.gpu;
   return gpu ? { [GPU_LABEL]: gpuLabel(gpu) } : {};
 }

@@ -29,6 +29,7 @@ import {
   ROOT_DISK,
   reservedCapacity,
   rootDisk,
+  startedTypes,
   systemPool,
 } from "./machines.ts";
 import { machineZones } from "./network.ts";
@@ -138,6 +139,13 @@ function distinct(texts: readonly string[]): string[] {
 
 const GPU_TAINT = { key: GPU_RESOURCE, value: "present" };
 
+const CAPACITY_TYPES = {
+  onDemand: "ON_DEMAND",
+  owned: "ON_DEMAND",
+  spot: "SPOT",
+  capacityBlock: "CAPACITY_BLOCK",
+} as const;
+
 /** Longest prefix of a node group's name: Amazon's provider appends 26 digits, and the name has at most 63 characters. */
 const PREFIX_LENGTH = 37;
 
@@ -152,11 +160,13 @@ export function nodePoolPlans({ config, spec }: Pick<EksPlan, "config" | "spec">
 }
 
 /** @param zones - By letter. */
-function nodePool(pool: Pool, zones: readonly string[], { cluster: { version }, kmsKeyArn }: EksConfig) {
+function nodePool(pool: Pool, zones: readonly string[], { cluster, kmsKeyArn }: EksConfig) {
+  const { version, machineImageRelease } = cluster;
   const { instanceType, capacityReservationId, sharing } = pool;
   if (instanceType === null) throw new Error(`The pool ${pool.name} on EKS has no instance type.`);
   const resource = gpuResource(sharing, null);
   const { name, gpu, nodes } = pool;
+  const types = startedTypes(pool, instanceType);
   const labels = poolLabels(pool, resource);
   // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
   const isMinimal = gpu !== null || capacityReservationId !== undefined;
@@ -173,15 +183,17 @@ function nodePool(pool: Pool, zones: readonly string[], { cluster: { version }, 
       blockDeviceMappings: [
         { deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool), kmsKeyId: kmsKeyArn } },
       ],
+      ...types.template,
       ...reservedCapacity(pool),
       userData: Buffer.from(nodeUserData(pool)).toString("base64"),
     } satisfies LaunchTemplateArgs,
     nodeGroup: {
       nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`,
       version,
-      instanceTypes: [instanceType],
+      ...(machineImageRelease === undefined ? {} : { releaseVersion: machineImageRelease }),
+      ...types.group,
       amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
-      capacityType: pool.capacity === "spot" ? "SPOT" : "ON_DEMAND",
+      capacityType: CAPACITY_TYPES[pool.capacity],
       // A new group begins with these; `size` changes that of an existing one.
       scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.

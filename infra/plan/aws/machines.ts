@@ -88,3 +88,13 @@ export function reservedCapacity({ capacityReservationId }: Pick<PoolSpec, "capa
   if (capacityReservationId === undefined) return {};
   return { capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } } };
 }
+
+/**
+ * Instance types of a node group: its own, or those of its launch template, where EKS wants that of a Capacity Block, with its market.
+ * https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+ */
+export function startedTypes({ capacity, otherInstanceTypes = [] }: Pool, instanceType: string) {
+  return capacity === "capacityBlock"
+    ? { group: {}, template: { instanceType, instanceMarketOptions: { marketType: "capacity-block" } } }
+    : { group: { instanceTypes: [instanceType, ...otherInstanceTypes] }, template: {} };
+}

@@ -159,7 +159,7 @@ export const kubernetesVersions: Readonly<Record<KubernetesVersionName, Kubernet
 /**
  * Add-ons that are built for all of these versions. Only `aws eks describe-addon-versions` lists them; these come from public
  * stack files that copied its answers between April and September 2026. Each was seen for 1.36 and for a version up to 1.34. None was
- * asked for in an account; `npx engine-room preflight` asks EKS for each.
+ * asked for in an account; EKS refuses in `up` what it does not have.
  *
  * - vpc-cni: https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html, 1.31 to 1.36.
  * - secrets: 1.33, 1.34 and 1.36 too, and the default of 1.35: https://github.com/aws-controllers-k8s/test-infra/pull/983

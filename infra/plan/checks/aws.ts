@@ -5,7 +5,7 @@ import { hasWordsOfRegions, isRegion, partitionOf, REGION_NAMES, REGIONS_AS_OF }
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
-import { isPricedByTable, poolHourlyUsd } from "../cost/pool-price.ts";
+import { instanceTypes, isPricedByTable, poolHourlyUsd } from "../cost/pool-price.ts";
 import { rowOf } from "../resolve/names.ts";
 import { type CheckedStack, type Checks, eachPool } from "./check.ts";
 import { cheapestTypes } from "./machines.ts";
@@ -20,28 +20,30 @@ const OTHER_PARTITIONS = /^(cn-|[a-z]{2}-iso)/;
 type AwsChecks = Checks<CheckedStack<AwsConfig>>;
 
 export const regionChecks = {
-  typeIsOffered: eachPool(({ instanceType, path, hourlyUsd, capacity, machine }, { spec: { region } }) => {
+  typeIsOffered: eachPool((pool, { spec: { region } }) => {
+    const { path, hourlyUsd, capacity, machine } = pool;
     const asOf = region === null ? null : pricesAsOf(region);
-    if (region === null || asOf === null || instanceType === null) return [];
-    if (hourlyUsd !== undefined || capacity !== "onDemand") return [];
-    if (onDemandHourlyUsd(region, instanceType) !== null) return [];
-    if (rowOf(machineTypes, instanceType) === undefined) {
+    if (region === null || asOf === null || hourlyUsd !== undefined || capacity !== "onDemand") return [];
+    return instanceTypes(pool).map((instanceType, index) => {
+      if (onDemandHourlyUsd(region, instanceType) !== null) return false;
+      if (rowOf(machineTypes, instanceType) === undefined) {
+        return {
+          path: `${path}.hourlyUsd`,
+          reason: `The price of ${instanceType} is unknown: the price table has only the types of the catalogue.`,
+          fix: "Write its price in USD an hour.",
+        };
+      }
+      const others = regionsOffering(instanceType);
+      const elsewhere = others.length === 0 ? "" : ` It is offered in ${oneOf(others)}.`;
+      const sameGpu = cheapestTypes(region, (type) => type.gpu === machine.gpu).filter(
+        (type) => onDemandHourlyUsd(region, type) !== null,
+      );
       return {
-        path: `${path}.hourlyUsd`,
-        reason: `The price of ${instanceType} is unknown: the price table has only the types of the catalogue.`,
-        fix: "Write its price in USD an hour.",
+        path: index === 0 ? `${path}.instanceType` : `${path}.otherInstanceTypes[${index - 1}]`,
+        reason: `AWS does not offer ${instanceType} on demand in ${region} (prices of ${asOf}).${elsewhere}`,
+        fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd where you have capacity of your own.`,
       };
-    }
-    const others = regionsOffering(instanceType);
-    const elsewhere = others.length === 0 ? "" : ` It is offered in ${oneOf(others)}.`;
-    const sameGpu = cheapestTypes(region, (type) => type.gpu === machine.gpu).filter(
-      (type) => onDemandHourlyUsd(region, type) !== null,
-    );
-    return {
-      path: `${path}.instanceType`,
-      reason: `AWS does not offer ${instanceType} on demand in ${region} (prices of ${asOf}).${elsewhere}`,
-      fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd where you have capacity of your own.`,
-    };
+    });
   }),
 
   regionHasDomainsOfAws: ({ config: { region } }) =>

@@ -4,16 +4,25 @@ import { eksAsCluster } from "../aws/as-platforms.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
 import { machineZones } from "../aws/network.ts";
 import { isInstalled } from "../catalogue/aws.ts";
+import { machineTypes } from "../catalogue/machines.ts";
+import type { MachineType } from "../catalogue/types.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";
 import { createSecret } from "./aws-network.ts";
-import type { CheckedStack, Checks } from "./check.ts";
+import { type CheckedStack, type Checks, eachPool } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 
 const INSTALL = "Remove the line, or write existing if the cluster gets it otherwise.";
 
 /** Default quota of an account. https://docs.aws.amazon.com/general/latest/gr/eks.html */
 const GROUP_MACHINES = 450;
+
+/** Of the catalogue's types. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html */
+const BLOCK_TYPES = /^p\d/;
+
+function gpusOf({ gpu, gpus }: MachineType): string {
+  return gpu === "" ? "no GPU" : `${gpus} × ${gpu}`;
+}
 
 type EksStack = CheckedStack<EksConfig>;
 
@@ -46,6 +55,64 @@ export const eksChecks = {
         reason: `A reservation is in one zone, and machines of the pool may be started in ${oneOf(zones)}, where AWS refuses those that ${capacityReservationId} does not hold.`,
         fix: "Write the zone of the reservation alone.",
       };
+    }),
+
+  // Auto Scaling asks for types in their order, and the autoscaler plans with the first one.
+  // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html#managed-node-group-capacity-types-on-demand
+  otherTypesAreLike: eachPool(({ instanceType, otherInstanceTypes = [], machine, path, ...pool }) =>
+    otherInstanceTypes.map((type, index) => {
+      const other = machineTypes[type];
+      if (other === undefined || instanceType === null) return false;
+      const where = `${path}.otherInstanceTypes[${index}]`;
+      const isTwice = [instanceType, ...otherInstanceTypes.slice(0, index)].includes(type);
+      if (isTwice) return { path: where, reason: `The pool has ${type} already.`, fix: "Remove it." };
+      if (pool.capacityReservationId !== undefined)
+        return {
+          path: where,
+          reason: `${pool.capacityReservationId} is of one instance type, and AWS starts no other one for a pool that names it.`,
+          fix: "Remove it, or move it to a pool of its own.",
+        };
+      if (other.gpu !== machine.gpu || other.gpus !== machine.gpus)
+        return {
+          path: where,
+          reason: `${type} has ${gpusOf(other)}, and ${instanceType} has ${gpusOf(machine)}: an engine and its server are for one kind and number.`,
+          fix: "Use types with the same GPUs, or a pool of its own.",
+        };
+      const smaller = (["vcpus", "memoryGiB", "localDiskGB"] as const).find(
+        (part) => other[part] < machine[part],
+      );
+      if (smaller === undefined) return false;
+      return {
+        path: where,
+        reason: `It is smaller than ${instanceType} (${smaller}: ${other[smaller]} and ${machine[smaller]}), for which room is computed.`,
+        fix: `Write ${type} as instanceType, and ${instanceType} among the others.`,
+      };
+    }),
+  ),
+
+  blocksAreReserved: ({ config: { pools } }) =>
+    pools.flatMap(({ capacity, capacityReservationId, instanceType = "", nodes, warm }, index) => {
+      if (capacity !== "capacityBlock") return [];
+      const path = `pools[${index}]`;
+      return [
+        capacityReservationId === undefined && {
+          path: `${path}.capacityReservationId`,
+          reason: "Machines of a Capacity Block are started by its id.",
+          fix: "Write the id that `aws ec2 describe-capacity-reservations` shows for the block.",
+        },
+        !BLOCK_TYPES.test(instanceType) && {
+          path: `${path}.instanceType`,
+          reason: "AWS sells Capacity Blocks of P instances; this project knows no other type that has them.",
+          fix: "Use the type of the block, or capacity: onDemand.",
+        },
+        // EKS empties the group 40 minutes before the block ends, and nothing is to be had before it begins.
+        Math.max(nodes.min, warm) > 0 && {
+          path: nodes.min > 0 ? `${path}.nodes.min` : `${path}.warm`,
+          reason:
+            "A Capacity Block has a begin and an end, and machines that are kept would be asked for outside of them.",
+          fix: "Write 0: the autoscaler starts machines of the block when pods need them.",
+        },
+      ];
     }),
 
   groupsAreOfQuota: ({ config: { pools } }) =>
@@ -137,6 +204,16 @@ export const eksChecks = {
       path: "hub.tokenSecretArn",
       reason: `The secret is in ${ofRegion === "" ? "no region" : ofRegion}, and builds read secrets of ${region}, the stack's region.`,
       fix: `Create it in ${region} (${createSecret(region)}), and write its ARN.`,
+    };
+  },
+
+  imageIsOfVersion: ({ config: { cluster } }) => {
+    const { version, machineImageRelease } = cluster;
+    if (machineImageRelease === undefined || machineImageRelease.startsWith(`${version}.`)) return [];
+    return {
+      path: "cluster.machineImageRelease",
+      reason: `Its machines would not be of Kubernetes ${version}, which the node groups are to have: EKS refuses that.`,
+      fix: `Write a release of ${version}, or remove it for the newest in new groups.`,
     };
   },
 } satisfies Checks<EksStack>;

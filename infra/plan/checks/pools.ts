@@ -47,6 +47,16 @@ export const poolChecks = {
     };
   }),
 
+  blockIsPriced: eachPool(({ capacity, hourlyUsd, path, name }) => {
+    if (capacity !== "capacityBlock" || hourlyUsd !== undefined) return [];
+    return {
+      severity: "warning",
+      path: `${path}.hourlyUsd`,
+      reason: `A Capacity Block is paid for beforehand, at a price that no table has: cost sums lack ${name}.`,
+      fix: "Write what a machine of it costs in USD, divided by the hours of the block.",
+    };
+  }),
+
   ownedIsPriced: eachPool(({ capacity, hourlyUsd, instanceType, path }, { spec }) => {
     if (capacity !== "owned" || instanceType === null || hourlyUsd !== undefined) return [];
     const usd = onDemandHourlyUsd(REFERENCE_REGION, instanceType);

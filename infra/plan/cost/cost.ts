@@ -13,7 +13,7 @@ import { engineBytesGiB } from "../engine/engine-size.ts";
 import { buildPoolOf } from "../pool-space.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
-import { asleepNodes, isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
+import { asleepNodes, instanceTypes, isPricedByTable, plannedNodes, poolHourlyUsd } from "./pool-price.ts";
 import { buildEstimate } from "./times.ts";
 import type { CostLine, EngineOfModel, GpuCost } from "./types.ts";
 
@@ -127,29 +127,30 @@ function engineBuilds(stack: GpuStackSpec, engines: readonly EngineOfModel[]): G
 function poolLine(stack: GpuStackSpec, pool: PoolSpec): CostLine {
   const nodes = plannedNodes(stack, pool);
   const price = poolHourlyUsd(stack, pool);
-  const machine = pool.instanceType ?? "machine of its own description";
+  const machine = instanceTypes(pool).join(" or ") || "machine of its own description";
   // No machine costs nothing, whatever one would cost.
   const usd = (count: number) => (count === 0 ? 0 : rounded(price, count));
   return {
     what: `pool ${pool.name}`,
     arithmetic: `${nodes} × ${machine}, ${priceWords(stack, pool, price)}`,
     hourlyUsd: usd(nodes),
-    asleepHourlyUsd: usd(asleepNodes(stack, pool)),
+    // A Capacity Block is paid for, whether its machines run or not.
+    asleepHourlyUsd: usd(pool.capacity === "capacityBlock" ? nodes : asleepNodes(stack, pool)),
   };
 }
 
-function priceWords(
-  { region }: GpuStackSpec,
-  { capacity, hourlyUsd }: PoolSpec,
-  price: number | null,
-): string {
+function priceWords({ region }: GpuStackSpec, pool: PoolSpec, price: number | null): string {
+  const { capacity, hourlyUsd } = pool;
   if (price === null) {
     if (capacity === "spot") return "spot without hourlyUsd: no price";
+    if (capacity === "capacityBlock")
+      return "a Capacity Block, paid for beforehand, without hourlyUsd: no price";
     return region === null ? "no region, no price" : `not in the price table of ${region}`;
   }
   const amount = `${price} USD an hour each`;
   if (hourlyUsd !== undefined) return `${amount}, from the stack file`;
-  return capacity === "owned" ? "owned" : `${amount}, on demand in ${region}`;
+  const dearest = instanceTypes(pool).length > 1 ? " of the dearest" : "";
+  return capacity === "owned" ? "owned" : `${amount}${dearest}, on demand in ${region}`;
 }
 
 /** Services, and machines of controllers. */

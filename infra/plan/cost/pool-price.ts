@@ -4,15 +4,26 @@ import { gpuPart, worldSize } from "../fit/placement.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 
 /**
- * US dollars an hour. The stack's own price comes first; an owned machine without one costs nothing; the table prices
- * on-demand machines only, since spot prices change by the hour. null: no price is known.
+ * US dollars an hour, of the dearest where a pool has several instance types. The stack's own price comes first; an owned machine
+ * without one costs nothing; the table prices on-demand machines only, since spot prices change by the hour, and a Capacity Block is
+ * sold for days at a price of its own. null: no price is known.
  */
 export function poolHourlyUsd({ region }: Pick<GpuStackSpec, "region">, pool: PoolSpec): number | null {
-  const { hourlyUsd, capacity, instanceType } = pool;
+  const { hourlyUsd, capacity } = pool;
   if (hourlyUsd !== undefined) return hourlyUsd;
   if (capacity === "owned") return 0;
-  if (capacity === "spot" || region === null || instanceType === null) return null;
-  return onDemandHourlyUsd(region, instanceType);
+  if (capacity !== "onDemand" || region === null) return null;
+  const prices = instanceTypes(pool).map((type) => onDemandHourlyUsd(region, type));
+  const known = prices.filter((price) => price !== null);
+  return known.length === 0 || known.length < prices.length ? null : Math.max(...known);
+}
+
+/** All that a pool may start, in the order in which AWS is asked for them; none of a machine that is described by its parts. */
+export function instanceTypes({
+  instanceType,
+  otherInstanceTypes = [],
+}: Pick<PoolSpec, "instanceType" | "otherInstanceTypes">): readonly string[] {
+  return instanceType === null ? [] : [instanceType, ...otherInstanceTypes];
 }
 
 /** Whether {@link poolHourlyUsd} takes the price from the table. */

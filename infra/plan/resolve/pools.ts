@@ -17,13 +17,18 @@ export function resolvePools(
 ): readonly PoolSpec[] {
   return declared.flatMap((pool): readonly PoolSpec[] => {
     const { name, path, nodes, capacity, hourlyUsd, diskGiB, prePullsImages } = pool;
-    const { zones, capacityReservationId, instanceType = null } = pool;
+    const { zones, capacityReservationId, instanceType = null, otherInstanceTypes = [] } = pool;
+    for (const [index, type] of otherInstanceTypes.entries())
+      if (rowOf(machineTypes, type) === undefined)
+        report(unknownInstanceType(`${path}.otherInstanceTypes[${index}]`, type, isRented));
     const machine = resolveMachine(pool, isRented, report);
     if (machine === null) return [];
     const gpu = rowOf<Gpu>(gpus, machine.gpu) ?? null;
     const sharing = resolveSharing(pool.sharing, gpu, path, report);
     const own = { nodes, capacity, hourlyUsd, diskGiB, prePullsImages, zones, capacityReservationId, path };
-    return [{ name, instanceType, machine, gpu, sharing, ...own }];
+    const known = otherInstanceTypes.filter((type) => rowOf(machineTypes, type) !== undefined);
+    const others = known.length === 0 ? {} : { otherInstanceTypes: known };
+    return [{ name, instanceType, ...others, machine, gpu, sharing, ...own }];
   });
 }
 

@@ -42,7 +42,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
     file: "test/components/aws/node-group-size.test.ts",
     lacks: "404 without a body of EKS: it has no updates",
   },
-  "eks:ListNodegroups": moto("cluster"),
+  "eks:ListNodegroups": moto("cluster", "preflight"),
   "eks:UpdateClusterConfig": moto("cluster"),
   "eks:UpdateNodegroupConfig": moto("cluster"),
   "elasticfilesystem:DescribeMountTargets": moto("preflight"),
@@ -60,6 +60,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
     file: "test/components/aws/ready-machine.test.ts",
     lacks: "500: it has not this operation of Systems Manager",
   },
+  "ssm:GetParameter": fakeOfPreflight("machine-images", "ParameterNotFound: it has no images of EKS"),
   "sts:GetCallerIdentity": moto("preflight"),
   "tag:GetResources": moto("leftovers"),
 };

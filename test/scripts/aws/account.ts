@@ -99,6 +99,7 @@ const GOOD: Answers = {
   "acm:DescribeCertificate": () => certificateOf("ISSUED", ["*.example.org"]),
   "secretsmanager:GetSecretValue": () => ({ json: { SecretString: "hf_the-token" } }),
   "secretsmanager:DescribeSecret": () => ({ json: { ARN: HUB_SECRET } }),
+  "eks:ListNodegroups": () => ({ error: "ResourceNotFoundException", status: 404 }),
   "eks:DescribeCluster": () => ({ error: "ResourceNotFoundException", status: 404 }),
   "ecr:GetAuthorizationToken": () => ({
     json: { authorizationData: [{ authorizationToken: Buffer.from("AWS:password").toString("base64") }] },

@@ -159,9 +159,8 @@ describe("sleep", () => {
     status: "ACTIVE",
     labels: { "engine-room/pool": pool },
     instanceTypes: [pool === "gpu" ? "g5.xlarge" : "m7i.xlarge"],
-    min,
-    max,
-    desired,
+    release: "1.36.0-20260915",
+    ...{ min, max, desired },
   });
 
   const all = (machines: number) => [

@@ -44,7 +44,7 @@ test("the summary has machines, cost and the time of a first `up`", () => {
   const text = summaryOf(eksValues);
   expect(text).toContain("Machines: 1 × g5.12xlarge + 1 × m7i.2xlarge + 2 × m7i.large; asleep none.");
   expect(text).toContain(
-    `Cost: at least $${cost.hourlyUsd?.toFixed(3)} an hour (at least $4,743.91 a month), at least $${cost.asleepHourlyUsd?.toFixed(3)} asleep`,
+    `Cost: at least $${cost.hourlyUsd?.toFixed(3)} an hour (at least $4,747.41 a month), at least $${cost.asleepHourlyUsd?.toFixed(3)} asleep`,
   );
   expect(text).toMatch(/engines, built once: \$0\.\d\d\./);
   expect(text).toContain(`First \`up\`: about ${Math.round(firstUp.seconds / 60)} min until`);
@@ -80,14 +80,14 @@ test("the summary of a region without prices begins with the cost in a region th
   const hour = (amount: number | null) => `at least $${amount?.toFixed(3)}`;
   const text = summaryOf(abroad);
   expect(text).toContain(
-    `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,743.91 a month), ${hour(cost.asleepHourlyUsd)} asleep (\`npx engine-room sleep\`). Without a price: 10 of 11 parts.`,
+    `Cost: no price table for eu-central-1; in us-east-1 it would be ${hour(cost.hourlyUsd)} an hour (at least $4,747.41 a month), ${hour(cost.asleepHourlyUsd)} asleep (\`npx engine-room sleep\`). Without a price: 11 of 12 parts.`,
   );
 });
 
 test("the summary says which parts have no price in a region with a price table", () => {
   const [gpu, cpu] = eksValues.pools;
   const text = summaryOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] });
-  expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* Without a price: 1 of 11 parts\. First/);
+  expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* Without a price: 1 of 12 parts\. First/);
 });
 
 test("the summary calls machines without a price the user's own, and has no amount", () => {

@@ -208,7 +208,7 @@ test("a cluster has a system pool and the pools of the stack file", () => {
   expect(
     pools.map(({ name, nodeGroup: { instanceTypes, scalingConfig } }) => [
       name,
-      ...instanceTypes,
+      ...(instanceTypes ?? []),
       scalingConfig.minSize,
       scalingConfig.maxSize,
     ]),
@@ -217,6 +217,37 @@ test("a cluster has a system pool and the pools of the stack file", () => {
     ["gpu", "g5.xlarge", 0, 1],
     ["cpu", "m7i.xlarge", 1, 1],
   ]);
+});
+
+test("a pool with several instance types asks for them in their order, and describes the first to the autoscaler", () => {
+  const one = gpuPool({});
+  const several = gpuPool({ otherInstanceTypes: ["g5.2xlarge", "g5.4xlarge"] });
+  expect(several.nodeGroup.instanceTypes).toEqual(["g5.xlarge", "g5.2xlarge", "g5.4xlarge"]);
+  expect({ ...several, nodeGroup: { ...several.nodeGroup, instanceTypes: ["g5.xlarge"] } }).toEqual(one);
+});
+
+test("a pool of a Capacity Block has the block, its market and its type in the launch template", () => {
+  const capacityReservationId = "cr-0123456789abcdef0";
+  const { nodeGroup, launchTemplate } = gpuPool({
+    instanceType: "p5.48xlarge",
+    capacity: "capacityBlock",
+    zones: ["a"],
+    capacityReservationId,
+  });
+  expect(nodeGroup.capacityType).toBe("CAPACITY_BLOCK");
+  expect(nodeGroup).not.toHaveProperty("instanceTypes");
+  expect(launchTemplate).toMatchObject({
+    instanceType: "p5.48xlarge",
+    instanceMarketOptions: { marketType: "capacity-block" },
+    capacityReservationSpecification: { capacityReservationTarget: { capacityReservationId } },
+  });
+});
+
+test("a release of machine images is that of every node group, and absent where the stack file names none", () => {
+  const releases = (cluster: Values) =>
+    plannedCluster({ cluster }).cluster.pools.map(({ nodeGroup }) => nodeGroup.releaseVersion);
+  expect(releases({ machineImageRelease: "1.36.0-20260915" })).toEqual(Array(3).fill("1.36.0-20260915"));
+  expect(releases({})).toEqual(Array(3).fill(undefined));
 });
 
 test("an update ends nodes with GPUs and reserved nodes before it starts new ones", () => {

@@ -102,6 +102,14 @@ const onL40S = { host: { instanceType: "g6e.4xlarge" } };
 const [awsPool] = awsValues.pools;
 const [awsModel] = awsValues.models;
 const capped = (changes: Values) => ({ ...awsValues, policies: { hourlyUsdCap: 2.5 }, ...changes });
+const blockPool = {
+  instanceType: "p4d.24xlarge",
+  capacity: "capacityBlock",
+  capacityReservationId: "cr-01234567",
+  zones: ["a"],
+  nodes: { min: 0, max: 1 },
+  hourlyUsd: 12,
+};
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
 const inGovCloud = { ...awsValues, region: "us-gov-west-1" };
 const withAccess = (access: Values) => ({ ...awsValues, access });
@@ -785,6 +793,31 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: withPool({ capacityReservationId: RESERVATION, zones: ["b"] }),
     says: /started in a or b/,
   },
+  imageIsOfVersion: {
+    path: "cluster.machineImageRelease",
+    fails: { ...awsValues, cluster: { version: "1.35", machineImageRelease: "1.36.0-20260915" } },
+    passes: { ...awsValues, cluster: { version: "1.36", machineImageRelease: "1.36.0-20260915" } },
+    says: /not be of Kubernetes 1\.35/,
+  },
+  otherTypesAreLike: {
+    path: "pools[0].otherInstanceTypes[1]",
+    fails: withPool({ instanceType: "g5.xlarge", otherInstanceTypes: ["g5.2xlarge", "g5.12xlarge"] }),
+    passes: withPool({ instanceType: "g5.xlarge", otherInstanceTypes: ["g5.2xlarge", "g5.4xlarge"] }),
+    says: /g5\.12xlarge has 4 × A10G, and g5\.xlarge has 1 × A10G/,
+  },
+  blocksAreReserved: {
+    path: "pools[0].capacityReservationId",
+    fails: withPool({ ...blockPool, capacityReservationId: undefined }),
+    passes: withPool(blockPool),
+    says: /started by its id/,
+  },
+  blockIsPriced: {
+    path: "pools[0].hourlyUsd",
+    severity: "warning",
+    fails: withPool({ ...blockPool, hourlyUsd: undefined }),
+    passes: withPool(blockPool),
+    says: /paid for beforehand/,
+  },
   spotIsNotRetained: {
     path: "pools[0].capacity",
     fails: onEc2({}, { pools: [{ ...machinePool, capacity: "spot" }], retain: ["prod"] }),
@@ -1438,6 +1471,57 @@ export const moreMistakes: readonly (readonly [
     { ...awsValues, access: { apiCidrs: ["100.100.0.0/16"] } },
     /provider's network/,
   ],
+  [
+    "otherTypesAreLike",
+    "pools[0].otherInstanceTypes[0]",
+    withPool({ instanceType: "g5.2xlarge", otherInstanceTypes: ["g5.xlarge"] }),
+    /smaller than g5\.2xlarge \(vcpus: 4 and 8\)/,
+  ],
+  [
+    "otherTypesAreLike",
+    "pools[0].otherInstanceTypes[0]",
+    withPool({ instanceType: "g5.xlarge", otherInstanceTypes: ["g6.xlarge"] }),
+    /1 × L4, and g5\.xlarge has 1 × A10G/,
+  ],
+  [
+    "otherTypesAreLike",
+    "pools[0].otherInstanceTypes[1]",
+    withPool({ instanceType: "g5.xlarge", otherInstanceTypes: ["g5.2xlarge", "g5.2xlarge"] }),
+    /has g5\.2xlarge already/,
+  ],
+  [
+    "otherTypesAreLike",
+    "pools[0].otherInstanceTypes[0]",
+    withPool({
+      instanceType: "g5.xlarge",
+      otherInstanceTypes: ["g5.2xlarge"],
+      zones: ["a"],
+      capacityReservationId: RESERVATION,
+    }),
+    /cr-01234567 is of one instance type/,
+  ],
+  [
+    "typeIsOffered",
+    "pools[0].otherInstanceTypes[0]",
+    {
+      ...withPool({ instanceType: "g5.xlarge", otherInstanceTypes: ["g5.24xlarge"] }),
+      region: "us-gov-west-1",
+    },
+    /does not offer/,
+  ],
+  [
+    "blocksAreReserved",
+    "pools[0].instanceType",
+    withPool({ ...blockPool, instanceType: "g5.xlarge" }),
+    /P instances/,
+  ],
+  [
+    "blocksAreReserved",
+    "pools[0].nodes.min",
+    withPool({ ...blockPool, nodes: { min: 1, max: 1 } }),
+    /outside of them/,
+  ],
+  ["blocksAreReserved", "pools[0].warm", withPool({ ...blockPool, warm: 1 }), /outside of them/],
   [
     "spotIsNotReserved",
     "pools[0].capacityReservationId",

@@ -72,6 +72,26 @@ it("spot nodes are left out of the sums unless the stack file has a price", () =
   expect(given.builds[0]?.usd).toBeGreaterThan(0);
 });
 
+it("a pool with several instance types is priced by the dearest, and the plan says so", () => {
+  const pool = poolOf("g5.xlarge", { otherInstanceTypes: ["g5.4xlarge", "g5.2xlarge"] });
+  const g5Large = present(onDemandHourlyUsd("us-east-1", "g5.4xlarge"), "price of g5.4xlarge in us-east-1");
+  const [line] = costOf(stackOf([modelOf("gpt2-medium")], [pool])).lines;
+  expect(line).toMatchObject({
+    arithmetic: `1 × g5.xlarge or g5.4xlarge or g5.2xlarge, ${g5Large} USD an hour each of the dearest, on demand in us-east-1`,
+    hourlyUsd: g5Large,
+  });
+});
+
+it("a Capacity Block has no price but the stack file's, which it costs asleep too", () => {
+  const block = poolOf("p4d.24xlarge", { capacity: "capacityBlock", nodes: { min: 0, max: 1 } });
+  const models = [modelOf("llama-2-7b")];
+  const [unknown] = costOf(stackOf(models, [block])).lines;
+  expect(unknown).toMatchObject({ hourlyUsd: null, asleepHourlyUsd: null });
+  expect(unknown?.arithmetic).toContain("a Capacity Block, paid for beforehand");
+  const [given] = costOf(stackOf(models, [{ ...block, hourlyUsd: 12 }])).lines;
+  expect(given).toMatchObject({ hourlyUsd: 12, asleepHourlyUsd: 12 });
+});
+
 it("a pool without nodes needs no price", () => {
   const idle = poolOf("g5.2xlarge", { name: "idle", capacity: "spot" });
   const cost = costOf(stackOf([modelOf("llama-2-7b")], [poolOf("g5.2xlarge"), idle]));

@@ -47,6 +47,28 @@ test("quotas do not count the stack's own machines twice", async () => {
   ).toEqual([]);
 });
 
+test("a pool with several instance types needs each in its zones, and a quota for the largest", async () => {
+  const values = {
+    ...eks,
+    pools: [{ ...EKS_STACK.pools[0], otherInstanceTypes: ["g5.4xlarge"] }, EKS_STACK.pools[1]],
+  };
+  const target = awsTarget(checkedPlan(values).plan as AwsPlan, "dev");
+  const [, gpu] = machineNeeds(target);
+  expect(gpu).toMatchObject({ instanceType: "g5.xlarge", otherInstanceTypes: ["g5.4xlarge"], vcpus: 16 });
+  const onlyFirst: Answers = {
+    "ec2:DescribeInstanceTypeOfferings": () =>
+      xmlAnswer("DescribeInstanceTypeOfferings", {
+        instanceTypeOfferingSet: ["g5.xlarge", "m7i.large", "m7i.xlarge"].flatMap((instanceType) =>
+          ["us-east-1a", "us-east-1b"].map((location) => ({ instanceType, location })),
+        ),
+      }),
+  };
+  const findings = await found(onlyFirst, values, machineNeeds(target));
+  expect(findings.filter(({ check }) => check === "offerings").map(({ what }) => what)).toEqual([
+    "The pool gpu finds no g5.4xlarge in us-east-1a, us-east-1b.",
+  ]);
+});
+
 test("quotas of spot machines count only spot machines", async () => {
   const spot = MACHINES.map((one) => ({ ...one, isSpot: true }));
   const findings = await found(
@@ -103,7 +125,7 @@ describe("capacity reservations", () => {
     [
       "that is a Capacity Block",
       { reservationType: "capacity-block" },
-      ["problem", `${named} is a Capacity Block, which is not supported.`],
+      ["problem", `${named} is a Capacity Block, and the pool has capacity: onDemand.`],
     ],
     [
       "for fewer machines than the pool's largest number",
@@ -136,6 +158,41 @@ describe("capacity reservations", () => {
       "ec2:DescribeInstances": () => running([own, own]),
     };
     expect(await found(used, reserved)).toEqual([]);
+  });
+
+  describe("of a Capacity Block", () => {
+    const block = MACHINES.map((one) => ({ ...one, isBlock: true }));
+    const kind = { reservationType: "capacity-block", endDate: "2026-12-24T11:30:00.000Z" };
+
+    test("an active block is a warning with its end", async () => {
+      const findings = await found(holding(kind), reserved, block);
+      expect(findings.map(({ severity, what }) => [severity, what])).toEqual([
+        ["warning", `The Capacity Block ${id} of the pool gpu ends at 2026-12-24T11:30:00.000Z.`],
+      ]);
+    });
+
+    test("a block that has not begun is a problem with its time", async () => {
+      const coming = { ...kind, state: "scheduled", startDate: "2026-12-23T11:30:00.000Z" };
+      const [finding] = await found(holding(coming), reserved, block);
+      expect(finding).toMatchObject({
+        severity: "problem",
+        what: `${named} is scheduled, not active, from 2026-12-23T11:30:00.000Z to 2026-12-24T11:30:00.000Z.`,
+      });
+    });
+
+    test("an ordinary reservation is none", async () => {
+      const [finding] = await found(holding(), reserved, block);
+      expect(finding).toMatchObject({ severity: "problem", what: `${named} is no Capacity Block.` });
+    });
+
+    test("its machines count against no quota of vCPUs", async () => {
+      const findings = await found(
+        { ...holding(kind), "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 0) },
+        reserved,
+        block,
+      );
+      expect(findings.filter(({ check }) => check === "quotas")).toEqual([]);
+    });
   });
 
   test("a missing capacity reservation is a problem", async () => {
