@@ -16,6 +16,9 @@ import { ConfigError, formatPath, SECRET_PATHS } from "./problems.ts";
 /** Ids that may be outputs of other resources: the number of resources does not depend on them. AWS' prefix of each. */
 const ID_PREFIXES = { vpcId: "vpc", id: "subnet", fileSystemId: "fs", securityGroupId: "sg" } as const;
 
+/** The same of an existing cluster, which has a name. */
+const CLUSTER_NAME = { path: "cluster.existing.name", prefix: "cluster" } as const;
+
 /** `T` with outputs at any depth. */
 type Outputs<T> = T extends object
   ? { readonly [K in keyof T]: pulumi.Input<Outputs<T[K]>> }
@@ -30,14 +33,22 @@ type WithOutputs<T> = T extends readonly (infer Entry)[]
           ? Outputs<T[K]>
           : K extends keyof typeof ID_PREFIXES
             ? pulumi.Input<T[K]>
-            : WithOutputs<T[K]>;
+            : K extends "cluster"
+              ? ClusterWithOutputs<T[K]>
+              : WithOutputs<T[K]>;
       }
     : T;
 
+/** `cluster` of a stack on EKS: the name of an existing one may be an output. */
+type ClusterWithOutputs<T> = {
+  readonly [K in keyof T]: K extends "existing" ? WithName<NonNullable<T[K]>> | undefined : T[K];
+};
+type WithName<T> = { readonly [K in keyof T]: K extends "name" ? pulumi.Input<T[K]> : T[K] };
+
 /**
  * The keys of a stack file (docs/stack-file.md has each with its default), without their namespace. Ids of an existing VPC, its
- * subnets, a file system and its security group may be outputs of other resources, and so may credentials; every other value
- * decides on resources, and is plain.
+ * subnets, a file system and its security group and the name of an existing cluster may be outputs of other resources, and so may
+ * credentials; every other value decides on resources, and is plain.
  */
 export type InferenceStackArgs = WithOutputs<
   Exclude<StackFile, { readonly platform: "local" | "docker" }>
@@ -59,7 +70,7 @@ export type InferenceStackArgs = WithOutputs<
  *   platform: "kubernetes",
  *   tier: "cpu",
  *   kubeconfig: cluster.kubeconfig,
- *   namespace: { name: "chat" },
+ *   namespace: "chat",
  *   models: [{ name: "smollm2", model: "smollm2-135m-instruct" }],
  * });
  * export const url = chat.gateway;
@@ -93,7 +104,11 @@ export class InferenceStack extends pulumi.ComponentResource {
         ...opts,
         transformations: [
           ...(opts.transformations ?? []),
-          ({ props, opts }) => ({ props: fill(props) as typeof props, opts }),
+          // A resource that exists is read by its id.
+          ({ props, opts }) => ({
+            props: fill(props) as typeof props,
+            opts: "id" in opts ? { ...opts, id: fill(opts.id) as pulumi.Input<pulumi.ID> } : opts,
+          }),
         ],
       },
     );
@@ -139,7 +154,10 @@ function withoutOutputs(file: Readonly<Record<string, unknown>>) {
   const plain = (value: unknown, path: readonly PropertyKey[]): unknown => {
     if (pulumi.Output.isInstance(value) || value instanceof Promise) {
       const key = formatPath(path);
-      const prefix = ID_PREFIXES[path.at(-1) as keyof typeof ID_PREFIXES];
+      const prefix =
+        key === CLUSTER_NAME.path
+          ? CLUSTER_NAME.prefix
+          : ID_PREFIXES[path.at(-1) as keyof typeof ID_PREFIXES];
       if (prefix === undefined) {
         if (SECRET_PATHS.includes(key)) return { secure: "output" };
         throw new ConfigError([
@@ -147,7 +165,7 @@ function withoutOutputs(file: Readonly<Record<string, unknown>>) {
             path: key,
             value: "an output",
             reason: "It decides on the resources of the stack, which are known before any of them is made.",
-            fix: `Write a plain value; outputs may be ${Object.keys(ID_PREFIXES).join(", ")}, ${SECRET_PATHS.join(", ")} and kubeconfig.`,
+            fix: `Write a plain value; outputs may be ${Object.keys(ID_PREFIXES).join(", ")}, ${CLUSTER_NAME.path}, ${SECRET_PATHS.join(", ")} and kubeconfig.`,
           },
         ]);
       }

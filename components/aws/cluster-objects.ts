@@ -8,7 +8,7 @@ import { Release } from "@pulumi/kubernetes/helm/v3/release.js";
 import { StorageClass } from "@pulumi/kubernetes/storage/v1/storageClass.js";
 import * as pulumi from "@pulumi/pulumi";
 import { CHART_SECONDS, type ChartPlan, clusterStorage } from "../../infra/plan/aws/cluster-software.ts";
-import type { AwsContext } from "../../infra/plan/aws/context.ts";
+import type { AwsContext, clusterWideNames } from "../../infra/plan/aws/context.ts";
 import { filled } from "../../infra/plan/aws/data-files.ts";
 import type { Labels } from "../../infra/plan/kubernetes/objects.ts";
 import { WorkloadRole } from "./workload-role.ts";
@@ -18,8 +18,13 @@ interface ChartsArgs {
   readonly charts: readonly ChartPlan[];
   readonly clusterName: pulumi.Input<string>;
   readonly vpcId: pulumi.Input<string>;
-  /** Releases are deleted with it. The component itself is not: its children would inherit that, and roles are not in the cluster. */
-  readonly cluster: pulumi.Resource;
+  /** Image tag of the autoscaler for an existing cluster; absent: that of the plan. */
+  readonly autoscalerTag?: pulumi.Input<string> | undefined;
+  /**
+   * Releases are deleted with it. The component itself is not: its children would inherit that, and roles are not in the cluster.
+   * null: a cluster that stays.
+   */
+  readonly cluster: pulumi.Resource | null;
   /** Machines and the class of disks. */
   readonly after: readonly pulumi.Resource[];
 }
@@ -28,7 +33,7 @@ interface ChartsArgs {
 export class Charts extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, charts, clusterName, vpcId, cluster, after }: ChartsArgs,
+    { context, charts, clusterName, vpcId, autoscalerTag, cluster, after }: ChartsArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:Charts", name, {}, opts);
@@ -43,7 +48,7 @@ export class Charts extends pulumi.ComponentResource {
         release,
         {
           ...args,
-          values: filled(args.values, { clusterName, vpcId }),
+          values: filled(args.values, { clusterName, vpcId, autoscalerTag }),
           createNamespace: true,
           // A release that fails is rolled back, and the next `up` installs it again.
           atomic: true,
@@ -56,7 +61,7 @@ export class Charts extends pulumi.ComponentResource {
           // A pod gets its role when it starts.
           dependsOn: [...after, ...role],
           // The driver that deletes its disk has to be there still.
-          ...(hasDisk ? {} : { deletedWith: cluster }),
+          ...(hasDisk || cluster === null ? {} : { deletedWith: cluster }),
         },
       );
     }
@@ -66,6 +71,7 @@ export class Charts extends pulumi.ComponentResource {
 
 interface ClusterStorageArgs {
   readonly context: AwsContext;
+  readonly names: ReturnType<typeof clusterWideNames>;
   /** `fs-…::fsap-…`: the file system and its access point. */
   readonly volumeHandle: pulumi.Input<string>;
   readonly labels: Labels;
@@ -75,12 +81,12 @@ interface ClusterStorageArgs {
 export class ClusterStorage extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, volumeHandle, labels }: ClusterStorageArgs,
+    { context, names, volumeHandle, labels }: ClusterStorageArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:ClusterStorage", name, {}, opts);
 
-    const { storageClass, engineVolume } = clusterStorage(context, { volumeHandle, labels });
+    const { storageClass, engineVolume } = clusterStorage(context, names, { volumeHandle, labels });
     const own = { parent: this, deleteBeforeReplace: true };
     new StorageClass(`${name}-disks`, storageClass, own);
     new PersistentVolume(`${name}-engines`, engineVolume, own);

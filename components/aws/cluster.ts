@@ -28,12 +28,58 @@ interface ClusterArgs {
   readonly subnets: readonly ZoneSubnet[];
 }
 
-export class Cluster extends pulumi.ComponentResource {
-  readonly cluster: EksCluster;
+/** What a stack uses of its cluster, whoever made it. */
+export interface ClusterParts {
   readonly clusterName: pulumi.Output<string>;
   /** Of the control plane's network interfaces and of all machines of node groups. */
   readonly securityGroupId: pulumi.Output<string>;
   /** Without a credential: its user gets one from AWS. */
+  readonly kubeconfig: pulumi.Output<string>;
+}
+
+function clusterParts(cluster: EksCluster, { region }: AwsContext): ClusterParts {
+  const { name: clusterName, endpoint, certificateAuthority, vpcConfig } = cluster;
+  return {
+    clusterName,
+    securityGroupId: vpcConfig.clusterSecurityGroupId,
+    kubeconfig: pulumi
+      .all([clusterName, endpoint, certificateAuthority.data])
+      .apply(([name, endpoint, certificateAuthority]) =>
+        documentText("kubeconfig", { name, region, endpoint, certificateAuthority }),
+      ),
+  };
+}
+
+/** A cluster of somebody else: it is read alone, and `down` leaves it. Cost: none. */
+export class ExistingCluster extends pulumi.ComponentResource implements ClusterParts {
+  readonly clusterName: pulumi.Output<string>;
+  readonly securityGroupId: pulumi.Output<string>;
+  readonly kubeconfig: pulumi.Output<string>;
+  /** Version of Kubernetes. */
+  readonly version: pulumi.Output<string>;
+
+  constructor(
+    name: string,
+    { context, clusterName }: { readonly context: AwsContext; readonly clusterName: pulumi.Input<string> },
+    opts?: pulumi.ComponentResourceOptions,
+  ) {
+    super("engine-room:aws:ExistingCluster", name, {}, opts);
+
+    const cluster = EksCluster.get(`${name}-cluster`, clusterName, undefined, { parent: this });
+    const parts = clusterParts(cluster, context);
+    // The provider's own answer has the name too; the graph of a preview without credentials has no answer.
+    this.clusterName = pulumi.output(clusterName);
+    this.securityGroupId = parts.securityGroupId;
+    this.kubeconfig = parts.kubeconfig;
+    this.version = cluster.version;
+    this.registerOutputs({ clusterName });
+  }
+}
+
+export class Cluster extends pulumi.ComponentResource implements ClusterParts {
+  readonly cluster: EksCluster;
+  readonly clusterName: pulumi.Output<string>;
+  readonly securityGroupId: pulumi.Output<string>;
   readonly kubeconfig: pulumi.Output<string>;
 
   constructor(name: string, { context, plan, subnets }: ClusterArgs, opts?: pulumi.ComponentResourceOptions) {
@@ -80,8 +126,9 @@ export class Cluster extends pulumi.ComponentResource {
         own,
       );
     }
+    const parts = clusterParts(this.cluster, context);
     this.clusterName = clusterName;
-    this.securityGroupId = this.cluster.vpcConfig.clusterSecurityGroupId;
+    this.securityGroupId = parts.securityGroupId;
     for (const cidrIpv4 of plan.privateCidrs)
       new SecurityGroupIngressRule(
         `${name}-api-from-${cidrIpv4.replaceAll(/[./]/g, "-")}`,
@@ -94,12 +141,7 @@ export class Cluster extends pulumi.ComponentResource {
         },
         own,
       );
-    const { endpoint, certificateAuthority } = this.cluster;
-    this.kubeconfig = pulumi
-      .all([clusterName, endpoint, certificateAuthority.data])
-      .apply(([name, endpoint, certificateAuthority]) =>
-        documentText("kubeconfig", { name, region: context.region, endpoint, certificateAuthority }),
-      );
+    this.kubeconfig = parts.kubeconfig;
     this.registerOutputs({ clusterName });
   }
 }
@@ -108,6 +150,8 @@ interface GpuNodePoolArgs {
   readonly context: AwsContext;
   readonly plan: NodePoolPlan;
   readonly clusterName: pulumi.Input<string>;
+  /** Version of Kubernetes of an existing cluster; absent: that of the plan. */
+  readonly version?: pulumi.Input<string> | undefined;
   readonly nodeRoleArn: pulumi.Input<string>;
   /** Of the network; the pool uses those of its zones. */
   readonly subnets: readonly ZoneSubnet[];
@@ -127,7 +171,7 @@ const TEMPLATE_NAME_LENGTH = 128;
 export class GpuNodePool extends pulumi.ComponentResource {
   constructor(
     name: string,
-    { context, plan, clusterName, nodeRoleArn, subnets, after }: GpuNodePoolArgs,
+    { context, plan, clusterName, version, nodeRoleArn, subnets, after }: GpuNodePoolArgs,
     opts?: pulumi.ComponentResourceOptions,
   ) {
     super("engine-room:aws:GpuNodePool", name, {}, opts);
@@ -157,6 +201,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
       `${name}-group`,
       {
         ...plan.nodeGroup,
+        ...(version === undefined ? {} : { version }),
         clusterName,
         nodeRoleArn,
         subnetIds,
@@ -174,12 +219,15 @@ export class GpuNodePool extends pulumi.ComponentResource {
       if (created === undefined) throw new Error(`The node group of ${name} has no Auto Scaling group`);
       return created;
     });
-    for (const [key, value] of Object.entries(plan.scalingTags))
+    const tagGroup = (subject: string, key: string, value: string) =>
       new Tag(
-        `${name}-${key.slice(key.indexOf("/node-template/") + 1)}`,
+        `${name}-${subject}`,
         { autoscalingGroupName, tag: { key, value, propagateAtLaunch: false } },
         { parent: this },
       );
+    for (const [key, value] of Object.entries(plan.scalingTags))
+      tagGroup(key.slice(key.indexOf("/node-template/") + 1), key, value);
+    for (const [key, value] of Object.entries(plan.ownTags)) tagGroup(`tag-${shortDigest(key)}`, key, value);
     this.registerOutputs({});
   }
 }

@@ -87,6 +87,7 @@ export class Instance extends pulumi.ComponentResource {
 
     const own = { parent: this };
     const tags = namedTags(context, "instance");
+    const { path } = context.iam;
     const { fileSystemId, accessPointId, mountTargets } = fileSystem;
     const role = new WorkloadRole(
       `${name}-role`,
@@ -95,7 +96,7 @@ export class Instance extends pulumi.ComponentResource {
     );
     const profile = new InstanceProfile(
       `${name}-profile`,
-      { name: tags.Name, role: role.role.name, tags },
+      { name: tags.Name, role: role.role.name, tags, ...(path === undefined ? {} : { path }) },
       own,
     );
     // What EC2 looks at only once. The instance itself takes an image by a parameter too, and is then made anew at each `up`, with a

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   ADD_ON_CHOICES,
+  ADDABLE_ADD_ONS,
   CHART_NAMES,
   CONTROL_PLANE_LOGS,
   DEFAULT_KUBERNETES_VERSION,
@@ -214,6 +215,14 @@ const principals = z
   .max(20)
   .default([]);
 
+/** What every service of AWS takes: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
+const tagText = (longest: number, others: string) =>
+  formattedText(
+    new RegExp(`^[\\p{L}\\p{N} _.:/+@${others}-]{1,${longest}}$`, "u"),
+    `1 to ${longest} letters, digits, spaces and _ . : / + @ ${others} -`.replace("  ", " "),
+    "cost-center",
+  );
+
 /** YAML reads `011122223333` as a number, which has no leading zeros. */
 function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
@@ -272,6 +281,20 @@ const common = {
     /** IAM roles or users that read what is in the cluster's namespaces, except Secrets. */
     viewers: principals,
   }),
+  iam: section({
+    /** Policy that limits what every role of the stack may do, where an account lets nobody make roles without it. */
+    permissionsBoundaryArn: formattedText(
+      /^arn:aws[a-z-]*:iam::(\d{12}|aws):policy\/\S+$/,
+      "the ARN of a policy of IAM",
+      "arn:aws:iam::111122223333:policy/boundary",
+    ).optional(),
+    /** Path of the stack's roles and its instance profile. It is for a new stack: another path replaces roles, and the cluster with them. */
+    path: formattedText(/^\/([\w+=,.@-]+\/)+$/, "a path that begins and ends with a slash", "/engine-room/")
+      .max(512)
+      .optional(),
+  }),
+  /** Tags of all that takes tags, besides the project's own. Another value replaces machines of a cluster, one after the other. */
+  tags: z.record(tagText(128, ""), tagText(256, "=")).default({}),
   engineStore,
   logs: section({
     /** Sends what containers print to CloudWatch; absent: it stays on the machines. */
@@ -347,6 +370,22 @@ export const eksStack = z.strictObject({
   pools: pools(clusterPool),
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
+    /**
+     * An existing cluster, in the network that `network.existing` names, instead of a new one. Its version, address, access and add-ons
+     * stay as they are. Its stacks have a `namespace` each.
+     */
+    existing: z
+      .strictObject({
+        /** Name of the cluster. */
+        name: formattedText(
+          /^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$/,
+          "the name of a cluster: letters, digits, hyphens and underscores",
+          "platform",
+        ),
+        /** Add-ons of EKS that the cluster lacks, and the stack installs. */
+        addOns: z.array(z.enum(ADDABLE_ADD_ONS)).max(ADDABLE_ADD_ONS.length).default([]),
+      })
+      .optional(),
     /** Kubernetes version of the control plane. */
     version: z.enum(KUBERNETES_VERSIONS).default(DEFAULT_KUBERNETES_VERSION),
     /**
@@ -368,7 +407,7 @@ export const eksStack = z.strictObject({
       .array(z.enum(CONTROL_PLANE_LOGS))
       .max(CONTROL_PLANE_LOGS.length)
       .default(["audit", "authenticator"]),
-    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`, and `keda` only where a server scales by it. */
+    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`, and `keda` only where a server scales by it; with `cluster.existing`: `existing`. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
     /**
      * Values of charts that the stack installs, merged over its own: maps key by key, all else as a whole, and `null` takes a key

@@ -1,7 +1,7 @@
 /** `platform: aws`, `compute: eks`: a cluster on EKS, and in it everything of `platform: kubernetes`. */
 import { Provider as KubernetesProvider } from "@pulumi/kubernetes/provider.js";
 import * as pulumi from "@pulumi/pulumi";
-import { AddOns, Cluster, GpuNodePool } from "../../components/aws/cluster.ts";
+import { AddOns, Cluster, ExistingCluster, GpuNodePool } from "../../components/aws/cluster.ts";
 import { Charts, ClusterStorage, GatewayBinding } from "../../components/aws/cluster-objects.ts";
 import { EngineFileSystem } from "../../components/aws/engine-file-system.ts";
 import type { Network } from "../../components/aws/network.ts";
@@ -9,6 +9,7 @@ import { WorkloadRole } from "../../components/aws/workload-role.ts";
 import { clusterOutputs, type DeployedStack } from "../outputs.ts";
 import { type EksStack, eksStack } from "../plan/aws/account.ts";
 import { hasEdge } from "../plan/aws/network.ts";
+import { autoscalerTag } from "../plan/catalogue/aws.ts";
 import type { EksPlan } from "../plan/gpu-stack.ts";
 import type { KubernetesStack } from "../plan/kubernetes/kubernetes-stack.ts";
 import { type AccountOptions, deployAccount, deployEdge, protectStack, withEdge } from "./aws-account.ts";
@@ -24,8 +25,8 @@ export function deploy(plan: EksPlan, place: Place): DeployedStack {
   const objects = plannedObjects(plan, place);
   const aws = eksStack(plan, place.name);
   const { network, opts, parts } = deployAccount(aws, place);
-  const { cluster, store, made, machines } = deployMachines(aws, objects, network, opts);
-  const target = { securityGroupId: cluster.securityGroupId };
+  const { securityGroupId, store, made, machines } = deployMachines(aws, objects, network, opts);
+  const target = { securityGroupId };
   // It stays while the cluster sleeps.
   const edge = hasEdge(plan.config) ? deployEdge(aws, network, target, opts) : null;
   const others: pulumi.Resource[] = edge === null ? [] : [edge];
@@ -63,8 +64,15 @@ function deployMachines(aws: EksStack, objects: KubernetesStack, network: Networ
   const { context, cluster: plan } = aws;
   const { providers: _aws, ...parent } = opts;
   const { vpcId, privateSubnets: subnets } = network;
-  const control = new Cluster("cluster", { context, plan, subnets }, opts);
-  const { cluster, clusterName, securityGroupId, kubeconfig } = control;
+  const control =
+    plan.existing === null
+      ? new Cluster("cluster", { context, plan, subnets }, opts)
+      : new ExistingCluster("cluster", { context, clusterName: plan.existing }, opts);
+  const { clusterName, securityGroupId, kubeconfig } = control;
+  // What is in a cluster of the stack's own is deleted with it; an existing one stays.
+  const cluster = control instanceof Cluster ? control.cluster : null;
+  const deletedWith = cluster === null ? {} : { deletedWith: cluster };
+  const version = control instanceof ExistingCluster ? control.version : undefined;
   const store = new EngineFileSystem(
     "engine-store",
     { context, plan: aws.fileSystem, vpcId, subnets, client: { name: "machines", securityGroupId } },
@@ -80,7 +88,11 @@ function deployMachines(aws: EksStack, objects: KubernetesStack, network: Networ
   const joining = { nodeRoleArn: nodeRole.arn, subnets, after: [network, early, nodeRole] };
   const pools = plan.pools.map(
     (pool) =>
-      new GpuNodePool(`${pool.name}-machines`, { context, clusterName, plan: pool, ...joining }, opts),
+      new GpuNodePool(
+        `${pool.name}-machines`,
+        { context, clusterName, version, plan: pool, ...joining },
+        opts,
+      ),
   );
   const late = addOns("add-ons", false, pools);
   const podRoles = plan.podRoles.map(
@@ -94,17 +106,25 @@ function deployMachines(aws: EksStack, objects: KubernetesStack, network: Networ
   const inside = { ...parent, providers: { ...opts.providers, kubernetes: installer } };
   const storage = new ClusterStorage(
     "cluster-storage",
-    { context, volumeHandle: store.volumeHandle, labels: objects.labels },
-    { ...inside, deletedWith: cluster, dependsOn: [...store.mountTargets] },
+    {
+      context,
+      names: plan.wideNames,
+      volumeHandle: store.volumeHandle,
+      labels: objects.labels,
+    },
+    { ...inside, ...deletedWith, dependsOn: [...store.mountTargets] },
   );
   const charts = new Charts(
     "charts",
-    { context, charts: plan.charts, clusterName, vpcId, cluster, after: [late, storage] },
+    {
+      ...{ context, charts: plan.charts, clusterName, vpcId, cluster, after: [late, storage] },
+      autoscalerTag: version?.apply(autoscalerTag),
+    },
     inside,
   );
   const after = [charts, storage, ...podRoles];
   return {
-    cluster: control,
+    securityGroupId,
     store,
     made: { kubeconfig, identifier: clusterName, cluster, after },
     machines: [control, store, early, nodeRole, ...pools, late, ...after],

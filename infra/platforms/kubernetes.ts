@@ -31,13 +31,13 @@ export function plannedObjects(plan: ClusterPlan, place: Place): KubernetesStack
   return kubernetesStack(plan, { stack: place.name, images });
 }
 
-/** A cluster that the stack creates. */
+/** A cluster that the stack creates, or finds in its account. */
 export interface MadeCluster {
   readonly kubeconfig: pulumi.Input<string>;
   /** Identity of the cluster for the provider, whatever changes of its address. */
   readonly identifier: pulumi.Input<string>;
-  /** Its objects are deleted with it. */
-  readonly cluster: pulumi.Resource;
+  /** Its objects are deleted with it; null: it stays. */
+  readonly cluster: pulumi.Resource | null;
   /** Dependencies of all objects: machines, add-ons, definitions of custom resources. */
   readonly after: readonly pulumi.Resource[];
   /**
@@ -66,7 +66,7 @@ export function deployCluster(
   const { cluster, adopting } = providers(stack, place, made);
   // Children inherit it in the engine. Databases are deleted before the cluster, so that their disks are deleted too.
   const deletedFirst = { ...inPlace(place), providers: { kubernetes: cluster } };
-  const opts = { ...deletedFirst, ...(made === undefined ? {} : { deletedWith: made.cluster }) };
+  const opts = { ...deletedFirst, ...(made?.cluster == null ? {} : { deletedWith: made.cluster }) };
   const parts: ObjectGroup[] = [];
   const part: Part = (type, name, options = opts) => {
     const group = new ObjectGroup(type, name, options);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LOST_GROUPS, sizeChange } from "../../components/local/provider/node-group-size.ts";
-import { type AwsContext, clusterName, POOL_LABEL, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
+import { type AwsContext, POOL_LABEL, poolSelector, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../infra/plan/aws/roles.ts";
@@ -23,8 +23,7 @@ import { ask, until } from "./session.ts";
  * @throws UserError where the account has no such cluster, or does not answer.
  */
 export async function useStackCluster(context: AwsContext): Promise<void> {
-  const { region } = context;
-  const name = clusterName(context);
+  const { region, cluster: name } = context;
   const cluster = (await ask("eks:DescribeCluster", region, { name }))?.cluster;
   if (cluster === undefined) throw missingCluster(context);
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubeconfig-"));
@@ -42,16 +41,13 @@ export async function useStackCluster(context: AwsContext): Promise<void> {
 }
 
 /** Whether the account has the cluster of a stack. */
-export async function hasStackCluster(context: AwsContext): Promise<boolean> {
-  return (
-    (await ask("eks:DescribeCluster", context.region, { name: clusterName(context) }))?.cluster !== undefined
-  );
+export async function hasStackCluster({ region, cluster: name }: AwsContext): Promise<boolean> {
+  return (await ask("eks:DescribeCluster", region, { name }))?.cluster !== undefined;
 }
 
-function missingCluster(context: AwsContext): UserError {
-  const { region, stack } = context;
+function missingCluster({ region, cluster, stack }: AwsContext): UserError {
   return new UserError(
-    `There is no cluster ${clusterName(context)} in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`,
+    `There is no cluster ${cluster} in ${region}; \`npx engine-room up --stack ${stack}\` makes it, unless \`cluster.existing\` names one.`,
   );
 }
 
@@ -72,7 +68,7 @@ export interface NodeGroupReading {
 /** Node groups of a cluster, without those that are deleted meanwhile; undefined: there is no such cluster. */
 export async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReading[] | undefined> {
   const { region } = context;
-  const cluster = { clusterName: clusterName(context) };
+  const cluster = { clusterName: context.cluster };
   const list = await ask("eks:ListNodegroups", region, cluster);
   if (list === undefined) return undefined;
   const groups = (list.nodegroups ?? []).map(async (name) => {
@@ -95,7 +91,7 @@ async function resize(
   { name: nodegroupName, ...scalingConfig }: NodeGroupChange,
 ): Promise<void> {
   const { region, stack } = context;
-  const input = { clusterName: clusterName(context), nodegroupName, scalingConfig };
+  const input = { clusterName: context.cluster, nodegroupName, scalingConfig };
   const answer = await ask("eks:UpdateNodegroupConfig", region, input);
   if (answer === undefined)
     throw new UserError(
@@ -128,15 +124,17 @@ export function poolChanges(
   direction: Direction,
   only?: readonly string[],
 ): readonly PoolChange[] {
-  const isWhole = sleepsWithoutMachines(plan.config.cluster.charts);
+  const isWhole = sleepsWithoutMachines(plan.config.cluster);
   const pools = nodePoolPlans(plan).filter(
     ({ name }) => (isWhole || name !== SYSTEM_POOL) && (only?.includes(name) ?? true),
   );
   // Controllers detach disks and move pods' addresses: they go last and come first, as the plan has them.
   const inOrder = direction === "wake" ? pools : pools.toReversed();
   return inOrder.map(({ name: pool, size }): PoolChange => {
+    const wanted = Object.entries(poolSelector(plan.config, pool));
     const group = groups.find(
-      ({ labels, status }) => labels[POOL_LABEL] === pool && !LOST_GROUPS.includes(status),
+      ({ labels, status }) =>
+        wanted.every(([label, value]) => labels[label] === value) && !LOST_GROUPS.includes(status),
     );
     if (group === undefined)
       return { pool, least: null, change: null, note: "has no node group; `npx engine-room up` makes it" };
@@ -226,7 +224,7 @@ interface Controller {
 
 /** Asleep it would start machines for the pods that wait. An autoscaler that is not the stack's, or not there, is left alone. */
 export async function scaleAutoscaler(plan: EksPlan, probe: ClusterProbe, replicas: 0 | 1): Promise<void> {
-  if (!installedCharts(plan.config.cluster.charts).includes("cluster-autoscaler")) return;
+  if (!installedCharts(plan.config.cluster).includes("cluster-autoscaler")) return;
   const own = ["--namespace", SYSTEM_NAMESPACE];
   // Of the chart's release: charts/cluster-autoscaler/templates/_helpers.tpl.
   const selector = "app.kubernetes.io/instance=cluster-autoscaler";

@@ -1,6 +1,11 @@
 /** What `plan --full` says besides the short report; a section without lines is not shown. */
 import { type Advisory, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
-import { CHART_NAMES, isInstalled, kubernetesVersions } from "../../infra/plan/catalogue/aws.ts";
+import {
+  CHART_NAMES,
+  installedCharts,
+  isInstalled,
+  kubernetesVersions,
+} from "../../infra/plan/catalogue/aws.ts";
 import { HOURS_PER_MONTH } from "../../infra/plan/cost/cost.ts";
 import type { ColdStart } from "../../infra/plan/cost/types.ts";
 import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
@@ -242,10 +247,14 @@ const MISSING: Readonly<Record<(typeof CHART_NAMES)[number], string>> = {
 function clusterWords({
   version,
   charts,
+  existing,
 }: Extract<AwsPlan, { compute: "eks" }>["config"]["cluster"]): string[] {
   const missing = CHART_NAMES.filter((name) => !isInstalled(name, charts));
+  const installed = [...(existing?.addOns ?? []), ...installedCharts({ charts, existing })];
   return [
-    `Kubernetes ${version}: AWS's standard support ends on ${kubernetesVersions[version].standardSupportUntil}; AWS then updates the cluster to the next version by itself, so write that one before.`,
+    existing === undefined
+      ? `Kubernetes ${version}: AWS's standard support ends on ${kubernetesVersions[version].standardSupportUntil}; AWS then updates the cluster to the next version by itself, so write that one before.`
+      : `Cluster ${existing.name}: it exists, and \`npx engine-room down\` leaves it. Installed in it: ${installed.join(", ") || "nothing"}.`,
     ...(missing.length === 0
       ? []
       : [`Not installed: ${missing.map((name) => `${name} (${MISSING[name]})`).join("; ")}.`]),

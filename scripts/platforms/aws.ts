@@ -1,7 +1,7 @@
 /** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
-import { clusterName, SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
-import { sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
+import { SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
+import { type ChartName, installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -29,10 +29,13 @@ import { clusterProbe } from "../cluster/kubectl.ts";
 import { awaitServers, changeServers, serverTable } from "../cluster/sleep.ts";
 import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
 import { serviceName } from "../docker-host/service-states.ts";
+import { UserError } from "../errors.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 import { awsPreflight, localAddresses, ownAddress } from "../preflight/aws.ts";
+import { clusterPreflight } from "../preflight/cluster.ts";
 import { ownEngineFinding } from "../preflight/docker-reading.ts";
+import { type CheckResult, problem } from "../preflight/finding.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
 import {
   type AwsTarget,
@@ -119,6 +122,37 @@ export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): stri
     : `Asleep the stack costs ${hour} an hour; \`npx engine-room down --stack ${stack}\` ends that.\n`;
 }
 
+/** Kinds and metrics by the chart that has them. */
+const KINDS: Readonly<Partial<Record<ChartName, RegExp>>> = {
+  keda: /keda\.sh|external\.metrics/,
+  "kube-prometheus-stack": /monitoring\.coreos\.com/,
+};
+
+function withoutOwnKinds(
+  checks: readonly CheckResult[],
+  charts: readonly ChartName[],
+): readonly CheckResult[] {
+  return checks.map(({ findings, ...check }) => ({
+    ...check,
+    findings: findings.filter(
+      (finding) => finding.check !== "kinds" || !charts.some((chart) => KINDS[chart]?.test(finding.what)),
+    ),
+  }));
+}
+
+function unreached(error: unknown): CheckResult {
+  if (!(error instanceof UserError)) throw error;
+  const { message } = error;
+  const fix = "Run this where the cluster's API answers, with a principal that has an access entry.";
+  const finding = problem(
+    "access",
+    "The API of the existing cluster is not reached from here.",
+    message,
+    fix,
+  );
+  return { looksAt: "API server", findings: [finding] };
+}
+
 export function eksOperations(source: StackSource): Operations {
   const cluster = kubernetesOperations(source);
   const aws = awsOperations(source);
@@ -131,8 +165,9 @@ export function eksOperations(source: StackSource): Operations {
   const wakeMachines = (only?: readonly string[]) => {
     const { plan, context } = target();
     const probe = async () => {
-      const cluster = { region: context.region, name: clusterName(context) };
-      await openApi(cluster, plan.config.access, (line) => void process.stderr.write(`${line}\n`));
+      const cluster = { region: context.region, name: context.cluster };
+      if (plan.config.cluster.existing === undefined)
+        await openApi(cluster, plan.config.access, (line) => void process.stderr.write(`${line}\n`));
       await useStackCluster(context);
       return clusterProbe(null);
     };
@@ -141,6 +176,22 @@ export function eksOperations(source: StackSource): Operations {
   return {
     ...cluster,
     ...aws,
+    async preflight() {
+      const report = await aws.preflight();
+      const { plan, context } = readAwsTarget(source.stack);
+      const isFound = report.findings.every(({ check }) => check !== "credentials" && check !== "cluster");
+      if (plan.compute !== "eks" || plan.config.cluster.existing === undefined || !isFound) return report;
+      const inside = await useStackCluster(context).then(
+        () => clusterPreflight(readClusterTarget(source.stack), clusterProbe(null), null),
+        (error: unknown) => [unreached(error)],
+      );
+      // What the stack's own charts bring is not there before them.
+      const checks = [
+        ...(report.checks ?? []),
+        ...withoutOwnKinds(inside, installedCharts(plan.config.cluster)),
+      ];
+      return { ...report, checks, findings: checks.flatMap(({ findings }) => findings) };
+    },
     // The cluster is one that no kubeconfig of the user needs to know.
     async prepare() {
       await aws.prepare();
@@ -150,7 +201,9 @@ export function eksOperations(source: StackSource): Operations {
       const target = knownTarget(source);
       if (target === undefined) return;
       const { plan, context } = target;
-      await openApi({ region: context.region, name: clusterName(context) }, plan.config.access, print);
+      // Who reaches the API of an existing cluster is its owner's to say.
+      if (plan.compute === "eks" && plan.config.cluster.existing !== undefined) return;
+      await openApi({ region: context.region, name: context.cluster }, plan.config.access, print);
     },
     async removeLeftovers(state) {
       const target = knownTarget(source);
@@ -184,7 +237,7 @@ export function eksOperations(source: StackSource): Operations {
     },
     async sleep(print) {
       const { plan, context } = target();
-      const isWhole = sleepsWithoutMachines(plan.config.cluster.charts);
+      const isWhole = sleepsWithoutMachines(plan.config.cluster);
       const of = readClusterTarget(source.stack);
       const probe = clusterProbe(of.stack.context);
       const servers = isWhole ? await changeServers(of, probe, "sleep") : await cluster.sleep(print);

@@ -11,6 +11,7 @@ import { AwsError, ask } from "../aws/session.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { machineNeeds, offeringFindings, quotaFindings, reservationFindings } from "./aws-capacity.ts";
+import { existingClusterFindings } from "./aws-cluster.ts";
 import { machineImageFindings } from "./aws-machine-images.ts";
 import {
   certificateFindings,
@@ -70,6 +71,7 @@ export async function awsPreflight(
     ["quotas", "quotas of vCPUs", runningMachines(region).then((all) => quotaFindings(target, needs, all))],
     ["machineImages", "images of the cluster's machines", machineImageFindings(target)],
     ["network", "networks and their addresses", networkFindings(target)],
+    ["cluster", "the existing cluster", existingClusterFindings(target)],
     ["engineStore", "engine store", fileSystemFindings(target)],
     ["encryption", "key of the disks", keyFindings(target)],
     ["databaseDisk", "disk of the databases", diskFindings(target)],
@@ -101,7 +103,7 @@ function unanswered(check: string, looksAt: string, error: unknown): Finding {
  * and never reach its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
  */
 async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Found> {
-  if (plan.compute !== "eks") return null;
+  if (plan.compute !== "eks" || plan.config.cluster.existing !== undefined) return null;
   const { endpoint, apiCidrs, privateCidrs } = plan.config.access;
   if (endpoint === "private") {
     const addresses = others.localAddresses();

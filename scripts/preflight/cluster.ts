@@ -14,11 +14,14 @@ import { clusterImageFindings } from "./images.ts";
 
 type ClassObject = Found<types.input.storage.v1.StorageClass | types.input.networking.v1.IngressClass>;
 
-/** @returns All checks; where the API server gives no answer, that alone. */
+/**
+ * @param ask - null: a stack on AWS, whose machines, volumes and images are its own, and made by `up`.
+ * @returns All checks; where the API server gives no answer, that alone.
+ */
 export async function clusterPreflight(
   target: ClusterTarget,
   probe: ClusterProbe,
-  ask: AskRegistry,
+  ask: AskRegistry | null,
 ): Promise<readonly CheckResult[]> {
   const { stack } = target;
   const version = await probe.kubectl(["get", "--raw", "/version"]);
@@ -57,16 +60,21 @@ export async function clusterPreflight(
     ["namespace", namespaceFindings(target, namespaces?.[0])],
     ["quotas", isQuotaRefused ? [] : quotaFindings(stack, quotas ?? [])],
     ["Secrets", state.hasNamespace ? await secretFindings(stack, probe) : []],
-    ["engine store", await storeFindings(stack, probe, { claimNames, ...state })],
-    [
-      "classes of volumes and Ingresses",
-      classFindings(stack, { claimNames, storageClasses, ingressClasses }),
-    ],
-    ["what may be listed", nodes !== null && pods !== null ? [] : [notListed(nodes === null)]],
-    ["machines: GPUs, drivers, room", nodes === null ? [] : machineFindings(target, nodes, pods)],
-    ["images and registries", await clusterImageFindings(target, ask)],
   ];
-  return results.map(([looksAt, findings]) => ({ looksAt, findings }));
+  const others: typeof results =
+    ask === null
+      ? []
+      : [
+          ["engine store", await storeFindings(stack, probe, { claimNames, ...state })],
+          [
+            "classes of volumes and Ingresses",
+            classFindings(stack, { claimNames, storageClasses, ingressClasses }),
+          ],
+          ["what may be listed", nodes !== null && pods !== null ? [] : [notListed(nodes === null)]],
+          ["machines: GPUs, drivers, room", nodes === null ? [] : machineFindings(target, nodes, pods)],
+          ["images and registries", await clusterImageFindings(target, ask)],
+        ];
+  return [...results, ...others].map(([looksAt, findings]) => ({ looksAt, findings }));
 }
 
 /** Objects of a kind, or the one of a name; null: the user may not see them. */

@@ -15,6 +15,7 @@ import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { awsTarget } from "../../scripts/program/targets.ts";
 import { MOTO_ACCOUNT } from "../harness/aws/moto.ts";
 import { eksClient, makeCluster } from "../harness/aws/resources.ts";
+import { EXISTING_CLUSTER_STACK } from "../harness/aws/stacks.ts";
 import { checkOperations, useAwsCli, useMoto } from "../harness/aws/use-moto.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
@@ -91,6 +92,27 @@ describe("sleep and wake", () => {
     });
   });
 
+  test("sleep in an existing cluster changes the groups of the stack's own namespace alone", async () => {
+    const { existing } = EXISTING_CLUSTER_STACK.network;
+    const plan = planOf({
+      namespace: "chat",
+      network: { existing },
+      access: undefined,
+      cluster: { existing: { name: CLUSTER } },
+    });
+    const shared = groups.map((group, index) => ({ ...group, namespace: index === 0 ? "chat" : "others" }));
+    await makeCluster(REGION, CLUSTER, shared);
+    expect(await changePools(plan, awsTarget(plan, "another").context, "sleep")).toMatch(
+      /^cpu +- +has no node group/m,
+    );
+    expect(await sizes()).toEqual({
+      ...others,
+      "gpu-0001": [0, 2, 3],
+      "cpu-0001": [1, 1, 2],
+      "system-0001": [2, 2, 4],
+    });
+  });
+
   test("sleep reads twelve node groups at once without a warning of Node", async () => {
     const warnings: string[] = [];
     const warned = ({ message }: Error) => warnings.push(message);
@@ -140,7 +162,7 @@ describe("the API of the cluster", () => {
 });
 
 describe("the kubeconfig", () => {
-  const context = { region: REGION, name: CLUSTER, stack: "dev" };
+  const context = { region: REGION, cluster: CLUSTER, stack: "dev" };
 
   beforeEach(() => {
     vi.stubEnv("KUBECONFIG", "/home/me/.kube/config");
@@ -208,7 +230,7 @@ describe("the kubeconfig", () => {
   test("a missing cluster is reported with the command that makes it, and the user's own kubeconfig stays in use", async () => {
     await makeCluster(REGION, "another");
     await expect(usedKubeconfig()).rejects.toThrow(
-      "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` makes it.",
+      "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` makes it, unless `cluster.existing` names one.",
     );
     expect(process.env.KUBECONFIG).toBe("/home/me/.kube/config");
   });

@@ -83,6 +83,7 @@ const blockGroup = resource("eks/nodeGroup:NodeGroup", {
   scalingConfig: { minSize: 0, maxSize: 2, desiredSize: 0 },
   version: "1.36",
   releaseVersion: "1.36.0-20260915",
+  tags,
 });
 
 const blockTemplate = resource("ec2/launchTemplate:LaunchTemplate", {
@@ -92,6 +93,8 @@ const blockTemplate = resource("ec2/launchTemplate:LaunchTemplate", {
   capacityReservationSpecification: {
     capacityReservationTarget: { capacityReservationId: "cr-0123456789abcdef0" },
   },
+  blockDeviceMappings: [{ deviceName: "/dev/xvda", ebs: { volumeSize: 120, encrypted: "true" } }],
+  tags,
 });
 
 export const fileSystem = resource("efs/fileSystem:FileSystem", {

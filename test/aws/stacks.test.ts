@@ -91,10 +91,11 @@ test("JavaScript can read every pattern in the shapes of the operations", () => 
   }
 });
 
-describe.each(["dev", "prod", "ec2", "company", "company-ec2"] as const)("%s", (stack) => {
+describe.each(["dev", "prod", "ec2", "company", "company-ec2", "existing"] as const)("%s", (stack) => {
   let resources: readonly RenderedResource[];
   beforeAll(async () => {
-    ({ resources } = await awsGraph(stack));
+    // An existing cluster is read, and has no arguments.
+    resources = (await awsGraph(stack)).resources.filter(({ readId }) => readId === undefined);
   });
 
   test(`AWS's models accept every argument of the stack ${stack}`, () => {

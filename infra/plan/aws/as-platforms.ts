@@ -1,18 +1,17 @@
 /** A stack on AWS as one of the platform below: `kubernetes` in the cluster on EKS, `docker` on the EC2 instance. */
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
 import type { GpuStackConfig } from "../../config/config.ts";
-import { isInstalled } from "../catalogue/aws.ts";
+import { installedCharts, isInstalled } from "../catalogue/aws.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { SECRET_NAMES } from "../docker/host.ts";
 import { type Cluster, kubernetesCluster } from "../kubernetes/cluster.ts";
 import {
   BUILD_SERVICE_ACCOUNT,
-  DATABASE_STORAGE_CLASS,
-  ENGINE_VOLUME,
+  clusterWideNames,
   GPU_LABEL,
   gpuLabel,
   NOMINAL_STORE_GIB,
-  POOL_LABEL,
+  poolSelector,
   pulledFrom,
   SECRET_FOLDER,
   STORE_FOLDER,
@@ -58,7 +57,9 @@ export function eksCluster(config: EksConfig): Cluster {
 
 /** The stack file with the choices that EKS and its add-ons make. */
 export function eksAsCluster(config: EksConfig): ClusterConfig {
-  const { charts } = config.cluster;
+  const { charts, existing } = config.cluster;
+  const { engineVolume, databaseStorageClass: storageClass } = clusterWideNames(config);
+  const isOwnExporter = existing === undefined || installedCharts(config.cluster).includes("dcgm-exporter");
   const { backupDays: _days, ...databaseStorage } = config.databaseStorage;
   return {
     ...config,
@@ -69,7 +70,7 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       ...pool,
       // A machine is one, however it is paid.
       capacity: pool.capacity === "capacityBlock" ? "onDemand" : pool.capacity,
-      nodeSelector: { [POOL_LABEL]: pool.name, ...gpuSelector(pool) },
+      nodeSelector: { ...poolSelector(config, pool.name), ...gpuSelector(pool) },
       tolerations: [],
     })),
     priorityClasses: "create",
@@ -78,11 +79,13 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
       ...config.monitoringOptions,
       // By this label Prometheus of kube-prometheus-stack finds monitors and rules.
       labels: { release: "kube-prometheus-stack", ...config.monitoringOptions.labels },
-      gpuExporter: isInstalled("dcgm-exporter", charts) ? GPU_EXPORTER : false,
+      gpuExporter:
+        isInstalled("dcgm-exporter", charts) &&
+        (isOwnExporter ? GPU_EXPORTER : config.monitoringOptions.gpuExporter),
     },
-    databaseStorage: { storageClass: DATABASE_STORAGE_CLASS, ...databaseStorage },
+    databaseStorage: { storageClass, ...databaseStorage },
     engineStore: {
-      existingVolume: ENGINE_VOLUME,
+      existingVolume: engineVolume,
       accessMode: "ReadWriteMany",
       sizeGiB: NOMINAL_STORE_GIB,
       readMBPerSecond: config.engineStore.readMBPerSecond,

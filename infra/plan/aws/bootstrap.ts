@@ -203,10 +203,11 @@ function policyPlans(config: BootstrapConfig, { partition, bucket }: { partition
   ];
 }
 
-/** Amazon's policies that roles of stacks have, sorted. */
+/** Amazon's policies that roles of stacks have, sorted. That of `networkPolicy` is the network add-on's too. */
 function managedPolicies(): readonly string[] {
   const roles = fileContent<Readonly<Record<string, RoleTemplate>>>("roles.yaml");
-  return [...new Set(Object.values(roles).flatMap(({ managed = [] }) => managed))].sort();
+  const all = Object.values(roles).flatMap(({ managed = [] }) => managed);
+  return [...new Set(all)].filter((name) => !name.startsWith("${")).sort();
 }
 
 /** Repositories of ECR for all images of the project, whatever stacks there are. Official images stay where they are. */

@@ -18,9 +18,8 @@ import { leastReplicas } from "../kubernetes/cluster.ts";
 import { eksAsCluster } from "./as-platforms.ts";
 import {
   type AwsContext,
+  clusterWideNames,
   containerLogGroup,
-  DATABASE_STORAGE_CLASS,
-  ENGINE_VOLUME,
   METRICS_DISK_GIB,
   NOMINAL_STORE_GIB,
   POOL_LABEL,
@@ -66,29 +65,44 @@ const SOFTWARE_FILE = "cluster-software.yaml";
 export function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: AwsContext) {
   const versions = { ...addOnVersions, ...kubernetesVersions[cluster.version].addOns };
   const { addOns } = fileContent<Software>(SOFTWARE_FILE);
+  const { existing } = cluster;
+  const isWanted = (name: AddOnName) =>
+    existing === undefined
+      ? name !== "aws-secrets-store-csi-driver-provider" || hub.tokenSecretArn !== undefined
+      : existing.addOns.some((one) => one === name);
   const fileSystemId = engineStore.existing?.fileSystemId;
   const ownFileSystem = { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: context.stack } };
   const roleValues = {
     fileSystemId: fileSystemId ?? "*",
     fileSystemCondition: fileSystemId === undefined ? ownFileSystem : undefined,
   };
-  return (Object.keys(addOns) as AddOnName[])
-    .filter((name) => name !== "aws-secrets-store-csi-driver-provider" || hub.tokenSecretArn !== undefined)
-    .map((addonName) => {
-      const { configuration, role, isBeforeNodes = false } = filled(addOns[addonName], { ...context });
-      return {
-        args: {
-          addonName,
-          addonVersion: versions[addonName],
-          ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
-          // Changes by hand are reverted.
-          resolveConflictsOnCreate: "OVERWRITE",
-          resolveConflictsOnUpdate: "OVERWRITE",
-        } satisfies Partial<AddonArgs>,
-        role: role === undefined ? null : rolePlan(context, role, roleValues),
-        isBeforeNodes,
-      };
+  return (Object.keys(addOns) as AddOnName[]).filter(isWanted).map((addonName) => {
+    const {
+      configuration,
+      role,
+      isBeforeNodes = false,
+    } = filled(addOns[addonName], {
+      ...context,
+      systemMachines: systemMachines(cluster),
     });
+    return {
+      args: {
+        addonName,
+        addonVersion: versions[addonName],
+        ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
+        // Changes by hand are reverted; what somebody else has put into an existing cluster is left as it is.
+        resolveConflictsOnCreate: existing === undefined ? "OVERWRITE" : "NONE",
+        resolveConflictsOnUpdate: "OVERWRITE",
+      } satisfies Partial<AddonArgs>,
+      role: role === undefined ? null : rolePlan(context, role, roleValues),
+      isBeforeNodes,
+    };
+  });
+}
+
+/** Labels of the machines of controllers; undefined: any of an existing cluster. */
+function systemMachines({ existing }: EksConfig["cluster"]): Readonly<Record<string, string>> | undefined {
+  return existing === undefined ? { [POOL_LABEL]: SYSTEM_POOL } : undefined;
 }
 
 /** Charts that the stack installs, in the order in which they are. */
@@ -96,7 +110,7 @@ export function ownCharts(config: EksConfig): readonly ChartName[] {
   const { autoscaling, cluster, logs } = config;
   const usesKeda =
     autoscaling.mechanism === "keda" && Object.keys(leastReplicas(eksAsCluster(config))).length > 0;
-  const charts = installedCharts(cluster.charts).filter((name) => name !== "keda" || usesKeda);
+  const charts = installedCharts(cluster).filter((name) => name !== "keda" || usesKeda);
   return logs.cloudwatch === undefined ? charts : [...charts, LOG_CHART];
 }
 
@@ -111,8 +125,12 @@ export function chartPlans({ config, spec, cluster }: EksPlan, context: AwsConte
     // Outputs of other resources.
     clusterName: placeholder("clusterName"),
     vpcId: placeholder("vpcId"),
-    autoscalerTag: kubernetesVersions[kubernetes].autoscaler,
-    databaseStorageClass: DATABASE_STORAGE_CLASS,
+    autoscalerTag:
+      config.cluster.existing === undefined
+        ? kubernetesVersions[kubernetes].autoscaler
+        : placeholder("autoscalerTag"),
+    ...clusterWideNames(config),
+    systemMachines: systemMachines(config.cluster),
     devicePluginConfigs: Object.fromEntries(
       // JSON is YAML too.
       Object.entries(devicePluginConfigs(spec.pools, () => null)).map(([pool, own]) => [
@@ -171,16 +189,14 @@ function merged(values: Values, over: Values): Values {
 /** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
 export function clusterStorage(
   { isRetained, kmsKeyArn }: Pick<AwsContext, "isRetained" | "kmsKeyArn">,
+  names: ReturnType<typeof clusterWideNames>,
   values: Readonly<Record<"volumeHandle" | "labels", unknown>>,
 ) {
   return filled(fileContent<Software>(SOFTWARE_FILE).storage, {
+    ...names,
     ...values,
     kmsKeyArn,
     reclaimPolicy: isRetained ? "Retain" : "Delete",
-    databaseStorageClass: DATABASE_STORAGE_CLASS,
-    engineVolume: ENGINE_VOLUME,
     storeGiB: NOMINAL_STORE_GIB,
-    POOL_LABEL,
-    SYSTEM_POOL,
   });
 }

@@ -1,5 +1,5 @@
 /** The context of a stack on AWS: its account, names and tags, the registry of its images, and names and sizes that its parts share. */
-import type { AwsConfig } from "../../config/aws-stacks.ts";
+import type { AwsConfig, EksConfig } from "../../config/aws-stacks.ts";
 import { partitionOf } from "../catalogue/aws.ts";
 import { jsonDigest } from "../plain-data.ts";
 
@@ -13,13 +13,17 @@ export interface AwsContext {
   readonly region: string;
   /** `aws`, `aws-us-gov`. */
   readonly partition: string;
+  /** Name of the cluster on EKS. */
+  readonly cluster: string;
   /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
   readonly isRetained: boolean;
   /** Key of all that is stored; undefined: AWS's own keys. */
   readonly kmsKeyArn: string | undefined;
-  /** Tags of all resources, sorted. */
+  /** Arguments of every role, where the stack file has them. */
+  readonly iam: { readonly path?: string; readonly permissionsBoundary?: string };
+  /** Tags of all resources: those of the stack file, sorted, and the project's own. */
   readonly tags: Readonly<Record<string, string>>;
-  /** Tags that never change, of resources that a change of tags replaces. */
+  /** Tags that change with the stack file's own alone, of resources that a change of tags replaces. */
   readonly lastingTags: Readonly<Record<string, string>>;
 }
 
@@ -36,12 +40,24 @@ const CLUSTER_NAME_LENGTH = 100;
 
 export function awsContext(config: AwsConfig, stack: string): AwsContext {
   const { account, region, kmsKeyArn } = config;
+  const { path, permissionsBoundaryArn: permissionsBoundary } = config.iam;
   const { ttlHours } = config.guard;
-  const lastingTags = { "app.kubernetes.io/managed-by": "engine-room", [STACK_TAG]: stack };
+  const name = `engine-room-${stack}`;
+  const existing = "cluster" in config ? config.cluster.existing : undefined;
+  const lastingTags = {
+    ...ownTags(config),
+    "app.kubernetes.io/managed-by": "engine-room",
+    [STACK_TAG]: stack,
+  };
   return {
     ...{ stack, account, region, kmsKeyArn, lastingTags },
-    name: `engine-room-${stack}`,
+    name,
+    cluster: existing?.name ?? plainName(name, CLUSTER_NAME_LENGTH),
     partition: partitionOf(region),
+    iam: {
+      ...(path === undefined ? {} : { path }),
+      ...(permissionsBoundary === undefined ? {} : { permissionsBoundary }),
+    },
     isRetained: config.retain.includes(stack),
     tags: {
       ...lastingTags,
@@ -60,17 +76,17 @@ export function keyIsFixed(what: string, kmsKeyArn: string | undefined) {
   };
 }
 
+/** The stack file's own tags, in one order. */
+export function ownTags({ tags }: Pick<AwsConfig, "tags">): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(tags).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
+
 /** Tags of a resource: the stack's, and the name that consoles show. @param subject - `private-a`. */
 export function namedTags(
   { name, tags }: Pick<AwsContext, "name" | "tags">,
   subject: string,
 ): Record<string, string> {
   return { ...tags, Name: `${name}-${subject}` };
-}
-
-/** Name of the stack's cluster on EKS. */
-export function clusterName({ name }: AwsContext): string {
-  return plainName(name, CLUSTER_NAME_LENGTH);
 }
 
 /**
@@ -117,6 +133,11 @@ export function containerLogGroup(
 /** Label of machines by which pods find those of a pool. */
 export const POOL_LABEL = "engine-room/pool";
 
+/**
+ * Label of machines in a cluster that several stacks share: pools of two stacks may have one name, and their namespaces have not.
+ */
+export const NAMESPACE_LABEL = "engine-room/namespace";
+
 /** Label of machines with their GPU's name: while a pool gets another GPU, machines with the old one are there too. */
 export const GPU_LABEL = "engine-room/gpu";
 
@@ -131,13 +152,27 @@ export const SYSTEM_POOL = "system";
 export const BUILD_SERVICE_ACCOUNT = "engine-build";
 
 /** PersistentVolume of the engine store's file system. */
-export const ENGINE_VOLUME = "engine-store";
+const ENGINE_VOLUME = "engine-store";
 
 /** Size of that volume and its claim: Kubernetes requires one, and EFS has none. */
 export const NOMINAL_STORE_GIB = 1024;
 
 /** StorageClass of the databases' disks. */
-export const DATABASE_STORAGE_CLASS = "engine-room-gp3";
+const DATABASE_STORAGE_CLASS = "engine-room-gp3";
+
+/** Objects that lie in no namespace: in a cluster that several stacks share their names begin with the stack's own, as those of its PriorityClasses do. */
+export function clusterWideNames({ cluster, namespace }: EksConfig) {
+  const prefix = cluster.existing === undefined ? "" : `${namespace}-`;
+  return {
+    engineVolume: `${prefix}${ENGINE_VOLUME}`,
+    databaseStorageClass: `${prefix}${DATABASE_STORAGE_CLASS}`,
+  };
+}
+
+/** Labels of a pool's machines, by which its pods find them. */
+export function poolSelector({ cluster, namespace }: EksConfig, pool: string): Record<string, string> {
+  return { [POOL_LABEL]: pool, ...(cluster.existing === undefined ? {} : { [NAMESPACE_LABEL]: namespace }) };
+}
 
 /** Disk of an instance's databases, after the stack's name. */
 export const DATABASE_DISK = "databases";

@@ -5,6 +5,7 @@ import type { ClusterArgs } from "@pulumi/aws/eks/cluster.js";
 import type { NodeGroupArgs } from "@pulumi/aws/eks/nodeGroup.js";
 import type { KeyArgs } from "@pulumi/aws/kms/key.js";
 import type { EksConfig } from "../../config/aws-stacks.ts";
+import { installedCharts } from "../catalogue/aws.ts";
 import { gpuPart } from "../fit/placement.ts";
 import type { EksPlan } from "../gpu-stack.ts";
 import { GPU_RESOURCE, gpuResource } from "../kubernetes/capacity.ts";
@@ -12,11 +13,13 @@ import { addOnPlans, chartPlans } from "./cluster-software.ts";
 import {
   type AwsContext,
   BUILD_SERVICE_ACCOUNT,
-  clusterName,
+  clusterWideNames,
   GPU_LABEL,
   gpuLabel,
   keyIsFixed,
-  POOL_LABEL,
+  ownTags,
+  plainName,
+  poolSelector,
   SYSTEM_POOL,
 } from "./context.ts";
 import { documentText } from "./data-files.ts";
@@ -46,8 +49,11 @@ const KEY_DELETION_DAYS = 30;
 export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
   const { config } = plan;
   const { access } = config;
-  const name = clusterName(context);
+  const { existing } = config.cluster;
+  const { cluster: name } = context;
   return {
+    /** Name of a cluster that is read alone; null: the stack makes the cluster. */
+    existing: existing?.name ?? null,
     cluster: {
       name,
       version: config.cluster.version,
@@ -90,10 +96,14 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       ...distinct(access.viewers).map((arn) => ({ kind: "viewer", arn, policy: "AmazonEKSViewPolicy" })),
     ],
     role: rolePlan(context, "cluster"),
-    nodeRole: rolePlan(context, "node"),
+    nodeRole: rolePlan(context, "node", {
+      networkPolicy: existing === undefined ? undefined : "AmazonEKS_CNI_Policy",
+    }),
     addOns: addOnPlans(config, context),
     charts: chartPlans(plan, context),
     pools: nodePoolPlans(plan),
+    /** Names of objects that lie in no namespace. */
+    wideNames: clusterWideNames(config),
     podRoles: buildRoles(plan, context),
   };
 }
@@ -149,25 +159,24 @@ const CAPACITY_TYPES = {
 /** Longest prefix of a node group's name: Amazon's provider appends 26 digits, and the name has at most 63 characters. */
 const PREFIX_LENGTH = 37;
 
-/** The pool for controllers first, then those of the stack file in its order. */
+/** The pool for controllers first, then those of the stack file in its order. An existing cluster has machines for controllers. */
 export function nodePoolPlans({ config, spec }: Pick<EksPlan, "config" | "spec">): readonly NodePoolPlan[] {
   const zones = machineZones(config.network);
   // Prometheus has a disk, which is in one zone: each zone keeps a machine, in whatever order the stack file names zones.
   const systemZones = zones.toSorted().slice(0, systemPool.nodes.min);
-  return [{ ...systemPool, zones: systemZones }, ...spec.pools].map((pool) =>
-    nodePool(pool, pool.zones ?? zones, config),
-  );
+  const system = config.cluster.existing === undefined ? [{ ...systemPool, zones: systemZones }] : [];
+  return [...system, ...spec.pools].map((pool) => nodePool(pool, pool.zones ?? zones, config));
 }
 
 /** @param zones - By letter. */
-function nodePool(pool: Pool, zones: readonly string[], { cluster, kmsKeyArn }: EksConfig) {
-  const { version, machineImageRelease } = cluster;
+function nodePool(pool: Pool, zones: readonly string[], config: EksConfig) {
   const { instanceType, capacityReservationId, sharing } = pool;
   if (instanceType === null) throw new Error(`The pool ${pool.name} on EKS has no instance type.`);
   const resource = gpuResource(sharing, null);
   const { name, gpu, nodes } = pool;
+  const { existing, version, machineImageRelease } = config.cluster;
   const types = startedTypes(pool, instanceType);
-  const labels = poolLabels(pool, resource);
+  const labels = poolLabels(pool, resource, config);
   // Often AWS has no further machine with GPUs or in a reservation, and an update that starts new machines first pays for several.
   const isMinimal = gpu !== null || capacityReservationId !== undefined;
   return {
@@ -177,19 +186,23 @@ function nodePool(pool: Pool, zones: readonly string[], { cluster, kmsKeyArn }: 
     size: { min: nodes.min, max: nodes.max },
     /** Tags of the Auto Scaling group that describe a machine of an empty pool to the autoscaler; that of controllers is never empty. */
     scalingTags: name === SYSTEM_POOL ? {} : scalingTags(pool, labels, resource),
+    /** Those of the stack file, which EKS does not give to that group. */
+    ownTags: ownTags(config),
     launchTemplate: {
       updateDefaultVersion: true,
       metadataOptions: METADATA_OPTIONS,
       blockDeviceMappings: [
-        { deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool), kmsKeyId: kmsKeyArn } },
+        { deviceName: ROOT_DEVICE, ebs: { ...ROOT_DISK, ...rootDisk(pool), kmsKeyId: config.kmsKeyArn } },
       ],
       ...types.template,
       ...reservedCapacity(pool),
       userData: Buffer.from(nodeUserData(pool)).toString("base64"),
     } satisfies LaunchTemplateArgs,
     nodeGroup: {
-      nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`,
-      version,
+      // Groups of others are beside them in an existing cluster, whose version its owner chooses.
+      ...(existing === undefined
+        ? { nodeGroupNamePrefix: `${name.slice(0, PREFIX_LENGTH - 1)}-`, version }
+        : { nodeGroupNamePrefix: `${plainName(`${config.namespace}-${name}`, PREFIX_LENGTH - 1)}-` }),
       ...(machineImageRelease === undefined ? {} : { releaseVersion: machineImageRelease }),
       ...types.group,
       amiType: gpu === null ? "AL2023_x86_64_STANDARD" : "AL2023_x86_64_NVIDIA",
@@ -208,16 +221,22 @@ function nodePool(pool: Pool, zones: readonly string[], { cluster, kmsKeyArn }: 
   };
 }
 
-function poolLabels({ name, gpu, sharing }: Pool, resource: string): Labels {
-  if (gpu === null) return { [POOL_LABEL]: name };
+function poolLabels({ name, gpu, sharing }: Pool, resource: string, config: EksConfig): Labels {
+  const own = poolSelector(config, name);
+  if (gpu === null) return own;
+  // The plugin of an existing cluster fails where its configurations lack the one that a label names: whole GPUs need none.
+  // https://github.com/NVIDIA/k8s-device-plugin/blob/main/cmd/config-manager/main.go
+  const isConfigured = sharing.mode !== "none" || installedCharts(config.cluster).includes("device-plugin");
   return {
-    [POOL_LABEL]: name,
+    ...own,
     [GPU_LABEL]: gpuLabel(gpu.name),
     // The autoscaler waits until a machine with this label offers whole GPUs before it starts another one; with partitions it would
     // wait forever.
     ...(resource === GPU_RESOURCE ? { "k8s.amazonaws.com/accelerator": `nvidia-${gpuLabel(gpu.name)}` } : {}),
     // By these the device plugin finds machines, and chooses one of its configurations.
-    "nvidia.com/device-plugin.config": name,
+    ...(config.cluster.existing === undefined || isConfigured
+      ? { "nvidia.com/device-plugin.config": name }
+      : {}),
     "nvidia.com/gpu.present": "true",
     ...(sharing.mode === "mps" ? { "nvidia.com/mps.capable": "true" } : {}),
   };

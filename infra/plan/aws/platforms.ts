@@ -100,18 +100,22 @@ export const ec2Platform: GpuPlatform<Ec2Config> = {
   },
 };
 
+function makesCluster(config: AwsConfig): config is EksConfig {
+  return config.compute === "eks" && config.cluster.existing === undefined;
+}
+
 /** Claims of MongoDB and Qdrant in a cluster. */
 const DATABASES = 2;
 
 /** Resources that are billed by the hour, besides the pools of the stack file and the engine store. */
 function rentedParts(config: AwsConfig): RentedParts {
   const { zones } = config.network;
-  const isEks = config.compute === "eks";
+  const hasCluster = makesCluster(config);
   const natGateways = natZones(config).length;
   const endpoints = interfaceEndpoints(config).length;
   const addresses = config.gateway.exposure === "public" ? publicZones(config.network).length : 0;
   const services: RentedParts["services"] = [
-    { service: "EKS control plane", count: isEks ? 1 : 0 },
+    { service: "EKS control plane", count: hasCluster ? 1 : 0 },
     { service: "NAT gateway", count: natGateways },
     {
       service: "interface endpoints",
@@ -123,12 +127,12 @@ function rentedParts(config: AwsConfig): RentedParts {
     { service: "application load balancer", count: hasEdge(config) ? 1 : 0 },
   ];
   const { name, instanceType, nodes, diskGiB } = systemPool;
-  const isEmptyAsleep = isEks && sleepsWithoutMachines(config.cluster.charts);
+  const isEmptyAsleep = config.compute === "eks" && sleepsWithoutMachines(config.cluster);
   const count = nodes.min;
   const asleepCount = isEmptyAsleep ? 0 : count;
   return {
     services: services.filter(({ count }) => count > 0),
-    machines: isEks ? [{ what: `pool ${name}`, instanceType, count, asleepCount, diskGiB }] : [],
+    machines: hasCluster ? [{ what: `pool ${name}`, instanceType, count, asleepCount, diskGiB }] : [],
     disks: dataDisks(config),
     logs: cloudwatchLogs(config),
     // The name of the stack is not known here: the file belongs to the stacks that `retain` names.
@@ -155,7 +159,7 @@ const CONTROL_PLANE_GB = { audit: 6, other: 1 };
 const CONTAINER_LOG_GB = 10;
 
 function cloudwatchLogs(config: AwsConfig): RentedParts["logs"] {
-  const types = config.compute === "eks" ? new Set(config.cluster.controlPlaneLogs) : new Set<never>();
+  const types = new Set(makesCluster(config) ? config.cluster.controlPlaneLogs : []);
   const { audit, other } = CONTROL_PLANE_GB;
   const controlPlaneGB = [...types].reduce((sum, type) => sum + (type === "audit" ? audit : other), 0);
   const logs = [
@@ -169,7 +173,7 @@ function cloudwatchLogs(config: AwsConfig): RentedParts["logs"] {
 function dataDisks(config: AwsConfig): RentedParts["disks"] {
   const { sizeGiB } = config.databaseStorage;
   if (config.compute === "ec2") return [{ what: "disk of databases", count: 1, sizeGiB }];
-  const hasMetrics = installedCharts(config.cluster.charts).includes("kube-prometheus-stack");
+  const hasMetrics = installedCharts(config.cluster).includes("kube-prometheus-stack");
   return [
     ...(hasDatabases(config) ? [{ what: "disks of databases", count: DATABASES, sizeGiB }] : []),
     ...(hasMetrics ? [{ what: "disk of Prometheus", count: 1, sizeGiB: METRICS_DISK_GIB }] : []),

@@ -1,6 +1,6 @@
 /** IAM roles of a stack, from roles.yaml: who may assume each one, and what it may do. */
 import type { RoleArgs } from "@pulumi/aws/iam/role.js";
-import { type AwsContext, clusterName, plainName } from "./context.ts";
+import { type AwsContext, plainName } from "./context.ts";
 import { fileContent, filled } from "./data-files.ts";
 
 /** Namespace of controllers and drivers. */
@@ -55,11 +55,11 @@ export function rolePlan(
   subject: string,
   values: Readonly<Record<string, unknown>> = {},
 ): RolePlan {
-  const cluster = clusterName(context);
+  const { cluster } = context;
   const template = fileContent<Readonly<Record<string, RoleTemplate>>>("roles.yaml")[subject];
   if (template === undefined) throw new Error(`roles.yaml has no role ${subject}`);
   const keyArns = context.kmsKeyArn === undefined ? [] : [context.kmsKeyArn];
-  const role = filled(template, { ...context, cluster, keyArns, ...values });
+  const role = filled(template, { networkPolicy: undefined, ...context, keyArns, ...values });
   const { namespace = SYSTEM_NAMESPACE, serviceAccount, source } = role;
   const podTags = serviceAccount && {
     StringEquals: {
@@ -85,8 +85,11 @@ export function rolePlan(
       assumeRolePolicy: policyDocument([trust]),
       // Policies that somebody attached by hand do not keep the role from being deleted.
       forceDetachPolicies: true,
+      ...context.iam,
     },
-    managedPolicies: (role.managed ?? []).map((name) => `arn:${context.partition}:iam::aws:policy/${name}`),
+    managedPolicies: (role.managed ?? [])
+      .filter((name) => name !== undefined)
+      .map((name) => `arn:${context.partition}:iam::aws:policy/${name}`),
     statements: (role.statements ?? []).filter(({ Resource }) => Resource.length > 0),
     serviceAccount: serviceAccount === undefined ? null : { namespace, serviceAccount },
   };

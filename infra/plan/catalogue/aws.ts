@@ -156,6 +156,16 @@ export const kubernetesVersions: Readonly<Record<KubernetesVersionName, Kubernet
   },
 };
 
+/** Image tag of the autoscaler for a cluster that exists. @throws Error for a version that the table lacks. */
+export function autoscalerTag(version: string): string {
+  const row = Object.entries(kubernetesVersions).find(([name]) => name === version)?.[1];
+  if (row === undefined)
+    throw new Error(
+      `The cluster has Kubernetes ${version}, and the autoscaler is pinned for ${KUBERNETES_VERSIONS.join(", ")}: write cluster.charts.cluster-autoscaler: existing, or none.`,
+    );
+  return row.autoscaler;
+}
+
 /**
  * Add-ons that are built for all of these versions. Only `aws eks describe-addon-versions` lists them; these come from public
  * stack files that copied its answers between April and September 2026. Each was seen for 1.36 and for a version up to 1.34. None was
@@ -182,6 +192,15 @@ export const CONTROL_PLANE_LOGS = [
   "scheduler",
 ] as const;
 
+/** Those that a stack may bring into an existing cluster: they are the same for all versions, and no machine needs them to join. */
+export const ADDABLE_ADD_ONS = [
+  "aws-ebs-csi-driver",
+  "aws-efs-csi-driver",
+  "aws-secrets-store-csi-driver-provider",
+  "eks-pod-identity-agent",
+  "metrics-server",
+] as const;
+
 export const CHART_NAMES = [
   "device-plugin",
   "dcgm-exporter",
@@ -197,7 +216,7 @@ export type ChartName = (typeof CHART_NAMES)[number] | typeof LOG_CHART;
 /** `none`: it is not installed, and what needs it is not made; `existing`: it is there already. */
 export const ADD_ON_CHOICES = ["install", "existing", "none"] as const;
 
-/** Of the stack file; absent: `install`. */
+/** Of the stack file. */
 type Choices = Readonly<Partial<Record<ChartName, (typeof ADD_ON_CHOICES)[number]>>>;
 
 /** Whether a chart is there, be it installed by the stack or by somebody else. */
@@ -206,13 +225,22 @@ export function isInstalled(name: ChartName, choices: Choices): boolean {
 }
 
 /** Those that the stack installs itself, in the order of {@link CHART_NAMES}. */
-export function installedCharts(choices: Choices): readonly ChartName[] {
-  return CHART_NAMES.filter((name) => (choices[name] ?? "install") === "install");
+export function installedCharts(cluster: ChosenCharts): readonly ChartName[] {
+  return CHART_NAMES.filter((name) => choiceOf(name, cluster) === "install");
 }
 
 /** Whether `npx engine-room sleep` may end every machine: an autoscaler that is somebody else's would start them again. */
-export function sleepsWithoutMachines(choices: Choices): boolean {
-  return choices["cluster-autoscaler"] !== "existing";
+export function sleepsWithoutMachines(cluster: ChosenCharts): boolean {
+  return choiceOf("cluster-autoscaler", cluster) !== "existing";
+}
+
+interface ChosenCharts {
+  readonly charts: Choices;
+  readonly existing?: object | undefined;
+}
+
+function choiceOf(name: ChartName, { charts, existing }: ChosenCharts) {
+  return charts[name] ?? (existing === undefined ? "install" : "existing");
 }
 
 interface PublishedChart {

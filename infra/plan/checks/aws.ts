@@ -93,7 +93,50 @@ export function meantRegion(region: string): string | undefined {
   return isWellSpelt ? undefined : nearestName(region, REGION_NAMES);
 }
 
+/** Tags of one resource: https://docs.aws.amazon.com/tag-editor/latest/userguide/tagging.html. The project has ten at most. */
+const MOST_TAGS = 40;
+
+/** Of AWS, its drivers and Kubernetes, and of this project. IAM takes no two keys that differ in capital letters alone. */
+const TAKEN_KEY =
+  /^(aws:|eks:|engine-room:)|^(name|csivolumename)$|(^|[./-])(kubernetes\.io|k8s\.io|csi\.aws\.com)(\/|$)/;
+
 export const accountChecks = {
+  tagsAreFree: ({ config: { tags } }) =>
+    Object.keys(tags).map((key, index, keys) => {
+      const isTaken = TAKEN_KEY.test(key.toLowerCase());
+      const isRepeated = keys.findIndex((other) => other.toLowerCase() === key.toLowerCase()) < index;
+      if (!isTaken && !isRepeated) return false;
+      return {
+        path: `tags.${key}`,
+        value: key,
+        reason: isTaken
+          ? "AWS, Kubernetes or the stack itself sets tags of this name."
+          : "Another key differs from it in capital letters alone, which IAM takes for the same.",
+        fix: "Use another name.",
+      };
+    }),
+
+  tagsAreFew: ({ config: { tags } }) =>
+    Object.keys(tags).length > MOST_TAGS && {
+      path: "tags",
+      value: count(Object.keys(tags).length, "tag"),
+      reason: "AWS takes 50 tags of a resource, and up to ten are the stack's own.",
+      fix: `Keep ${MOST_TAGS}.`,
+    },
+
+  // Each role is made in the stack's account.
+  boundaryIsOfAccount: ({ config: { iam, account, region } }) => {
+    const [, partition = "", , , owner = ""] = iam.permissionsBoundaryArn?.split(":") ?? [];
+    if (iam.permissionsBoundaryArn === undefined) return [];
+    const own = partitionOf(region);
+    if (partition === own && [account, "aws"].includes(owner)) return [];
+    return {
+      path: "iam.permissionsBoundaryArn",
+      reason: `The policy is in ${partition === own ? `account ${owner}` : `the partition ${partition}`}, and IAM takes one of account ${account} or of AWS itself, in ${own}.`,
+      fix: `Write arn:${own}:iam::${account}:policy/NAME, of a policy that is there.`,
+    };
+  },
+
   // The name of the stack is not known here: the file belongs to every stack that `retain` names.
   ttlEndsNoRetained: ({
     config: {

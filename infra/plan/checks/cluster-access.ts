@@ -15,7 +15,8 @@ const OWN_ADDRESS = "the address that https://checkip.amazonaws.com shows, as A.
 type EksStack = CheckedStack<EksConfig>;
 
 export const clusterAccessChecks = {
-  apiCidrsAreGiven: ({ config: { access } }) =>
+  apiCidrsAreGiven: ({ config: { access, cluster } }) =>
+    cluster.existing === undefined &&
     access.endpoint === "public" &&
     access.apiCidrs.length === 0 && {
       path: "access.apiCidrs",

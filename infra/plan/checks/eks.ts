@@ -207,9 +207,50 @@ export const eksChecks = {
     };
   },
 
+  existingClusterHasNetwork: ({ config: { cluster, network } }) =>
+    cluster.existing !== undefined &&
+    network.existing === undefined && {
+      path: "network.existing",
+      value: "(absent)",
+      reason: `The cluster ${cluster.existing.name} is in a VPC of its own, where machines, load balancer and engine store belong.`,
+      fix: "Write vpcId, cidr and privateSubnets of the cluster's VPC.",
+    },
+
+  existingClusterStays: ({ config: { cluster }, written }) => {
+    const { existing } = cluster;
+    if (existing === undefined) return [];
+    const keys = (section: "cluster" | "access") => Object.keys((written[section] ?? {}) as object);
+    return [
+      ...keys("access").map((key) => `access.${key}`),
+      ...keys("cluster")
+        .filter((key) => CONTROL_PLANE_KEYS.includes(key))
+        .map((key) => `cluster.${key}`),
+    ].map((path) => ({
+      path,
+      reason: `The owner of ${existing.name} decides it; the stack changes nothing of an existing cluster.`,
+      fix: "Remove it, or remove cluster.existing.",
+    }));
+  },
+
+  // Names of objects that lie in no namespace begin with it.
+  existingClusterHasNamespace: ({ config: { cluster }, written }) =>
+    cluster.existing !== undefined &&
+    written.namespace === undefined && {
+      path: "namespace",
+      value: "(absent)",
+      reason: `Stacks in ${cluster.existing.name} have a namespace each, from which machines, classes and volumes have their names; two with the default would take each other's.`,
+      fix: "Write a namespace that no other stack of the cluster has.",
+    },
+
   imageIsOfVersion: ({ config: { cluster } }) => {
-    const { version, machineImageRelease } = cluster;
-    if (machineImageRelease === undefined || machineImageRelease.startsWith(`${version}.`)) return [];
+    const { existing, version, machineImageRelease } = cluster;
+    // Its owner chooses the version of an existing cluster.
+    if (
+      existing !== undefined ||
+      machineImageRelease === undefined ||
+      machineImageRelease.startsWith(`${version}.`)
+    )
+      return [];
     return {
       path: "cluster.machineImageRelease",
       reason: `Its machines would not be of Kubernetes ${version}, which the node groups are to have: EKS refuses that.`,
@@ -217,3 +258,6 @@ export const eksChecks = {
     };
   },
 } satisfies Checks<EksStack>;
+
+/** Of the control plane: a cluster that exists has them from its owner, as all of `access`. */
+const CONTROL_PLANE_KEYS = ["version", "logRetentionDays", "controlPlaneLogs"];

@@ -200,16 +200,14 @@ export function firstUp(
   models: readonly StartedModel[],
   builds: GpuCost["builds"],
 ): FirstUp {
-  const makesCluster = isRented && runsOn === "cluster";
+  const startsMachines = isRented && runsOn === "cluster";
+  const makesCluster =
+    startsMachines && rented.services.some(({ service }) => service === "EKS control plane");
   const makesNetwork = runsOn === "host" && rented.services.some(({ service }) => service === "NAT gateway");
   const steps: FirstUp["steps"] = [
     ...(makesNetwork ? [{ what: "network", seconds: NETWORK_SECONDS } as const] : []),
-    ...(makesCluster
-      ? [
-          { what: "controlPlane", seconds: CONTROL_PLANE_SECONDS } as const,
-          { what: "machines", seconds: NODE_SECONDS } as const,
-        ]
-      : []),
+    ...(makesCluster ? [{ what: "controlPlane", seconds: CONTROL_PLANE_SECONDS } as const] : []),
+    ...(startsMachines ? [{ what: "machines", seconds: NODE_SECONDS } as const] : []),
     ...(builds.length > 0 ? [{ what: "builds", seconds: longestQueue(models, builds) } as const] : []),
     { what: "coldStart", seconds: Math.max(0, ...models.map(({ coldStart: { seconds } }) => seconds)) },
   ];

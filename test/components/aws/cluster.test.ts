@@ -542,8 +542,9 @@ test.each([
   "disks of databases outlive their claims where the stack is retained: %s",
   async (isRetained, reclaimPolicy) => {
     const context = { ...CONTEXT, isRetained };
+    const names = { engineVolume: "engines", databaseStorageClass: "disks" };
     const made = await registeredBy(() => {
-      new ClusterStorage("storage", { context, volumeHandle: "fs-1::fsap-1", labels: {} });
+      new ClusterStorage("storage", { context, names, volumeHandle: "fs-1::fsap-1", labels: {} });
     });
     expect(byName(made, "storage-disks").inputs).toMatchObject({ reclaimPolicy });
   },

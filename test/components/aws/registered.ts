@@ -11,8 +11,10 @@ export const CONTEXT: AwsContext = {
   account: "111122223333",
   region: "eu-west-1",
   partition: "aws",
+  cluster: "engine-room-demo",
   isRetained: false,
   kmsKeyArn: undefined,
+  iam: {},
   tags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
   lastingTags: { "app.kubernetes.io/managed-by": "engine-room", "engine-room:stack": "demo" },
 };

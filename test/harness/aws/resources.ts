@@ -10,7 +10,7 @@ import {
 } from "@aws-sdk/client-ec2";
 import { CreateRepositoryCommand, ECRClient, PutImageCommand } from "@aws-sdk/client-ecr";
 import { CreateClusterCommand, CreateNodegroupCommand, EKSClient } from "@aws-sdk/client-eks";
-import { POOL_LABEL } from "../../../infra/plan/aws/context.ts";
+import { NAMESPACE_LABEL, POOL_LABEL } from "../../../infra/plan/aws/context.ts";
 import { clientSettings } from "../../../scripts/aws/session.ts";
 import { MOTO_ACCOUNT } from "./moto.ts";
 
@@ -67,6 +67,8 @@ export async function makeMachine(
 export interface WantedNodeGroup {
   /** null: without the label that says it, as of whoever made one by hand. */
   readonly pool: string | null;
+  /** Of the stack, in a cluster that several share. */
+  readonly namespace?: string;
   readonly name: string;
   readonly min: number;
   readonly max: number;
@@ -92,7 +94,7 @@ export async function makeCluster(
       tags,
     }),
   );
-  for (const { pool, name: nodegroupName, min, max, desired } of groups)
+  for (const { pool, namespace, name: nodegroupName, min, max, desired } of groups)
     await eks.send(
       new CreateNodegroupCommand({
         clusterName: name,
@@ -100,7 +102,14 @@ export async function makeCluster(
         nodeRole: role("node"),
         subnets: [...subnetIds],
         scalingConfig: { minSize: min, maxSize: max, desiredSize: desired },
-        ...(pool === null ? {} : { labels: { [POOL_LABEL]: pool } }),
+        ...(pool === null
+          ? {}
+          : {
+              labels: {
+                [POOL_LABEL]: pool,
+                ...(namespace === undefined ? {} : { [NAMESPACE_LABEL]: namespace }),
+              },
+            }),
         tags,
       }),
     );

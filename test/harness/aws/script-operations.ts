@@ -42,6 +42,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
     file: "test/components/aws/node-group-size.test.ts",
     lacks: "404 without a body of EKS: it has no updates",
   },
+  "eks:ListAddons": fakeOfPreflight("cluster", "404 without a body of EKS: it has no add-ons"),
   "eks:ListNodegroups": moto("cluster"),
   "eks:UpdateClusterConfig": moto("cluster"),
   "eks:UpdateNodegroupConfig": moto("cluster"),

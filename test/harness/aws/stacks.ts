@@ -21,6 +21,25 @@ export const EKS_STACK = {
   engines: { whenFull: "stopServer" },
 };
 
+const { access: _access, ...REST } = EKS_STACK;
+
+/** In a cluster of somebody else. */
+export const EXISTING_CLUSTER_STACK = {
+  ...REST,
+  namespace: "chat",
+  network: {
+    existing: {
+      vpcId: "vpc-0123456789abcdef0",
+      cidr: "10.20.0.0/16",
+      privateSubnets: [
+        { zone: "a", id: "subnet-0123456789abcdef0" },
+        { zone: "b", id: "subnet-0123456789abcdef1" },
+      ],
+    },
+  },
+  cluster: { existing: { name: "platform" } },
+};
+
 export const EC2_STACK = {
   ...SHARED,
   compute: "ec2",

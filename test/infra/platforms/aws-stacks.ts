@@ -1,5 +1,6 @@
 /** The project's own stacks on AWS, and its example of one machine, without an engine. */
 import { join } from "node:path";
+import { ADDABLE_ADD_ONS, CHART_NAMES } from "../../../infra/plan/catalogue/aws.ts";
 import type { Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { Properties } from "../../../scripts/program/serialized.ts";
@@ -10,7 +11,7 @@ import {
   stackReference,
 } from "../../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderStack } from "../../../scripts/render.ts";
-import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
+import { EXISTING_CLUSTER_STACK, PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
 import { projectStackValues } from "../../harness/stack-files.ts";
 import { Engine, last, program, runtimeConfig } from "./program.ts";
 
@@ -22,6 +23,8 @@ const configs = {
   ec2: () => stackConfig("ec2"),
   company: () => companyConfig("Pulumi.prod.yaml", IN_CLUSTER),
   "company-ec2": () => companyConfig("examples/ec2.yaml"),
+  /** In an existing cluster, with all that a stack can bring into one. */
+  existing: () => runtimeConfig({ ...EXISTING_CLUSTER_STACK, cluster: LACKING_CLUSTER }),
 } as const;
 export type AwsStackName = keyof typeof configs;
 
@@ -36,10 +39,24 @@ export function companyConfig(file: string, own: object = {}): RuntimeConfig {
   return runtimeConfig({ ...projectStackValues(file), ...COMPANY, ...own });
 }
 
+const LACKING_CLUSTER = {
+  existing: { ...EXISTING_CLUSTER_STACK.cluster.existing, addOns: [...ADDABLE_ADD_ONS] },
+  charts: Object.fromEntries(CHART_NAMES.map((name) => [name, "install"])),
+};
+
+export const COMPANY_IAM = {
+  permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/team/boundary",
+  path: "/team/models/",
+};
+
+export const COMPANY_TAGS = { "cost-center": "A 42+1=43", "Data/Class:x": "no@where", Équipe: "modèles" };
+
 const COMPANY = {
   kmsKeyArn: "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012",
   databaseStorage: { backupDays: 14 },
   guard: { emails: ["ops@example.org"], scope: "account" },
+  iam: COMPANY_IAM,
+  tags: COMPANY_TAGS,
   gateway: {
     ...withoutTls(PUBLIC_GATEWAY),
     allowedCidrs: ["203.0.113.0/24", "198.51.100.7/32"],
@@ -50,6 +67,13 @@ const COMPANY = {
 };
 
 const IN_CLUSTER = {
+  access: {
+    endpoint: "private",
+    privateCidrs: ["10.1.0.0/16"],
+    creatorIsAdmin: false,
+    admins: ["arn:aws:iam::111122223333:role/team/deployer"],
+    viewers: ["arn:aws:iam::111122223333:role/team/auditors"],
+  },
   monitoringOptions: { snsTopicArn: "arn:aws:sns:us-east-1:111122223333:alerts" },
   cluster: {
     controlPlaneLogs: [],

@@ -5,13 +5,22 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { costSection } from "../../../scripts/plan/sections.ts";
+import type { Properties } from "../../../scripts/program/serialized.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { PUBLIC_GATEWAY } from "../../harness/aws/stacks.ts";
 import { expectPart } from "../../harness/recorded-part.ts";
 import { projectStackValues } from "../../harness/stack-files.ts";
 import { awsProperties } from "../../scripts/diff/aws-properties.ts";
 import { awsValues } from "../plan/checks/stacks.ts";
-import { awsGraph, madeResources, type RenderedResource, stackConfig, withoutKeys } from "./aws-stacks.ts";
+import {
+  awsGraph,
+  COMPANY_IAM,
+  COMPANY_TAGS,
+  madeResources,
+  type RenderedResource,
+  stackConfig,
+  withoutKeys,
+} from "./aws-stacks.ts";
 import { last, rendered, type StackValues } from "./program.ts";
 
 const graphs = { dev: await awsGraph("dev"), prod: await awsGraph("prod"), ec2: await awsGraph("ec2") };
@@ -54,6 +63,60 @@ test.each(Object.entries({ ...graphs, ...companies }))(
     expect(tagged.length).toBeGreaterThan(30);
     for (const { name: resource, inputs } of tagged)
       expect(inputs.tags, resource).toMatchObject({ "engine-room:stack": name, Name: expect.any(String) });
+  },
+);
+
+test.each(Object.entries(companies))(
+  "%s has the stack file's tags on all that takes tags",
+  (_name, graph) => {
+    const untagged = graph.resources.filter(
+      ({ type, inputs }) =>
+        type.startsWith("aws:") &&
+        awsProperties(type).includes("tags") &&
+        Object.entries(COMPANY_TAGS).some(
+          ([key, value]) => (inputs.tags as Properties | undefined)?.[key] !== value,
+        ),
+    );
+    expect(untagged.map(({ name }) => name)).toEqual([]);
+  },
+);
+
+test("machines, their disks and groups, and disks of claims have the stack file's tags", () => {
+  const { company, "company-ec2": machine } = companies;
+  const templates = [...company.ofType("aws:ec2/launchTemplate:LaunchTemplate")].concat(
+    machine.ofType("aws:ec2/launchTemplate:LaunchTemplate"),
+  );
+  expect(templates.length).toBeGreaterThan(4);
+  for (const { inputs } of templates)
+    for (const { tags } of inputs.tagSpecifications as readonly { readonly tags: object }[])
+      expect(tags).toMatchObject({ ...COMPANY_TAGS, "engine-room:stack": expect.any(String) });
+  const disks = JSON.parse(String(company.named("add-ons-aws-ebs-csi-driver").inputs.configurationValues));
+  expect(disks.controller.extraVolumeTags).toMatchObject(COMPANY_TAGS);
+  const groups = company.ofType("aws:eks/nodeGroup:NodeGroup").length;
+  const ofGroups = company.ofType("aws:autoscaling/tag:Tag").map(({ inputs }) => inputs.tag as Properties);
+  for (const [key, value] of Object.entries(COMPANY_TAGS)) {
+    const found = ofGroups.filter((tag) => tag.key === key);
+    expect(found).toEqual(Array(groups).fill({ key, value, propagateAtLaunch: false }));
+  }
+});
+
+test.each(Object.entries(companies))(
+  "every role of %s has the permissions boundary and the path of the stack file",
+  (_name, graph) => {
+    const { path, permissionsBoundaryArn: permissionsBoundary } = COMPANY_IAM;
+    const roles = graph.ofType("aws:iam/role:Role");
+    expect(roles.length).toBeGreaterThan(1);
+    for (const { inputs } of roles) expect(inputs).toMatchObject({ path, permissionsBoundary });
+    for (const { inputs } of graph.ofType("aws:iam/instanceProfile:InstanceProfile"))
+      expect(inputs.path).toBe(path);
+  },
+);
+
+test.each(Object.entries(graphs))(
+  "roles of %s have neither where the stack file has none",
+  (_name, graph) => {
+    for (const { inputs } of graph.ofType("aws:iam/role:Role"))
+      expect(Object.keys(inputs).filter((key) => /path|boundary/i.test(key))).toEqual([]);
   },
 );
 

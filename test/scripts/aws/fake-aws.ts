@@ -42,6 +42,7 @@ const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 const REST: readonly (readonly [RegExp, string])[] = [
   [/^GET \/clusters\/[^/]+$/, "DescribeCluster"],
   [/^POST \/clusters\/[^/]+\/update-config$/, "UpdateClusterConfig"],
+  [/^GET \/clusters\/[^/]+\/addons$/, "ListAddons"],
   [/^GET \/clusters\/[^/]+\/node-groups$/, "ListNodegroups"],
   [/^GET \/clusters\/[^/]+\/node-groups\/[^/]+$/, "DescribeNodegroup"],
   [/^POST \/clusters\/[^/]+\/node-groups\/[^/]+\/update-config$/, "UpdateNodegroupConfig"],

@@ -1,4 +1,6 @@
 /** What each check refuses and accepts. */
+import { DEFAULT_KUBERNETES_VERSION } from "../../../../infra/plan/catalogue/aws.ts";
+import { EXISTING_CLUSTER_STACK } from "../../../harness/aws/stacks.ts";
 import {
   awsValues,
   clusterModel,
@@ -112,6 +114,7 @@ const blockPool = {
 };
 const withPool = (changes: Values) => ({ ...awsValues, pools: [{ ...awsPool, ...changes }] });
 const inGovCloud = { ...awsValues, region: "us-gov-west-1" };
+const numbered = (tags: number) => Array.from({ length: tags }, (_, index) => [`tag-${index}`, "1"]);
 const withAccess = (access: Values) => ({ ...awsValues, access });
 const withCluster = (cluster: Values) => ({ ...awsValues, cluster });
 const withCharts = (charts: Values) => withCluster({ charts });
@@ -686,6 +689,26 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: withGateway({ tls: { issuer: "b" } }),
     says: /secretName and issuer/,
   },
+  existingClusterHasNetwork: {
+    path: "network.existing",
+    fails: { ...EXISTING_CLUSTER_STACK, network: {} },
+    passes: EXISTING_CLUSTER_STACK,
+    says: /platform is in a VPC of its own/,
+  },
+  existingClusterStays: {
+    path: "cluster.version",
+    fails: {
+      ...EXISTING_CLUSTER_STACK,
+      cluster: { ...EXISTING_CLUSTER_STACK.cluster, version: DEFAULT_KUBERNETES_VERSION },
+    },
+    passes: EXISTING_CLUSTER_STACK,
+    says: /changes nothing of an existing cluster/,
+  },
+  existingClusterHasNamespace: {
+    path: "namespace",
+    fails: { ...EXISTING_CLUSTER_STACK, namespace: undefined },
+    passes: EXISTING_CLUSTER_STACK,
+  },
   apiCidrsAreGiven: {
     path: "access.apiCidrs",
     fails: { ...awsValues, access: {} },
@@ -722,6 +745,23 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "access.apiCidrs[0]",
     fails: { ...awsValues, access: openToAll },
     passes: { ...awsValues, access: { apiCidrs: ["8.0.0.0/8"] } },
+  },
+  tagsAreFree: {
+    path: "tags.Name",
+    fails: { ...awsValues, tags: { Name: "dev" } },
+    passes: { ...awsValues, tags: { "cost-center": "42", "example.org/kubernetes": "no" } },
+    says: /the stack itself/,
+  },
+  tagsAreFew: {
+    path: "tags",
+    fails: { ...awsValues, tags: Object.fromEntries(numbered(41)) },
+    passes: { ...awsValues, tags: Object.fromEntries(numbered(40)) },
+  },
+  boundaryIsOfAccount: {
+    path: "iam.permissionsBoundaryArn",
+    fails: { ...awsValues, iam: { permissionsBoundaryArn: "arn:aws:iam::999900001111:policy/boundary" } },
+    passes: { ...awsValues, iam: { permissionsBoundaryArn: "arn:aws:iam::aws:policy/PowerUserAccess" } },
+    says: /account 999900001111/,
   },
   accessIsOfCluster: {
     severity: "warning",
@@ -1458,6 +1498,16 @@ export const moreMistakes: readonly (readonly [
     "pools[0].hourlyUsd",
     withPool({ instanceType: "m5.xlarge", machine: { vcpus: 4, memoryGiB: 16 } }),
     /only the types of the catalogue/,
+  ],
+  ...["engine-room:stack", "aws:x", "app.kubernetes.io/managed-by", "ebs.csi.aws.com/cluster", "EKS:x"].map(
+    (key) => ["tagsAreFree", `tags.${key}`, { ...awsValues, tags: { [key]: "1" } }, /itself sets/] as const,
+  ),
+  ["tagsAreFree", "tags.team", { ...awsValues, tags: { Team: "a", team: "b" } }, /capital letters/],
+  [
+    "boundaryIsOfAccount",
+    "iam.permissionsBoundaryArn",
+    { ...awsValues, iam: { permissionsBoundaryArn: "arn:aws-us-gov:iam::aws:policy/boundary" } },
+    /the partition aws-us-gov/,
   ],
   [
     "apiCidrsAreNarrow",
