@@ -22,7 +22,7 @@ interface ClusterArgs {
   readonly context: AwsContext;
   readonly plan: Pick<
     ClusterPlan,
-    "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "fixedKey" | "entries" | "role"
+    "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "fixedValues" | "entries" | "role"
   >;
   /** Private ones, in two zones at least. */
   readonly subnets: readonly ZoneSubnet[];
@@ -91,7 +91,7 @@ export class Cluster extends pulumi.ComponentResource implements ClusterParts {
     const keyArn =
       context.kmsKeyArn ??
       new Key(`${name}-secrets-key`, { ...plan.key, tags: namedTags(context, "secrets") }, kept).arn;
-    const key = new FixedValues(`${name}-key`, plan.fixedKey, own);
+    const key = new FixedValues(`${name}-key`, plan.fixedValues, own);
     const logArgs = { ...plan.logGroup, tags: namedTags(context, "cluster-logs") };
     const logs = new LogGroup(`${name}-logs`, logArgs, own);
     this.cluster = new EksCluster(

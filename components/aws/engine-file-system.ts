@@ -51,7 +51,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
     const tags = namedTags(context, "engine-store");
     let mounts: pulumi.Input<string>;
     if (existing === null) {
-      const key = new FixedValues(`${name}-key`, plan.fixedKey, own);
+      const key = new FixedValues(`${name}-key`, plan.fixedValues, own);
       const fileSystem = new FileSystem(
         `${name}-files`,
         { ...plan.fileSystem, tags },

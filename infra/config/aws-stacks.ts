@@ -288,7 +288,7 @@ const common = {
       "the ARN of a policy of IAM",
       "arn:aws:iam::111122223333:policy/boundary",
     ).optional(),
-    /** Path of the stack's roles and its instance profile. It is for a new stack: another path replaces roles, and the cluster with them. */
+    /** Path of the stack's roles and its instance profile. It stays what it was at the first `up`, because EKS takes no other role for a cluster. */
     path: formattedText(/^\/([\w+=,.@-]+\/)+$/, "a path that begins and ends with a slash", "/engine-room/")
       .max(512)
       .optional(),

@@ -56,7 +56,7 @@ async function aws(...commands: readonly string[]): Promise<readonly unknown[]> 
 
 /** Runs commands as a person would: what is noted to come after other things comes last. */
 async function runDeletions(deletions: readonly string[]): Promise<void> {
-  const note = / \(after [^)]*\)$/;
+  const note = / \((?:after|a daily copy:) [^)]*\)$/;
   const ordered = [false, true].flatMap((isLast) => deletions.filter((one) => note.test(one) === isLast));
   await aws(...ordered.map((deletion) => deletion.replace(note, "")));
 }

@@ -15,7 +15,7 @@ import {
   type AwsContext,
   awsContext,
   containerLogGroup,
-  keyIsFixed,
+  fixedValues,
   plainName,
   STACK_TAG,
 } from "./context.ts";
@@ -116,7 +116,7 @@ export function fileSystemPlan({ engineStore, kmsKeyArn }: AwsConfig) {
   return {
     /** The file system, and the security group of its mount targets. */
     existing,
-    fixedKey: keyIsFixed("The engine store", kmsKeyArn),
+    fixedValues: fixedValues("The engine store", { kmsKeyArn }),
     fileSystem: {
       encrypted: true,
       kmsKeyId: kmsKeyArn,

@@ -66,13 +66,13 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
   };
 }
 
-/** What can't get another key: AWS would make it anew. @param what - As the start of a sentence. */
-export function keyIsFixed(what: string, kmsKeyArn: string | undefined) {
-  const values: Readonly<Record<string, string>> = kmsKeyArn === undefined ? {} : { kmsKeyArn };
+/** What AWS would make anew for other values of the stack file. @param what - As the start of a sentence. */
+export function fixedValues(what: string, values: Readonly<Record<string, string | undefined>>) {
+  const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return {
     what,
-    values,
-    fix: "Write the old value in the stack file. For another key save the documents that matter, then destroy the stack and bring it up again.",
+    values: Object.fromEntries(given),
+    fix: "Write the old value in the stack file. For another one save the documents that matter, then destroy the stack and bring it up again.",
   };
 }
 

@@ -14,9 +14,9 @@ import {
   type AwsContext,
   BUILD_SERVICE_ACCOUNT,
   clusterWideNames,
+  fixedValues,
   GPU_LABEL,
   gpuLabel,
-  keyIsFixed,
   ownTags,
   plainName,
   poolSelector,
@@ -83,7 +83,8 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       enableKeyRotation: true,
       deletionWindowInDays: KEY_DELETION_DAYS,
     } satisfies KeyArgs,
-    fixedKey: keyIsFixed("The cluster", context.kmsKeyArn),
+    // Another path makes the cluster's role anew, and EKS takes no other role for a cluster.
+    fixedValues: fixedValues("The cluster", { kmsKeyArn: context.kmsKeyArn, "iam.path": context.iam.path }),
     /** Who has access, and by which policy of EKS: a principal has one entry. */
     entries: [
       ...distinct(access.admins).map((arn) => ({

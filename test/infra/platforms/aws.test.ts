@@ -346,6 +346,13 @@ test("another key is refused before the cluster, the engine store or the databas
   }
 });
 
+test("another path of roles is refused before the cluster is made anew", () => {
+  expect(companies.company.named("cluster-key").inputs.values).toEqual({
+    kmsKeyArn: KEY,
+    "iam.path": COMPANY_IAM.path,
+  });
+});
+
 test("a retained stack copies the disk of its documents, which is found by its tags", () => {
   const found = (graph: typeof dev) =>
     graph
