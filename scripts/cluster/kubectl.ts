@@ -19,12 +19,14 @@ const REQUEST_TIMEOUT = "--request-timeout=20s";
 
 /** @param context - Of the kubeconfig, which KUBECONFIG or ~/.kube/config is; null: the current one. */
 export function clusterProbe(context: string | null): ClusterProbe {
+  // Asked once, with the first call: a command of the project makes many.
+  let unselected: Promise<ProbeAnswer | null> | undefined;
   return {
     context,
     async kubectl(args, input = "") {
+      unselected ??= context === null ? answerWithoutKubeconfig() : Promise.resolve(null);
       return (
-        (context === null ? await answerWithoutKubeconfig() : null) ??
-        probeProgram([...kubectlCommand(context), REQUEST_TIMEOUT, ...args], input)
+        (await unselected) ?? probeProgram([...kubectlCommand(context), REQUEST_TIMEOUT, ...args], input)
       );
     },
   };

@@ -161,13 +161,19 @@ export function eksOperations(source: StackSource): Operations {
     if (!("cluster" in plan)) throw new Error(`The stack ${context.stack} has no cluster.`);
     return { plan, context };
   };
+  /** Who reaches the API of an existing cluster is its owner's to say. */
+  const openOwnApi = async (
+    { plan, context }: Pick<AwsTarget, "plan" | "context">,
+    print: (line: string) => void,
+  ) => {
+    if (plan.compute === "eks" && plan.config.cluster.existing !== undefined) return;
+    await openApi({ region: context.region, name: context.cluster }, plan.config.access, print);
+  };
   /** Starts machines of a cluster that sleeps. */
   const wakeMachines = (only?: readonly string[]) => {
     const { plan, context } = target();
     const probe = async () => {
-      const cluster = { region: context.region, name: context.cluster };
-      if (plan.config.cluster.existing === undefined)
-        await openApi(cluster, plan.config.access, (line) => void process.stderr.write(`${line}\n`));
+      await openOwnApi({ plan, context }, (line) => void process.stderr.write(`${line}\n`));
       await useStackCluster(context);
       return clusterProbe(null);
     };
@@ -199,11 +205,7 @@ export function eksOperations(source: StackSource): Operations {
     },
     async openApi(print) {
       const target = knownTarget(source);
-      if (target === undefined) return;
-      const { plan, context } = target;
-      // Who reaches the API of an existing cluster is its owner's to say.
-      if (plan.compute === "eks" && plan.config.cluster.existing !== undefined) return;
-      await openApi({ region: context.region, name: context.cluster }, plan.config.access, print);
+      if (target !== undefined) await openOwnApi(target, print);
     },
     async removeLeftovers(state) {
       const target = knownTarget(source);
