@@ -47,7 +47,10 @@ export interface Finding {
   /** With numbers where they decide. */
   readonly reason: string;
   readonly fix: string;
-  /** The deciding value is unknown before `up`, or to a policy pack. Reported as advice, whatever the level of the rule. */
+  /**
+   * The deciding value is unknown before `up`, or to a policy pack, or before an image is built. Reported as advice, whatever the level
+   * of the rule.
+   */
   readonly isUndecided?: true;
 }
 

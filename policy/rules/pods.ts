@@ -99,6 +99,13 @@ const REMOTE_IMAGE = "docker:index/remoteImage:RemoteImage";
 /** A digest, or the id of an image that a Docker host built. */
 const EXACT_IMAGE = /(@|^)sha256:[0-9a-f]{64}$/;
 
+/**
+ * An image of infra/plan/docker/images.ts that has no digest yet: what this project builds ends with twelve digits of its content's
+ * hash, and databases' own images have a version.
+ */
+const AWAITED_IMAGE =
+  /(^|\/)(services|cpu-models|trtllm|encoders):(\d\d\.\d\d-)?[0-9a-f]{12}$|^docker\.io\/(library\/mongo|qdrant\/qdrant):[\w.-]+$/;
+
 function inexactImage(user: string, image: unknown): readonly Finding[] {
   if (image === UNKNOWN) return undecided(`The image of the ${user}`);
   return violatedIf(
@@ -108,6 +115,18 @@ function inexactImage(user: string, image: unknown): readonly Finding[] {
   );
 }
 
+/** What is built after a merge has no digest before it. `up` refuses such a stack by itself, in clusters and on EC2, which build none. */
+function podImage(user: string, image: unknown): readonly Finding[] {
+  if (typeof image !== "string" || !AWAITED_IMAGE.test(image)) return inexactImage(user, image);
+  return [
+    {
+      reason: `The ${user} runs ${image}, and images.lock.json has no digest of this content.`,
+      fix: "A pull request can be merged without it: the workflow `images` then builds the image and opens a pull request with its digest, as `npx engine-room images --push` does by hand. `up` refuses the stack until then.",
+      isUndecided: true,
+    },
+  ];
+}
+
 /** A tag may mean another image tomorrow, and an engine loads only in the image that built it. */
 export const imageHasDigest: Rule = {
   description: "Containers run images that are named by digest or id.",
@@ -115,7 +134,7 @@ export const imageHasDigest: Rule = {
   previewLevel: "advisory",
   scope: "stack",
   checks: {
-    ...forContainers((name, container) => inexactImage(`container ${name}`, at(container, "image"))),
+    ...forContainers((name, container) => podImage(`container ${name}`, at(container, "image"))),
     "docker:index/container:Container": ({ name, inputs, propertyDependencies }) => {
       // The id of an image that is checked itself.
       const isOfRemoteImage = propertyDependencies.image?.some((urn) => urn.includes(`${REMOTE_IMAGE}::`));

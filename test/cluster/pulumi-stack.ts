@@ -2,8 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pulledImages } from "../../infra/image-inputs.ts";
-import { lockKey } from "../../infra/plan/docker/images.ts";
+import { imageLock } from "../harness/image-lock.ts";
 import type { ApiServer } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { claimVolumes } from "../harness/kubernetes/bring-up.ts";
@@ -51,7 +50,7 @@ export class PulumiStack {
       ENGINE_ROOM_IMAGE_LOCK: lockFile,
       KUBECONFIG: connection.kubeconfig,
     };
-    writeFileSync(lockFile, JSON.stringify(this.#imageLock()));
+    writeFileSync(lockFile, imageLock(clusterPlanOf(this.stack.configFile)));
   }
 
   configure(config: Readonly<Record<string, unknown>>): void {
@@ -60,19 +59,6 @@ export class PulumiStack {
 
   #whole(config: Readonly<Record<string, unknown>>): Record<string, unknown> {
     return { platform: "kubernetes", ...config, namespace: this.#namespace };
-  }
-
-  /** As after a push of images of the present content: nobody pulls them here. */
-  #imageLock() {
-    const { needed, inputs } = pulledImages(clusterPlanOf(this.stack.configFile));
-    const entries = needed.map((name) => [
-      lockKey(name, inputs.triton),
-      {
-        contentHash: inputs.contentHashes[name],
-        reference: `registry.example.org/${name}@sha256:${inputs.contentHashes[name]}`,
-      },
-    ]);
-    return { version: 1, images: Object.fromEntries(entries) };
   }
 
   /** What the owner of the cluster has: machines, and volumes, which nothing makes for claims here. */

@@ -600,6 +600,16 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
     { what: "a tag and a digest", resources: [deployment({ image: `a:1@${digest}` })], finds: [] },
     { what: "a tag", resources: [deployment({ image: "a:1" })], finds: ["runs a:1"] },
     {
+      what: "an image that is built after the change is merged",
+      resources: [deployment({ image: "registry.example.org/room/trtllm:25.07-0123456789ab" })],
+      finds: ["?images.lock.json has no digest of this content"],
+    },
+    {
+      what: "an image of the project by a tag of somebody's own",
+      resources: [deployment({ image: "registry.example.org/room/trtllm:latest" })],
+      finds: ["runs registry.example.org/room/trtllm:latest"],
+    },
+    {
       what: "half a digest",
       resources: [deployment({ image: "a@sha256:0123" })],
       finds: ["runs a@sha256:0123"],

@@ -381,21 +381,12 @@ test.each(good.map((one) => [one.type, one] as const))(
 );
 
 /** Mandatory rules that the project's own stacks break, and why. */
-const NO_IMAGES_YET = "a cluster's images have digests once `npx engine-room images --push` has made them";
-
 const NOT_RETAINED = "its store goes with it, as that of every stack on AWS that `retain` does not name";
 
 const broken: Readonly<Record<string, Partial<Record<PolicyName, string>>>> = {
-  "Pulumi.dev.yaml": { "engine-store-is-protected": NOT_RETAINED, "image-has-digest": NO_IMAGES_YET },
-  "examples/multimodal-guide.yaml": {
-    "engine-store-is-protected": NOT_RETAINED,
-    "image-has-digest": NO_IMAGES_YET,
-  },
-  "Pulumi.prod.yaml": { "image-has-digest": NO_IMAGES_YET },
+  "Pulumi.dev.yaml": { "engine-store-is-protected": NOT_RETAINED },
+  "examples/multimodal-guide.yaml": { "engine-store-is-protected": NOT_RETAINED },
   "examples/ec2.yaml": { "engine-store-is-protected": NOT_RETAINED },
-  "Pulumi.kind.yaml": { "image-has-digest": NO_IMAGES_YET },
-  "Pulumi.onprem.yaml": { "image-has-digest": NO_IMAGES_YET },
-  "examples/llama-2-7b-chat-kubernetes.yaml": { "image-has-digest": NO_IMAGES_YET },
 };
 
 test.each(projectStackFiles)("%s breaks no mandatory rule but those listed with a reason", async (file) => {

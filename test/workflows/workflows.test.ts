@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { IMAGE_NAMES, imageSources } from "../../infra/plan/docker/images.ts";
 import { MATRIX_PURPOSES, matrixStacks, PREVIEW_TEMPLATE } from "../../scripts/ci/stacks.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
@@ -260,6 +261,18 @@ test("images are built for existing stacks, pull requests' among them", () => {
   const [, given = ""] = /STACKS: .*'([^']+)' \}\}/.exec(workflow?.text ?? "") ?? [];
   expect(given.split(" ")).toContain(PREVIEW_TEMPLATE);
   expect(given.split(" ").filter((name) => !matrixStacks("preview", "").includes(name))).toEqual([]);
+});
+
+test("images are built when a source of an image changes, and when what chooses them does", () => {
+  const pattern = (path: string) => (statSync(join(projectRoot, path)).isDirectory() ? `${path}/**` : path);
+  const sources = IMAGE_NAMES.flatMap((name) => {
+    const source = imageSources[name];
+    return source.kind === "built" ? [source.dockerfile, ...source.paths].map(pattern) : [];
+  });
+  // Releases, bases and versions of databases.
+  const choices = ["Pulumi.*.yaml", "infra/plan/catalogue/releases.ts", "infra/plan/docker/images.ts"];
+  const { on } = WORKFLOWS.find(({ file }) => file.endsWith("/images.yml")) ?? {};
+  expect(on?.push).toEqual({ branches: ["main"], paths: [...new Set([...choices, ...sources])].toSorted() });
 });
 
 describe("policies", () => {

@@ -7,7 +7,7 @@ import { projectRoot, stackReference } from "../../../scripts/program/stack-file
 import { readAwsTarget } from "../../../scripts/program/targets.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
-import { imageLock } from "../../harness/aws/image-lock.ts";
+import { imageLock } from "../../harness/image-lock.ts";
 import { type FakePulumi, useFakePulumi } from "../stack/fake-pulumi.ts";
 import { type Answers, account } from "./account.ts";
 import { type FakeAws, startFakeAws, stubCredentials } from "./fake-aws.ts";

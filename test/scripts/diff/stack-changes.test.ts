@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
 import { stackDiff, stackSecrets } from "../../../scripts/diff/compare.ts";
@@ -9,8 +9,9 @@ import { textReport } from "../../../scripts/diff/print.ts";
 import { comparablePlan, type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
 import { dangerSection } from "../../../scripts/diff/resource-report.ts";
 import { isUnchecked, newMandatory } from "../../../scripts/diff/violations.ts";
+import { imageLock } from "../../harness/image-lock.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
-import { diffOfFiles, resource, summary } from "./fixtures.ts";
+import { diffOfFiles, renderedText, resource, summary } from "./fixtures.ts";
 
 const gpt = { name: "gpt", model: "gpt2-medium" };
 
@@ -307,11 +308,36 @@ test("a stack file with problems has its problems and no resources", async () =>
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "Unknown key." }]);
 });
 
+test("images that are built after a merge are advice in the difference that leads there, and break no mandatory policy", async () => {
+  const { plan: locked } = checkedPlan({ ...cluster });
+  if (locked.platform !== "kubernetes") throw new Error("The stack of the test is for a cluster.");
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
+  try {
+    const file = join(folder, "images.lock.json");
+    writeFileSync(file, imageLock(locked));
+    vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", file);
+    const base = await renderedText(`# With digests.\n${stackFileText(cluster)}`);
+    vi.unstubAllEnvs();
+    // As after a change of a source of each image.
+    const head = await renderedText(stackFileText(cluster));
+    const diff = stackDiff("demo", { ref: null, commit: null, ...base, hasStack: true }, head);
+    expect(newMandatory(diff)).toEqual([]);
+    const digests = diff.violations.filter(({ policy }) => policy === "image-has-digest");
+    expect(new Set(digests.map(({ level, isNew }) => `${level} ${isNew}`))).toEqual(
+      new Set(["advisory true"]),
+    );
+    expect(digests.map(({ resource }) => resource)).toContain("Deployment models/gateway");
+  } finally {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test("broken policies have the resource's label, and say whether they are new", async () => {
   const { violations } = await diffOf({}, { images: { registry: "registry.example.org/other" } });
   const digests = violations.filter(({ policy }) => policy === "image-has-digest");
   expect(digests.map(({ level, resource }) => [level, resource])).toContainEqual([
-    "mandatory",
+    "advisory",
     "Deployment models/gateway",
   ]);
   // The reason names the image, which is another one now.

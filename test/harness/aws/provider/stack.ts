@@ -7,9 +7,9 @@ import { fromRuntimeConfig } from "../../../../infra/config/config.ts";
 import type { AwsPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { readStackFile, stackReference } from "../../../../scripts/program/stack-file.ts";
 import { type FakeAws, startFakeAws } from "../../../scripts/aws/fake-aws.ts";
+import { imageLock } from "../../image-lock.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { TestStack } from "../../stack.ts";
-import { imageLock } from "../image-lock.ts";
 import type { Call } from "./account.ts";
 import { StandInAccount } from "./install.ts";
 

@@ -1,10 +1,9 @@
 /** A lock file for stacks whose images nobody has pushed. */
-import { pulledImages } from "../../../infra/image-inputs.ts";
-import { lockKey } from "../../../infra/plan/docker/images.ts";
-import type { AwsPlan } from "../../../infra/plan/gpu-stack.ts";
+import { pulledImages } from "../../infra/image-inputs.ts";
+import { lockKey } from "../../infra/plan/docker/images.ts";
 
 /** Text of a lock file as after a push of images of the present content: nobody pulls them here. */
-export function imageLock(plan: AwsPlan): string {
+export function imageLock(plan: Parameters<typeof pulledImages>[0]): string {
   const { needed, inputs } = pulledImages(plan);
   const entries = needed.map((name) => [
     lockKey(name, inputs.triton),
