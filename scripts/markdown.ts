@@ -1,11 +1,15 @@
 /**
- * Text within a line, written once for terminals and for GitHub: reports of `diff`, and what jobs write into summaries, comments
- * and issues. Names and values come from stack files, programs and pull requests, and are data: neither markup nor escape codes,
- * mentions or links of them take effect.
+ * The only place that writes Markdown for GitHub: reports of `diff`, and what jobs put into summaries, comments and issues. The same
+ * text within a line is written for terminals too. Names and values come from stack files, programs and pull requests, and are
+ * data: neither markup nor escape codes, mentions or links of them take effect.
  */
 
-/** Prose; something literal; or what must be seen first. */
-type Span = string | { readonly code: string } | { readonly strong: string };
+/** Prose; something literal; what must be seen first; or an address that a job knows, behind words of this program. */
+type Span =
+  | string
+  | { readonly code: string }
+  | { readonly strong: string }
+  | { readonly words: string; readonly url: string };
 export type Inline = readonly Span[];
 
 /** A value, path or name, shown as it is. */
@@ -15,6 +19,10 @@ export function code(text: string): Span {
 
 export function strong(text: string): Span {
   return { strong: text };
+}
+
+export function link(words: string, url: string): Span {
+  return { words, url };
 }
 
 /** Parts with something between them. */
@@ -34,10 +42,13 @@ export function clipped(text: string, characters: number): string {
 
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** Control and format characters, such as escape codes and changes of direction, as the escapes that JSON has for them. */
+/**
+ * Characters that nobody sees, such as escape codes, changes of direction and fillers, as the escapes that JSON has for them; so are
+ * more than three marks on one letter, which would cover the lines above and below.
+ */
 export function visible(text: string): string {
   return text.replaceAll(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?<=\p{M}{3})\p{M}/gu,
     (character) =>
       SHORT_ESCAPES[character] ??
       Array.from(
@@ -54,68 +65,100 @@ function prose(text: string): string {
 
 /** For terminals, in one line. */
 export function plainInline(inline: Inline): string {
-  return inline
-    .map((span) =>
-      typeof span === "string" ? prose(span) : "code" in span ? visible(span.code) : prose(span.strong),
-    )
-    .join("");
-}
-
-/** For GitHub, in paragraphs and points, which a mark at the beginning would turn into headings or points of their own. */
-export function markdownInline(inline: Inline): string {
-  return inline
-    .map(markdownSpan)
-    .join("")
-    .replace(/^\s*([#+=:-])/, String.raw`\$1`)
-    .replace(/^\s*(\d+)([.)])/, String.raw`$1\$2`);
-}
-
-function markdownSpan(span: Span): string {
-  if (typeof span === "string") return markdownProse(span);
-  return "code" in span ? codeSpan(span.code) : `**${markdownProse(span.strong)}**`;
-}
-
-/** For GitHub, in a table, where a pipe ends the cell also within code. */
-function markdownCell(inline: Inline): string {
-  return inline
+  return withWholeProse(inline)
     .map((span) => {
-      const markdown = markdownSpan(span);
-      return typeof span === "object" && "code" in span ? markdown.replaceAll("|", String.raw`\|`) : markdown;
+      if (typeof span === "string") return prose(span);
+      if ("code" in span) return visible(span.code);
+      return "url" in span ? `${span.words} (${visible(span.url)})` : prose(span.strong);
     })
     .join("");
 }
 
+/**
+ * For GitHub, in paragraphs and points, which a mark at the beginning would turn into points or lines of their own. It is never
+ * empty: an empty point makes a heading of the line above.
+ */
+export function markdownInline(inline: Inline): string {
+  const text = written(withWholeProse(inline).flatMap(piecesOf)).trimStart();
+  return text === "" ? NOTHING : text.replace(/^(\d*)([-+=:.)])/, String.raw`$1\$2`);
+}
+
+/** Stands for an empty text. */
+const NOTHING = '""';
+
+/** Prose next to prose as one text: a word, and what GitHub finds in it, may reach over both. */
+function withWholeProse(inline: Inline): Inline {
+  const whole: Span[] = [];
+  for (const span of inline) {
+    const last = whole.at(-1);
+    if (typeof last === "string" && typeof span === "string") whole.splice(-1, 1, `${last}${span}`);
+    else whole.push(span);
+  }
+  return whole;
+}
+
+/** What is code, words as they are read, or Markdown of this file. */
+type Piece = { readonly code: string } | { readonly words: string } | { readonly markdown: string };
+
+function piecesOf(span: Span): readonly Piece[] {
+  if (typeof span === "string") return prosePieces(span);
+  if ("code" in span) return [span];
+  if ("strong" in span) {
+    const words = written(prosePieces(span.strong)).trim();
+    return words === "" ? [] : [{ markdown: `**${words}**` }];
+  }
+  return ADDRESS.test(span.url)
+    ? [{ markdown: `[${written(prosePieces(span.words))}](${span.url})` }]
+    : [...prosePieces(`${span.words} (`), { code: span.url }, { words: ")" }];
+}
+
+/** Nothing in it ends a link. */
+const ADDRESS = /^https?:\/\/[\w.:/?=&%~-]+$/;
+
 /** What stands between backticks is code, as in every sentence of this project. */
-function markdownProse(text: string): string {
+function prosePieces(text: string): readonly Piece[] {
   return prose(text)
     .split(/`([^`]+)`/)
-    .map((part, index) =>
-      index % 2 === 1 ? codeSpan(part) : part.replaceAll(/[^ ]+/g, (word) => markdownWord(word)),
+    .flatMap((part, index) => (index % 2 === 1 ? [{ code: part }] : part.split(/( )/).flatMap(wordPieces)));
+}
+
+/**
+ * What Markdown or GitHub would read something into. No backslash helps against GitHub, which looks for mentions, issues, commits,
+ * references of the repository's own (`ABC-1`), emoji and formulas in the text that a parser left; within code it looks for nothing.
+ * https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
+ */
+const ACTIVE = /[`\\*_[\]<>&~|@#$]|\/\/|\.\p{L}{2}|:[\w+-]+:|\p{L}-\d|GHSA-|mailto:|\b[0-9a-f]{7,40}\b/iu;
+
+/** A sum of money, whose sign is the one that a backslash helps. */
+const MONEY = /^[+−-]?\$\d[\d,.]*$/u;
+
+function wordPieces(word: string): readonly Piece[] {
+  const [, before = "", inner = "", after = ""] = /^(["'(]*)(.*?)([.,;:!?)"']*)$/s.exec(word) ?? [];
+  if (MONEY.test(inner))
+    return [{ words: before }, { markdown: inner.replace("$", String.raw`\$`) }, { words: after }];
+  if (!ACTIVE.test(word)) return [{ words: word }];
+  return ACTIVE.test(inner) ? [{ words: before }, { code: inner }, { words: after }] : [{ code: word }];
+}
+
+/** Code next to code becomes one: where two runs of backticks met, a parser would see another one. */
+function written(pieces: readonly Piece[]): string {
+  const merged: Piece[] = [];
+  for (const piece of pieces.filter((one) => !("words" in one) || one.words !== "")) {
+    const last = merged.at(-1);
+    if (last !== undefined && "code" in last && "code" in piece)
+      merged.splice(-1, 1, { code: `${last.code}${piece.code}` });
+    else merged.push(piece);
+  }
+  return merged
+    .map((piece) =>
+      "code" in piece ? codeSpan(piece.code) : "words" in piece ? piece.words : piece.markdown,
     )
     .join("");
 }
 
-/**
- * GitHub looks for mentions, links, issues, commits and emoji after Markdown is parsed, where no backslash helps; within
- * code it looks for nothing.
- */
-const ACTIVE = /@|#\d|\/\/|www\.|\bGH-\d|:[\w+-]+:|\b[0-9a-f]{7,40}\b/i;
-
-function markdownWord(word: string): string {
-  if (!ACTIVE.test(word)) return escapedWord(word);
-  const [, before = "", inner = "", after = ""] = /^(["'(]*)(.*?)([.,;:!?)"']*)$/s.exec(word) ?? [];
-  return ACTIVE.test(inner)
-    ? `${escapedWord(before)}${codeSpan(inner)}${escapedWord(after)}`
-    : codeSpan(word);
-}
-
-function escapedWord(word: string): string {
-  return word.replaceAll(/[\\`*_[\]<>&~|$]/g, String.raw`\$&`);
-}
-
 function codeSpan(text: string): string {
   const shown = visible(text);
-  if (shown.trim() === "") return '""';
+  if (shown.trim() === "") return NOTHING;
   const fence = "`".repeat(longestRun(shown) + 1);
   const pad = /^`|`$|^ .* $/.test(shown) ? " " : "";
   return `${fence}${pad}${shown}${pad}${fence}`;
@@ -130,9 +173,4 @@ export function codeBlock(language: string, lines: readonly string[]): string {
 
 function longestRun(text: string): number {
   return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
-}
-
-/** A row of a table. */
-export function markdownRow(cells: readonly Inline[]): string {
-  return `| ${cells.map(markdownCell).join(" | ")} |`;
 }

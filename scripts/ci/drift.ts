@@ -87,10 +87,16 @@ export function driftOf(steps: readonly PreviewStep[]): Drift {
 export function driftReport(stack: string, { resources, ignored }: Drift): string {
   const point = (inline: Inline) => `- ${markdownInline(inline)}`;
   const { length } = resources;
-  const verdict =
+  const verdict: Inline =
     length === 0
-      ? `The stack ${stack} is as the program says.`
-      : `${counted(length, "resource")} of the stack ${stack} ${length === 1 ? "is" : "are"} not as the program says. \`npx engine-room up --stack ${stack}\` makes them so; what was changed on purpose belongs into the stack file.`;
+      ? ["The stack ", code(stack), " is as the program says."]
+      : [
+          `${counted(length, "resource")} of the stack `,
+          code(stack),
+          ` ${length === 1 ? "is" : "are"} not as the program says. `,
+          code(`npx engine-room up --stack ${stack}`),
+          " makes them so; what was changed on purpose belongs into the stack file.",
+        ];
   const drifted = resources.flatMap(({ operation, urn, paths }) => [
     point([code(operation), " ", code(urn)]),
     ...paths.map((path) => `  ${point([code(path)])}`),
@@ -99,7 +105,7 @@ export function driftReport(stack: string, { resources, ignored }: Drift): strin
     point([code(path), " of ", code(urn), `: ${reason}`]),
   );
   return [
-    markdownInline([verdict]),
+    markdownInline(verdict),
     ...(drifted.length === 0 ? [] : ["", ...drifted]),
     ...(passed.length === 0 ? [] : ["", `Ignored (${passed.length}):`, "", ...passed]),
     "",

@@ -214,10 +214,14 @@ export async function keepIssue(
     await github.send("PATCH", `/issues/${own.number}`, { state: "closed", state_reason: "completed" });
     return "closed";
   }
-  const body =
-    report.length <= MAX_ISSUE_CHARACTERS ? report : `${report.slice(0, MAX_ISSUE_CHARACTERS)}\n… (cut)\n`;
+  const body = report.length <= MAX_ISSUE_CHARACTERS ? report : `${wholeLines(report)}\n… (cut)\n`;
   if (own?.body === body) return "unchanged";
   if (own === undefined) await github.send("POST", "/issues", { title, body, labels: [label] });
   else await github.send("PATCH", `/issues/${own.number}`, { body });
   return own === undefined ? "opened" : "updated";
+}
+
+/** A line that is cut may have the beginning of code, and what stands in it would be read as Markdown. */
+function wholeLines(report: string): string {
+  return report.slice(0, Math.max(0, report.lastIndexOf("\n", MAX_ISSUE_CHARACTERS)));
 }

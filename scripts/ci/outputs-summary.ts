@@ -1,6 +1,6 @@
 /** What a stack serves, as Markdown: for the summary of a job, and the comment of a pull request. */
 import { z } from "zod";
-import { code, codeBlock, markdownInline, markdownRow } from "../markdown.ts";
+import { code, codeBlock, type Inline, link, markdownInline } from "../markdown.ts";
 
 const triton = z.object({ http: z.string(), grpc: z.string(), metrics: z.string() });
 
@@ -27,7 +27,7 @@ const REACH: Readonly<Record<string, string>> = {
 };
 
 /**
- * A heading, a table with a row an endpoint, who reaches them, and the notes.
+ * A heading, a point for each endpoint, who reaches them, and the notes.
  *
  * @param pullRequest - Of a stack whose file is in no commit: with what a person types to reach it.
  */
@@ -37,19 +37,17 @@ export function outputsSummary(
   pullRequest?: string,
 ): string {
   const { gateway, mongo, vector, encoders, models, gatewayReach, reach } = endpoints;
-  const rows = Object.entries({
-    Gateway: gateway,
-    "Encoders, HTTP": encoders?.http ?? null,
-    "Encoders, gRPC": encoders?.grpc ?? null,
-    ...Object.fromEntries(
-      Object.entries(models).flatMap(([name, model]) => [
-        [`${name}, generate`, model.generate],
-        [`${name}, gRPC`, model.grpc],
-      ]),
-    ),
-    Documents: mongo,
-    Vectors: vector,
-  });
+  const rows: readonly (readonly [name: Inline, address: string | null])[] = [
+    [["Gateway"], gateway],
+    [["Encoders, HTTP"], encoders?.http ?? null],
+    [["Encoders, gRPC"], encoders?.grpc ?? null],
+    ...Object.entries(models).flatMap(([name, { generate, grpc }]): [Inline, string][] => [
+      [[code(name), ", generate"], generate],
+      [[code(name), ", gRPC"], grpc],
+    ]),
+    [["Documents"], mongo],
+    [["Vectors"], vector],
+  ];
   const words = (from: string) => REACH[from] ?? `from: ${from}`;
   const connect = [
     "",
@@ -61,11 +59,11 @@ export function outputsSummary(
     ]),
   ];
   return [
-    `### Stack ${markdownInline([stack])}`,
+    `### Stack ${markdownInline([code(stack)])}`,
     "",
-    "| Endpoint | Address |",
-    "|---|---|",
-    ...rows.flatMap(([name, address]) => (address === null ? [] : [markdownRow([[name], [code(address)]])])),
+    ...rows.flatMap(([name, address]) =>
+      address === null ? [] : [`- ${markdownInline([...name, ": ", code(address)])}`],
+    ),
     "",
     markdownInline([
       gatewayReach === reach
@@ -84,6 +82,14 @@ export function outputsSummary(
  * @param commit - In full.
  */
 export function previewStackFailure(stack: string, commit: string, runUrl: string): string {
-  const at = markdownInline([`The stack ${stack} did not come up at `, code(commit.slice(0, 12))]);
-  return `${at}, or did not answer as it should: [the run](${runUrl}) says why. What an earlier commit brought up may still be there.\n`;
+  const text: Inline = [
+    "The stack ",
+    code(stack),
+    " did not come up at ",
+    code(commit.slice(0, 12)),
+    ", or did not answer as it should: ",
+    link("the run", runUrl),
+    " says why. What an earlier commit brought up may still be there.",
+  ];
+  return `${markdownInline(text)}\n`;
 }

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
-import { code, markdownInline, strong } from "../markdown.ts";
+import { code, link, markdownInline, strong } from "../markdown.ts";
 import { type GitHub, GitHubError, MAX_COMMENT_CHARACTERS, upsertComment } from "./github.ts";
 
 /** Name of the JSON within each artifact. */
@@ -214,9 +214,22 @@ export function previewText(
       : [`- ${markdownInline([code(stack), ": ", strong("its preview can't be read."), ` ${failure}`])}`],
   );
   const opening = [
-    `What merging \`${headSha.slice(0, 12)}\` would do, as the pull request's own code says ([run](${runUrl})).`,
+    markdownInline([
+      "What merging ",
+      code(headSha.slice(0, 12)),
+      " would do, as the pull request's own code says (",
+      link("run", runUrl),
+      ").",
+    ]),
     ...(hasFailed
-      ? [`**Not every preview was made, or a policy is broken**; [the run](${runUrl}) says why.`]
+      ? [
+          markdownInline([
+            strong("Not every preview was made, or a policy is broken"),
+            "; ",
+            link("the run", runUrl),
+            " says why.",
+          ]),
+        ]
       : []),
     ...(unread.length === 0 ? [] : [unread.join("\n")]),
     "",

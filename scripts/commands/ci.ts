@@ -20,6 +20,7 @@ import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
+import { code, link, markdownInline } from "../markdown.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 
@@ -131,14 +132,16 @@ const TASKS = {
       // Cancelled and skipped jobs have a later run.
       if (result !== "success" && result !== "failure")
         throw new UserError(`The job's result is success or failure, not ${JSON.stringify(result)}.`);
-      const report = `\`npx engine-room expire --down\` could not end every expired stack, or could not tell: [the run](${run}) says which, and why.
-They cost money until they are gone. \`npx engine-room expire\` lists them with the cost of an hour; the next run that ends them all closes this issue.
-`;
+      const report = markdownInline([
+        "`npx engine-room expire --down` could not end every expired stack, or could not tell: ",
+        link("the run", text(run)),
+        " says which, and why. They cost money until they are gone. `npx engine-room expire` lists them with the cost of an hour; the next run that ends them all closes this issue.",
+      ]);
       const done = await keepIssue(githubFromEnvironment(), {
         label: "expire",
         title: "An expired stack was not destroyed",
         isOnlyOne: true,
-        report: result === "success" ? null : report,
+        report: result === "success" ? null : `${report}\n`,
       });
       print(`Issue: ${done}.`);
     },
@@ -203,7 +206,8 @@ function refuseNewMandatory(diff: StackDiff): void {
 function previewStackText({ pullRequest: number, outputs, failed, run }: Values): string {
   const stack = previewStackName(text(number));
   if (outputs !== undefined) return outputsSummary(stack, readJson(outputs, shownOutputsSchema), number);
-  if (failed === undefined) return `The stack ${stack} has ended; nothing of it is left.\n`;
+  if (failed === undefined)
+    return `${markdownInline(["The stack ", code(stack), " has ended; nothing of it is left."])}\n`;
   if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
   return previewStackFailure(stack, text(failed), text(run));
 }

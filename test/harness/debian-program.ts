@@ -1,6 +1,6 @@
 /**
- * Programs of Debian's packages that are taken out of them and not installed: their packages would start a service, and each
- * needs nothing but the C library. Kept below the folder of downloads, as what is built from Go modules is.
+ * Programs of Debian's packages that are taken out of them and not installed: a package may start a service. Each needs nothing
+ * but the C library and the libraries named here. Kept below the folder of downloads, as what is built from Go modules is.
  */
 import { readdirSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -10,12 +10,19 @@ import { cacheDirectory, exists, temporaryFolder } from "../../components/local/
 
 const TIMEOUT_SECONDS = 120;
 
-const PACKAGES = {
-  promtool: "prometheus",
-  "docker-registry": "docker-registry",
-} as const;
+interface Source {
+  readonly name: string;
+  /** How names of the packages begin whose libraries it needs: they end in a version, another one in each release of Debian. */
+  readonly libraries?: string;
+}
 
-/** @returns Absolute path of the program; why it is not to be had, where apt has no such package. */
+const PACKAGES = {
+  promtool: { name: "prometheus" },
+  "docker-registry": { name: "docker-registry" },
+  "cmark-gfm": { name: "cmark-gfm", libraries: "libcmark-gfm" },
+} as const satisfies Readonly<Record<string, Source>>;
+
+/** @returns Absolute path of the program, its libraries at `../lib`; why it is not to be had, where apt has no such package. */
 export async function debianProgram(
   program: keyof typeof PACKAGES,
 ): Promise<{ readonly path: string } | { readonly reason: string }> {
@@ -32,14 +39,14 @@ export async function debianProgram(
     return { path };
   } catch (error) {
     return {
-      reason: `${program} of Debian's package ${PACKAGES[program]} is not to be had: ${(error as Error).message}`,
+      reason: `${program} of Debian's package ${PACKAGES[program].name} is not to be had: ${(error as Error).message}`,
     };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function unpack(name: string, folder: string, member: string): Promise<void> {
+async function unpack({ name, libraries }: Source, folder: string, program: string): Promise<void> {
   const apt = join(folder, "apt");
   await mkdir(join(apt, "lists/partial"), { recursive: true });
   await mkdir(join(apt, "cache/archives/partial"), { recursive: true });
@@ -53,20 +60,25 @@ async function unpack(name: string, folder: string, member: string): Promise<voi
     ["APT::Update::Post-Invoke", ""],
   ].flatMap(([option, value]) => ["-o", `${option}=${value}`]);
   await run(["apt-get", ...options, "--quiet", "--quiet", "update"], apt);
-  await run(["apt-get", ...options, "--quiet", "--quiet", "download", name], apt);
-  const archive = readdirSync(apt).find((file) => file.endsWith(".deb")) ?? "";
-  await run(
-    ["sh", "-ec", 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" "$3"', "sh", archive, folder, member],
-    apt,
-  );
+  const depends =
+    libraries === undefined ? "" : await run(["apt-cache", ...options, "depends", "--important", name], apt);
+  const needed = [...depends.matchAll(/Depends: (\S+)/g)].map(([, found = ""]) => found);
+  const names = [name, ...needed.filter((found) => libraries !== undefined && found.startsWith(libraries))];
+  await run(["apt-get", ...options, "--quiet", "--quiet", "download", ...names], apt);
+  for (const archive of readdirSync(apt).filter((file) => file.endsWith(".deb"))) {
+    const member = archive.startsWith(`${name}_`) ? program : "./usr/lib";
+    const extract = 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" "$3"';
+    await run(["sh", "-ec", extract, "sh", archive, folder, member], apt);
+  }
   await rm(apt, { recursive: true });
 }
 
-async function run(argv: readonly string[], cwd: string): Promise<void> {
+async function run(argv: readonly string[], cwd: string): Promise<string> {
   const { exitCode, stdout, stderr } = await runCommand(argv, {
     cwd,
     environment: process.env,
     timeoutSeconds: TIMEOUT_SECONDS,
   });
   if (exitCode !== 0) throw new Error(`${basename(argv[0] ?? "")}: ${lastLines(stderr || stdout, 1)}`);
+  return stdout;
 }

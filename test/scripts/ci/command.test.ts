@@ -158,7 +158,7 @@ test("`ci preview-comment` writes a comment from the event's file", async () => 
 test("`ci preview-stack-comment` says that the stack of a pull request is up, has failed or has ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
   const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
-  expect(body).toContain("| Gateway | `http://gateway` |");
+  expect(body).toContain("- Gateway: `http://gateway`\n");
   expect(body).toContain(
     "$ npx engine-room ci preview-stack-file --pull-request 9\n$ npx engine-room connect --stack pr-9\n",
   );
@@ -166,12 +166,12 @@ test("`ci preview-stack-comment` says that the stack of a pull request is up, ha
   await ci("preview-stack-comment", "--pull-request", "9", "--failed", "ab".repeat(20), "--run", run);
   expect(fake.comments.get(9)?.map((one) => one.body)).toEqual([
     expect.stringMatching(
-      /^<!-- .* -->\nThe stack pr-9 did not come up at `abababababab`, .*\[the run\]\(https:/,
+      /^<!-- .* -->\nThe stack `pr-9` did not come up at `abababababab`, .*\[the run\]\(https:/,
     ),
   ]);
   await ci("preview-stack-comment", "--pull-request", "9");
   expect(fake.comments.get(9)?.map(({ body }) => body)).toEqual([
-    "<!-- engine-room: preview-stack -->\nThe stack pr-9 has ended; nothing of it is left.\n",
+    "<!-- engine-room: preview-stack -->\nThe stack `pr-9` has ended; nothing of it is left.\n",
   ]);
 });
 
@@ -198,7 +198,7 @@ test("`ci` lists ended stacks, summarises outputs and reports drift in an issue"
   expect(stdout).toBe('stacks=[{"stack":"pr-4","pullRequest":4}]\n');
   expect(stderr).toBe("pr-4: its pull request is gone\n");
   expect((await ci("summary", "--stack", "onprem", "--outputs", file("o.json", outputs))).stdout).toContain(
-    "### Stack onprem",
+    "### Stack `onprem`",
   );
   const preview = file("preview.json", { steps: [{ op: "delete", urn: "urn:pulumi:a::b::c:d:E::f" }] });
   expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
@@ -430,7 +430,7 @@ describe("a pull request of the lock file", () => {
   });
 });
 
-test("a summary of outputs has a row per endpoint, whose names and addresses end no cell", () => {
+test("a summary of outputs has a point for each endpoint", () => {
   const triton = { http: "http://t:8000", grpc: "t:8001", metrics: "http://t:8002/metrics" };
   const outputs = {
     endpoints: {
@@ -446,14 +446,12 @@ test("a summary of outputs has a row per endpoint, whose names and addresses end
   };
   expect(outputsSummary("onprem", outputs)).toBe(
     [
-      "### Stack onprem",
+      "### Stack `onprem`",
       "",
-      "| Endpoint | Address |",
-      "|---|---|",
-      "| Gateway | `http://gateway:8080` |",
-      "| a\\|b, generate | ``http://t:8000/`x\\|y\\nz`` |",
-      "| a\\|b, gRPC | `t:8001` |",
-      "| Vectors | `http://vector:6333` |",
+      "- Gateway: `http://gateway:8080`",
+      "- `a|b`, generate: ``http://t:8000/`x|y\\nz``",
+      "- `a|b`, gRPC: `t:8001`",
+      "- Vectors: `http://vector:6333`",
       "",
       "Reached from within the cluster; `npx engine-room connect` brings them to another machine.",
       "",

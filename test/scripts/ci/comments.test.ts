@@ -229,12 +229,12 @@ test.each([
   ],
   ["unpacks to much", artifactOf(1, "preview-dev", "x".repeat(9 * 2 ** 20)), "larger than `8388608` bytes"],
   ["is no archive", { ...artifact(1, "preview-dev"), zip: Buffer.from("404 not found") }, "not a zip file"],
-  ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no diff.json"],
+  ["has another file", artifactOf(1, "preview-dev", "{}", "../diff.json"), "has no `diff.json`"],
   ["is no JSON", artifactOf(1, "preview-dev", "## dev"), "is not what `npx engine-room diff` writes"],
   [
     "has more than a difference",
     artifactOf(1, "preview-dev", JSON.stringify({ ...stackDiff(), html: "<b>" })),
-    "diff.json of the stack dev is not what",
+    "`diff.json` of the stack dev is not what",
   ],
 ])("a comment shows the other stacks beside an artifact that %s", async (_title, one, message) => {
   fake.pulls = [pull()];
@@ -403,11 +403,11 @@ test("an issue of drift belongs to one stack", async () => {
   expect(fake.issues[0]?.state).toBe("open");
 });
 
-test("an issue of drift is cut to GitHub's limit", async () => {
-  const many = Array.from({ length: 2000 }, (_, index) => step("delete", `${SERVICE}-${index}`));
+test("an issue of drift is cut to GitHub's limit, at the end of a line", async () => {
+  const many = Array.from({ length: 2000 }, (_, index) => step("delete", `${SERVICE}-${index}@octocat`));
   expect(await report(read(...many))).toBe("opened");
   expect(fake.issues[0]?.body.length).toBeLessThan(65_536);
-  expect(fake.issues[0]?.body).toMatch(/… \(cut\)\n$/);
+  expect(fake.issues[0]?.body).toMatch(/@octocat`\n… \(cut\)\n$/);
 });
 
 test("a report of drift has operations, paths and what was ignored with its reason, and no values", () => {
@@ -417,7 +417,7 @@ test("a report of drift has operations, paths and what was ignored with its reas
   );
   expect(driftReport("onprem", drift)).toBe(
     [
-      "1 resource of the stack onprem is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "1 resource of the stack `onprem` is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
       "",
       `- \`update\` \`${SERVICE}\``,
       "  - `spec.type`",
@@ -428,5 +428,5 @@ test("a report of drift has operations, paths and what was ignored with its reas
       "",
     ].join("\n"),
   );
-  expect(driftReport("onprem", read())).toBe("The stack onprem is as the program says.\n");
+  expect(driftReport("onprem", read())).toBe("The stack `onprem` is as the program says.\n");
 });

@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import MarkdownIt from "markdown-it";
 import { expect, test } from "vitest";
 import { markdownComment, textReport } from "../../../scripts/diff/print.ts";
-import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
-import { code, markdownRow } from "../../../scripts/markdown.ts";
+import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { base, change, head, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
 import { exampleDiffs } from "./example.ts";
@@ -14,21 +12,6 @@ const MOST_CHARACTERS = 65_536;
 
 const COMPARED =
   "Compared with `origin/main` at `0123456789ab`; both versions were rendered, and no cloud was asked.";
-
-/** Takes raw HTML and bare addresses for what they are, so that whatever gets through is seen. */
-const renderer = new MarkdownIt({ html: true, linkify: true });
-
-function html(markdown: string): string {
-  return renderer.render(markdown);
-}
-
-/** Names of the elements that a browser would make. */
-function elements(markdown: string): ReadonlySet<string> {
-  return new Set([...html(markdown).matchAll(/<(?!\/)([^\s>]+)/g)].map(([, name]) => name ?? ""));
-}
-
-/** Of a comment. */
-const OWN_ELEMENTS = ["h3", "h4", "p", "ul", "li", "code", "strong", "em", "details", "summary"];
 
 test("a comparison without changes is one sentence", () => {
   expect(markdownComment([stackDiff()])).toBe(
@@ -80,109 +63,6 @@ test("the comment says why a base can't be rendered, and which problems the head
   expect(markdownComment([failed])).toContain("\n\nThe base: npm ci failed.\n");
   expect(markdownComment([broken])).toContain("**1 problem of the stack file: it can't be deployed**.");
   expect(markdownComment([broken])).toContain("- `models[0].size` = `1`: There is no such key. Remove it.\n");
-});
-
-const HOSTILE = [
-  "<img src=x onerror=alert(1)>",
-  "</details><script>alert(1)</script>",
-  "<!-- engine-room: preview -->",
-  "-->",
-  "@octocat and owner/repo#12, #34, GH-56",
-  "https://evil.example www.evil.example a@evil.example",
-  "[click](https://evil.example) ![x](//evil.example/x.png)",
-  "`code` `` two ``` three",
-  "```\n# heading\n```",
-  "| a | b |\\| c \\",
-  "# heading",
-  "- point",
-  "1. first",
-  "**bold** _it_ ~~gone~~ $x$ &lt; \\",
-  "line\u2028two\u0000three\u202efour",
-  ":tada: 0123456789abcdef0123456789abcdef01234567",
-] as const;
-
-/** One value at every place that the compared trees fill. */
-function filledWith(text: string): StackDiff {
-  const problem = { path: text, value: text, reason: text, fix: text };
-  const resource: ResourceChange = change({
-    label: text,
-    properties: [{ path: text, kind: "update", before: text, after: `${text}.`, effect: "update" }],
-    before: { [text]: text },
-    after: { [text]: `${text}.` },
-  });
-  const several = ["a", "b"].map((path) => ({ path, kind: "update", effect: "update" }) as const);
-  return {
-    stack: text,
-    source: "rendered",
-    base: { ref: text, commit: text, hasStack: true, failure: text, problems: [problem] },
-    head: {
-      ref: text,
-      commit: text,
-      hasStack: true,
-      failure: `${text} ${text}`,
-      problems: [{ ...problem, value: "" }],
-    },
-    resources: [
-      resource,
-      { ...resource, kind: "may-replace", kept: "retained" },
-      { ...resource, kind: "delete", kept: "protected" },
-      change({ properties: several, before: { a: text, b: `1\n${text}` }, after: { a: 1, b: `2\n${text}` } }),
-    ],
-    unchanged: 0,
-    plan: {
-      engines: {
-        added: [{ model: text, engine: text, elsewhere: false }],
-        removed: [{ model: text, engine: text, elsewhere: true }],
-        rebuilt: [
-          {
-            model: text,
-            before: text,
-            after: text,
-            reasons: [{ field: text, before: text, after: text, sentence: text }],
-          },
-        ],
-        unchanged: [],
-      },
-      fit: [
-        {
-          pool: text,
-          tenants: [text],
-          before: null,
-          after: { gpu: text, verdict: "fits", needGiB: 1, capacityGiB: 2 },
-        },
-      ],
-      cost: [],
-      newBuilds: [],
-      newBuildUsd: 0,
-      coldStarts: [{ model: text, beforeSeconds: 1, afterSeconds: 2 }],
-      warnings: { appeared: [problem], gone: [problem] },
-    },
-    secrets: [{ path: text, kind: "update" }],
-    violations: [
-      { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
-      { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
-    ],
-    uncheckedPolicies: [text],
-  };
-}
-
-test.each(HOSTILE)("the text %j becomes no markup, link or mention", (text) => {
-  const comment = markdownComment([filledWith(text), filledWith(`${text} twice`)]);
-  expect([...elements(comment)].filter((name) => !OWN_ELEMENTS.includes(name))).toEqual([]);
-  const page = html(comment);
-  expect(page).not.toContain("<!--");
-  // What GitHub looks for in a rendered page, outside of code.
-  const outside = page.replaceAll(/<code[^>]*>.*?<\/code>/gs, "");
-  expect(outside).not.toMatch(/@\w|#\d|:\/\/|www\.|GH-\d|:tada:|[0-9a-f]{40}/);
-  for (const hidden of ["\0", "\u2028", "\u202e"]) expect(page).not.toContain(hidden);
-});
-
-test("an escaped text is readable as it was", () => {
-  const [text] = ["<b>&amp;</b> `x` @me #1 |pipe| \\ *s*"];
-  const page = html(markdownComment([stackDiff({ secrets: [{ path: text, kind: "update" }] })]));
-  expect(page).toContain("<code>&lt;b&gt;&amp;amp;&lt;/b&gt; `x` @me #1 |pipe| \\ *s*</code>");
-  const rows = ["| A | B |", "| --- | --- |", markdownRow([[code("a|b`c\\")], ["1 | 2"]])];
-  expect(html(rows.join("\n"))).toContain("<td><code>a|b`c\\</code></td>\n<td>1 | 2</td>");
 });
 
 /** A stack in which all that can be long is. */

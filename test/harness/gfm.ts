@@ -1,0 +1,81 @@
+/**
+ * Markdown as GitHub would show it, by two parsers: markdown-it, which also takes bare domains for links, and Debian's cmark-gfm,
+ * of which GitHub's own is a version. Neither resolves mentions, issues, commits and emoji, which GitHub looks for afterwards in
+ * text outside of code: https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
+ */
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import MarkdownIt from "markdown-it";
+import { debianProgram } from "./debian-program.ts";
+
+const cmark = await debianProgram("cmark-gfm");
+
+/** Why cmark-gfm is not among the parsers; undefined where it is. */
+export const missingCmark = "path" in cmark ? undefined : cmark.reason;
+
+/** Raw HTML is left as it is, so that whatever gets through is seen. */
+const markdownIt = new MarkdownIt({ html: true, linkify: true, breaks: true });
+
+const EXTENSIONS = ["table", "strikethrough", "autolink", "tasklist", "footnotes"];
+
+function byCmark(program: string, markdown: string): string {
+  const libraries = join(dirname(program), "../lib");
+  return execFileSync(
+    program,
+    ["--unsafe", "--hardbreaks", ...EXTENSIONS.flatMap((name) => ["--extension", name])],
+    {
+      input: markdown,
+      encoding: "utf8",
+      env: { LD_LIBRARY_PATH: join(libraries, readdirSync(libraries)[0] ?? "") },
+    },
+  );
+}
+
+/** By parser. */
+export const PARSERS: Readonly<Record<string, (markdown: string) => string>> = {
+  "markdown-it": (markdown) => markdownIt.render(markdown),
+  ...("path" in cmark ? { "cmark-gfm": (markdown: string) => byCmark(cmark.path, markdown) } : {}),
+};
+
+export interface Page {
+  /** Tags as they stand there, attributes and ends too: `h3`, `a href="https://…"`, `/a`. */
+  readonly tags: readonly string[];
+  /** What a reader sees. */
+  readonly text: string;
+  /** The part of it in which GitHub looks for references; `\0` in place of each code and each end of an element. */
+  readonly active: string;
+}
+
+const CHARACTERS: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', amp: "&" };
+
+/** What a browser would make of a parser's HTML. Text has `<` only as an entity, so that each one begins a tag or a comment. */
+export function pageOf(html: string): Page {
+  const read = (part: string) =>
+    part
+      .replaceAll(/<[^>]*>/g, "")
+      .replaceAll(/&(lt|gt|quot|amp);/g, (_, name: string) => CHARACTERS[name] ?? "");
+  return {
+    tags: [...html.matchAll(/<([^>]*)>?/g)].map(([, tag = ""]) => tag),
+    text: read(html),
+    active: read(html.replaceAll(/<code[^>]*>.*?<\/code>/gs, "\0").replaceAll(/<[^>]*>/g, "\0")),
+  };
+}
+
+/** What GitHub would make of text, and what the two parsers take for links. */
+const REFERENCES: Readonly<Record<string, RegExp>> = {
+  mention: /@/,
+  // `GH-1`, and what a repository's own autolinks take: https://docs.github.com/en/rest/repos/autolinks
+  issue: /#\d|[a-z]-\d|\bGHSA-/i,
+  commit: /\b[0-9a-f]{7,40}\b/i,
+  emoji: /:[\w+-]+:/,
+  address: /\/\/|\bwww\.|\bmailto:/i,
+  formula: /\$(?!\d)/,
+  hidden: /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u,
+};
+
+/** Names of what GitHub would find in a page's text. */
+export function references({ active }: Page): readonly string[] {
+  const text = active.replaceAll("\0", "\n");
+  return Object.keys(REFERENCES).filter((name) => REFERENCES[name]?.test(text));
+}
