@@ -1,27 +1,27 @@
 /** Compares the working tree with a commit, each by its own code, both at the same time. */
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
-import { parse } from "yaml";
 import { exists } from "../../components/local/provider/files.ts";
-import {
-  CONFIG_NAMESPACE,
-  formatPath,
-  isSecure,
-  pathParts,
-  SECRET_PATHS,
-  valueAt,
-} from "../../infra/problems.ts";
+import { ConfigError } from "../../infra/problems.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
 import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { commitOf, withBaseTree } from "./base-tree.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
+import { protectionChanges, providerChanges } from "./graph-options.ts";
 import { planDifferences } from "./plan-differences.ts";
 import { type RenderedTree, renderTree, unrendered } from "./rendered-tree.ts";
-import type { SecretChange, StackDiff } from "./types.ts";
-import { stackViolations } from "./violations.ts";
+import {
+  accountOf,
+  changedSecrets,
+  changedSettings,
+  NO_SETTINGS,
+  type StackSettings,
+  stackSettings,
+} from "./stack-settings.ts";
+import type { StackDiff } from "./types.ts";
+import { levelChanges, stackViolations, stricter } from "./violations.ts";
 
 interface Comparison {
   readonly stack: StackReference;
@@ -53,10 +53,11 @@ export async function compareWithBase({
         secretKey,
         out: join(base.scratch, name),
       }),
-      secrets: stackSecrets({ name: stack.name, configFile }),
+      settings: stackSettings({ configFile }),
+      policy: policyOf({ name: stack.name, configFile }),
     });
     const baseSide = async (): Promise<BaseSide> => {
-      const none = { ref, commit, secrets: new Map(), hasStack: true };
+      const none = { ref, commit, settings: NO_SETTINGS, policy: null, hasStack: true };
       const file = await fileInBase(stack, project);
       const configFile = join(base.project, file);
       if (base.failure !== null) return { ...none, tree: unrendered(base.failure) };
@@ -65,10 +66,19 @@ export async function compareWithBase({
       return { ...none, hasStack: false, tree: unrendered(`It has no ${file}: the stack is new.`) };
     };
     const [head, found] = await Promise.all([side(project, stack.configFile, "head.json"), baseSide()]);
-    const policy =
-      head.tree.problems.length > 0 ? null : stackPolicy(stack.name, readStackFile(stack).values);
+    const policy = head.tree.problems.length > 0 ? null : head.policy;
     return stackDiff(stack.name, found, { ...head, policy }, preview);
   });
+}
+
+/** null: this tree can't read the stack's file, which may be of another version. */
+export function policyOf(stack: StackReference): StackPolicy | null {
+  try {
+    return stackPolicy(stack.name, readStackFile(stack).values);
+  } catch (error) {
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
 }
 
 /**
@@ -82,7 +92,9 @@ export async function fileInBase({ name, configFile }: StackReference, project: 
 
 interface Side {
   readonly tree: RenderedTree;
-  readonly secrets: StackSecrets;
+  readonly settings: StackSettings;
+  /** Of its stack file, by this tree's rules; null where that has problems. */
+  readonly policy: StackPolicy | null;
 }
 
 interface BaseSide extends Side {
@@ -92,94 +104,41 @@ interface BaseSide extends Side {
   readonly hasStack: boolean;
 }
 
-interface HeadSide extends Side {
-  /** Of its stack file; null where that has problems. */
-  readonly policy: StackPolicy | null;
-}
-
 /**
  * What merging a change would do to one stack, from what both trees' own code says of it. Same two trees, same bytes.
  *
  * @param preview - What the Pulumi CLI found against the stack's state, in place of what the two graphs say.
  */
-export function stackDiff(stack: string, base: BaseSide, head: HeadSide, preview?: GraphChanges): StackDiff {
+export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: GraphChanges): StackDiff {
   const { hasStack } = base;
-  const secrets = [...base.secrets.values(), ...head.secrets.values()];
+  const secrets = [...base.settings.secrets.values(), ...head.settings.secrets.values()];
   const compared = ({ failure, problems }: RenderedTree) => ({
     failure: failure === null ? null : redacted(failure, secrets),
     problems,
   });
   const former = hasStack ? base.tree : { resources: [], outputs: {}, plan: null };
+  const [before, after] = [former.resources ?? [], head.tree.resources ?? []];
   const graphs = preview ?? graphsOf(former.resources, head.tree.resources);
   return {
     stack,
     source: preview === undefined ? "rendered" : "pulumi-preview",
+    account: accountOf(head.settings),
     base: { ref: base.ref, commit: base.commit, hasStack, ...compared(base.tree) },
     head: { ref: null, commit: null, hasStack: true, ...compared(head.tree) },
     resources: graphs?.changes ?? null,
     unchanged: graphs?.unchanged ?? 0,
     plan: head.tree.plan === null ? null : planDifferences(former.plan, head.tree.plan),
-    secrets: hasStack ? changedSecrets(base.secrets, head.secrets) : [],
-    ...stackViolations(hasStack ? base.tree : null, head.tree, head.policy),
+    secrets: hasStack ? changedSecrets(base.settings.secrets, head.settings.secrets) : [],
+    settings: hasStack ? changedSettings(base.settings, head.settings) : [],
+    levels: levelChanges(base.policy, head.policy),
+    protections: protectionChanges(before, after),
+    providers: providerChanges(before, after),
+    ...stackViolations(hasStack ? base.tree : null, head.tree, stricter(base.policy, head.policy)),
   };
 }
 
 function graphsOf(before: RenderedTree["resources"], after: RenderedTree["resources"]): GraphChanges | null {
   return before === null || after === null ? null : graphChanges(before, after);
-}
-
-/** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
-export type StackSecrets = ReadonlyMap<string, string>;
-
-/** None where the file can't be read, which whoever renders it explains. */
-export function stackSecrets({ configFile }: StackReference): StackSecrets {
-  let config: Readonly<Record<string, unknown>>;
-  try {
-    config = (parse(readFileSync(configFile, "utf8")) as { config?: typeof config } | null)?.config ?? {};
-  } catch {
-    return new Map();
-  }
-  // Keys of other namespaces keep theirs.
-  const values = Object.fromEntries(
-    Object.entries(config).map(([key, value]) => [
-      key.replace(`${CONFIG_NAMESPACE}:`, ""),
-      parsedText(value),
-    ]),
-  );
-  const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
-    const value = valueAt(values, pathParts(path));
-    return typeof value === "string" ? [[path, value]] : [];
-  });
-  return new Map([...encrypted(values), ...plain]);
-}
-
-/** `pulumi config set` may have written an object or a list as a text of JSON. */
-function parsedText(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
-}
-
-function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
-  if (isSecure(value)) return [[formatPath(path), value.secure]];
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, inner]) =>
-    encrypted(inner, [...path, Array.isArray(value) ? Number(key) : key]),
-  );
-}
-
-/** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
-export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly SecretChange[] {
-  return [...new Set([...before.keys(), ...after.keys()])]
-    .filter((path) => before.get(path) !== after.get(path))
-    .toSorted()
-    .map((path) => ({
-      path,
-      kind: !before.has(path) ? "add" : after.has(path) ? "update" : "delete",
-    }));
 }
 
 /** Shorter ones are no secrets, and would cut words of every sentence. */

@@ -1,12 +1,24 @@
 /** What a change does to a stack, in the order in which a reviewer needs it. */
-import { rebuildPrefix } from "../../infra/plan/engine/explain-key-change.ts";
 import type { Problem } from "../../infra/problems.ts";
 import { clipped, code, counted, type Inline, joined, strong } from "../markdown.ts";
-import { HOURLY_DIGITS, NO_PRICE, SUM_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
-import { VERDICTS } from "../plan/sections.ts";
-import { duration, figure } from "../plan/text-table.ts";
-import { dangerSection, type Entry, KIND_WORDS, resourceSections, type Section } from "./resource-report.ts";
-import type { Amount, ChangeKind, FitState, PlanDifferences, PolicyViolation, StackDiff } from "./types.ts";
+import { NO_PRICE } from "../plan/amounts.ts";
+import {
+  accessSection,
+  outsideSection,
+  protectionSection,
+  providerSection,
+  settingsSection,
+} from "./guard-report.ts";
+import { costText, isEarlierUnknown, planSections } from "./plan-report.ts";
+import {
+  dangerSection,
+  type Entry,
+  grouped,
+  KIND_WORDS,
+  resourceSections,
+  type Section,
+} from "./resource-report.ts";
+import type { ChangeKind, PolicyViolation, StackDiff } from "./types.ts";
 
 export interface StackReport {
   readonly stack: string;
@@ -71,8 +83,9 @@ function comparison({ base, source }: StackDiff): Inline {
   return ["Compared with ", ref, ...commit, how];
 }
 
-/** All but what the base has too. */
-function changeSections({ base, head, plan, secrets, violations, ...diff }: StackDiff): readonly Section[] {
+/** All but what the base has too: losses, protection, access, what is built and what it costs, and then the rest. */
+function changeSections(diff: StackDiff): readonly Section[] {
+  const { base, head, plan, secrets, violations, uncheckedPolicies } = diff;
   const list = (title: string, items: readonly Inline[]): Section => ({
     title,
     entries: items.map((text) => ({ text })),
@@ -80,9 +93,8 @@ function changeSections({ base, head, plan, secrets, violations, ...diff }: Stac
   const resources = diff.resources ?? [];
   return [
     list("Problems of the stack file", head.problems.map(problemText)),
-    list("Problems that are gone", goneProblems(base.problems, head.problems).map(problemText)),
     dangerSection(resources),
-    ...(plan === null ? [] : planSections(plan, isEarlierUnknown(base, plan))),
+    protectionSection(diff),
     { title: "Policies that this change breaks", entries: policyEntries(violations, true) },
     {
       title: "Policies that are broken; the base could not be asked",
@@ -90,14 +102,20 @@ function changeSections({ base, head, plan, secrets, violations, ...diff }: Stac
     },
     list(
       "Policies that were not checked, for there are no resources to look at",
-      diff.uncheckedPolicies.map((policy) => [code(policy)]),
+      uncheckedPolicies.map((policy) => [code(policy)]),
     ),
+    accessSection(diff),
+    outsideSection(diff),
+    providerSection(diff),
+    ...(plan === null ? [] : planSections(plan, isEarlierUnknown(base, plan))),
     list("New warnings", (plan?.warnings.appeared ?? []).map(problemText)),
     list("Warnings that are gone", (plan?.warnings.gone ?? []).map(problemText)),
+    list("Problems that are gone", goneProblems(base.problems, head.problems).map(problemText)),
     list(
       "Secrets",
       secrets.map(({ path, kind }) => [code(path), `: ${SECRET_WORDS[kind]}`]),
     ),
+    settingsSection(diff),
     ...resourceSections(resources),
   ];
 }
@@ -131,157 +149,16 @@ function policyEntries(
   );
 }
 
-/** Items with the same key, in the order of their first ones. */
-function grouped<Item>(items: readonly Item[], keyOf: (item: Item) => unknown): readonly (readonly Item[])[] {
-  const groups = new Map<string, Item[]>();
-  for (const item of items) {
-    const key = JSON.stringify(keyOf(item));
-    groups.set(key, [...(groups.get(key) ?? []), item]);
-  }
-  return [...groups.values()];
-}
-
-/** One value, or both where they differ. */
-function arrow(before: string, after: string): string {
-  return before === after ? after : `${before} → ${after}`;
-}
-
-/** Whether the base has the stack and nobody knows its plan: what the head needs may be there already. */
-function isEarlierUnknown({ hasStack }: StackDiff["base"], { cost }: PlanDifferences): boolean {
-  return hasStack && cost.length > 0 && cost.every(({ before }) => before === null);
-}
-
-const AMOUNTS = {
-  hourlyUsd: { title: "an hour", digits: HOURLY_DIGITS },
-  monthlyUsd: { title: "a month", digits: SUM_DIGITS },
-  asleepMonthlyUsd: { title: "a month, all asleep", digits: SUM_DIGITS },
-} as const;
-
-/** `$1,185.52 → $1,636.66`. */
-function costText({ what, before, after }: PlanDifferences["cost"][number], isUnknown: boolean): string {
-  const show = ({ usd: sum, isAtLeast }: Amount) => sumUsd(sum, AMOUNTS[what].digits, isAtLeast);
-  return arrow(before === null ? (isUnknown ? "unknown" : "nothing") : show(before), show(after));
-}
-
-/** Engines, memory, cold start, cost. Differences too small to be seen in the figures are left out. */
-function planSections(plan: PlanDifferences, isUnknown: boolean): readonly Section[] {
-  const { coldStarts, cost, newBuilds, newBuildUsd } = plan;
-  const seconds = (value: number | null, none: string) => (value === null ? none : duration(value));
-  const starts = coldStarts.map(({ model, beforeSeconds, afterSeconds }) => ({
-    model,
-    text: arrow(
-      seconds(beforeSeconds, isUnknown ? "unknown" : "not served"),
-      seconds(afterSeconds, "not served"),
-    ),
-  }));
-  const costs = cost.map((change) => `${AMOUNTS[change.what].title}: ${costText(change, isUnknown)}`);
-  const prices = newBuilds.map(({ usd: price }) => price);
-  const isPriced = prices.some((price) => price !== null);
-  const build = sumUsd(isPriced ? newBuildUsd : null, SUM_DIGITS, prices.includes(null));
-  return [
-    { title: "Engines", entries: engineEntries(plan, isUnknown) },
-    { title: "Memory of each GPU (estimate, GiB)", entries: fitEntries(plan, isUnknown) },
-    {
-      title: "Cold start, engine built (estimate)",
-      entries: starts.flatMap(({ model, text }) =>
-        text.includes("→") ? [{ text: [code(model), `: ${text}`] }] : [],
-      ),
-    },
-    {
-      title: "Cost (US dollars)",
-      entries: [
-        ...costs.filter((text) => text.includes("→")),
-        ...(newBuildUsd === 0 ? [] : [`engines, built once (estimate): ${build}`]),
-      ].map((text) => ({ text: [text] })),
-    },
-  ];
-}
-
-function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
-  const builds = new Map(newBuilds.map((build) => [build.engine, build]));
-  const building = (engine: string): string => {
-    const build = builds.get(engine);
-    if (build === undefined) return ", which is there already";
-    const unless = isUnknown ? ", unless it is there already" : "";
-    return `; built in ${duration(build.seconds)} for ${usd(build.usd, SUM_DIGITS)} (estimate)${unless}`;
-  };
-  return [
-    ...engines.rebuilt.map(({ model, before, after, reasons }): Entry => {
-      const prefix = rebuildPrefix(after.slice(0, after.lastIndexOf("/")));
-      return {
-        text: [
-          strong("rebuilt"),
-          " for ",
-          code(model),
-          ": ",
-          code(before),
-          " → ",
-          code(after),
-          building(after),
-        ],
-        points: reasons.map(({ sentence }) => [
-          sentence.startsWith(prefix) ? sentence.slice(prefix.length) : sentence,
-        ]),
-      };
-    }),
-    ...engines.added.map(
-      ({ model, engine }): Entry => ({
-        text: ["needed for ", code(model), ": ", code(engine), building(engine)],
-      }),
-    ),
-    ...engines.removed.map(
-      ({ model, engine, elsewhere }): Entry => ({
-        text: [
-          "no longer needed for ",
-          code(model),
-          ": ",
-          code(engine),
-          elsewhere ? ", which another model needs" : ", which stays in the engine store",
-        ],
-      }),
-    ),
-  ];
-}
-
-/** GPUs with the same change are one point with their number. */
-function fitEntries({ fit }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
-  return grouped(fit, (change) => change).flatMap((alike) =>
-    alike.slice(0, 1).map(({ pool, tenants, before, after }) => {
-      const names = tenants.map((tenant): Inline => [code(tenant)]);
-      const number = alike.length === 1 ? "" : `${alike.length} GPUs of `;
-      return {
-        text: [
-          number,
-          code(pool),
-          " with ",
-          ...joined(names, ", "),
-          ": ",
-          ...needs(before, after, isUnknown),
-        ],
-      };
-    }),
-  );
-}
-
-function needs(before: FitState | null, after: FitState | null, isUnknown: boolean): Inline {
-  if (after === null) return ["no longer together on one GPU"];
-  const earlier = before ?? after;
-  const need = ({ needGiB, capacityGiB }: FitState) => `${figure(needGiB, 2)} of ${figure(capacityGiB, 2)}`;
-  const verdict = arrow(VERDICTS[earlier.verdict], VERDICTS[after.verdict]);
-  return [
-    before === null ? (isUnknown ? "unknown → " : "new, ") : "",
-    `${arrow(earlier.gpu, after.gpu)}, need ${arrow(need(earlier), need(after))}, `,
-    after.verdict === "fits" ? verdict : strong(verdict),
-  ];
-}
-
 /** Of one line: problems, resources, engines, money, secrets and policies, each where there is something to say. */
 function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] {
-  const { base, head, plan, secrets, violations, uncheckedPolicies } = diff;
+  const { base, head, plan, secrets, settings, resources, violations, uncheckedPolicies } = diff;
   const part = (count: number, nouns: readonly [string, string?], words: string): readonly string[] =>
     count === 0 ? [] : [`${counted(count, ...nouns)}${words}`];
-  const policies = (isNew: PolicyViolation["isNew"], words: string) =>
-    part(violations.filter((found) => found.isNew === isNew).length, ["policy", "policies"], words);
+  const broken = (isNew: PolicyViolation["isNew"], word: string, words: string) => {
+    const found = violations.filter((violation) => violation.isNew === isNew);
+    const rules = counted(new Set(found.map(({ policy }) => policy)).size, "rule");
+    return part(found.length, [`${word}violation`], ` of ${rules}${words}`);
+  };
   const month = plan?.cost.find(({ what }) => what === "monthlyUsd");
   const money = plan && month ? costText(month, isEarlierUnknown(base, plan)) : "";
   const overfull = plan?.fit.filter(({ after }) => after?.verdict === "doesNotFit").length ?? 0;
@@ -296,9 +173,10 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
     ...Object.entries(SECRET_WORDS).flatMap(([kind, words]) =>
       plain(part(secrets.filter((secret) => secret.kind === kind).length, ["secret"], ` ${words}`)),
     ),
-    ...bold(policies(true, " broken")),
-    ...plain(policies(null, " broken, perhaps before too")),
-    ...plain(policies(false, " broken before and after")),
+    ...(resources?.length === 0 ? plain(part(settings.length, ["key"], " of the stack file changed")) : []),
+    ...bold(broken(true, "new ", "")),
+    ...plain(broken(null, "", ", perhaps before too")),
+    ...plain(broken(false, "", " before and after")),
     ...plain(part(uncheckedPolicies.length, ["policy", "policies"], " not checked")),
   ];
 }

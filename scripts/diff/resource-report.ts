@@ -18,6 +18,19 @@ export interface Section {
   readonly isFolded?: boolean;
 }
 
+/** Items with the same key, in the order of their first ones. */
+export function grouped<Item>(
+  items: readonly Item[],
+  keyOf: (item: Item) => unknown,
+): readonly (readonly Item[])[] {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = JSON.stringify(keyOf(item));
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return [...groups.values()];
+}
+
 /** In the order of a report. */
 export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
   replace: "replaced",

@@ -74,6 +74,38 @@ const secretChange = z.strictObject({
   kind: z.enum(["add", "update", "delete"]),
 });
 
+/** A key of the stack file that is not the same. Without a value where that may be a secret. */
+const settingChange = z.strictObject({
+  /** `policies.hourlyUsdCap`, `access.admins[…]`, `aws:profile`, `secretsprovider` */
+  path: text,
+  kind: z.enum(["add", "update", "delete"]),
+  before: text.exactOptional(),
+  after: text.exactOptional(),
+});
+
+const policyLevel = z.enum(["mandatory", "advisory", "off"]);
+
+/** A policy whose level is not the same, by stack file or by the default of its tree's stack. */
+const levelChange = z.strictObject({ policy: name, before: policyLevel, after: policyLevel });
+
+/** A resource that both sides have, and one of which the engine lets go. */
+const protectionChange = z.strictObject({
+  label: text,
+  option: z.enum(["protect", "retainOnDelete"]),
+  /** Whether the head has it. */
+  after: z.boolean(),
+});
+
+/** A provider of another version. */
+const providerChange = z.strictObject({
+  /** `aws` */
+  provider: name,
+  before: name,
+  after: name,
+  /** Number of the head's resources by type, such as `aws:eks/cluster:Cluster`; the most frequent first. */
+  resources: z.array(z.strictObject({ type: name, count: z.int().min(1) })),
+});
+
 /** A rule that the stack breaks, and how much it matters for this stack. */
 const policyViolation = z.strictObject({
   /** `engine-store-is-protected` */
@@ -166,6 +198,8 @@ const stackDiff = z.strictObject({
   stack: name,
   /** `rendered`: from the two trees' own programs; `pulumi-preview`: against the state, by the Pulumi CLI. */
   source: z.enum(["rendered", "pulumi-preview"]),
+  /** The AWS account that the head's stack file names; null: it names none. */
+  account: name.nullable(),
   base: comparedTree,
   head: comparedTree,
   /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. null: one side has no graph. */
@@ -176,7 +210,15 @@ const stackDiff = z.strictObject({
   plan: planDifferences.nullable(),
   /** Secrets of the stack file that are not the same, sorted by path: never their values. */
   secrets: z.array(secretChange),
-  /** Of the head. */
+  /** Other keys of the stack file that are not the same, sorted by path. */
+  settings: z.array(settingChange),
+  /** Sorted by policy. */
+  levels: z.array(levelChange),
+  /** Sorted by label. From the rendered graphs, whatever `source` is. */
+  protections: z.array(protectionChange),
+  /** Sorted by name. From the rendered graphs, whatever `source` is. */
+  providers: z.array(providerChange),
+  /** Of the head, by the stricter of both sides' levels, caps and stacks to retain. */
   violations: z.array(policyViolation),
   /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
   uncheckedPolicies: z.array(name),
@@ -190,6 +232,10 @@ export type ComparedTree = DataOf<typeof comparedTree>;
 export type PropertyDifference = DataOf<typeof propertyDifference>;
 export type ResourceChange = DataOf<typeof resourceChange>;
 export type SecretChange = DataOf<typeof secretChange>;
+export type SettingChange = DataOf<typeof settingChange>;
+export type LevelChange = DataOf<typeof levelChange>;
+export type ProtectionChange = DataOf<typeof protectionChange>;
+export type ProviderChange = DataOf<typeof providerChange>;
 export type PolicyViolation = DataOf<typeof policyViolation>;
 export type FitState = NonNullable<DataOf<typeof fit>>;
 export type EngineNeed = DataOf<typeof engineNeed>;

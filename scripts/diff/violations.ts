@@ -1,4 +1,5 @@
-/** Violations of rules by the head, and which of them the base has, too: by the head's rules and its stack file's levels. */
+/** Violations of rules by the head, and which of them the base has, too: by the head's rules, and the stricter of both stack files' levels. */
+import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../../infra/plan/catalogue/types.ts";
 import {
   type CheckedSide,
   type StackPolicy,
@@ -9,7 +10,44 @@ import {
 import { urnParts } from "../program/serialized.ts";
 import type { RenderedTree } from "./rendered-tree.ts";
 import { resourceLabel } from "./resource-names.ts";
-import type { PolicyViolation, StackDiff } from "./types.ts";
+import type { LevelChange, PolicyViolation, StackDiff } from "./types.ts";
+
+const LEVELS: readonly PolicyLevel[] = ["off", "advisory", "mandatory"];
+
+export function isLower({ before, after }: Pick<LevelChange, "before" | "after">): boolean {
+  return LEVELS.indexOf(after) < LEVELS.indexOf(before);
+}
+
+/** Levels that are not the same on both sides; none where one of them is unknown. */
+export function levelChanges(base: StackPolicy | null, head: StackPolicy | null): readonly LevelChange[] {
+  if (base === null || head === null) return [];
+  return POLICY_NAMES.toSorted()
+    .map((policy) => ({ policy, before: base.levels[policy], after: head.levels[policy] }))
+    .filter(({ before, after }) => before !== after);
+}
+
+/**
+ * What the head is judged by: a change that lowers a level, raises the cap or no longer retains the stack is judged as before it.
+ *
+ * @param base - null: it has no such stack, or its file is of another version.
+ */
+export function stricter(base: StackPolicy | null, head: StackPolicy | null): StackPolicy | null {
+  if (base === null || head === null) return head;
+  const caps = [base.facts.hourlyUsdCap, head.facts.hourlyUsdCap].filter((cap) => cap !== null);
+  const levels = Object.fromEntries(
+    levelChanges(base, head)
+      .filter(isLower)
+      .map(({ policy, before }) => [policy, before]),
+  );
+  return {
+    levels: { ...head.levels, ...levels },
+    facts: {
+      ...head.facts,
+      keepsDocuments: base.facts.keepsDocuments || head.facts.keepsDocuments,
+      hourlyUsdCap: caps.length === 0 ? null : Math.min(...caps),
+    },
+  };
+}
 
 /**
  * @param base - null: it has no such stack, and breaks nothing.
@@ -48,12 +86,26 @@ export function isUnchecked({ head, uncheckedPolicies: unchecked }: StackDiff): 
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
 const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
 
-/** In what a violation of the base equals one of the head: the same resource, then one of its type, for what was renamed or rebuilt. */
+/** What a reason names and what makes no difference to the rule: an image without a digest is as bad as another one; a model has a name. */
+const NAMED: Readonly<Partial<Record<PolicyName, RegExp>>> = {
+  "image-has-digest": / runs \S+,/g,
+  "release-has-fixes": /^\S+/g,
+};
+
+/**
+ * In what a violation of the base equals one of the head: the same resource for the same reason, then the same resource, then one of its
+ * type, for what was renamed, moved or rebuilt.
+ */
 const IDENTITIES: readonly ((violation: Violation) => string)[] = [
   ({ policy, resource, reason }) => JSON.stringify([policy, resource, reason]),
+  ({ policy, resource, reason }) => JSON.stringify([policy, resource, reasonWithoutNames(policy, reason)]),
   ({ policy, resource, reason }) =>
-    JSON.stringify([policy, urnParts(resource ?? "").type, reason.replaceAll(HASH, "")]),
+    JSON.stringify([policy, urnParts(resource ?? "").type, reasonWithoutNames(policy, reason)]),
 ];
+
+function reasonWithoutNames(policy: PolicyName, reason: string): string {
+  return reason.replaceAll(NAMED[policy] ?? HASH, "").replaceAll(HASH, "");
+}
 
 /**
  * Violations that the base has as well, so that a change only moved them. Each violation of the base counts once: a second

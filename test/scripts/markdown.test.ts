@@ -102,6 +102,7 @@ function filledWith(text: string): StackDiff {
   return {
     stack: text,
     source: "rendered",
+    account: text,
     base: { ref: text, commit: text, hasStack: true, failure: text, problems: [problem] },
     head: {
       ref: text,
@@ -146,6 +147,16 @@ function filledWith(text: string): StackDiff {
       warnings: { appeared: [problem], gone: [problem] },
     },
     secrets: [{ path: text, kind: "update" }],
+    settings: [
+      { path: text, kind: "update", before: text, after: text },
+      { path: `aws:${text}`, kind: "add", after: text },
+      { path: `gateway.apiKeys[${text}]`, kind: "add" },
+      { path: `access.admins[${text}]`, kind: "add", after: text },
+      { path: "policies.hourlyUsdCap", kind: "delete", before: text },
+    ],
+    levels: [{ policy: text, before: "mandatory", after: "off" }],
+    protections: [{ label: text, option: "protect", after: false }],
+    providers: [{ provider: "aws", before: text, after: text, resources: [{ type: text, count: 1 }] }],
     violations: [
       { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
       { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },

@@ -3,15 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
-import { type StackPolicy, stackPolicy } from "../../../policy/stack-policy.ts";
-import { type StackSecrets, stackDiff, stackSecrets } from "../../../scripts/diff/compare.ts";
+import type { StackPolicy } from "../../../policy/stack-policy.ts";
+import { policyOf, stackDiff } from "../../../scripts/diff/compare.ts";
 import { type RenderedTree, renderedHere } from "../../../scripts/diff/rendered-tree.ts";
-
+import { type StackSettings, stackSettings } from "../../../scripts/diff/stack-settings.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
-
-import { readStackFile, type StackReference } from "../../../scripts/program/stack-file.ts";
+import type { StackReference } from "../../../scripts/program/stack-file.ts";
 import type { RenderedResource } from "../../../scripts/render.ts";
-
 import { program, withPlainTraces } from "../../infra/platforms/program.ts";
 
 export const STACK = "urn:pulumi:demo::engine-room::pulumi:pulumi:Stack::engine-room-demo";
@@ -49,7 +47,7 @@ const SECRET_KEY = "0".repeat(64);
 
 interface RenderedText {
   readonly tree: RenderedTree;
-  readonly secrets: StackSecrets;
+  readonly settings: StackSettings;
   readonly policy: StackPolicy | null;
 }
 
@@ -75,8 +73,8 @@ async function render(name: string, text: string): Promise<RenderedText> {
     writeFileSync(stack.configFile, text);
     return {
       tree: await renderedTree(stack),
-      secrets: stackSecrets(stack),
-      policy: stackPolicy(stack.name, readStackFile(stack).values),
+      settings: stackSettings(stack),
+      policy: policyOf(stack),
     };
   } finally {
     rmSync(folder, { recursive: true });

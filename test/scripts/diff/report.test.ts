@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { changedSecrets } from "../../../scripts/diff/compare.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import { resourceLabel } from "../../../scripts/diff/resource-names.ts";
+import { changedSecrets } from "../../../scripts/diff/stack-settings.ts";
 import type { ResourceChange, StackDiff } from "../../../scripts/diff/types.ts";
 import { PAGE_COLUMNS } from "../../../scripts/plan/text-table.ts";
 import { base, change, head, known, stackDiff, withPlan } from "./diffs.ts";
@@ -46,7 +46,7 @@ test("the first line counts changes of each kind, engines, money, secrets and po
     },
   );
   expect(linesOf(diff).verdict).toBe(
-    "Stack dev: 6 resources: 1 created, 2 updated, 1 replaced, 1 may be replaced, 1 deleted, 12 unchanged; 1 engine rebuilt; $1,234.50 → $2,000.00 a month; 1 secret changed; 1 policy broken; 1 policy broken before and after",
+    "Stack dev: 6 resources: 1 created, 2 updated, 1 replaced, 1 may be replaced, 1 deleted, 12 unchanged; 1 engine rebuilt; $1,234.50 → $2,000.00 a month; 1 secret changed; 1 new violation of 1 rule; 1 violation of 1 rule before and after",
   );
 });
 
@@ -249,7 +249,7 @@ test("broken policies are grouped by rule, those of the change first, and warnin
     ),
   );
   expect(verdict).toContain(
-    "2 policies broken; 1 policy broken, perhaps before too; 1 policy broken before and after; 1 policy not checked",
+    "2 new violations of 2 rules; 1 violation of 1 rule, perhaps before too; 1 violation of 1 rule before and after; 1 policy not checked",
   );
   expect(lines).toEqual([
     "Policies that this change breaks",

@@ -29,7 +29,8 @@ describe("new violations", () => {
       { "a-7359c2b2bfb8": "i:1", b: "i:1" },
       [false, true],
     ],
-    ["another image", { a: "i:1" }, { a: "other:1" }, [true]],
+    ["another image of the same resource", { a: "i:1" }, { a: "other:1" }, [false]],
+    ["another image of a second resource", { a: "i:1" }, { a: "i:1", b: "other:1" }, [false, true]],
   ])("a violation by %s is new or known", (_title, before, after, expected) => {
     const found = violationsOf(after);
     const known = knownViolations(found, violationsOf(before));

@@ -1,0 +1,177 @@
+/** What two files of a stack say: secrets by where they stand, and every key that is not the same. */
+import { readFileSync } from "node:fs";
+import { parse } from "yaml";
+import {
+  CONFIG_NAMESPACE,
+  formatPath,
+  isSecure,
+  pathParts,
+  SECRET_PATHS,
+  shownValue,
+  valueAt,
+  withoutCredentials,
+} from "../../infra/problems.ts";
+import { type LeafDifference, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import type { SecretChange, SettingChange } from "./types.ts";
+
+/** Values by key: those of the project without its namespace, those of others with theirs, and Pulumi's own beside `config`. */
+type Values = Readonly<Record<string, unknown>>;
+
+/** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
+export type StackSecrets = ReadonlyMap<string, string>;
+
+export interface StackSettings {
+  readonly values: Values;
+  readonly secrets: StackSecrets;
+}
+
+export const NO_SETTINGS: StackSettings = { values: {}, secrets: new Map() };
+
+/** None where the file can't be read, which whoever renders it explains. */
+export function stackSettings({ configFile }: Pick<StackReference, "configFile">): StackSettings {
+  let file: Values & { readonly config?: Values | null };
+  try {
+    file = (parse(readFileSync(configFile, "utf8")) as typeof file | null) ?? {};
+  } catch {
+    return NO_SETTINGS;
+  }
+  const { config, ...others } = file;
+  // Keys of other namespaces keep theirs.
+  const own = Object.fromEntries(
+    Object.entries(config ?? {}).map(([key, value]) => [
+      key.replace(`${CONFIG_NAMESPACE}:`, ""),
+      parsedText(value),
+    ]),
+  );
+  const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
+    const value = valueAt(own, pathParts(path));
+    return typeof value === "string" ? [[path, value]] : [];
+  });
+  return { values: { ...others, ...own }, secrets: new Map([...encrypted(own), ...plain]) };
+}
+
+/** `pulumi config set` may have written an object or a list as a text of JSON. */
+function parsedText(value: unknown): unknown {
+  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
+
+function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
+  if (isSecure(value)) return [[formatPath(path), value.secure]];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) =>
+    encrypted(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+  );
+}
+
+/** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
+export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly SecretChange[] {
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((path) => before.get(path) !== after.get(path) && !hasName(path))
+    .toSorted()
+    .map((path) => ({
+      path,
+      kind: !before.has(path) ? "add" : after.has(path) ? "update" : "delete",
+    }));
+}
+
+/** An API key is known by its name, wherever it stands and whether its hash is encrypted or not. */
+function hasName(path: string): boolean {
+  return path.startsWith("gateway.apiKeys");
+}
+
+/** Keys that are not the same, sorted by path, without those of {@link changedSecrets}. */
+export function changedSettings(before: StackSettings, after: StackSettings): readonly SettingChange[] {
+  return leafDifferences(before.values, after.values, elementNames)
+    .flatMap(byElement)
+    .filter(({ keys }) => {
+      const path = formatPath(indices(keys.at(-1) === "secure" ? keys.slice(0, -1) : keys));
+      return hasName(path) || (!before.secrets.has(path) && !after.secrets.has(path));
+    })
+    .map(({ keys, kind, before: was, after: is }): SettingChange => {
+      const [left, right] = [shown(keys, was), shown(keys, is)];
+      return {
+        path: withoutCredentials(propertyPath(keys).replaceAll('"', "")),
+        kind,
+        ...(kind === "add" || left === null ? {} : { before: left }),
+        ...(kind === "delete" || right === null ? {} : { after: right }),
+      };
+    })
+    .toSorted((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+/** Reported by themselves, and lists by their elements, also where what has them comes or goes as a whole: each of them guards something. */
+const SPELLED_OUT = [
+  "policies.hourlyUsdCap",
+  "policies.levels",
+  "engineStore.backups",
+  "databaseStorage.backupDays",
+  "gateway.exposure",
+  "access.endpoint",
+  "retain",
+  "gateway.apiKeys",
+  "gateway.allowedCidrs",
+  "access.admins",
+  "access.viewers",
+  "access.apiCidrs",
+  "access.privateCidrs",
+  "network.peeredCidrs",
+];
+
+function byElement(difference: LeafDifference): readonly LeafDifference[] {
+  const { keys, before, after } = difference;
+  const path = formatPath(indices(keys));
+  const value = before ?? after;
+  const isSpelledOut = SPELLED_OUT.some((one) => one === path || one.startsWith(`${path}.`));
+  if (!isSpelledOut || difference.kind === "update" || typeof value !== "object" || value === null)
+    return [difference];
+  const none = Array.isArray(value) ? [] : {};
+  return leafDifferences(before ?? none, after ?? none, elementNames, keys).flatMap(byElement);
+}
+
+/** Models, pools and keys by their names, and texts by themselves, wherever they stand. */
+function elementNames(_keys: PropertyKeys, list: readonly unknown[]): readonly string[] | undefined {
+  const names = list.map((element) =>
+    typeof element === "string" ? element : (element as { readonly name?: unknown } | null)?.name,
+  );
+  const areTexts = names.every((name) => typeof name === "string");
+  return areTexts && new Set(names).size === names.length ? names : undefined;
+}
+
+function indices(keys: PropertyKeys): readonly (string | number)[] {
+  return keys.map((key) => (typeof key === "object" ? key.index : key));
+}
+
+/** What these say is no secret; other keys of providers, such as `aws:secretKey` and `kubernetes:kubeconfig`, are. */
+const SHOWN_OF_PROVIDERS = ["aws:profile", "aws:region", "kubernetes:cluster", "kubernetes:context"];
+
+/** null: it may be a secret, or is of no use to people. */
+function shown(keys: PropertyKeys, value: unknown): string | null {
+  const path = indices(keys);
+  const [first = ""] = path;
+  const isOwn = !String(first).includes(":") && !PULUMI_KEYS.includes(String(first));
+  if (!isOwn && !SHOWN_OF_PROVIDERS.includes(String(first))) return null;
+  const holder = path.reduceRight<unknown>(
+    (inner, key) => (typeof key === "number" ? Object.assign([], { [key]: inner }) : { [key]: inner }),
+    value,
+  );
+  const text = shownValue(path, holder, false);
+  return text === "[secret]" ? null : text;
+}
+
+/** Of a stack file, beside `config`: https://www.pulumi.com/docs/iac/concepts/projects/stack-settings-file/ */
+export const PULUMI_KEYS: readonly string[] = [
+  "secretsprovider",
+  "encryptedkey",
+  "encryptionsalt",
+  "environment",
+];
+
+export function accountOf({ values: { account } }: StackSettings): string | null {
+  return /^\d{12}$/.test(String(account)) ? String(account) : null;
+}

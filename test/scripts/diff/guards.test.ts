@@ -1,0 +1,138 @@
+import { describe, expect, test } from "vitest";
+import { textReport } from "../../../scripts/diff/print.ts";
+import type { StackDiff } from "../../../scripts/diff/types.ts";
+import { newMandatory } from "../../../scripts/diff/violations.ts";
+import { stackFileText } from "../../harness/stack-files.ts";
+import { diffOfFiles } from "./fixtures.ts";
+
+const cluster = {
+  platform: "kubernetes",
+  namespace: "models",
+  images: { registry: "registry.example.org/engine-room" },
+  engineStore: { storageClass: "nfs", sizeGiB: 200 },
+  pools: [
+    { name: "gpu", instanceType: "g5.12xlarge", hourlyUsd: 5 },
+    { name: "cpu", machine: { vcpus: 8, memoryGiB: 32 } },
+  ],
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+};
+
+const onAws = {
+  platform: "aws",
+  account: "111122223333",
+  region: "us-east-1",
+  retain: ["demo"],
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  namespace: "models",
+  databases: "container",
+  pools: [
+    { name: "gpu", instanceType: "g5.12xlarge", nodes: { min: 0, max: 1 } },
+    { name: "cpu", instanceType: "m7i.2xlarge" },
+  ],
+  models: [{ name: "gpt", model: "gpt2-medium" }],
+};
+
+/** Words of the report in one line. */
+const words = (diff: StackDiff) => textReport(diff).replaceAll(/\s+/g, " ");
+
+/** @param lines - Of the stack file, besides its configuration. */
+const textOf = (values: object, lines = "") => `${lines}${stackFileText({ ...values })}`;
+
+async function reportOf(before: string, after: string): Promise<string> {
+  const text = words(await diffOfFiles(before, after));
+  expect(text).not.toContain("nothing changes");
+  return text;
+}
+
+test("a policy that is switched off is the first that a report says, and is judged as before", async () => {
+  const off = {
+    ...cluster,
+    policies: { levels: { "image-has-digest": "off", "gpu-pod-has-limits": "advisory" } },
+  };
+  const diff = await diffOfFiles(textOf(cluster), textOf(off));
+  expect(words(diff)).toMatch(
+    /no cloud was asked\. No longer protected - policy gpu-pod-has-limits: mandatory → advisory.* - policy image-has-digest: mandatory → off/,
+  );
+  expect(diff.violations.filter(({ policy }) => policy === "image-has-digest")).not.toEqual([]);
+  const added = { ...off, models: [...cluster.models, { name: "more", model: "gpt2-medium" }] };
+  expect(
+    newMandatory(await diffOfFiles(textOf(cluster), textOf(added))).map(({ policy }) => policy),
+  ).toContain("image-has-digest");
+  const stricter = await diffOfFiles(textOf(off), textOf(cluster));
+  expect(words(stricter)).not.toContain("No longer protected");
+  expect(stricter.violations.some(({ isNew }) => isNew)).toBe(false);
+});
+
+test("a cap that is raised or gone is said, and the lower one judges", async () => {
+  const capped = (hourlyUsdCap: number) => ({ ...cluster, policies: { hourlyUsdCap } });
+  const diff = await diffOfFiles(
+    textOf(capped(6)),
+    textOf({ ...capped(60), pools: [{ ...cluster.pools[0], hourlyUsd: 7 }, cluster.pools[1]] }),
+  );
+  expect(words(diff)).toContain(
+    "No longer protected - cap of an hour (policies.hourlyUsdCap): $6.000 → $60.000",
+  );
+  expect(newMandatory(diff)).toMatchObject([
+    { policy: "price-is-below-cap", reason: expect.stringContaining("its cap is 6.00 USD") },
+  ]);
+  expect(await reportOf(textOf(capped(6)), textOf(cluster))).toContain("$6.000 → no cap");
+  expect(await reportOf(textOf(capped(60)), textOf(capped(6)))).not.toContain("No longer protected");
+});
+
+test("a stack that `retain` no longer names loses what protects its resources", async () => {
+  const text = await reportOf(textOf(onAws), textOf({ ...onAws, retain: [] }));
+  expect(text).toMatch(
+    /No longer protected - retain no longer names demo.* - protect is gone of \d+ resources: .*Cluster/,
+  );
+  expect(text).toMatch(/retainOnDelete is gone of \d+ resources?: .*FileSystem engine-store/);
+  const back = await reportOf(textOf({ ...onAws, retain: [] }), textOf(onAws));
+  expect(back).not.toContain("No longer protected");
+});
+
+test("another provider of secrets, another account and another cluster are said without their keys", async () => {
+  const before = "secretsprovider: awskms://alias/one\nencryptedkey: a2V5IG9uZQ==\n";
+  const after = "secretsprovider: passphrase\nencryptionsalt: v1:canarysalt=\n";
+  const text = await reportOf(
+    `${before}${textOf(cluster)}  aws:profile: reader\n`,
+    `${after}${textOf(cluster)}  aws:profile: admin\n  aws:secretKey: canarykey\n  kubernetes:kubeconfig: "{canary: 1}"\n`,
+  );
+  for (const words of [
+    'aws:profile: "reader" → "admin"',
+    "aws:secretKey: added",
+    "kubernetes:kubeconfig: added",
+    "secretsprovider: changed",
+    "encryptionsalt: added",
+    "encryptedkey: removed",
+  ])
+    expect(text).toContain(words);
+  expect(text).not.toContain("canary");
+});
+
+describe("changed keys", () => {
+  test("one that no resource shows is in the report", async () => {
+    const pools = [{ ...cluster.pools[0], hourlyUsd: 6 }, cluster.pools[1]];
+    const text = await reportOf(textOf(cluster), textOf({ ...cluster, pools }));
+    expect(text).toContain("no resource changes");
+    expect(text).toContain("Changed keys of the stack file - pools[gpu].hourlyUsd: 5 → 6");
+  });
+
+  test("a check that is switched off is no longer protected", async () => {
+    const text = await reportOf(textOf(cluster), textOf({ ...cluster, acceptUnverified: true }));
+    expect(text).toContain("No longer protected - acceptUnverified: absent → true");
+  });
+
+  test("elements of lists have their names", async () => {
+    const models = [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }];
+    expect((await diffOfFiles(textOf(cluster), textOf({ ...cluster, models }))).settings).toEqual([
+      { path: "models[gpt].limits", kind: "add", after: '{"maxBatchSize":2}' },
+    ]);
+  });
+
+  test("what may be a secret has no value", async () => {
+    const hub = (token: string) => ({ ...cluster, hub: { token } });
+    const diff = await diffOfFiles(textOf(hub("hf_canaryone11111111")), textOf(hub("hf_canarytwo22222222")));
+    expect([diff.settings, diff.secrets.length]).toEqual([[], 1]);
+    const added = await diffOfFiles(textOf(cluster), textOf(hub("hf_canaryone11111111")));
+    expect(JSON.stringify(added)).not.toContain("canary");
+  });
+});
