@@ -72,8 +72,15 @@ const PRINCIPALS: Readonly<Record<string, string>> = {
   "network.peeredCidrs": "reaches an internal gateway",
 };
 
-/** Everybody on the internet. */
-const ALL_ADDRESSES = "0.0.0.0/0";
+/** The largest networks that were ever assigned have eight bits. */
+function width(range: string): Inline {
+  const bits = Number(/^[\d.]+\/(\d+)$/.exec(range)?.[1] ?? 32);
+  if (bits >= 8) return [];
+  return [
+    ", ",
+    strong(bits === 0 ? "which is everybody" : "which is wider than any network of an organisation"),
+  ];
+}
 
 const ACCESS: readonly SettingRow[] = [
   {
@@ -99,8 +106,7 @@ const ACCESS: readonly SettingRow[] = [
       if (kind === "update") return undefined;
       const verb = kind === "add" ? PRINCIPALS[list] : `no longer ${PRINCIPALS[list]}`;
       const foreign = kind === "add" ? foreignAccount(name, account) : [];
-      const everybody = name === ALL_ADDRESSES ? [", ", strong("which is everybody")] : [];
-      return [code(name), ` ${verb}`, ...foreign, ...everybody];
+      return [code(name), ` ${verb}`, ...foreign, ...(kind === "add" ? width(name) : [])];
     },
   },
   {

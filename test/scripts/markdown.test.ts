@@ -148,7 +148,7 @@ function filledWith(text: string): StackDiff {
     },
     secrets: [{ path: text, kind: "update" }],
     settings: [
-      { path: text, kind: "update", before: text, after: text },
+      { path: `models[${text}]`, kind: "update", before: text, after: text },
       { path: `aws:${text}`, kind: "add", after: text },
       { path: `gateway.apiKeys[${text}]`, kind: "add" },
       { path: `access.admins[${text}]`, kind: "add", after: text },
