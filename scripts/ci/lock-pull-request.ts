@@ -4,7 +4,7 @@ import { UserError } from "../errors.ts";
 import type { GitHub } from "./github.ts";
 
 const LOCK_PATH = "images.lock.json";
-const BRANCH = "images-lock";
+export const LOCK_BRANCH = "images-lock";
 
 const refSchema = z.object({ object: z.object({ sha: z.string() }) });
 const fileSchema = z.object({ sha: z.string(), content: z.string() });
@@ -38,13 +38,18 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
   await resetBranch(github, base);
   const content = lockFile.toString("base64");
   const message = "Images as they were pushed";
-  await github.send("PUT", `/contents/${LOCK_PATH}`, { message, content, sha: current.sha, branch: BRANCH });
-  const head = encodeURIComponent(`${github.repository.split("/")[0]}:${BRANCH}`);
+  await github.send("PUT", `/contents/${LOCK_PATH}`, {
+    message,
+    content,
+    sha: current.sha,
+    branch: LOCK_BRANCH,
+  });
+  const head = encodeURIComponent(`${github.repository.split("/")[0]}:${LOCK_BRANCH}`);
   const [own] = await github.list(`/pulls?state=open&head=${head}`, pullRequestSchema);
   if (own !== undefined) return `Updated #${own.number}.`;
   const body =
     "The images of `containers/` were built and pushed; these are their digests. Merging lets the stacks use them.";
-  const made = await github.send("POST", "/pulls", { title: message, head: BRANCH, base, body });
+  const made = await github.send("POST", "/pulls", { title: message, head: LOCK_BRANCH, base, body });
   return `Opened #${pullRequestSchema.parse(made).number}.`;
 }
 
@@ -63,8 +68,8 @@ function requireLock(lockFile: Buffer): void {
 /** To where the default branch is: an older lock file on it would only be in the way. */
 async function resetBranch(github: GitHub, base: string): Promise<void> {
   const { object } = await github.get(`/git/ref/heads/${encodeURIComponent(base)}`, refSchema);
-  const existing = await github.find(`/git/ref/heads/${BRANCH}`, refSchema);
+  const existing = await github.find(`/git/ref/heads/${LOCK_BRANCH}`, refSchema);
   if (existing === undefined)
-    await github.send("POST", "/git/refs", { ref: `refs/heads/${BRANCH}`, sha: object.sha });
-  else await github.send("PATCH", `/git/refs/heads/${BRANCH}`, { sha: object.sha, force: true });
+    await github.send("POST", "/git/refs", { ref: `refs/heads/${LOCK_BRANCH}`, sha: object.sha });
+  else await github.send("PATCH", `/git/refs/heads/${LOCK_BRANCH}`, { sha: object.sha, force: true });
 }

@@ -5,10 +5,13 @@
 
 import { parse, stringify } from "yaml";
 import { z } from "zod";
+import { pulledImages } from "../../infra/image-inputs.ts";
 import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
-import { stackNames } from "../program/stack-file.ts";
+import { type StackReference, stackNames } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
 import type { GitHub } from "./github.ts";
+import { LOCK_BRANCH } from "./lock-pull-request.ts";
 
 const STACK_NAME = /^pr-([1-9]\d{0,8})$/;
 
@@ -46,6 +49,20 @@ export function matrixStacks(
     if (reason !== undefined) throw new UserError(`The stack ${name} is not deployed: ${reason}.`);
   }
   return [...wanted].toSorted();
+}
+
+/**
+ * A stack that pulls its images is deployed once images.lock.json has all digests; one on a Docker host builds what is missing.
+ *
+ * @throws UserError with what makes them; ConfigError with all problems of its file.
+ */
+export function requireImages(stack: StackReference): void {
+  const plan = readPlan(stack);
+  if (plan.platform !== "kubernetes" && plan.platform !== "aws") return;
+  for (const { reason, fix } of pulledImages(plan).problems)
+    throw new UserError(
+      `The stack ${stack.name} is not deployed before its images have digests. ${reason} The workflow \`images\` builds images of the stacks that IMAGES_STACKS names, and opens a pull request of the branch ${LOCK_BRANCH}: merge it, and \`deploy\` starts again. By hand: ${fix.replace("images --push", `images --stack ${stack.name} --push`)}`,
+    );
 }
 
 /** Who may set a label decides who may ask for a stack; who approves the environment decides whether it is given. */

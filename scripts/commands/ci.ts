@@ -14,6 +14,7 @@ import {
   PREVIEW_TEMPLATE,
   previewStackFile,
   previewStackName,
+  requireImages,
 } from "../ci/stacks.ts";
 import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
@@ -22,6 +23,8 @@ import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { code, link, markdownInline } from "../markdown.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
+import { approvedPreview } from "../stack/approved-preview.ts";
+import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 
 const OPTIONS = {
@@ -145,6 +148,28 @@ const TASKS = {
       });
       print(`Issue: ${done}.`);
     },
+  },
+  "require-images": {
+    summary: "fails where images.lock.json lacks digests of --stack, which then can't be deployed",
+    needs: ["stack"],
+    run: ({ stack }) => requireImages(stackReference(text(stack))),
+  },
+  "state-preview": {
+    summary: "what `pulumi preview --json` prints of --stack; of one without a state, against an empty state",
+    needs: ["stack"],
+    run: async ({ stack }) => {
+      const executable = findPulumi();
+      if (executable === undefined) throw new UserError("There is no Pulumi CLI on PATH.");
+      const { PulumiBackend } = await import("../stack/pulumi-backend.ts");
+      const backend = new PulumiBackend(stackReference(text(stack)), executable);
+      process.stdout.write(await backend.previewJson());
+    },
+  },
+  "approved-preview": {
+    summary: "JSON of the changes of --preview of --stack, which `up --approved` takes",
+    needs: ["stack", "preview"],
+    run: ({ stack, preview }) =>
+      print(JSON.stringify(approvedPreview(text(stack), readBytes(preview).toString("utf8")))),
   },
   drift: {
     summary:

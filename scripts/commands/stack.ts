@@ -1,6 +1,9 @@
 /** Commands whose work is a stack's backend or its platform: options, a call, and what is printed. */
+import { resolve } from "node:path";
 import { operationsOf } from "../platforms/index.ts";
 import { checkTable, findingsReport } from "../preflight/finding.ts";
+import { callerDirectory } from "../program/stack-file.ts";
+import { readApprovedPreview } from "../stack/approved-preview.ts";
 import { endStack, openStack, requireOutputs } from "../stack/backend.ts";
 import { isConfirmed } from "../stack/confirm.ts";
 import { endpointTable, silentEndpoints } from "../stack/endpoint-table.ts";
@@ -55,14 +58,20 @@ export const up = defineCommand({
     "-y, --yes": "rent machines without a question; CI=true means the same",
     "--policies":
       "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
+    "--approved <file>":
+      "fail before anything changes where a preview has other changes than that of which `ci approved-preview` wrote this file (docs/ci.md); refreshes nothing, and needs the Pulumi CLI",
   },
   notes: ["Unchanged resources are not touched."],
   async run({ stack, values }) {
+    const approved =
+      values.approved === undefined
+        ? undefined
+        : readApprovedPreview(resolve(callerDirectory(), values.approved));
     const operations = await operationsOf(stack);
     await operations.installPrograms(false);
     const backend = await openStack(stack, "up");
     if (!(await isConfirmed(stack, backend, "up", values.yes === true))) return 1;
-    const changes = await backend.up({ enforcesPolicies: values.policies === true });
+    const changes = await backend.up({ enforcesPolicies: values.policies === true, approved });
     return { json: { stack: stack.name, ...changes, outputs: (await backend.outputs()) ?? null } };
   },
 });

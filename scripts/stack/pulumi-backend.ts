@@ -7,10 +7,12 @@ import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { parsePreview } from "../diff/preview.ts";
 import { UserError } from "../errors.ts";
 import { PulumiState } from "../expire/pulumi-states.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { approvedPreview, requireApproved } from "./approved-preview.ts";
 import { StackLockedError } from "./lock.ts";
 import { changeLines, type StackValues } from "./preview-text.ts";
 import {
@@ -36,6 +38,9 @@ import {
 
 /** Folder of the rules, as docs/policies.md describes them. */
 const POLICY_PACK = join(projectRoot, "policy");
+
+/** Half an hour: a preview asks the account about each resource. */
+const PREVIEW_TIMEOUT_MILLISECONDS = 30 * 60_000;
 
 const EMPTY: Deployment = { resources: [], pending_operations: [] };
 
@@ -81,15 +86,42 @@ export class PulumiBackend implements StackBackend {
     }
   }
 
+  /**
+   * What `pulumi preview --json` prints; of a stack that is not there, against an empty state. Nothing is refreshed.
+   *
+   * @throws UserError with the errors of its diagnostics, where it fails.
+   */
+  async previewJson(): Promise<string> {
+    const look = (url: string, unfinished: readonly string[] = []) =>
+      inTemporaryFolder((folder) => {
+        const options = ["--json", "--stack", this.#stack.name, "--config-file", this.#copyConfig(folder)];
+        const command = ["preview", ...options, ...unfinished.flatMap((urn) => ["--replace", urn])];
+        return runPulumi(this.#executable, command, url, projectRoot, PREVIEW_TIMEOUT_MILLISECONDS);
+      });
+    try {
+      const state = await this.#state();
+      if (state !== undefined) return await look(this.#url, unfinishedResources(state.resources));
+      return await inTemporaryFolder(async (folder) => {
+        await this.#init(`file://${folder}`);
+        return await look(`file://${folder}`);
+      });
+    } catch (error) {
+      if (error instanceof PulumiError && error.stdout !== "") parsePreview(error.stdout);
+      throw error;
+    }
+  }
+
   async lastApplied(): Promise<StackValues | undefined> {
     if ((await this.#state()) === undefined) return undefined;
     return (await new PulumiState(this.#executable, this.#url).lastUp(this.#stack.name))?.values;
   }
 
-  async up({ enforcesPolicies = false }: UpOptions = {}): Promise<StackChanges> {
+  async up({ enforcesPolicies = false, approved }: UpOptions = {}): Promise<StackChanges> {
     const operations = await operationsOf(this.#stack);
     await operations.requireAccess();
     return changeStack(this.#stack, "up", async (reporter) => {
+      if (approved !== undefined)
+        requireApproved(approved, approvedPreview(this.#stack.name, await this.previewJson()));
       const before = await this.lastApplied();
       await operations.openApi((line) => reporter.note(line));
       await this.#own();
@@ -97,7 +129,10 @@ export class PulumiBackend implements StackBackend {
       await this.#taintUnfinished();
       const after = fromRuntimeConfig(readStackFile(this.#stack).values);
       for (const line of before === undefined ? [] : changeLines(before, after)) reporter.note(line);
-      const options = { refresh: true, ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}) };
+      const options = {
+        refresh: approved === undefined,
+        ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}),
+      };
       // Rules about the whole stack are asked at the end of an operation, when an update has made it.
       if (enforcesPolicies) await this.#previewPolicies(options);
       const started = await operations.beforeUp();

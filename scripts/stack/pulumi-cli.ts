@@ -90,12 +90,20 @@ export function pulumiEnvironment(url: string): Record<string, string> {
 /** The CLI refused or failed; the message has its words. */
 export class PulumiError extends UserError {
   override readonly name = "PulumiError";
+  /** What it printed before: with `--json` its words are there. */
+  readonly stdout: string;
+
+  constructor(message: string, stdout = "") {
+    super(message);
+    this.stdout = stdout;
+  }
 }
 
 /**
  * Runs the CLI without a question, and without showing what it prints.
  *
  * @param executable - As {@link findPulumi} has it. @param url - Of the backend. @param cwd - Folder of Pulumi.yaml.
+ * @param timeout - In milliseconds.
  * @returns Its standard output.
  * @throws PulumiError with its words where it fails.
  */
@@ -104,20 +112,24 @@ export async function runPulumi(
   command: readonly string[],
   url: string,
   cwd: string = projectRoot,
+  timeout: number = TIMEOUT_MILLISECONDS,
 ): Promise<string> {
   try {
     const { stdout } = await promisify(execFile)(executable, [...command, "--non-interactive"], {
       cwd,
       env: { ...process.env, ...pulumiEnvironment(url) },
-      timeout: TIMEOUT_MILLISECONDS,
+      timeout,
       maxBuffer: MAX_OUTPUT_BYTES,
     });
     return stdout;
   } catch (error) {
     // Its own words, where it had any; none came where it could not be started, or did not end.
-    const { stderr = "" } = error as { readonly stderr?: string };
+    const { stderr = "", stdout = "" } = error as { readonly stderr?: string; readonly stdout?: string };
     const words = stderr.trim() || errorWords(error);
-    throw new PulumiError(`\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words)}`);
+    throw new PulumiError(
+      `\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words)}`,
+      stdout,
+    );
   }
 }
 

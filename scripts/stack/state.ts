@@ -1,6 +1,7 @@
 /** What can be done with a stack, its state as `pulumi stack export` prints it, and what the last `up` left unfinished in it. Pure. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { KnownObjects } from "../docker-host/containers.ts";
+import type { ApprovedPreview } from "./approved-preview.ts";
 import type { StackValues } from "./preview-text.ts";
 import type { StackChanges } from "./reporter.ts";
 
@@ -35,6 +36,11 @@ export interface UpOptions {
    * that goes before. @default false
    */
   readonly enforcesPolicies?: boolean;
+  /**
+   * The only changes that may be made. What has changed outside of Pulumi is not among them: nothing is refreshed. @default any, after
+   * a refresh
+   */
+  readonly approved?: ApprovedPreview | undefined;
 }
 
 export interface PreviewOptions {

@@ -50,10 +50,10 @@ export class TryoutBackend implements StackBackend {
     }
   }
 
-  async up({ enforcesPolicies = false }: UpOptions = {}): Promise<StackChanges> {
-    if (enforcesPolicies)
+  async up({ enforcesPolicies = false, approved }: UpOptions = {}): Promise<StackChanges> {
+    if (enforcesPolicies || approved !== undefined)
       throw new UserError(
-        "Policies are enforced by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies.",
+        "Policies are enforced and previews compared by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies and --approved.",
       );
     // Planned before anything is read or started, so that a mistake costs nothing.
     await this.#refuseOtherPlatforms();

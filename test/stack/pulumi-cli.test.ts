@@ -99,6 +99,52 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
   });
 });
 
+describe("an approved preview", needs(missing), () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-approved-"));
+  const stackName = `test-approved-${process.pid}`;
+  const file = join(projectRoot, `Pulumi.${stackName}.yaml`);
+  afterAll(() => {
+    rmSync(file, { force: true });
+    rmSync(folder, { recursive: true });
+  });
+
+  function engineRoom(...args: readonly string[]) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["scripts/cli.mjs", ...args], {
+      cwd: projectRoot,
+      env: {
+        ...process.env,
+        ENGINE_ROOM_RUNNER: "",
+        PULUMI_BACKEND_URL: `file://${folder}`,
+        INIT_CWD: folder,
+      },
+      encoding: "utf8",
+    });
+    return { status, stdout, stderr };
+  }
+
+  function approve(contextTokens: number, name: string): string {
+    const model = { name: "smollm2", model: "smollm2-135m-instruct", contextTokens };
+    writeFileSync(file, stackFileText({ platform: "local", models: [model] }));
+    const preview = engineRoom("ci", "state-preview", "--stack", stackName);
+    expect([preview.status, preview.stderr]).toEqual([0, expect.any(String)]);
+    writeFileSync(join(folder, `${name}.json`), preview.stdout);
+    return engineRoom("ci", "approved-preview", "--stack", stackName, "--preview", `${name}.json`).stdout;
+  }
+
+  test("is the same for the same state, and another one for another stack file, of which `up` changes nothing", () => {
+    const first = approve(512, "first");
+    expect(first).toContain('"kind":"create"');
+    expect(approve(512, "second")).toBe(first);
+    expect(approve(768, "third")).not.toBe(first);
+    writeFileSync(join(folder, "approved.json"), first);
+    const { status, stderr } = engineRoom("up", "--stack", stackName, "--approved", "approved.json");
+    expect(status).toBe(1);
+    expect(stderr).toContain(`Nothing of the stack ${stackName} was changed`);
+    expect(stderr).toMatch(/^- Process smollm2-server: other values at /m);
+    expect(existsSync(join(folder, ".pulumi/stacks"))).toBe(false);
+  });
+});
+
 const AGE_HOURS = 40;
 const name = (short: string) => `test-expire-${process.pid}-${short}`;
 

@@ -236,6 +236,31 @@ test("the workflow that ends expired stacks needs EXPIRE_STACKS, may not write c
   expect(all.filter((one) => one === group(concurrency))).toHaveLength(1);
 });
 
+test("a stack is deployed as it was previewed before its approval, and waits for no other stack's", () => {
+  const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml")) ?? {};
+  const { preview, up } = jobs ?? {};
+  const stack = "$" + "{{ matrix.stack }}";
+  expect(preview?.environment).toBe(`preview-${stack}`);
+  const looks = preview?.steps.map(({ run = "" }) => run) ?? [];
+  const place = (command: string) => looks.findIndex((run) => run.includes(command));
+  expect(place("ci require-images")).toBeGreaterThan(0);
+  expect(place("ci state-preview")).toBeGreaterThan(place("ci require-images"));
+  expect(looks[place("ci state-preview")]).toMatch(
+    /ci diff-summary [^\n]*>> "\$GITHUB_STEP_SUMMARY"\n(?:.*\n)*.*ci approved-preview /,
+  );
+  const approved = { name: `approved-${stack}`, path: "$" + "{{ runner.temp }}/approved" };
+  expect(preview?.steps.at(-1)?.with).toMatchObject({ ...approved, "if-no-files-found": "error" });
+  expect(up?.environment).toBe(`deploy-${stack}`);
+  expect(up?.steps.map(({ with: inputs }) => inputs)).toContainEqual(approved);
+  const changes = up?.steps.flatMap(({ run = "" }) => (/cli\.mjs up/.test(run) ? [run] : [])) ?? [];
+  expect(changes).toEqual([expect.stringContaining('--approved "$RUNNER_TEMP/approved/$STACK.json"')]);
+  expect(concurrency).toBeUndefined();
+  expect(up?.concurrency).toEqual({ group: `deploy-${stack}`, "cancel-in-progress": false });
+  // One stack's failed preview is no reason to leave out the others.
+  expect(up?.if).toContain("!cancelled()");
+  expect(up?.strategy).toMatchObject({ "fail-fast": false });
+});
+
 test("a pull request's failed stack is reported in its comment", () => {
   const { comment } = WORKFLOWS.find(({ file }) => file.endsWith("/preview-stack.yml"))?.jobs ?? {};
   expect(comment?.if).toContain("!cancelled()");

@@ -11,7 +11,9 @@ import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
 import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
 import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/print.ts";
-import { projectRoot, readStackFile } from "../../../scripts/program/stack-file.ts";
+import { projectRoot, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
+import { readPlan } from "../../../scripts/program/targets.ts";
+import { imageLock } from "../../harness/image-lock.ts";
 import { change, head, stackDiff } from "../diff/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
@@ -116,6 +118,27 @@ test("`ci diff-policies` fails where the stack can't be rendered and policies ar
     expect.stringContaining("policies are not checked: image-has-digest.\nIt is broken."),
   ]);
   expect((await judge([])).exitCode).toBe(0);
+});
+
+test("`ci require-images` fails for a stack without digests, with the pull request that brings them, and not on this machine", async () => {
+  const { exitCode, stderr } = await ci("require-images", "--stack", "onprem");
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(
+    /^The stack onprem is not deployed .* has none of this content for services, trtllm, /,
+  );
+  expect(stderr).toContain("a pull request of the branch images-lock: merge it");
+  expect(stderr).toContain("`npx engine-room images --stack onprem --push`");
+  expect((await ci("require-images", "--stack", "local")).exitCode).toBe(0);
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
+  try {
+    const plan = readPlan(stackReference("onprem"));
+    if (plan.platform !== "kubernetes") throw new Error("onprem is a stack in a cluster.");
+    writeFileSync(join(folder, "lock.json"), imageLock(plan));
+    vi.stubEnv("ENGINE_ROOM_IMAGE_LOCK", join(folder, "lock.json"));
+    expect((await ci("require-images", "--stack", "onprem")).exitCode).toBe(0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("`ci preview-comment` writes a comment from the event's file", async () => {

@@ -31,7 +31,10 @@ case "$1 $2" in
     if [ -n "$FAKE_STATE" ]; then printf '%s\\n' "$FAKE_STATE"; else echo '{"deployment":{"resources":[{"type":"pulumi:pulumi:Stack","urn":"s","outputs":{"endpoints":{"gateway":"http://gateway"}}}]}}'; fi ;;
   "stack output") echo '{"endpoints":{"gateway":"http://gateway"}}' ;;
 esac
-if [ "$1" = preview ]; then echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log"; fi
+case "$1 $2" in
+  "preview --json") printf '%s\\n' "$FAKE_PREVIEW"; exit "\${FAKE_PREVIEW_CODE:-0}" ;;
+  "preview "*) echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log" ;;
+esac
 if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi
 `;
 

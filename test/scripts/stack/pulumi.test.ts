@@ -5,8 +5,10 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
+import { approvedPreview } from "../../../scripts/stack/approved-preview.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
 import { lockName, lockStack, StackLockedError } from "../../../scripts/stack/lock.ts";
+import { PulumiBackend } from "../../../scripts/stack/pulumi-backend.ts";
 import { findPulumi, loginUrl, PulumiError, runPulumi } from "../../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { unfinishedResources } from "../../../scripts/stack/state.ts";
@@ -37,7 +39,7 @@ esac
 
   test("the error of a failed call has the words of the CLI", async () => {
     await expect(runPulumi(cli, ["no such thing"], "s3://room")).rejects.toThrow(
-      new PulumiError("`pulumi no such thing` failed: error: no such thing"),
+      new PulumiError("`pulumi no such thing` failed: error: no such thing", "half of it\n"),
     );
     await expect(runPulumi(cli, ["incorrect passphrase"], "s3://room")).rejects.toThrow(
       "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to it",
@@ -174,6 +176,60 @@ describe("a stack in the backend of the CLI", () => {
     expect(withPack()).toEqual([]);
     await (await openStack(stack)).up({ enforcesPolicies: true });
     expect(withPack()).toEqual(["preview", "up"]);
+  });
+
+  describe("an approved preview", () => {
+    const previewOf = (...operations: string[]) =>
+      JSON.stringify({
+        steps: operations.map((op) => ({
+          op,
+          urn: `urn:pulumi:${NAME}::engine-room::aws:efs/fileSystem:FileSystem::${op}`,
+          [op === "delete" ? "oldState" : "newState"]: {
+            type: "aws:efs/fileSystem:FileSystem",
+            custom: true,
+            inputs: { encrypted: true },
+          },
+        })),
+        changeSummary: {},
+      });
+
+    test("is what `up` applies, without a refresh", async () => {
+      vi.stubEnv("FAKE_PREVIEW", previewOf("create"));
+      await (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
+      const up = pulumi.calls().find(({ args: [command] }) => command === "up");
+      expect(up?.args).not.toContain("--refresh");
+      await (await openStack(stack)).up();
+      expect(pulumi.calls().findLast(({ args: [command] }) => command === "up")?.args).toContain("--refresh");
+    });
+
+    test("stops `up` before it makes the stack or changes it, where the present preview is another one", async () => {
+      vi.stubEnv("FAKE_PREVIEW", previewOf("create", "delete"));
+      const up = (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
+      await expect(up).rejects.toThrow(
+        /^Nothing of the stack backend-test was changed, because .* 1 resource differs\.\n- .*: unchanged in the approved preview, delete now\n/,
+      );
+      const inState = pulumi.calls().filter(({ backend }) => backend === URL_OF_STATE);
+      expect(new Set(inState.map(({ args }) => args.slice(0, 2).join(" ")))).toEqual(
+        new Set(["stack export"]),
+      );
+    });
+
+    test("of a stack without a state is one against an empty state, and a preview that fails says why", async () => {
+      vi.stubEnv("FAKE_PREVIEW", previewOf("create"));
+      const preview = () => new PulumiBackend(stack, join(folder, "pulumi")).previewJson();
+      expect(JSON.parse(await preview())).toEqual(JSON.parse(previewOf("create")));
+      const changed = pulumi.calls().filter(({ args }) => args[1] === "init" || args[0] === "preview");
+      expect(changed.map(({ backend }) => backend)).not.toContain(URL_OF_STATE);
+      vi.stubEnv("FAKE_PREVIEW_CODE", "1");
+      vi.stubEnv(
+        "FAKE_PREVIEW",
+        JSON.stringify({
+          steps: [],
+          diagnostics: [{ severity: "error", message: "The role may not read." }],
+        }),
+      );
+      await expect(preview()).rejects.toThrow("The role may not read.");
+    });
   });
 
   test("outputs are read from the backend, and are undefined for a stack that it lacks", async () => {

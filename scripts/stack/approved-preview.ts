@@ -1,0 +1,111 @@
+/**
+ * What somebody approved: the changes of a stack as a preview against its state had them. `up` makes a preview of its own, and applies
+ * nothing where that has other changes. An update plan (`pulumi up --plan`) does not serve: it is experimental, has the stack's secrets,
+ * encrypted, and stops half-way where it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
+ */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { jsonDigest } from "../../infra/plan/plain-data.ts";
+import { previewChanges } from "../diff/preview.ts";
+import { resourceDifferences } from "../diff/resource-names.ts";
+import type { ResourceChange } from "../diff/types.ts";
+import { UserError } from "../errors.ts";
+import { counted } from "../markdown.ts";
+import { propertyPath } from "../program/changes.ts";
+import { withoutMarks } from "../program/serialized.ts";
+
+const digest = z.string().regex(/^[0-9a-f]{64}$/);
+
+const approvedChange = z.strictObject({
+  /** `Deployment engine-room/llava` */
+  label: z.string(),
+  kind: z.string(),
+  /** Of the change as a whole: inputs before and after, what is kept, and in which order it is replaced. */
+  digest,
+  /** Of each property that changes, by path. */
+  properties: z.record(z.string(), digest),
+});
+
+const approvedPreviewSchema = z.strictObject({
+  version: z.literal(1),
+  stack: z.string(),
+  /** Over all changes. */
+  digest,
+  /** By URN. */
+  changes: z.record(z.string(), approvedChange),
+});
+export type ApprovedPreview = z.infer<typeof approvedPreviewSchema>;
+
+/**
+ * Same changes, same digest, in whatever order the engine found them. Values are hashed; secrets count by their place alone.
+ *
+ * @param preview - What `pulumi preview --json` printed.
+ * @throws UserError where it is something else, or a preview that failed.
+ */
+export function approvedPreview(stack: string, preview: string): ApprovedPreview {
+  const { changes } = previewChanges(preview);
+  const sorted = changes.map((change) => [change.urn, approvedChangeOf(change)] as const).toSorted();
+  const byUrn = Object.fromEntries(sorted);
+  return { version: 1, stack, digest: jsonDigest(byUrn), changes: byUrn };
+}
+
+/** @param path - Absolute. @throws UserError where it is not what {@link approvedPreview} made. */
+export function readApprovedPreview(path: string): ApprovedPreview {
+  try {
+    return approvedPreviewSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch (error) {
+    throw new UserError(
+      `${path} is not what \`npx engine-room ci approved-preview\` printed: ${error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message}`,
+    );
+  }
+}
+
+function approvedChangeOf(change: ResourceChange): z.infer<typeof approvedChange> {
+  const { label, kind, before, after, kept, deletedFirst, properties } = change;
+  const effects = properties.map(({ path, kind: how, effect }) => [path, how, effect]);
+  // Whole values: those of a report are cut around what differs.
+  const leaves = resourceDifferences(before ?? {}, after ?? {}).map(({ keys, ...values }) => [
+    propertyPath(keys),
+    jsonDigest(withoutMarks(values)),
+  ]);
+  return {
+    label,
+    kind,
+    digest: jsonDigest(withoutMarks([before, after, kept, deletedFirst, effects])),
+    properties: Object.fromEntries(leaves),
+  };
+}
+
+/** A sentence for each resource whose change is not the approved one, sorted by URN. */
+export function previewDifferences(approved: ApprovedPreview, now: ApprovedPreview): readonly string[] {
+  const urns = [...new Set([...Object.keys(approved.changes), ...Object.keys(now.changes)])].toSorted();
+  return urns.flatMap((urn) => {
+    const [was, is] = [approved.changes[urn], now.changes[urn]];
+    const { label = urn } = is ?? was ?? {};
+    if (was?.kind !== is?.kind)
+      return [
+        `${label}: ${was?.kind ?? "unchanged"} in the approved preview, ${is?.kind ?? "unchanged"} now`,
+      ];
+    if (was?.digest === is?.digest) return [];
+    const paths = Object.keys({ ...was?.properties, ...is?.properties }).filter(
+      (path) => was?.properties[path] !== is?.properties[path],
+    );
+    return [`${label}: other values at ${paths.join(", ") || "properties that stay as they are"}`];
+  });
+}
+
+/** Of a list in a log. */
+const MOST_LINES = 20;
+
+/** @throws UserError where the changes are not the approved ones. */
+export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview): void {
+  if (approved.stack !== now.stack)
+    throw new UserError(`The approved preview is of the stack ${approved.stack}, and not of ${now.stack}.`);
+  const differences = previewDifferences(approved, now);
+  if (differences.length === 0) return;
+  const more = differences.length - MOST_LINES;
+  const lines = [...differences.slice(0, MOST_LINES), ...(more > 0 ? [`${more} more`] : [])];
+  throw new UserError(
+    `Nothing of the stack ${now.stack} was changed, because its preview is no longer the approved one: ${counted(differences.length, "resource")} ${differences.length === 1 ? "differs" : "differ"}.\n${lines.map((line) => `- ${line}`).join("\n")}\nRun \`deploy\` again: it makes a preview of the present state, which somebody can approve.`,
+  );
+}

@@ -1,0 +1,130 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import {
+  approvedPreview,
+  previewDifferences,
+  requireApproved,
+} from "../../../scripts/stack/approved-preview.ts";
+
+const recorded = (name: string) =>
+  readFileSync(join(projectRoot, "test/recorded/previews", `${name}.json`), "utf8");
+
+interface Step {
+  op: string;
+  urn: string;
+  newState?: { inputs?: Record<string, unknown> };
+  oldState?: { inputs?: Record<string, unknown> };
+}
+type Preview = { steps: Step[]; duration: number };
+
+/** A recorded preview with each operation, with one thing changed. */
+function changed(change: (preview: Preview) => void): string {
+  const preview = JSON.parse(recorded("each-operation")) as Preview;
+  change(preview);
+  return JSON.stringify(preview);
+}
+
+const approved = (text = recorded("each-operation")) => approvedPreview("demo", text);
+
+const stepOf = ({ steps }: Preview, op: string): Step => {
+  const found = steps.find((step) => step.op === op && step.newState?.inputs !== undefined);
+  if (found === undefined) throw new Error(`The recorded preview has no step ${op}.`);
+  return found;
+};
+
+describe("the digest of a preview", () => {
+  test("is the same for the same changes, in whatever order and time they came", () => {
+    const { digest } = approved();
+    expect(digest).toMatch(/^[0-9a-f]{64}$/);
+    fc.assert(
+      fc.property(fc.integer(), fc.integer({ min: 0 }), (seed, duration) => {
+        const other = changed((preview) => {
+          preview.duration = duration;
+          preview.steps = preview.steps
+            .map((step, index) => ({ step, order: Math.imul(index + 1, seed | 1) }))
+            .toSorted((a, b) => a.order - b.order)
+            .map(({ step }) => step);
+        });
+        expect(approved(other).digest).toBe(digest);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("is another one for another operation, another value, another former value, and one resource less", () => {
+    const others = [
+      changed((preview) => Object.assign(stepOf(preview, "update"), { op: "replace" })),
+      changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port: 1 })),
+      changed((preview) => Object.assign(stepOf(preview, "update").oldState?.inputs ?? {}, { port: 1 })),
+      changed((preview) => preview.steps.splice(preview.steps.indexOf(stepOf(preview, "create")), 1)),
+    ];
+    const digests = others.map((other) => approved(other).digest);
+    expect(new Set([approved().digest, ...digests]).size).toBe(others.length + 1);
+  });
+
+  test("of a preview without changes is one, too, and has no resource", () => {
+    const unchanged = approved(JSON.stringify({ steps: [], changeSummary: { same: 12 } }));
+    expect(unchanged).toMatchObject({ stack: "demo", changes: {} });
+    expect(previewDifferences(approved(), unchanged)).not.toEqual([]);
+  });
+
+  test("neither shows nor hashes a value of a secret", () => {
+    const withSecret = (value: string) =>
+      changed((preview) =>
+        Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, {
+          password: {
+            "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+            plaintext: value,
+          },
+        }),
+      );
+    const canary = approved(withSecret('"canary-4711"'));
+    expect(JSON.stringify(canary)).not.toContain("canary");
+    expect(approved(withSecret('"another"')).digest).toBe(canary.digest);
+  });
+});
+
+describe("an `up` after an approval", () => {
+  test("is not stopped where its own preview is the approved one", () => {
+    expect(() => requireApproved(approved(), approved())).not.toThrow();
+  });
+
+  test("is stopped with a sentence for each resource that differs, and with what to do", () => {
+    const now = approved(
+      changed((preview) => {
+        stepOf(preview, "update").op = "replace";
+        preview.steps.splice(preview.steps.indexOf(stepOf(preview, "create")), 1);
+      }),
+    );
+    const differences = previewDifferences(approved(), now);
+    expect(differences).toHaveLength(2);
+    expect(differences).toContainEqual(
+      expect.stringMatching(/: update in the approved preview, replace now$/),
+    );
+    expect(differences).toContainEqual(
+      expect.stringMatching(/: create in the approved preview, unchanged now$/),
+    );
+    expect(() => requireApproved(approved(), now)).toThrow(
+      /^Nothing of the stack demo was changed, because its preview is no longer the approved one: 2 resources differ\.\n- .*\n- .*\nRun `deploy` again/,
+    );
+  });
+
+  test("is stopped with the path of a value that is another one", () => {
+    const values = (port: number) =>
+      approved(
+        changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port })),
+      );
+    expect(previewDifferences(values(1), values(2))).toEqual([
+      expect.stringMatching(/: other values at port$/),
+    ]);
+  });
+
+  test("is stopped where the approved preview is another stack's", () => {
+    expect(() => requireApproved(approved(), { ...approved(), stack: "prod" })).toThrow(
+      "The approved preview is of the stack demo, and not of prod.",
+    );
+  });
+});
