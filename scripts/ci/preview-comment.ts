@@ -8,7 +8,7 @@ import { z } from "zod";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
-import { code, link, markdownInline, strong } from "../markdown.ts";
+import { code, counted, type Inline, link, markdownInline, strong } from "../markdown.ts";
 import { type GitHub, GitHubError, MAX_COMMENT_CHARACTERS, upsertComment } from "./github.ts";
 
 /** Name of the JSON within each artifact. */
@@ -60,8 +60,15 @@ const artifactsSchema = z.object({
   ),
 });
 
-/** @returns What was done, or why nothing, as a sentence for the log. */
-export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent): Promise<string> {
+/**
+ * @param stacks - Those that the default branch has: each has a preview, or the comment says that it has none.
+ * @returns What was done, or why nothing, as a sentence for the log.
+ */
+export async function postPreviewComment(
+  github: GitHub,
+  event: WorkflowRunEvent,
+  stacks: readonly string[],
+): Promise<string> {
   const run = event.workflow_run;
   const pullRequests = await pullRequestsOf(github, event);
   const [pullRequest, ...others] = pullRequests;
@@ -69,14 +76,17 @@ export async function postPreviewComment(github: GitHub, event: WorkflowRunEvent
     return `No comment: no open pull request has ${run.head_sha} as its head; a newer commit has a run of its own.`;
   if (others.length > 0)
     return `No comment: ${pullRequests.map(({ number }) => `#${number}`).join(" and ")} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
-  const reports = await readReports(github, event, pullRequest.base.ref);
+  const { reports, missing, unread } = await readReports(github, event, pullRequest.base.ref, stacks);
   const text = previewText(reports, {
     headSha: run.head_sha,
     runUrl: run.html_url,
     hasFailed: run.conclusion !== "success",
+    missing,
+    unread,
   });
   const done = await upsertComment(github, pullRequest.number, { subject: "preview", text });
-  return `The comment of #${pullRequest.number} is ${done}, with previews of: ${reports.map(({ stack }) => stack).join(", ") || "no stack"}.`;
+  const names = (list: readonly string[]) => list.join(", ") || "no stack";
+  return `The comment of #${pullRequest.number} is ${done}, with previews of: ${names(reports.map(({ stack }) => stack))}; without one: ${names(missing)}.`;
 }
 
 /** Open ones whose head is the very commit that was run. An event names none for a fork. */
@@ -100,12 +110,25 @@ interface PreviewReport {
   readonly failure: string | null;
 }
 
-/** Sorted by stack. What the state says of a stack takes the place of what its two trees say. */
+interface PreviewReports {
+  /** Sorted by stack. */
+  readonly reports: readonly PreviewReport[];
+  /** Stacks of the default branch without an artifact. */
+  readonly missing: readonly string[];
+  /** Number of stacks that are more than are read. */
+  readonly unread: number;
+}
+
+/**
+ * What the state says of a stack takes the place of what its two trees say. The default branch's own stacks are read before others,
+ * so that no pull request can crowd them out.
+ */
 async function readReports(
   github: GitHub,
   { repository, workflow_run: run }: WorkflowRunEvent,
   baseRef: string,
-): Promise<PreviewReport[]> {
+  stacks: readonly string[],
+): Promise<PreviewReports> {
   const { artifacts } = await github.get(`/actions/runs/${run.id}/artifacts?per_page=100`, artifactsSchema);
   const isFromHere = run.head_repository.id === repository.id;
   const byStack = new Map<string, FoundArtifact>();
@@ -117,12 +140,12 @@ async function readReports(
     if (isOfState && !isFromHere) continue;
     if (isOfState || !byStack.has(stack)) byStack.set(stack, { id, name, bytes, isOfState });
   }
-  if (byStack.size > MAX_STACKS)
-    throw new UserError(
-      `The run has previews of ${byStack.size} stacks, and ${MAX_STACKS} are the most that is read.`,
-    );
+  const found = [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const own = found.filter(([stack]) => stacks.includes(stack));
+  const others = found.filter(([stack]) => !stacks.includes(stack));
+  const read = [...own, ...others].slice(0, MAX_STACKS);
   const reports: PreviewReport[] = [];
-  for (const [stack, artifact] of [...byStack].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  for (const [stack, artifact] of found.filter((one) => read.includes(one)))
     try {
       const diff = await readDiff(github, stack, artifact);
       const base = { ...diff.base, ...(await baseOf(github, baseRef, diff)) };
@@ -132,7 +155,11 @@ async function readReports(
       if (!(error instanceof UserError) || error instanceof GitHubError) throw error;
       reports.push({ stack, diff: null, failure: error.message });
     }
-  return reports;
+  return {
+    reports,
+    missing: stacks.filter((stack) => !byStack.has(stack)),
+    unread: found.length - read.length,
+  };
 }
 
 interface FoundArtifact {
@@ -196,7 +223,7 @@ async function baseOf(
   return { ref, commit: isOfBranch ? commit : null };
 }
 
-interface PreviewRun {
+interface PreviewRun extends Pick<PreviewReports, "missing" | "unread"> {
   readonly headSha: string;
   readonly runUrl: string;
   readonly hasFailed: boolean;
@@ -205,14 +232,23 @@ interface PreviewRun {
 /** The whole comment but its marker. */
 export function previewText(
   reports: readonly PreviewReport[],
-  { headSha, runUrl, hasFailed }: PreviewRun,
+  { headSha, runUrl, hasFailed, missing, unread }: PreviewRun,
   maxCharacters: number = MAX_COMMENT_CHARACTERS - SPARE_CHARACTERS,
 ): string {
-  const unread = reports.flatMap(({ stack, failure }) =>
-    failure === null
+  const gaps: readonly Inline[] = [
+    ...missing.map((stack): Inline => [strong(`no preview of \`${stack}\``), ": the run left none."]),
+    ...reports.flatMap(({ stack, failure }): Inline[] =>
+      failure === null ? [] : [[code(stack), ": ", strong("its preview can't be read."), ` ${failure}`]],
+    ),
+    ...(unread === 0
       ? []
-      : [`- ${markdownInline([code(stack), ": ", strong("its preview can't be read."), ` ${failure}`])}`],
-  );
+      : [
+          [
+            strong(`${counted(unread, "more preview is", "more previews are")} not read`),
+            `: ${MAX_STACKS} are the most.`,
+          ],
+        ]),
+  ];
   const opening = [
     markdownInline([
       "What merging ",
@@ -231,10 +267,10 @@ export function previewText(
           ]),
         ]
       : []),
-    ...(unread.length === 0 ? [] : [unread.join("\n")]),
+    ...(gaps.length === 0 ? [] : [gaps.map((gap) => `- ${markdownInline(gap)}`).join("\n")]),
     "",
   ].join("\n\n");
   const diffs = reports.flatMap(({ diff }) => (diff === null ? [] : [diff]));
-  if (diffs.length === 0 && unread.length > 0) return `${opening.trimEnd()}\n`;
+  if (diffs.length === 0 && gaps.length > 0) return `${opening.trimEnd()}\n`;
   return `${opening}${markdownComment(diffs, maxCharacters - opening.length)}`;
 }

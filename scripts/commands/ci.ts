@@ -18,10 +18,10 @@ import {
 } from "../ci/stacks.ts";
 import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
+import { refusals } from "../diff/refusals.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
-import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { code, link, markdownInline } from "../markdown.ts";
+import { code, counted, link, markdownInline, plainInline, visible } from "../markdown.ts";
 import { callerDirectory, stackReference } from "../program/stack-file.ts";
 import { approvedPreview } from "../stack/approved-preview.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
@@ -70,15 +70,17 @@ const TASKS = {
     },
   },
   "diff-policies": {
-    summary: "fails where --diff breaks a mandatory policy that the base keeps, or has policies not checked",
+    summary:
+      "fails where --diff brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
     needs: ["diff"],
-    run: ({ diff: file }) => refuseNewMandatory(parsedDiff(text(file), readBytes(file))),
+    run: ({ diff: file }) => refuse(parsedDiff(text(file), readBytes(file))),
   },
   "preview-comment": {
     summary: "the comment of the pull request that --event, a `workflow_run`, is about",
     needs: ["event"],
     run: async ({ event }) => {
-      print(await postPreviewComment(githubFromEnvironment(), readJson(event, workflowRunEventSchema)));
+      const run = readJson(event, workflowRunEventSchema);
+      print(await postPreviewComment(githubFromEnvironment(), run, matrixStacks("preview", "")));
     },
   },
   summary: {
@@ -171,6 +173,13 @@ const TASKS = {
     run: ({ stack, preview }) =>
       print(JSON.stringify(approvedPreview(text(stack), readBytes(preview).toString("utf8")))),
   },
+  "preview-errors": {
+    summary: "fails with the errors of --preview, what `pulumi preview --json` printed",
+    needs: ["preview"],
+    run: ({ preview }) => {
+      parsePreview(readBytes(preview).toString("utf8"));
+    },
+  },
   drift: {
     summary:
       "an issue while --preview of --stack, by `pulumi preview --refresh --show-sames --json`, would change something",
@@ -211,20 +220,20 @@ export const command = defineCommand({
   },
 });
 
-/** @throws UserError with each of them, or where nothing could be checked. */
-function refuseNewMandatory(diff: StackDiff): void {
-  if (isUnchecked(diff))
-    throw new UserError(
-      `The stack ${diff.stack} can't be rendered, so that these policies are not checked: ${diff.uncheckedPolicies.join(", ")}.\n${diff.head.failure}`,
-    );
-  const broken = newMandatory(diff).map(
-    ({ policy, resource, reason, fix }) =>
-      `${policy}${resource === null ? "" : ` by ${resource}`}: ${reason} ${fix}`,
+const MOST_REFUSALS = 50;
+
+/** @throws UserError with each reason, in a line of its own. */
+function refuse(diff: StackDiff): void {
+  const reasons = refusals(diff).map(plainInline);
+  if (reasons.length === 0) return;
+  const more = reasons.length - MOST_REFUSALS;
+  const lines = [
+    ...reasons.slice(0, MOST_REFUSALS),
+    ...(more > 0 ? [`${more} more; the comment has them.`] : []),
+  ];
+  throw new UserError(
+    `The change of the stack ${visible(diff.stack)} is refused for ${counted(reasons.length, "reason")}:\n${lines.join("\n")}`,
   );
-  if (broken.length > 0)
-    throw new UserError(
-      `The change breaks ${broken.length} mandatory ${broken.length === 1 ? "policy" : "policies"} of the stack ${diff.stack}:\n${broken.join("\n")}`,
-    );
 }
 
 /** What the comment about a pull request's stack says. */

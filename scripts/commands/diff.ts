@@ -3,8 +3,9 @@ import { dirname, resolve } from "node:path";
 import { compareWithBase } from "../diff/compare.ts";
 import { previewChanges } from "../diff/preview.ts";
 import { markdownComment, textReport } from "../diff/print.ts";
+import { refusals } from "../diff/refusals.ts";
+import { stackSettings } from "../diff/stack-settings.ts";
 import type { StackDiff } from "../diff/types.ts";
-import { isUnchecked, newMandatory } from "../diff/violations.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { prettyJson } from "../program/serialized.ts";
 import { callerDirectory } from "../program/stack-file.ts";
@@ -26,7 +27,7 @@ export const command = defineCommand({
     },
     "--preview <file>": "resources as `pulumi preview --json` found them against the stack's state",
     "--fail-on <policies>": {
-      text: "exit code 1, after the report, where the change breaks a mandatory policy that the base keeps, or can't be rendered, so that policies are not checked",
+      text: "exit code 1, after the report, where the change brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
       choices: ["mandatory"],
     },
     "-o, --out <file>": "write there instead of to standard output",
@@ -38,13 +39,15 @@ export const command = defineCommand({
     const { base = "", format, failOn, out } = values;
     if (base === "") throw new UsageError("Missing commit to compare with, such as --base origin/main.");
     const file = out === undefined ? undefined : outFile(out);
-    const preview = values.preview === undefined ? undefined : previewChanges(savedText(values.preview));
+    const preview =
+      values.preview === undefined
+        ? undefined
+        : previewChanges(savedText(values.preview), stackSettings(stack).secrets.values());
     const diff = await compareWithBase({ stack, ref: base, preview });
     const text = REPORTS[format](diff);
     if (file === undefined) process.stdout.write(text);
     else writeFileSync(file, text);
-    const isRefused = failOn !== undefined && (newMandatory(diff).length > 0 || isUnchecked(diff));
-    return isRefused ? EXIT.failed : EXIT.ok;
+    return failOn !== undefined && refusals(diff).length > 0 ? EXIT.failed : EXIT.ok;
   },
 });
 

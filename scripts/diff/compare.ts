@@ -5,7 +5,7 @@ import { isAbsolute, join, relative } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
-import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
+import { redacted } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { commitOf, withBaseTree } from "./base-tree.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
@@ -139,15 +139,4 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
 
 function graphsOf(before: RenderedTree["resources"], after: RenderedTree["resources"]): GraphChanges | null {
   return before === null || after === null ? null : graphChanges(before, after);
-}
-
-/** Shorter ones are no secrets, and would cut words of every sentence. */
-const SHORTEST_REDACTED = 4;
-
-/** A text of a program, such as the message of a failure, without the secrets. */
-function redacted(text: string, secrets: Iterable<string>): string {
-  return [...secrets]
-    .filter((secret) => secret.length >= SHORTEST_REDACTED)
-    .toSorted((a, b) => b.length - a.length)
-    .reduce((shown, secret) => shown.replaceAll(secret, SECRET_PLACEHOLDER), text);
 }

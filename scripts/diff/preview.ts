@@ -1,9 +1,11 @@
 /** What `pulumi preview --json` prints, read in one place: `pkg/backend/display/json.go` of Pulumi. */
+import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import { UserError } from "../errors.ts";
+import { clipped, counted, visible } from "../markdown.ts";
 import { isSecret, leafDifferences } from "../program/changes.ts";
-import { secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, urnParts } from "../program/serialized.ts";
+import { redacted, secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, urnParts } from "../program/serialized.ts";
 import { describedChange, type GraphChanges, shownDifference } from "./graph-changes.ts";
 import { deletesFirst } from "./replacements.ts";
 import { isAtOrBelow, keySegments, pathSegments, resourceDifferences } from "./resource-names.ts";
@@ -31,15 +33,37 @@ const step = z.object({
 export type PreviewStep = z.infer<typeof step>;
 type State = z.infer<typeof state>;
 
-/** Steps are missing where nothing is to be done, and the summary where the preview failed. */
+/**
+ * Steps are missing where nothing is to be done. A preview that fails has a summary as well: only its diagnostics tell, whose severity
+ * is `error`, and `info#err` where a program prints to standard error.
+ */
 const digest = z.object({
   steps: z.array(step).default([]),
   diagnostics: z.array(z.object({ severity: z.string(), message: z.string().default("") })).default([]),
   changeSummary: z.record(z.string(), z.number()).optional(),
 });
 
-/** @throws UserError where it is something else, or a preview that failed. */
-export function parsePreview(text: string): { steps: readonly PreviewStep[]; unchanged: number } {
+/** Of a preview that failed, what is told: its program may print whatever it likes. */
+const MOST_ERROR_LINES = 40;
+const LONGEST_ERROR_LINE = 300;
+
+/** Lines of errors, without colours. */
+function errorLines(messages: readonly string[], secrets: Iterable<string>): readonly string[] {
+  const lines = messages
+    .flatMap((message) => redacted(stripVTControlCharacters(message), secrets).trim().split("\n"))
+    .map((line) => `  ${visible(clipped(line, LONGEST_ERROR_LINE))}`.trimEnd());
+  const more = lines.length - MOST_ERROR_LINES;
+  return more > 0 ? [...lines.slice(0, MOST_ERROR_LINES), `  … ${counted(more, "line")} more`] : lines;
+}
+
+/**
+ * @param secrets - That no error may show: those of the stack file.
+ * @throws UserError where it is something else, or a preview that failed.
+ */
+export function parsePreview(
+  text: string,
+  secrets: Iterable<string> = [],
+): { steps: readonly PreviewStep[]; unchanged: number } {
   let found: z.infer<typeof digest> | undefined;
   try {
     found = digest.parse(JSON.parse(text));
@@ -47,8 +71,13 @@ export function parsePreview(text: string): { steps: readonly PreviewStep[]; unc
     // Told below.
   }
   const errors = found?.diagnostics.filter(({ severity }) => severity === "error") ?? [];
-  if (errors.length > 0)
-    throw new UserError(`The preview failed: ${errors.map(({ message }) => message.trim()).join("\n")}`);
+  if (errors.length > 0) {
+    const lines = errorLines(
+      errors.map(({ message }) => message),
+      secrets,
+    );
+    throw new UserError(`The preview failed:\n${lines.join("\n")}`);
+  }
   if (found === undefined || (found.steps.length === 0 && found.changeSummary === undefined))
     throw new UserError(
       "This is not the output of `pulumi preview --json`: it has no steps and no change summary, or is not JSON.",
@@ -68,9 +97,9 @@ const KINDS: Readonly<Record<string, Exclude<ChangeKind, "may-replace">>> = {
   "delete-replaced": "replace",
 };
 
-/** The true difference against a stack's state. @throws UserError of {@link parsePreview}. */
-export function previewChanges(text: string): GraphChanges {
-  const { steps, unchanged } = parsePreview(text);
+/** The true difference against a stack's state. @param secrets - As of {@link parsePreview}, which throws a UserError. */
+export function previewChanges(text: string, secrets?: Iterable<string>): GraphChanges {
+  const { steps, unchanged } = parsePreview(text, secrets);
   const byUrn = new Map<string, PreviewStep[]>();
   for (const found of steps) {
     const { custom, external } = found.newState ?? found.oldState ?? { custom: false, external: false };

@@ -102,7 +102,11 @@ function changeSections(diff: StackDiff): readonly Section[] {
     },
     list(
       "Policies that were not checked, for there are no resources to look at",
-      uncheckedPolicies.map((policy) => [code(policy)]),
+      uncheckedPolicies.map(({ policy, level }) => [
+        level === "mandatory" ? strong(level) : level,
+        " ",
+        code(policy),
+      ]),
     ),
     accessSection(diff),
     outsideSection(diff),
@@ -120,12 +124,13 @@ function changeSections(diff: StackDiff): readonly Section[] {
   ];
 }
 
-function problemText({ path, value, reason, fix }: Problem): Inline {
+export function problemText({ path, value, reason, fix }: Problem): Inline {
   const found: Inline = value === "" ? [code(path)] : [code(path), " = ", code(value)];
   return [...found, `: ${reason} ${fix}`.trimEnd()];
 }
 
-function goneProblems(before: readonly Problem[], after: readonly Problem[]): readonly Problem[] {
+/** Those of the first that are not among the others. */
+export function goneProblems(before: readonly Problem[], after: readonly Problem[]): readonly Problem[] {
   const texts = new Set(after.map((problem) => JSON.stringify(problem)));
   return before.filter((problem) => !texts.has(JSON.stringify(problem)));
 }

@@ -221,7 +221,7 @@ const stackDiff = z.strictObject({
   /** Of the head, by the stricter of both sides' levels, caps and stacks to retain. */
   violations: z.array(policyViolation),
   /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
-  uncheckedPolicies: z.array(name),
+  uncheckedPolicies: z.array(policyViolation.pick({ policy: true, level: true })),
 });
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;

@@ -69,18 +69,16 @@ export function stackViolations(
       isNew: known.has(violation) ? false : unasked.includes(violation.policy) ? null : true,
       resource: violation.resource === null ? null : (labels.get(violation.resource) ?? violation.resource),
     })),
-    uncheckedPolicies: uncheckedPolicies(head, policy),
+    uncheckedPolicies: uncheckedPolicies(head, policy).map((name) => ({
+      policy: name,
+      level: policy.levels[name] === "mandatory" ? "mandatory" : "advisory",
+    })),
   };
 }
 
 /** Those that a change must not bring in. What the base could not be asked about is not known to be the change's. */
 export function newMandatory({ violations: all }: StackDiff): readonly PolicyViolation[] {
   return all.filter(({ level, isNew }) => level === "mandatory" && isNew === true);
-}
-
-/** Whether policies that are on have not been asked, since the head has no graph: it may break any of them. */
-export function isUnchecked({ head, uncheckedPolicies: unchecked }: StackDiff): boolean {
-  return head.failure !== null && unchecked.length > 0;
 }
 
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */

@@ -35,6 +35,17 @@ export function withoutMarks(value: unknown): unknown {
   return value;
 }
 
+/** Shorter ones are no secrets, and would cut words of every sentence. */
+const SHORTEST_REDACTED = 4;
+
+/** A text of a program, such as the message of a failure, without the secrets. */
+export function redacted(text: string, secrets: Iterable<string>): string {
+  return [...secrets]
+    .filter((secret) => secret.length >= SHORTEST_REDACTED)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((shown, secret) => shown.replaceAll(secret, SECRET_PLACEHOLDER), text);
+}
+
 interface UrnParts {
   readonly stack: string;
   readonly project: string;

@@ -8,6 +8,7 @@ import { sweepStack } from "../../components/local/provider/supervisor.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { parsePreview } from "../diff/preview.ts";
+import { stackSettings } from "../diff/stack-settings.ts";
 import { UserError } from "../errors.ts";
 import { PulumiState } from "../expire/pulumi-states.ts";
 import { operationsOf } from "../platforms/index.ts";
@@ -106,7 +107,8 @@ export class PulumiBackend implements StackBackend {
         return await look(`file://${folder}`);
       });
     } catch (error) {
-      if (error instanceof PulumiError && error.stdout !== "") parsePreview(error.stdout);
+      if (error instanceof PulumiError && error.stdout !== "")
+        parsePreview(error.stdout, stackSettings(this.#stack).secrets.values());
       throw error;
     }
   }

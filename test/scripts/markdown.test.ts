@@ -161,7 +161,7 @@ function filledWith(text: string): StackDiff {
       { policy: text, level: "mandatory", resource: text, reason: text, fix: text, isNew: true },
       { policy: text, level: "advisory", resource: null, reason: text, fix: text, isNew: false },
     ],
-    uncheckedPolicies: [text],
+    uncheckedPolicies: [{ policy: text, level: "mandatory" }],
   };
 }
 
@@ -178,7 +178,7 @@ const DOCUMENTS: Readonly<Record<string, (text: string) => string>> = {
         { stack: text, diff: null, failure: text },
         { stack: text, diff: filledWith(text), failure: null },
       ],
-      { headSha: text, runUrl: OWN_URL, hasFailed: true },
+      { headSha: text, runUrl: OWN_URL, hasFailed: true, missing: [text], unread: 2 },
     ),
   "the endpoints of a stack": (text) =>
     outputsSummary(

@@ -11,6 +11,7 @@ import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
 import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
 import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/print.ts";
+import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
 import { imageLock } from "../../harness/image-lock.ts";
@@ -82,7 +83,7 @@ test("`ci diff-summary` turns the JSON of a difference into its Markdown", async
   expect(stderr).toContain("diff.json is not what `npx engine-room diff` writes.");
 });
 
-test("`ci diff-policies` fails for a change that breaks a mandatory policy, and not for one already broken", async () => {
+describe("`ci diff-policies`", () => {
   const violation = {
     policy: "p",
     level: "mandatory",
@@ -90,34 +91,65 @@ test("`ci diff-policies` fails for a change that breaks a mandatory policy, and 
     reason: "R.",
     fix: "F.",
   } as const;
-  const judge = (one: object) =>
-    ci(
-      "diff-policies",
-      "--diff",
-      file("diff.json", stackDiff({ violations: [{ ...violation, isNew: true, ...one }] })),
-    );
-  const broken = await judge({});
-  expect([broken.exitCode, broken.stderr]).toEqual([
-    1,
-    expect.stringContaining("breaks 1 mandatory policy of the stack dev:\np by Ingress a/b: R. F."),
-  ]);
-  for (const one of [{ isNew: false }, { isNew: null }, { level: "advisory" }])
-    expect((await judge(one)).exitCode).toBe(0);
-});
+  const problem = { path: "models[0].model", value: '"x"', reason: "Unknown value.", fix: "Write y." };
+  const failed = { failure: "It is\nbroken." };
+  const base = stackDiff().base;
+  const unchecked = (level: "mandatory" | "advisory") => ({ uncheckedPolicies: [{ policy: "q", level }] });
 
-test("`ci diff-policies` fails where the stack can't be rendered and policies are not checked", async () => {
-  const judge = (uncheckedPolicies: string[]) =>
-    ci(
-      "diff-policies",
-      "--diff",
-      file("diff.json", stackDiff({ head: head({ failure: "It is broken." }), uncheckedPolicies })),
-    );
-  const { exitCode, stderr } = await judge(["image-has-digest"]);
-  expect([exitCode, stderr]).toEqual([
-    1,
-    expect.stringContaining("policies are not checked: image-has-digest.\nIt is broken."),
-  ]);
-  expect((await judge([])).exitCode).toBe(0);
+  test.each<[string, Partial<StackDiff>, string]>([
+    [
+      "breaks a mandatory policy that the base keeps",
+      { violations: [{ ...violation, isNew: true }] },
+      "The change breaks the mandatory policy p by Ingress a/b: R. F.",
+    ],
+    [
+      "has a problem that the base does not have",
+      { head: head({ problems: [problem] }) },
+      'The stack file has a new problem: models[0].model = "x": Unknown value. Write y.',
+    ],
+    [
+      "has another problem than the base",
+      { head: head({ problems: [problem] }), base: { ...base, problems: [{ ...problem, value: '"z"' }] } },
+      "The stack file has a new problem:",
+    ],
+    [
+      "can't be rendered, and its base can",
+      { head: head(failed) },
+      "The stack can't be rendered, and the base can: It is broken.",
+    ],
+    [
+      "is new and can't be rendered",
+      { head: head(failed), base: { ...base, hasStack: false, failure: "The stack is new." } },
+      "The stack can't be rendered: It is broken.",
+    ],
+    [
+      "has mandatory policies that nobody could check, as its base",
+      { head: head(failed), base: { ...base, ...failed }, ...unchecked("mandatory") },
+      "1 mandatory policy can't be checked, for the stack has no resources to look at: q. It is broken.",
+    ],
+  ])("fails where a stack %s", async (_title, changes, sentence) => {
+    const { exitCode, stderr } = await ci("diff-policies", "--diff", file("diff.json", stackDiff(changes)));
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`The change of the stack dev is refused for 1 reason:\n${sentence}`);
+  });
+
+  test.each<[string, Partial<StackDiff>]>([
+    ["breaks what the base breaks", { violations: [{ ...violation, isNew: false }] }],
+    ["breaks what the base could not be asked about", { violations: [{ ...violation, isNew: null }] }],
+    ["breaks an advisory policy", { violations: [{ ...violation, level: "advisory", isNew: true }] }],
+    [
+      "has the problem that the base has",
+      { head: head({ problems: [problem] }), base: { ...base, problems: [problem] } },
+    ],
+    ["has no problem any more", { base: { ...base, problems: [problem] } }],
+    [
+      "fails as the base does",
+      { head: head(failed), base: { ...base, ...failed }, ...unchecked("advisory") },
+    ],
+  ])("passes where a stack %s", async (_title, changes) => {
+    const { exitCode } = await ci("diff-policies", "--diff", file("diff.json", stackDiff(changes)));
+    expect(exitCode).toBe(0);
+  });
 });
 
 test("`ci require-images` fails for a stack without digests, with the pull request that brings them, and not on this machine", async () => {
@@ -174,8 +206,13 @@ test("`ci preview-comment` writes a comment from the event's file", async () => 
     workflow_run: { ...run, head_repository: { id: 1, owner: { login: "bob" } } },
   });
   const { exitCode, stdout } = await ci("preview-comment", "--event", event);
-  expect([exitCode, stdout]).toEqual([0, "The comment of #3 is created, with previews of: dev.\n"]);
-  expect(fake.comments.get(3)?.[0]?.body).toContain("- `dev`: **nothing changes**");
+  expect([exitCode, stdout]).toEqual([
+    0,
+    "The comment of #3 is created, with previews of: dev; without one: kind, local, onprem, prod.\n",
+  ]);
+  const [{ body } = { body: "" }] = fake.comments.get(3) ?? [];
+  expect(body).toContain("- **no preview of `prod`**: the run left none.");
+  expect(body).toContain("- `dev`: **nothing changes**");
 });
 
 test("`ci preview-stack-comment` says that the stack of a pull request is up, has failed or has ended", async () => {
@@ -225,6 +262,17 @@ test("`ci` lists ended stacks, summarises outputs and reports drift in an issue"
   );
   const preview = file("preview.json", { steps: [{ op: "delete", urn: "urn:pulumi:a::b::c:d:E::f" }] });
   expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
+});
+
+test("`ci preview-errors` fails with the errors that a preview has, and prints nothing of another", async () => {
+  const diagnostics = [{ severity: "error", message: "error: No such region." }];
+  const failed = await ci("preview-errors", "--preview", file("p.json", { diagnostics, changeSummary: {} }));
+  expect([failed.exitCode, failed.stderr]).toEqual([
+    1,
+    expect.stringContaining("\n  error: No such region.\n"),
+  ]);
+  const made = await ci("preview-errors", "--preview", file("p.json", { changeSummary: { same: 1 } }));
+  expect([made.exitCode, made.stdout, made.stderr]).toEqual([0, "", ""]);
 });
 
 test("`ci expire-issue` opens an issue for a failure, and closes it after a success", async () => {

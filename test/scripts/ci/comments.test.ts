@@ -118,7 +118,9 @@ function event(overrides: object = {}, repository = FORK) {
   });
 }
 
-const post = (given = event()) => postPreviewComment(fake.client(), given);
+/** What the default branch has, where a test does not say otherwise, is what the artifacts bring. */
+const post = (given = event(), stacks: readonly string[] = []) =>
+  postPreviewComment(fake.client(), given, stacks);
 
 test("previews become the comment of the pull request whose head was run, sorted by stack", async () => {
   fake.pulls = [pull({ number: 11, head: { ...pull().head, sha: "f".repeat(40) } }), pull()];
@@ -126,7 +128,9 @@ test("previews become the comment of the pull request whose head was run, sorted
     artifact(1, "preview-onprem"),
     artifact(2, "preview-dev", "\u202etxt <img src=x> @octocat"),
   ];
-  expect(await post()).toBe("The comment of #12 is created, with previews of: dev, onprem.");
+  expect(await post()).toBe(
+    "The comment of #12 is created, with previews of: dev, onprem; without one: no stack.",
+  );
   const [body = ""] = bodies(12);
   expect(body).toMatch(
     /^<!-- engine-room: preview -->\nWhat merging `0123456789ab` would do, as the pull request's own code says \(\[run\]\(https:\/\/github\.example\/room\/runs\/900\)\)\.\n\n/,
@@ -239,7 +243,7 @@ test.each([
 ])("a comment shows the other stacks beside an artifact that %s", async (_title, one, message) => {
   fake.pulls = [pull()];
   fake.artifacts = [one, artifact(2, "preview-onprem")];
-  expect(await post()).toContain("with previews of: dev, onprem.");
+  expect(await post()).toContain("with previews of: dev, onprem;");
   const [body = ""] = bodies(12);
   expect(body).toContain("- `dev`: **its preview can't be read.** ");
   expect(body).toContain(message);
@@ -255,10 +259,34 @@ test("a comment reports an unreadable artifact, and is not written where GitHub 
   await expect(post()).rejects.toThrow("GitHub answers 503");
 });
 
-test("no comment is written for too many stacks", async () => {
+test("a comment begins with the stacks of the default branch that have no preview", async () => {
   fake.pulls = [pull()];
-  fake.artifacts = Array.from({ length: 21 }, (_, index) => artifact(index, `preview-s${index}`, "x"));
-  await expect(post()).rejects.toThrow("previews of 21 stacks, and 20 are the most");
+  fake.artifacts = [artifact(1, "preview-dev"), { ...artifact(2, "preview-prod"), expired: true }];
+  expect(await post(event(), ["dev", "onprem", "prod"])).toBe(
+    "The comment of #12 is created, with previews of: dev; without one: onprem, prod.",
+  );
+  const [body = ""] = bodies(12);
+  expect(body).toContain(
+    "/900)).\n\n- **no preview of `onprem`**: the run left none.\n- **no preview of `prod`**: the run left none.\n\n- `dev`: ",
+  );
+});
+
+test("a comment without any preview names each stack of the default branch", async () => {
+  fake.pulls = [pull()];
+  await post(event({ conclusion: "failure" }), ["dev", "prod"]);
+  expect(bodies(12)[0]).toMatch(/\n- \*\*no preview of `dev`\*\*.*\n- \*\*no preview of `prod`\*\*.*\n$/);
+});
+
+test("previews of many other stacks crowd out none of the default branch, and the comment counts those that are left out", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = [
+    ...Array.from({ length: 25 }, (_, index) => artifact(index, `preview-a${index}`)),
+    artifact(90, "preview-prod", "ofProd"),
+  ];
+  await post(event(), ["prod"]);
+  const [body = ""] = bodies(12);
+  expect(body).toContain("ofProd");
+  expect(body).toContain("- **6 more previews are not read**: 20 are the most.");
 });
 
 test("only an event of a pull request is read", () => {
@@ -267,7 +295,13 @@ test("only an event of a pull request is read", () => {
   expect(() => event({ html_url: "javascript:alert(1)" })).toThrow();
 });
 
-const run = { headSha: SHA, runUrl: "https://github.example/run", hasFailed: false };
+const run = {
+  headSha: SHA,
+  runUrl: "https://github.example/run",
+  hasFailed: false,
+  missing: [],
+  unread: 0,
+};
 
 test("the text of previews fits a comment, whatever the differences hold", () => {
   const huge = Array.from({ length: 20 }, (_, index) =>

@@ -419,8 +419,21 @@ test("a variable inserted before others is one difference of a preview, though t
 test("text that is no preview, and a preview that failed, are refused in a sentence", () => {
   for (const text of ["Previewing update", "{}", "[]"])
     expect(() => previewChanges(text)).toThrow("not the output of `pulumi preview --json`");
-  const failed = { diagnostics: [{ severity: "error", message: "No such region.\n" }], changeSummary: {} };
-  expect(() => previewChanges(JSON.stringify(failed))).toThrow("The preview failed: No such region.");
+  const failed = (...messages: readonly string[]) =>
+    JSON.stringify({
+      diagnostics: [
+        { severity: "info#err", message: "careful\n" },
+        ...messages.map((message) => ({ severity: "error", message })),
+      ],
+      changeSummary: { create: 14 },
+    });
+  expect(() => previewChanges(failed())).not.toThrow();
+  const message = "error: \u001b[31mNo such region\u001b[0m hunter22\u202e.\n  Fix: Name another.\n";
+  expect(() => previewChanges(failed(message, "error: Two."), ["hunter22"])).toThrow(
+    /^The preview failed:\n {2}error: No such region \[secret\]\\u202e\.\n {4}Fix: Name another\.\n {2}error: Two\.$/,
+  );
+  const long = failed(`${"x".repeat(1000)}\n`.repeat(100));
+  expect(() => previewChanges(long)).toThrow(/\n {2}x{300}…\n {2}… 60 lines more$/);
 });
 
 test("files of JSON within a text are compared member by member, and long texts are shown around their difference", () => {

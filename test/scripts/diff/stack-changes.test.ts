@@ -6,10 +6,12 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { stackPolicy } from "../../../policy/stack-policy.ts";
 import { stackDiff } from "../../../scripts/diff/compare.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
+import { refusals } from "../../../scripts/diff/refusals.ts";
 import { comparablePlan, type RenderedTree, unrendered } from "../../../scripts/diff/rendered-tree.ts";
 import { dangerSection } from "../../../scripts/diff/resource-report.ts";
 import { NO_SETTINGS, stackSettings } from "../../../scripts/diff/stack-settings.ts";
-import { isUnchecked, newMandatory } from "../../../scripts/diff/violations.ts";
+import type { StackDiff } from "../../../scripts/diff/types.ts";
+import { plainInline } from "../../../scripts/markdown.ts";
 import { imageLock } from "../../harness/image-lock.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles, renderedText, resource, summary } from "./fixtures.ts";
@@ -322,7 +324,7 @@ test("images that are built after a merge are advice in the difference that lead
     // As after a change of a source of each image.
     const head = await renderedText(stackFileText(cluster));
     const diff = stackDiff("demo", { ref: null, commit: null, ...base, hasStack: true }, head);
-    expect(newMandatory(diff)).toEqual([]);
+    expect(refusals(diff)).toEqual([]);
     const digests = diff.violations.filter(({ policy }) => policy === "image-has-digest");
     expect(new Set(digests.map(({ level, isNew }) => `${level} ${isNew}`))).toEqual(
       new Set(["advisory true"]),
@@ -708,15 +710,25 @@ test("without a graph on the head no policy is checked, and without one on the b
   const diffTo = (before: RenderedTree, after: RenderedTree, hasStack = true) =>
     stackDiff("demo", { ...base, tree: before, hasStack }, { tree: after, settings: NO_SETTINGS, policy });
   expect(diffTo(planned, planned)).toMatchObject({ resources: null, violations: [] });
-  expect(diffTo(planned, planned).uncheckedPolicies).toContain("image-has-digest");
+  expect(diffTo(planned, planned).uncheckedPolicies).toContainEqual({
+    policy: "image-has-digest",
+    level: "mandatory",
+  });
   const pod = resource("kubernetes:core/v1:Pod", "a", {
     spec: { containers: [{ name: "a", image: "i:1" }] },
   });
   const broken = { ...graph, resources: [pod] };
-  expect(newMandatory(diffTo(graph, broken)).map(({ policy: name }) => name)).toContain("image-has-digest");
-  expect(newMandatory(diffTo(unrendered("It has no stack file."), broken, false))).not.toEqual([]);
+  const refused = (diff: StackDiff) => refusals(diff).map(plainInline).join("\n");
+  expect(refused(diffTo(graph, broken))).toContain(
+    "The change breaks the mandatory policy image-has-digest by Pod a",
+  );
+  expect(refused(diffTo(unrendered("It has no stack file."), broken, false))).toContain("image-has-digest");
   const ofUnreadBase = diffTo(unrendered("npm ci failed."), broken);
   expect(new Set(ofUnreadBase.violations.map(({ isNew }) => isNew))).toEqual(new Set([null]));
-  expect(newMandatory(ofUnreadBase)).toEqual([]);
-  expect([diffTo(planned, planned), diffTo(planned, graph)].map(isUnchecked)).toEqual([true, false]);
+  expect(refused(ofUnreadBase)).toBe("");
+  expect(refused(diffTo(planned, planned))).toMatch(/^\d mandatory policies can't be checked/);
+  expect(refused(diffTo(graph, planned))).toMatch(
+    /^The stack can't be rendered, and the base can: It can't be deployed\.\n\d/,
+  );
+  expect(refused(diffTo(planned, graph))).toBe("");
 });
