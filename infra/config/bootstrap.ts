@@ -19,9 +19,13 @@ const schema = z.strictObject({
   /** Absent: GitHub gets no roles. */
   github: z
     .strictObject({
-      /** Whose workflows take the roles. */
+      /**
+       * Whose workflows take the roles, as the subject of their tokens begins: `octo-org/engine-room`, and with both ids where the
+       * repository was created or renamed since the middle of 2026, `octo-org@123456/engine-room@456789`.
+       * https://learn.microsoft.com/entra/workload-id/workload-identities-github-immutable-subjects
+       */
       repository: formattedText(
-        /^[A-Za-z0-9-]+\/[A-Za-z0-9._-]+$/,
+        /^[A-Za-z0-9-]+(\/[A-Za-z0-9._-]+|@\d+\/[A-Za-z0-9._-]+@\d+)$/,
         "a repository with its owner",
         "octo-org/engine-room",
       ),

@@ -103,7 +103,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   check: {
-    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles",
+    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles and workflows",
     needsPython: true,
     run: check,
   },
@@ -195,6 +195,7 @@ async function check({ python, execute, report }: SuiteContext): Promise<void> {
     [python, ["-m", "ruff", "check", "."]],
     [python, ["-m", "ruff", "format", "--check", "."]],
     [join(dirname(python), "hadolint"), DOCKERFILES],
+    [join(dirname(python), "zizmor"), ["--offline", "--no-progress", ".github"]],
   ];
   report({ files: checks.length });
   await sideBySide(checks, availableParallelism(), async ([command, args]) => {

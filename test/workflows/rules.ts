@@ -108,21 +108,58 @@ const privilegedEventsRunOwnCode: Rule = (workflow) => {
 };
 
 /**
- * A job that a pull request starts, and that has secrets, an OIDC token or the right to write, is for branches of this
- * repository; GitHub gives a fork no secrets by itself, and this says so where it is read.
+ * A job that a pull request starts, and that has secrets, an OIDC token or the right to write, names what it refuses. GitHub gives a
+ * fork no secrets by itself, and this says so where it is read.
  */
-const forksGetNoCredentials: Rule = (workflow) => {
-  if (!("pull_request" in workflow.on)) return [];
-  return Object.entries(workflow.jobs).flatMap(([name, job]) => {
-    const hasCredentials =
-      JSON.stringify(job).includes("secrets.") ||
-      Object.values(job.permissions as Readonly<Record<string, string>>).includes("write");
-    if (!hasCredentials) return [];
-    const guards = [job.if, ...neededConditions(workflow, job)].join(" ");
-    return guards.includes("github.event.pull_request.head.repo.full_name == github.repository")
-      ? []
-      : [`${name} has credentials, and does not refuse forks`];
-  });
+function guarded(what: string, ...guards: readonly string[]): Rule {
+  return (workflow) => {
+    if (!("pull_request" in workflow.on)) return [];
+    return Object.entries(workflow.jobs).flatMap(([name, job]) => {
+      const hasCredentials =
+        JSON.stringify(job).includes("secrets.") ||
+        Object.values(job.permissions as Readonly<Record<string, string>>).includes("write");
+      if (!hasCredentials) return [];
+      const conditions = [job.if, ...neededConditions(workflow, job)].join(" ");
+      return guards.every((guard) => conditions.includes(guard))
+        ? []
+        : [`${name} has credentials, and does not refuse ${what}`];
+    });
+  };
+}
+
+const forksGetNoCredentials = guarded(
+  "forks",
+  "github.event.pull_request.head.repo.full_name == github.repository",
+);
+
+/** Who wrote the pull request, and who pushed to it or set its label: a bot's branch is one of this repository, too. */
+const botsGetNoCredentials = guarded(
+  "bots",
+  "github.event.pull_request.user.type == 'User'",
+  "github.event.sender.type == 'User'",
+);
+
+/** A job that is run again would fail at the artifact of its first time. */
+const artifactsAreOverwritten: Rule = (workflow) =>
+  stepsOf(workflow).flatMap(([, { uses, with: inputs }]) =>
+    uses?.startsWith("actions/upload-artifact@") === true && inputs?.overwrite !== true
+      ? [`the artifact ${String(inputs?.name)} is not overwritten`]
+      : [],
+  );
+
+/**
+ * Checks that a branch requires are known by the names of jobs: one job with a name of its own waits for all others, so that a matrix
+ * may change. One that is skipped would count as passed.
+ */
+const requiredChecksKeepTheirNames: Rule = ({ on, jobs }) => {
+  if (!("merge_group" in on)) return [];
+  const names = Object.keys(jobs).filter((name) => name !== "passed");
+  const { passed } = jobs;
+  const isWhole =
+    passed?.if === "always()" &&
+    passed.strategy === undefined &&
+    JSON.stringify([passed.needs ?? []].flat().toSorted()) === JSON.stringify(names.toSorted());
+  return isWhole ? [] : ["no job `passed` waits for all others, whatever they end with"];
 };
 
 function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | undefined)[] {
@@ -158,7 +195,7 @@ const OWN_TOOLS = "./.github/actions/stack-tools";
 
 /** After it later steps have credentials: as files, as variables of the job, or as an OIDC session. */
 const TAKES_CREDENTIALS =
-  /^(?:aws-actions\/configure-aws-credentials|docker\/login-action)@|^\.\/\.github\/actions\/stack-tools$/;
+  /^(?:aws-actions\/configure-aws-credentials|docker\/login-action)@|^\.\/\.github\/actions\/(?:registry-login|stack-tools)$/;
 
 /**
  * Packages run scripts of their own, which have whatever a step has: they are installed before. One command does it
@@ -207,6 +244,9 @@ export const RULES: Readonly<Record<string, Rule>> = {
   pipesFail,
   privilegedEventsRunOwnCode,
   forksGetNoCredentials,
+  botsGetNoCredentials,
+  artifactsAreOverwritten,
+  requiredChecksKeepTheirNames,
   secretsAreOfEnvironments,
   buildersCannotWriteContents,
   buildersReachNoCluster,

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -25,7 +25,9 @@ permissions: {}
 concurrency: { group: good, cancel-in-progress: true }
 jobs:
   one:
-    if: github.event.pull_request.head.repo.full_name == github.repository
+    if: >-
+      github.event.pull_request.head.repo.full_name == github.repository
+      && github.event.pull_request.user.type == 'User' && github.event.sender.type == 'User'
     environment: room
     timeout-minutes: 5
     permissions: { contents: read, packages: write }
@@ -40,6 +42,11 @@ jobs:
 /** A step before that of the packages. */
 const LOGGED_IN = `persist-credentials: false }
       - uses: docker/login-action@${SHA} # v4.1.0
+`;
+
+const UPLOADED = `persist-credentials: false }
+      - uses: actions/upload-artifact@${SHA} # v7.0.0
+        with: { name: a, path: b }
 `;
 
 const JOB_SECRETS = `    timeout-minutes: 5
@@ -69,6 +76,10 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { pull_request_target: }"],
   ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
   ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
+  ["botsGetNoCredentials", "github.event.pull_request.user.type == 'User'", "true"],
+  ["botsGetNoCredentials", "github.event.sender.type == 'User'", "github.actor != 'dependabot[bot]'"],
+  ["artifactsAreOverwritten", "persist-credentials: false }\n", UPLOADED],
+  ["requiredChecksKeepTheirNames", "on: { pull_request: }", "on: { pull_request: , merge_group: }"],
   ["secretsAreOfEnvironments", "    environment: room\n", ""],
   ["buildersReachNoCluster", "packages: write", "id-token: write"],
   ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],
@@ -192,6 +203,74 @@ describe("npm commands of the workflows", () => {
     async (_file, _words, command) => {
       await expect(parseNpmCommand(command)).resolves.toBeUndefined();
     },
+  );
+});
+
+test("the merge queue runs what a pull request's required checks run", () => {
+  const required = WORKFLOWS.filter(({ jobs }) => jobs.passed !== undefined);
+  expect(required.map(({ on }) => Object.keys(on).slice(0, 2))).toEqual([
+    ["pull_request", "merge_group"],
+    ["pull_request", "merge_group"],
+  ]);
+  const names = required.map(({ text }) => /name: (\w+ passed)$/m.exec(text)?.[1]);
+  expect(names).toEqual(["ci passed", "preview passed"]);
+  const guide = readFileSync(join(projectRoot, "docs/ci.md"), "utf8");
+  for (const name of names) expect(guide).toContain(`\`${name}\``);
+});
+
+test("a job that waits for others passes only where they have", () => {
+  const run = (file: string, env: Readonly<Record<string, string>>) => {
+    const passed = WORKFLOWS.find((one) => one.file.endsWith(file))?.jobs.passed;
+    const script = passed?.steps.at(-1)?.run ?? "";
+    return spawnSync("bash", ["-e", "-c", script], { env: { PATH: process.env.PATH, ...env } }).status === 0;
+  };
+  const ci = (RESULTS: string) => run("/ci.yml", { RESULTS });
+  expect(["success success", "success failure", "skipped success", "success cancelled", ""].map(ci)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  const preview = (RENDERED: string, OF_STATE: string) => run("/preview.yml", { RENDERED, OF_STATE });
+  expect(preview("success success", "success")).toBe(true);
+  expect(preview("success success", "skipped")).toBe(true);
+  for (const result of ["failure", "cancelled"]) {
+    expect(preview("success success", result)).toBe(false);
+    expect(preview(`success ${result}`, "skipped")).toBe(false);
+  }
+  expect(preview("success skipped", "skipped")).toBe(false);
+});
+
+test("what zizmor is told to ignore has a reason", () => {
+  const ignored = [...WORKFLOWS, ...ACTIONS].flatMap(({ text }) => [
+    ...text.matchAll(/zizmor: ignore\S*(.*)/g),
+  ]);
+  expect(ignored.length).toBeGreaterThan(0);
+  for (const [, reason = ""] of ignored) expect(reason.trim().split(" ").length).toBeGreaterThan(4);
+});
+
+test("what gives rights has owners", () => {
+  const lines = readFileSync(join(projectRoot, ".github/CODEOWNERS"), "utf8").split("\n");
+  const entries = lines
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => line.split(/ +/));
+  for (const [pattern = "", owner] of entries) {
+    const { stdout } = spawnSync("git", ["ls-files", "--", pattern.slice(1)], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    });
+    expect([pattern, stdout]).toEqual([pattern, expect.stringMatching(/./)]);
+    expect(owner).toMatch(/^@[\w-]+\/[\w-]+$/);
+  }
+  expect(entries.map(([pattern]) => pattern)).toEqual(
+    expect.arrayContaining([
+      "/.github/",
+      "/bootstrap/",
+      "/infra/plan/aws/deployer.yaml",
+      "/policy/",
+      "/scripts/ci/",
+    ]),
   );
 });
 

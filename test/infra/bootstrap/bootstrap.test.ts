@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseBootstrap } from "../../../infra/config/bootstrap.ts";
 import { POLICY_LENGTH } from "../../../infra/plan/aws/bootstrap.ts";
 import { imageSources } from "../../../infra/plan/docker/images.ts";
 import { ConfigError } from "../../../infra/problems.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { last } from "../platforms/program.ts";
 import { type BootstrapValues, planOf, renderedBootstrap, runtimeValues, VALUES } from "./rendered.ts";
 
@@ -143,6 +146,21 @@ test("a role is for the jobs of one environment of one repository", () => {
     "access-preview-dev",
     "access-preview-prod",
   ]);
+});
+
+test("a repository whose tokens name it with its ids is trusted under both", () => {
+  const repository = "octo-org@123456/rooms@456789";
+  const [role] = planOf({ ...VALUES, github: { repository } }).roles;
+  expect(role?.args.assumeRolePolicy).toContain(`"repo:${repository}:environment:deploy-dev"`);
+});
+
+test("docs/ci.md has the trust policy of each environment, as bootstrap makes it", () => {
+  const guide = readFileSync(join(projectRoot, "docs/ci.md"), "utf8");
+  const [, shown = ""] = /^```json\n(\{\n {2}"Version"[^`]*)^```$/m.exec(guide) ?? [];
+  const { roles } = planOf();
+  expect(roles.length).toBeGreaterThan(4);
+  for (const { environment, args } of roles)
+    expect(JSON.parse(shown.replace("deploy-prod", environment))).toEqual(JSON.parse(args.assumeRolePolicy));
 });
 
 test("GitHub's OIDC provider is made unless the account has it, and roles come after it", async () => {
@@ -292,7 +310,7 @@ describe("configuration", () => {
         account: "1111",
         region: "us-east",
         stacks: [],
-        github: { repository: "rooms", sessionHours: 13 },
+        github: { repository: "octo-org@1/rooms", sessionHours: 13 },
         statcks: ["dev"],
       }).map((one) => one.split(":")[0]),
     ).toEqual(["account", "region", "stacks", "github.repository", "github.sessionHours", "statcks"]);
