@@ -21,16 +21,17 @@ const OF_ONE_MACHINE: Readonly<Record<string, string>> = {
   local: "it is for processes of somebody's own machine",
 };
 
-type MatrixPurpose = "preview" | "deployed";
-export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "deployed"];
+type MatrixPurpose = "preview" | "state-preview" | "deployed";
+export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "state-preview", "deployed"];
 
 /**
  * Names of stacks, sorted, as a job's matrix takes them: for previews, which take no credentials, all that have a stack file, but
- * for those of pull requests.
+ * for those of pull requests; for previews against the state, those of the variable that can be deployed, for a name that is wrong, or
+ * whose file the change takes away, is no reason to preview nothing.
  *
  * @param deployed - The repository's variable: names between spaces or commas; empty where nothing is deployed.
  * @param files - Stacks that have a file in the project.
- * @throws UserError where the variable names a stack that there is not, or that is never deployed.
+ * @throws UserError where stacks are deployed, and the variable names one that there is not, or that is never deployed.
  */
 export function matrixStacks(
   purpose: MatrixPurpose,
@@ -40,6 +41,8 @@ export function matrixStacks(
   const names = files.filter((name) => !STACK_NAME.test(name));
   if (purpose === "preview") return names.toSorted();
   const wanted = new Set(deployed.split(/[\s,]+/).filter((name) => name !== ""));
+  if (purpose === "state-preview")
+    return names.filter((name) => wanted.has(name) && OF_ONE_MACHINE[name] === undefined).toSorted();
   for (const name of wanted) {
     if (!names.includes(name))
       throw new UserError(

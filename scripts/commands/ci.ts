@@ -57,7 +57,7 @@ interface Task {
 /** What jobs of .github/workflows call; docs/ci.md says which. */
 const TASKS = {
   matrix: {
-    summary: "stacks=[…] for --for preview or deployed",
+    summary: "stacks=[…] for --for preview, state-preview or deployed",
     needs: ["for"],
     run: ({ for: purpose = "preview", deployed }) =>
       print(`stacks=${JSON.stringify(matrixStacks(purpose, text(deployed)))}`),

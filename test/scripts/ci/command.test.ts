@@ -308,7 +308,7 @@ test.each([
   [["dance"], 2, 'Unknown task "dance". Choose from matrix, '],
   [["matrix"], 2, "matrix needs --for."],
   [["drift", "--preview", "preview.json"], 2, "drift needs --stack."],
-  [["matrix", "--for", "fun"], 2, 'Unknown --for "fun". Choose from preview, deployed.'],
+  [["matrix", "--for", "fun"], 2, 'Unknown --for "fun". Choose from preview, state-preview, deployed.'],
   [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
   [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
   [["summary", "--stack", "dev", "--outputs", "nowhere.json"], 1, "There is no file "],
@@ -339,6 +339,12 @@ test("a matrix previews all stacks with a file, and deploys those that the repos
   expect(matrixStacks("deployed", " prod,\ndev own prod", files)).toEqual(["dev", "own", "prod"]);
   expect(matrixStacks("deployed", "", files)).toEqual([]);
   expect(matrixStacks("preview", "")).toEqual(["dev", "kind", "local", "onprem", "prod"]);
+});
+
+test("a matrix of previews against the state has the deployed stacks that a change leaves, and refuses none", () => {
+  const files = ["dev", "kind", "pr-3", "prod"];
+  expect(matrixStacks("state-preview", "prod gone kind pr-3 dev", files)).toEqual(["dev", "prod"]);
+  expect(matrixStacks("state-preview", "", files)).toEqual([]);
 });
 
 test("a matrix refuses stacks without a file, and those that are never deployed", () => {
