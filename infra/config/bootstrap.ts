@@ -45,6 +45,11 @@ const schema = z.strictObject({
     .array(formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ"))
     .max(10)
     .default([]),
+  /** Clusters on EKS that somebody else has made, in which stacks run (`cluster.existing`). */
+  clusterNames: z
+    .array(formattedText(/^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$/, "the name of a cluster on EKS", "platform"))
+    .max(5)
+    .default([]),
   /** Policy that each role of a stack must have as its permissions boundary; absent: none is asked for. */
   permissionsBoundaryArn: arn(
     "iam",

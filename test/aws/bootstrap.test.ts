@@ -25,9 +25,11 @@ interface PolicyDocument {
 const { resources } = await renderedBootstrap();
 const keyArn = "arn:aws:kms:us-east-1:111122223333:key/01234567-89ab-cdef-0123-456789abcdef";
 const documents = new Map(
-  planOf({ ...VALUES, permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary" }).policies.map(
-    ({ name, document }) => [name, JSON.parse(filled(document, { keyArn })) as unknown],
-  ),
+  planOf({
+    ...VALUES,
+    clusterNames: ["platform"],
+    permissionsBoundaryArn: "arn:aws:iam::111122223333:policy/boundary",
+  }).policies.map(({ name, document }) => [name, JSON.parse(filled(document, { keyArn })) as unknown]),
 );
 
 test("AWS's models accept every argument of bootstrap", async () => {
@@ -154,6 +156,31 @@ describe("who deploys a stack", () => {
     ];
     expect(calls.length).toBeGreaterThan(25);
     expect(calls.filter((action) => !may.has(action))).toEqual([]);
+  });
+
+  test("in an existing cluster who deploys may do what keeps its own things, and nothing else", async () => {
+    const { resources: ofStack } = await awsGraph("existing");
+    const calls = ofStack.flatMap(({ type }) => {
+      const known = PROVIDER_CALLS[type];
+      // The cluster is read alone.
+      return known === undefined ? [] : type.endsWith(":Cluster") ? readActions(known) : actionsFor(known);
+    });
+    const needed = new Set(
+      [...calls, ...Object.keys(SDK_OPERATIONS)].filter((one) => one.startsWith("eks:")),
+    );
+    // A cluster's access is its owner's.
+    needed.delete("eks:UpdateClusterConfig");
+    const statements = ["dev-read-stack", "dev-cluster"].flatMap(
+      (name) => (documents.get(name) as PolicyDocument).Statement,
+    );
+    const there = statements.filter(({ Resource }) => Resource.some((one) => /\/platform(\/|$)/.test(one)));
+    const actions = there.flatMap(({ Action }) => Action);
+    expect([...new Set(actions)].toSorted()).toEqual(
+      [...needed].filter((one) => one !== "eks:DescribeClusterVersions").toSorted(),
+    );
+    for (const { Action, Resource } of there)
+      if (Action.some((one) => !/:(Describe|List|Create|TagResource)/.test(one)))
+        expect(Resource.filter((one) => one.includes(":cluster/"))).toEqual([]);
   });
 
   test("nobody who deploys may do what nothing calls", () => {

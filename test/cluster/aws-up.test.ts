@@ -8,7 +8,7 @@ import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
-import { EksTestStack } from "./eks-stack.ts";
+import { apiGate, EksTestStack } from "./eks-stack.ts";
 
 const TOKEN = "hub-token-of-the-eks-test";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
@@ -29,20 +29,30 @@ describeWithCluster(
     let stack: EksTestStack;
     const larger = { ...dev, pools: poolsWith({ instanceType: "g5.2xlarge", nodes: { min: 1, max: 3 } }) };
     const lasting = { ...larger, guard: { ttlHours: 8 } };
+    let gate: Awaited<ReturnType<typeof apiGate>>;
+    /** Of this machine, as the cluster's API sees it. */
+    let address = "203.0.113.7";
     beforeAll(async () => {
-      stack = new EksTestStack(cluster, dev);
+      gate = await apiGate(cluster.connection, () => stack.openNetworks().includes(`${address}/32`));
+      const connection = { ...cluster.connection, server: gate.server };
+      stack = new EksTestStack({ ...cluster, connection }, dev);
       await stack.prepare();
     });
-    afterAll(() => stack?.dispose());
+    afterAll(async () => {
+      await stack?.dispose();
+      gate?.close();
+    });
 
-    test("up of dev creates what the preview lists, and a second up changes nothing", async () => {
-      const { create } = await stack.previewed();
+    test("plain `pulumi up` of dev creates what the preview lists, and neither a second one nor `up` changes anything", async () => {
+      await stack.plain("stack", "init");
+      const create = Number(/\+ (\d+) to create/.exec((await stack.plain("preview")).stdout)?.[1]);
       expect(create).toBeGreaterThan(150);
       expect(stack.account.calls()).toEqual([]);
-      expect(await stack.brought()).toEqual({ create });
+      expect((await stack.plain("up", "--yes")).stdout).toMatch(new RegExp(`\\+ ${create} created`));
       expect(refusedOf(stack.account.calls())).toEqual([]);
       expect(await stack.deploymentUids()).toHaveLength(3);
       const calls = await stack.callsOf(async () => {
+        expect((await stack.plain("up", "--yes")).stdout).toMatch(new RegExp(`${create} unchanged`));
         expect(await stack.brought()).toEqual({ unchanged: create });
       });
       expect(calls).toEqual([]);
@@ -76,6 +86,8 @@ describeWithCluster(
 
     test("another instance type with another size creates a new node group of that size before the old one is deleted", async () => {
       stack.configure(larger);
+      // Servers with other requests roll over to a second machine.
+      await stack.addMachines();
       const planned = await stack.previewed();
       const calls = await stack.callsOf(async () => {
         expect(await stack.brought()).toEqual(planned);
@@ -111,6 +123,33 @@ describeWithCluster(
       const [binding] = await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding");
       expect(binding?.spec).toMatchObject({ targetGroupARN: groups?.id });
       expect(await stack.deploymentUids()).toEqual(before);
+    });
+
+    const reachedFrom = (own: string) => ({
+      ...lasting,
+      gateway: PUBLIC_GATEWAY,
+      access: { apiCidrs: [`${own}/32`] },
+    });
+
+    test("plain `pulumi up` from an address that the API does not answer opens it to the one in the stack file", async () => {
+      address = "198.51.100.9";
+      stack.configure(reachedFrom(address));
+      const calls = await stack.callsOf(async () => {
+        const { code, stdout, stderr } = await stack.plain("up", "--yes");
+        expect(stdout + stderr).not.toContain("error:");
+        expect(code).toBe(0);
+      });
+      expect(changesOf(calls)).toEqual(["update eks/cluster:Cluster"]);
+      expect(stack.openNetworks()).toEqual(["198.51.100.9/32"]);
+    });
+
+    test("up from another new address opens the API before Pulumi reads the cluster", async () => {
+      address = "198.51.100.10";
+      stack.configure(reachedFrom(address));
+      const calls = await stack.callsOf(() => stack.brought());
+      expect(refusedOf(calls)).toEqual([]);
+      expect(stack.openNetworks()).toEqual(["198.51.100.10/32"]);
+      expect(await stack.callsOf(() => stack.brought())).toEqual([]);
     });
 
     test("down deletes StatefulSets and target group bindings in the cluster, and then the account's resources in order", async () => {

@@ -1,4 +1,5 @@
 /** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
+import { type AddressInfo, connect, createServer } from "node:net";
 import { GPU_LABEL, gpuLabel, POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { CHART_NAMES } from "../../infra/plan/catalogue/aws.ts";
 import type { RenderedStack } from "../../scripts/render.ts";
@@ -15,6 +16,7 @@ import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
+const CLUSTER = "aws:eks/cluster:Cluster";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 
 /** Kinds that no other test has objects of, as the load balancer controller and the secrets driver bring them, but for their schemas. */
@@ -55,7 +57,13 @@ export class EksTestStack extends StandInStack {
     const { resources, outputs } = JSON.parse((await this.succeed("render")).stdout) as RenderedStack;
     const sets = resources.filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet");
     this.#volumes = claimVolumes(stackObjects({ resources: sets, outputs }).objects);
-    this.#nodes = this.plan().spec.pools.flatMap((pool) =>
+    await applyAll(this.#api, [...DEFINITIONS, ...this.#volumes]);
+    await this.addMachines();
+  }
+
+  /** Those of the stack file as it is now that are not there yet, as the autoscaler starts them for pods that wait. */
+  async addMachines(): Promise<void> {
+    const all = this.plan().spec.pools.flatMap((pool) =>
       poolNodes(pool, {
         labels: {
           [POOL_LABEL]: pool.name,
@@ -63,8 +71,10 @@ export class EksTestStack extends StandInStack {
         },
       }),
     );
-    await applyAll(this.#api, [...DEFINITIONS, ...this.#volumes]);
-    await addNodes(this.#api, this.#nodes);
+    const there = new Set(this.#nodes.map(({ metadata }) => metadata.name));
+    const missing = all.filter(({ metadata }) => !there.has(metadata.name));
+    await addNodes(this.#api, missing);
+    this.#nodes = [...this.#nodes, ...missing];
   }
 
   /** The one node group of a pool. @throws Error where the account has none, or two. */
@@ -87,6 +97,15 @@ export class EksTestStack extends StandInStack {
       scalingConfig: { ...(properties.scalingConfig as object), desiredSize: machines },
     });
     this.account.change({ ...group, inputs: scaled(group.inputs), outputs: scaled(group.outputs) });
+  }
+
+  /** Networks of the internet that the cluster's API answers; none where there is no cluster. */
+  openNetworks(): readonly string[] {
+    const cluster = this.account.live().find(({ type }) => type === CLUSTER);
+    return (
+      (cluster?.outputs.vpcConfig as { readonly publicAccessCidrs?: readonly string[] } | undefined)
+        ?.publicAccessCidrs ?? []
+    );
   }
 
   list(apiVersion: string, kind: string): Promise<KubernetesObject[]> {
@@ -113,6 +132,32 @@ export class EksTestStack extends StandInStack {
       await removeNodes(this.#api, this.#nodes);
     }
   }
+}
+
+/** A way to the API of a cluster on which connections are cut while `isOpen` says so, as those of an address that is not among its networks. */
+export async function apiGate(
+  { server }: Connection,
+  isOpen: () => boolean,
+): Promise<{ readonly server: string; close(): void }> {
+  const { hostname, port } = new URL(server);
+  const gate = createServer((client) => {
+    if (!isOpen()) {
+      client.destroy();
+      return;
+    }
+    const upstream = connect(Number(port), hostname);
+    for (const socket of [client, upstream])
+      socket.on("error", () => {
+        client.destroy();
+        upstream.destroy();
+      });
+    client.pipe(upstream).pipe(client);
+  });
+  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+  return {
+    server: `https://127.0.0.1:${(gate.address() as AddressInfo).port}`,
+    close: () => gate.close(),
+  };
 }
 
 function poolOf({ labels }: Properties): string | undefined {

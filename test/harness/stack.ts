@@ -100,8 +100,10 @@ export class TestStack {
   /** A command of Pulumi's own, by the CLI on PATH. */
   runPulumi(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
     const executable = findPulumi() ?? "pulumi";
-    const options = ["--stack", this.name, "--config-file", this.configFile, "--non-interactive"];
-    const child = spawn(executable, [command, ...options, ...args], {
+    // `pulumi stack init` and its like take no file.
+    const file = command === "stack" ? [] : ["--config-file", this.configFile];
+    const options = ["--stack", this.name, ...file, "--non-interactive"];
+    const child = spawn(executable, [command, ...args, ...options], {
       cwd: projectRoot,
       env: {
         ...process.env,

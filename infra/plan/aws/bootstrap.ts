@@ -128,7 +128,7 @@ function githubRoles(
 const policyName = (stack: string, subject: string) => `${stack}-${subject}`;
 
 function policyPlans(config: BootstrapConfig, { partition, bucket }: { partition: string; bucket: string }) {
-  const { account, region, stacks, zoneIds, permissionsBoundaryArn } = config;
+  const { account, region, stacks, zoneIds, clusterNames, permissionsBoundaryArn } = config;
   const subjects = fileContent<Readonly<Record<string, readonly Statement[]>>>("deployer.yaml");
   const { images = [], ...ofStacks } = subjects;
   const shared = {
@@ -140,6 +140,9 @@ function policyPlans(config: BootstrapConfig, { partition, bucket }: { partition
   };
   const arn = (service: string, path: string) => `arn:${partition}:${service}:${region}:${account}:${path}`;
   const iam = (path: string) => `arn:${partition}:iam::${account}:${path}`;
+  const partsOf = (clusters: readonly string[]) =>
+    clusters.flatMap((cluster) => CLUSTER_PARTS.map((kind) => arn("eks", `${kind}/${cluster}/*`)));
+  const existingClusters = clusterNames.map((cluster) => arn("eks", `cluster/${cluster}`));
   const plan = (
     name: string,
     statements: readonly Statement[],
@@ -174,12 +177,13 @@ function policyPlans(config: BootstrapConfig, { partition, bucket }: { partition
         ownTag: { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: stack } },
         // What has the tag of a stack already is that stack's.
         unowned: { StringEquals: newTag, Null: { [`aws:ResourceTag/${STACK_TAG}`]: "true" } },
-        clusterTag: { StringEquals: { "aws:ResourceTag/aws:eks:cluster-name": name } },
-        groupTag: { StringEquals: { "aws:ResourceTag/eks:cluster-name": name } },
+        clusterTag: { StringEquals: { "aws:ResourceTag/aws:eks:cluster-name": [name, ...clusterNames] } },
+        groupTag: { StringEquals: { "aws:ResourceTag/eks:cluster-name": [name, ...clusterNames] } },
         networkParts: NETWORK_PARTS.map((kind) => arn("ec2", `${kind}/*`)),
-        clusterParts: [`cluster/${name}`, ...CLUSTER_PARTS.map((kind) => `${kind}/${name}/*`)].map((path) =>
-          arn("eks", path),
-        ),
+        clusterParts: [arn("eks", `cluster/${name}`), ...partsOf([name])],
+        existingClusters,
+        existingParts: partsOf(clusterNames),
+        existingResources: [...existingClusters, ...partsOf(clusterNames)],
         balancerParts: BALANCER_PARTS.map((path) => arn("elasticloadbalancing", path)),
         logGroups: [arn("logs", `log-group:${name}/*`), arn("logs", `log-group:/aws/eks/${name}/*`)],
         secrets: [arn("secretsmanager", `secret:${name}/*`)],

@@ -81,6 +81,27 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     }));
     return xmlAnswer("DescribeTargetHealth", { TargetHealthDescriptions }, "member");
   },
+  "eks:DescribeCluster": ({ path }, account) => {
+    const cluster = account.find(CLUSTER, namesIn(path).cluster);
+    if (cluster === undefined) return NO_SUCH;
+    const { id: name, outputs } = cluster;
+    const { endpoint, version, certificateAuthority, vpcConfig: resourcesVpcConfig } = outputs;
+    return {
+      json: {
+        cluster: { name, status: "ACTIVE", endpoint, version, certificateAuthority, resourcesVpcConfig },
+      },
+    };
+  },
+  "eks:UpdateClusterConfig": ({ path, body }, account) => {
+    const cluster = account.find(CLUSTER, namesIn(path).cluster);
+    if (cluster === undefined) return NO_SUCH;
+    const changed = (properties: Properties) => ({
+      ...properties,
+      vpcConfig: { ...(properties.vpcConfig as object), ...(body.resourcesVpcConfig as object) },
+    });
+    account.keep({ ...cluster, inputs: changed(cluster.inputs), outputs: changed(cluster.outputs) });
+    return { json: { update: { id: "update-1", status: "InProgress" } } };
+  },
   "eks:ListNodegroups": ({ path }, account) => {
     const { cluster } = namesIn(path);
     if (account.find(CLUSTER, cluster) === undefined) return NO_SUCH;
