@@ -88,7 +88,10 @@ export class ClusterStorage extends pulumi.ComponentResource {
 
     const { storageClass, engineVolume } = clusterStorage(context, names, { volumeHandle, labels });
     const own = { parent: this, deleteBeforeReplace: true };
-    new StorageClass(`${name}-disks`, storageClass, own);
+    // The API server refuses another one, as where a stack comes into `retain`; volumes that are there keep what they have.
+    // https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/storage/validation/validation.go (ValidateStorageClassUpdate)
+    const replaceOnChanges = ["reclaimPolicy", "volumeBindingMode"];
+    new StorageClass(`${name}-disks`, storageClass, { ...own, replaceOnChanges });
     new PersistentVolume(`${name}-engines`, engineVolume, own);
     this.registerOutputs({});
   }

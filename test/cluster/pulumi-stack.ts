@@ -83,6 +83,13 @@ export class PulumiStack {
     return this.stack.succeedWith(this.environment, command, ...args);
   }
 
+  /** A command of Pulumi's own. @throws With what was printed, when the exit code is not 0. */
+  async plain(command: string, ...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.stack.runPulumi(this.environment, command, ...args);
+    if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}:\n${stdout}\n${stderr}`);
+    return stdout;
+  }
+
   /** What the CLI keeps of the stack. */
   stateFile(): string {
     return this.stack.stateFile();

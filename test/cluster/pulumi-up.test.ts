@@ -40,8 +40,12 @@ describeWithCluster(
 
     afterAll(() => stack?.dispose());
 
-    test("up creates every Service of a cpu stack, and a second up changes nothing", async () => {
-      await stack.succeed("up");
+    test("plain `pulumi up` creates every Service of a cpu stack, and neither a second one nor `up` changes anything", async () => {
+      await stack.plain("stack", "init");
+      const planned = /\+ (\d+) to create/.exec(await stack.plain("preview"))?.[1];
+      expect(await stack.plain("up", "--yes")).toMatch(new RegExp(`\\+ ${planned} created`));
+      expect(await stack.plain("up", "--yes")).toMatch(new RegExp(`${planned} unchanged`));
+      expect(JSON.parse(await stack.plain("stack", "output", "endpoints"))).toHaveProperty("gateway");
       const before = await stack.versions();
       expect(Object.keys(before)).toEqual(expect.arrayContaining(SERVICES.map((name) => `Service/${name}`)));
       expect((await stack.succeed("up")).stderr).toMatch(/^ {2}\d+ unchanged$/m);
@@ -95,8 +99,8 @@ describeWithCluster(
       expect(await replicas()).toBe(1);
     });
 
-    test("down keeps the claims of the databases", async () => {
-      await stack.succeed("down");
+    test("plain `pulumi destroy` keeps the claims of the databases", async () => {
+      await stack.plain("destroy", "--yes");
       expect(Object.keys(await stack.versions())).toEqual([
         "PersistentVolumeClaim/mock-data-mongo-0",
         "PersistentVolumeClaim/mock-data-vector-0",
@@ -235,7 +239,7 @@ describeWithCluster(
       expect((await engineBuild()).metadata.uid).toBe(build.metadata.uid);
     });
 
-    test("a failed build ends up with its message, and the next up tries the build again", async () => {
+    test("a failed build ends up with its message, and the next plain `pulumi up` tries the build again", async () => {
       const [old, before] = [await engineBuild(), await serverVersion()];
       stack.configure(withOutputTokens(64));
       await stack.takePods(false);
@@ -248,7 +252,7 @@ describeWithCluster(
       expect(stdout + stderr).toContain("the hub wants a token");
       expect(await serverVersion()).toBe(before);
 
-      await stack.succeed("up");
+      await stack.plain("up", "--yes");
       const { metadata } = await engineBuild();
       expect(metadata.name).toBe(build.metadata.name);
       expect(metadata.uid).not.toBe(build.metadata.uid);

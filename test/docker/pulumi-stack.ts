@@ -40,6 +40,32 @@ export class PulumiStack {
     return this.stack.succeedWith(this.environment, command, ...args);
   }
 
+  /** A command of Pulumi's own. @throws With what was printed, when the exit code is not 0. */
+  async plain(command: string, ...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.stack.runPulumi(this.environment, command, ...args);
+    if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}:\n${stdout}\n${stderr}`);
+    return stdout;
+  }
+
+  /** URN of the container of a service, as the state has it. */
+  urnOf(service: string): string {
+    const state = JSON.parse(this.stack.stateFile()) as {
+      readonly checkpoint: {
+        readonly latest: {
+          readonly resources: readonly {
+            readonly urn: string;
+            readonly inputs?: { readonly name?: string };
+          }[];
+        };
+      };
+    };
+    const found = state.checkpoint.latest.resources.find(
+      ({ inputs }) => inputs?.name === `${this.stack.name}-${service}`,
+    );
+    if (found === undefined) throw new Error(`The state has no container of ${service}.`);
+    return found.urn;
+  }
+
   /** `up` then finds every layer in the engine's cache, however it reaches its registries. */
   async buildImages(): Promise<void> {
     const secrets = Object.entries(buildSecrets(this.#socketPath)).map(

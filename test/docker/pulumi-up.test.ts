@@ -210,9 +210,10 @@ describeWithEngine(
       });
     });
 
-    test("a second up of a gpu stack changes nothing", async () => {
+    test("neither a second up of a gpu stack nor plain `pulumi up` changes anything", async () => {
       const before = await stack.ids();
       expect((await stack.succeed("up")).stderr).toMatch(/^ {2}\d+ unchanged$/m);
+      expect(await stack.plain("up", "--yes")).toMatch(/\d+ unchanged/);
       expect(await stack.ids()).toEqual(before);
     });
 
@@ -226,21 +227,26 @@ describeWithEngine(
       expect(await stack.states()).toMatchObject({ [buildOf(after)]: "DONE", llava: "RUNNING" });
     });
 
-    test("a failed build ends up with its message, and the next up tries the build again", async () => {
+    test.each([
+      ["up", 128],
+      ["plain `pulumi up --replace`", 64],
+    ])("a failed build ends up with its message, and %s tries the build again", async (command, tokens) => {
       rmSync(join(weights, "model.safetensors"));
-      stack.configure(withOutputTokens(128));
+      stack.configure(withOutputTokens(tokens));
       const { code, stdout, stderr } = await stack.run("up");
       expect(code).not.toBe(0);
       expect(stdout + stderr).toMatch(/engine_builder: convert: .* has no weights\./);
-      expect((await stack.states())[buildOf(await stack.states())]).toBe("FAILED");
+      const failed = buildOf(await stack.states());
+      expect((await stack.states())[failed]).toBe("FAILED");
       giveWeights();
-      await stack.succeed("up");
+      if (command === "up") await stack.succeed("up");
+      else await stack.plain("up", "--yes", "--replace", stack.urnOf(failed));
       const states = await stack.states();
       expect(states).toMatchObject({ [buildOf(states)]: "DONE", gateway: "RUNNING", llava: "RUNNING" });
     });
 
-    test("down keeps the engines, and the next up finds them", async () => {
-      await stack.succeed("down");
+    test("plain `pulumi destroy` keeps the engines, and the next up finds them", async () => {
+      await stack.plain("destroy", "--yes");
       expect(await stack.ids()).toEqual({});
       expect(await api.volumes()).toContain(`${stack.stack.name}-store`);
       stack.configure(config);

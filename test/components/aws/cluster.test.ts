@@ -546,6 +546,12 @@ test.each([
     const made = await registeredBy(() => {
       new ClusterStorage("storage", { context, names, volumeHandle: "fs-1::fsap-1", labels: {} });
     });
-    expect(byName(made, "storage-disks").inputs).toMatchObject({ reclaimPolicy });
+    const { inputs, options } = byName(made, "storage-disks");
+    expect(inputs).toMatchObject({ reclaimPolicy });
+    // The API server refuses a change of it in place.
+    expect(options).toMatchObject({
+      deleteBeforeReplace: true,
+      replaceOnChanges: ["reclaimPolicy", "volumeBindingMode"],
+    });
   },
 );

@@ -1,8 +1,11 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ConfigError } from "../../../infra/problems.ts";
+import { unreachedReason } from "../../../scripts/aws/api-access.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readAwsTarget } from "../../../scripts/program/targets.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
@@ -144,5 +147,30 @@ describe("through the Pulumi CLI", () => {
       );
       expect(changes()).toEqual(opened);
     });
+  });
+});
+
+describe("an API of a cluster that gives no answer", () => {
+  const networks = { vpcId: "vpc-1", endpointPublicAccess: true, publicAccessCidrs: ["198.51.100.7/32"] };
+
+  afterEach(() => vi.unstubAllEnvs());
+
+  test("the reason names the networks that it answers", async () => {
+    for (const proxy of ["HTTPS_PROXY", "https_proxy"]) vi.stubEnv(proxy, undefined);
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const cluster = {
+      name: "engine-room-dev",
+      endpoint: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      resourcesVpcConfig: networks,
+    };
+    expect(await unreachedReason(cluster)).toBeUndefined();
+    server.close();
+    await once(server, "close");
+    expect(await unreachedReason(cluster)).toMatch(
+      /^The API of engine-room-dev gives no answer here: of the internet it answers 198\.51\.100\.7\/32\./,
+    );
+    const resourcesVpcConfig = { ...networks, endpointPublicAccess: false };
+    expect(await unreachedReason({ ...cluster, resourcesVpcConfig })).toMatch(/it answers vpc-1 alone/);
   });
 });
