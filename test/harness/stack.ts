@@ -203,6 +203,8 @@ export class TestStack {
       await this.succeedWith(environment, "down", "--delete-data");
     } finally {
       rmSync(this.#files, { recursive: true, force: true });
+      // `pulumi stack init` writes one.
+      rmSync(join(projectRoot, `Pulumi.${this.name}.yaml`), { force: true });
     }
   }
 }
