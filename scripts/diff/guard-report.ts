@@ -1,7 +1,15 @@
 /** What a change takes away from a stack's protection, whom it lets in, and what it changes besides resources. */
 import { code, counted, type Inline, joined, link, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
-import type { Entry, Section } from "./resource-report.ts";
+import { UNKNOWN_PLACEHOLDER } from "../program/serialized.ts";
+import {
+  type Entry,
+  isGrant,
+  KIND_WORDS,
+  propertyText,
+  type Section,
+  shownProperties,
+} from "./resource-report.ts";
 import { PULUMI_KEYS } from "./stack-settings.ts";
 import type { LevelChange, ProtectionChange, ProviderChange, SettingChange, StackDiff } from "./types.ts";
 import { isLower } from "./violations.ts";
@@ -161,13 +169,29 @@ function protectionTexts(protections: readonly ProtectionChange[]): readonly Inl
   });
 }
 
-/** API keys by name, administrators and readers of the cluster, ranges of addresses. */
+/** API keys by name, administrators and readers of the cluster, ranges of addresses; and what a program grants by itself. */
 export function accessSection(diff: StackDiff): Section {
   const texts = diff.settings.flatMap((change) => {
     const words = wordsOf(ACCESS, change, diff);
     return words === undefined ? [] : [words];
   });
-  return { title: "Access", entries: texts.map((text) => ({ text })) };
+  const named = new Set(diff.settings.flatMap(({ path }) => /\[(.+)\]$/s.exec(path)?.[1] ?? []));
+  const granted = (diff.base.hasStack ? (diff.resources ?? []) : []).filter(isGrant).filter(
+    // Of a principal that the stack file names it is said already.
+    ({ after }) => !named.has(String(after?.principalArn)) && after?.principalArn !== UNKNOWN_PLACEHOLDER,
+  );
+  return {
+    title: "Access",
+    entries: [
+      ...texts.map((text): Entry => ({ text })),
+      ...granted.map(
+        (change): Entry => ({
+          text: [code(change.label), " is ", strong(KIND_WORDS[change.kind])],
+          points: shownProperties(change).map(propertyText),
+        }),
+      ),
+    ],
+  };
 }
 
 /** Settings of providers decide which account or cluster is changed; the others how secrets of the state are encrypted. */

@@ -14,17 +14,22 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
   const newBuilds = after.cost.builds
     .filter(({ engine }) => !builtBefore.has(engine))
     .toSorted((a, b) => (a.engine < b.engine ? -1 : 1));
-  const warnings = pairs(before?.warnings ?? [], after.warnings, canonicalJson);
+  // A release that has the same end as another one brings no new warning.
+  const warnings = pairs(before?.warnings ?? [], after.warnings, ({ path, reason, fix }) =>
+    canonicalJson([path, reason, fix]),
+  );
   return {
     engines: engineChanges(models, after.models),
-    fit: pairs(withTenantsKey(before?.fit ?? []), withTenantsKey(after.fit), ({ key }) => key)
+    fit: pairs(before === null ? [] : byTenants(before), byTenants(after), ({ key }) => key)
       .map(({ was, is, either: { pool, tenants } }) => ({
         pool,
         tenants,
         before: was?.state ?? null,
         after: is?.state ?? null,
+        gpusBefore: was?.gpus ?? 0,
+        gpusAfter: is?.gpus ?? 0,
       }))
-      .filter(isChanged),
+      .filter((change) => isChanged(change) || change.gpusBefore !== change.gpusAfter),
     cost: (["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"] as const)
       .map((what) => ({
         what,
@@ -32,6 +37,18 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
         after: amountOf(after.cost, what),
       }))
       .filter(isChanged),
+    costLines: pairs(before?.cost.lines ?? [], after.cost.lines, ({ what }) => what)
+      .map(({ was, is, either: { what } }) => ({ what, before: lineOf(was), after: lineOf(is) }))
+      .filter(isChanged),
+    pricesAsOf: after.cost.pricesAsOf ?? null,
+    // Of a base that does not say them, every pool would be new.
+    machines: (before !== null && before.machines === undefined
+      ? []
+      : pairs(before?.machines ?? [], after.machines ?? [], ({ pool }) => pool)
+    )
+      .map(({ was, is, either: { pool } }) => ({ pool, before: machinesOf(was), after: machinesOf(is) }))
+      .filter(isChanged),
+    servers: (after.servers ?? []).toSorted((a, b) => (a.model < b.model ? -1 : 1)),
     newBuilds,
     newBuildUsd: Math.round(newBuilds.reduce((sum, { usd }) => sum + (usd ?? 0), 0) * 10_000) / 10_000,
     coldStarts: pairs(models, after.models, ({ name }) => name)
@@ -92,18 +109,33 @@ function engineChanges(before: Models, after: Models): PlanDifferences["engines"
   };
 }
 
-/**
- * A GPU is identified by pool and tenants: a GPU of another kind under the same tenants is a change of it. Ranks of one model
- * have the same tenants, and are numbered in the order of the plan.
- */
-function withTenantsKey(fits: ComparablePlan["fit"]) {
-  const counts = new Map<string, number>();
-  return fits.map(({ pool, tenants, ...state }) => {
-    const name = canonicalJson([pool, ...tenants]);
-    const rank = counts.get(name) ?? 0;
-    counts.set(name, rank + 1);
-    return { pool, tenants, state, key: `${name} ${rank}` };
-  });
+/** GPUs of a pool with the same tenants are one group, whatever kind of GPU it is; ranks of one model have the same tenants. */
+function byTenants({ fit: fits, servers }: ComparablePlan) {
+  const groups = new Map<string, ComparablePlan["fit"][number][]>();
+  for (const fit of fits) {
+    const key = canonicalJson([fit.pool, ...fit.tenants]);
+    groups.set(key, [...(groups.get(key) ?? []), fit]);
+  }
+  return [...groups].flatMap(([key, alike]) =>
+    alike
+      .toSorted((a, b) => b.needGiB / b.capacityGiB - a.needGiB / a.capacityGiB)
+      .slice(0, 1)
+      .map(({ pool, tenants, ...state }) => {
+        // The plan has GPUs of one kind once, unless several tenants meet on them.
+        const alone = tenants.length === 1 ? servers?.find(({ model }) => model === tenants[0]) : undefined;
+        return { pool, tenants, state, key, gpus: alone?.gpus ?? alike.length };
+      }),
+  );
+}
+
+type CostLine = ComparablePlan["cost"]["lines"][number];
+
+function lineOf(line: CostLine | null) {
+  return line === null ? null : { arithmetic: line.arithmetic, hourlyUsd: line.hourlyUsd };
+}
+
+function machinesOf(machines: NonNullable<ComparablePlan["machines"]>[number] | null) {
+  return machines === null ? null : { count: machines.count, types: machines.types };
 }
 
 /** By the lines: a sum of which a part has no price is a lower bound. */

@@ -1,10 +1,10 @@
 /** What a change does to the plan of a stack: engines and why they are rebuilt, money, memory, time to the first answer. */
 import { rebuildPrefix } from "../../infra/plan/engine/explain-key-change.ts";
-import { code, type Inline, joined, strong } from "../markdown.ts";
+import { code, counted, type Inline, joined, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
 import { VERDICTS } from "../plan/sections.ts";
 import { duration, figure } from "../plan/text-table.ts";
-import { type Entry, grouped, type Section } from "./resource-report.ts";
+import type { Entry, Section } from "./resource-report.ts";
 import type { Amount, FitState, PlanDifferences, StackDiff } from "./types.ts";
 
 /** One value, or both where they differ. */
@@ -32,9 +32,9 @@ export function costText(
   return arrow(before === null ? (isUnknown ? "unknown" : "nothing") : show(before), show(after));
 }
 
-/** Engines, memory, cold start, cost. Differences too small to be seen in the figures are left out. */
+/** Engines, cost, memory, cold start. Differences too small to be seen in the figures are left out. */
 export function planSections(plan: PlanDifferences, isUnknown: boolean): readonly Section[] {
-  const { coldStarts, cost, newBuilds, newBuildUsd } = plan;
+  const { coldStarts, pricesAsOf } = plan;
   const seconds = (value: number | null, none: string) => (value === null ? none : duration(value));
   const starts = coldStarts.map(({ model, beforeSeconds, afterSeconds }) => ({
     model,
@@ -43,12 +43,10 @@ export function planSections(plan: PlanDifferences, isUnknown: boolean): readonl
       seconds(afterSeconds, "not served"),
     ),
   }));
-  const costs = cost.map((change) => `${AMOUNTS[change.what].title}: ${costText(change, isUnknown)}`);
-  const prices = newBuilds.map(({ usd: price }) => price);
-  const isPriced = prices.some((price) => price !== null);
-  const build = sumUsd(isPriced ? newBuildUsd : null, SUM_DIGITS, prices.includes(null));
+  const date = pricesAsOf === null ? "" : `, prices of ${pricesAsOf}`;
   return [
     { title: "Engines", entries: engineEntries(plan, isUnknown) },
+    { title: `Cost (US dollars${date})`, entries: costEntries(plan, isUnknown) },
     { title: "Memory of each GPU (estimate, GiB)", entries: fitEntries(plan, isUnknown) },
     {
       title: "Cold start, engine built (estimate)",
@@ -56,14 +54,70 @@ export function planSections(plan: PlanDifferences, isUnknown: boolean): readonl
         text.includes("→") ? [{ text: [code(model), `: ${text}`] }] : [],
       ),
     },
-    {
-      title: "Cost (US dollars)",
-      entries: [
-        ...costs.filter((text) => text.includes("→")),
-        ...(newBuildUsd === 0 ? [] : [`engines, built once (estimate): ${build}`]),
-      ].map((text) => ({ text: [text] })),
-    },
   ];
+}
+
+/** Sums with their difference, machines that become necessary or not, the lines of the sums, engines that are built. */
+function costEntries(plan: PlanDifferences, isUnknown: boolean): readonly Entry[] {
+  const { cost, costLines, machines, newBuilds, newBuildUsd } = plan;
+  const sums = [...cost]
+    .toSorted((a, b) => SUMS.indexOf(a.what) - SUMS.indexOf(b.what))
+    .map(
+      (change): Inline => [
+        `${AMOUNTS[change.what].title}: ${costText(change, isUnknown)}`,
+        ...deltaText(change),
+      ],
+    )
+    .filter((text) => String(text[0]).includes("→"));
+  const lines = costLines.flatMap(({ what, before, after }): Inline[] => {
+    const amount = (line: typeof before) => (line === null ? "nothing" : usd(line.hourlyUsd, HOURLY_DIGITS));
+    const text = arrow(isUnknown && before === null ? "unknown" : amount(before), amount(after));
+    return text.includes("→") ? [[`${what}: ${text} an hour`]] : [];
+  });
+  const isPriced = newBuilds.some(({ usd: price }) => price !== null);
+  const build = sumUsd(
+    isPriced ? newBuildUsd : null,
+    SUM_DIGITS,
+    newBuilds.some(({ usd: price }) => price === null),
+  );
+  return [
+    ...sums.map((text, index): Entry => (index === 0 ? { text, points: lines } : { text })),
+    ...machines.map((change): Entry => ({ text: machinesText(change, isUnknown) })),
+    ...(newBuildUsd === 0 ? [] : [{ text: [`engines, built once (estimate): ${build}`] }]),
+  ];
+}
+
+const SUMS: readonly PlanDifferences["cost"][number]["what"][] = [
+  "monthlyUsd",
+  "hourlyUsd",
+  "asleepMonthlyUsd",
+];
+
+/** ` (+$451.14, +38 %)`; of lower bounds, what the known parts differ by. */
+function deltaText({ what, before, after }: PlanDifferences["cost"][number]): Inline {
+  if (before === null || before.usd === null || after.usd === null) return [];
+  const sign = (value: number) => (value < 0 ? "−" : "+");
+  const delta = after.usd - before.usd;
+  const percent = before.usd === 0 ? undefined : Math.round((delta / before.usd) * 100);
+  const share =
+    percent === undefined
+      ? ""
+      : `, ${percent === 0 ? "less than 1 %" : `${sign(percent)}${Math.abs(percent)} %`}`;
+  const known = before.isAtLeast || after.isAtLeast ? " of what has a price" : "";
+  return [" (", strong(`${sign(delta)}${usd(Math.abs(delta), AMOUNTS[what].digits)}${share}`), `${known})`];
+}
+
+function machinesText(
+  { pool, before, after }: PlanDifferences["machines"][number],
+  isUnknown: boolean,
+): Inline {
+  const types = (side: typeof before) => (side?.types ?? []).join(" or ") || "machine of its own description";
+  const words = (side: typeof before, none: string) =>
+    side === null ? none : `${side.count} × ${types(side)}`;
+  const text = arrow(words(before, isUnknown ? "unknown" : "none"), words(after, "none"));
+  const more = (after?.count ?? 0) - (before?.count ?? 0);
+  const needed = before !== null && more > 0 ? [", ", strong(`${counted(more, "machine")} more`)] : [];
+  return ["machines of pool ", code(pool), `: ${text}`, ...needed];
 }
 
 function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
@@ -112,24 +166,18 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
   ];
 }
 
-/** GPUs with the same change are one point with their number. */
 function fitEntries({ fit }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
-  return grouped(fit, (change) => change).flatMap((alike) =>
-    alike.slice(0, 1).map(({ pool, tenants, before, after }) => {
-      const names = tenants.map((tenant): Inline => [code(tenant)]);
-      const number = alike.length === 1 ? "" : `${alike.length} GPUs of `;
-      return {
-        text: [
-          number,
-          code(pool),
-          " with ",
-          ...joined(names, ", "),
-          ": ",
-          ...needs(before, after, isUnknown),
-        ],
-      };
-    }),
-  );
+  return fit.map(({ pool, tenants, before, after, gpusBefore, gpusAfter }) => {
+    const names = tenants.map((tenant): Inline => [code(tenant)]);
+    const gpus = arrow(
+      String(before === null ? gpusAfter : gpusBefore),
+      String(after === null ? gpusBefore : gpusAfter),
+    );
+    const number = gpus === "1" ? "" : `${gpus} GPUs of `;
+    return {
+      text: [number, code(pool), " with ", ...joined(names, ", "), ": ", ...needs(before, after, isUnknown)],
+    };
+  });
 }
 
 function needs(before: FitState | null, after: FitState | null, isUnknown: boolean): Inline {

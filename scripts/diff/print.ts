@@ -7,8 +7,11 @@ import type { StackDiff } from "./types.ts";
 
 /** GitHub takes at most 65,536, of which whoever posts the comment may need some. */
 const MAX_CHARACTERS = 65_000;
-/** What fits a phone's screen without much scrolling. */
-const LONGEST_OPEN_CHARACTERS = 1_500;
+/** Of the sections of a stack that are open: with its verdict and titles it is one screen, 2,500 characters at most. */
+const OPEN_CHARACTERS = 1_600;
+/** More of one section are below its title. */
+const OPEN_ENTRIES = 6;
+const OPEN_POINTS = 4;
 const GAP = "\n\n";
 
 /** Most entries of each section that are shown, and most points below an entry. */
@@ -58,7 +61,22 @@ export function markdownComment(diffs: readonly StackDiff[], maxCharacters: numb
 function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boolean): readonly string[] {
   const { stack, comparison, notes, sections, command } = report;
   const rest = ["What is left out here is in the run's artifact, and in what ", code(command), " prints."];
-  const shown = sections.map((section) => sectionText(section, amounts));
+  let room = OPEN_CHARACTERS;
+  const shown = sections.map((section) => {
+    const { entries, rest: further } = openEntries(section, amounts);
+    const characters = entries.reduce((sum, entry) => sum + entryCharacters(entry), section.title.length);
+    const most = section.isFolded ? amounts.folded : amounts.open;
+    if (entries.length === 0 || characters > room)
+      return foldedText(section.title, section.entries, most, amounts.points);
+    room -= characters;
+    const lines = entries.flatMap((entry) => entryLines(entry, Math.min(amounts.points, OPEN_POINTS)));
+    const below =
+      further.length === 0 ? null : foldedText(`${section.title}, the others`, further, most, amounts.points);
+    return {
+      text: [`#### ${section.title}`, lines.join("\n"), ...(below === null ? [] : [below.text])].join(GAP),
+      isCut: below?.isCut || entries.some((entry) => isCutAt(entry, Math.min(amounts.points, OPEN_POINTS))),
+    };
+  });
   return [
     `### Stack ${markdownInline([code(stack)])}`,
     ...[...(hasOwnComparison ? [comparison] : []), ...notes].map(markdownInline),
@@ -67,22 +85,30 @@ function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boo
   ];
 }
 
-function sectionText(
-  { title, entries, isFolded = false }: Section,
-  { open, folded, points }: Amounts,
-): { readonly text: string; readonly isCut: boolean } {
-  const most = isFolded ? folded : open;
+/** By number alone, so that what a comment is made of does not depend on how long names are. */
+function openEntries({ entries, isFolded = false }: Section, { open }: Amounts) {
+  if (isFolded) return { entries: [], rest: entries };
+  const most = entries.length > OPEN_ENTRIES + 1 ? Math.min(open, OPEN_ENTRIES) : entries.length;
+  return { entries: entries.slice(0, most), rest: entries.slice(most) };
+}
+
+/** As a reader sees them. */
+function entryCharacters({ text, points = [] }: Entry): number {
+  return [text, ...points.slice(0, OPEN_POINTS)].reduce((sum, inline) => sum + plainInline(inline).length, 0);
+}
+
+function isCutAt({ points = [] }: Entry, most: number): boolean {
+  return points.length > most;
+}
+
+function foldedText(title: string, entries: readonly Entry[], most: number, points: number) {
   const lines = [
     ...entries.slice(0, most).flatMap((entry) => entryLines(entry, points)),
     ...(entries.length > most ? [leftOut(entries.length - most)] : []),
   ];
-  const body = lines.join("\n");
-  const hasTitleOnly = isFolded || body.length > LONGEST_OPEN_CHARACTERS;
   return {
-    text: hasTitleOnly
-      ? `<details><summary>${title} (${entries.length})</summary>${GAP}${body}${GAP}</details>`
-      : `#### ${title}${GAP}${body}`,
-    isCut: entries.length > most || entries.some((entry) => (entry.points?.length ?? 0) > points),
+    text: `<details><summary>${title} (${entries.length})</summary>${GAP}${lines.join("\n")}${GAP}</details>`,
+    isCut: entries.length > most || entries.some((entry) => isCutAt(entry, points)),
   };
 }
 

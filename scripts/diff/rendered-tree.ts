@@ -6,9 +6,13 @@ import { exists, orWhenMissing } from "../../components/local/provider/files.ts"
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { EnginePlan } from "../../infra/plan/container-spec-schemas.ts";
+import { instanceTypes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import { startEstimate } from "../../infra/plan/cost/times.ts";
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
+import { worldSize } from "../../infra/plan/fit/placement.ts";
 import type { GpuPlanParts } from "../../infra/plan/gpu-stack.ts";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
+import { waitingBuilds } from "../../infra/plan/pool-space.ts";
 import { ConfigError, type Problem } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { type Properties, secretMark } from "../program/serialized.ts";
@@ -22,7 +26,10 @@ import { type RenderedResource, renderStack } from "../render.ts";
 import { outputOf } from "./base-tree.ts";
 import type { FitState } from "./types.ts";
 
-/** Raise it with each change of {@link RenderedTree}: a base of another version is not compared. */
+/**
+ * Raise it with each change of {@link RenderedTree}, but for parts that a tree may lack: a base of another version is not compared, and
+ * its pull request is that of an upgrade.
+ */
 const VERSION = 1;
 
 /** Of a plan, what is compared. */
@@ -33,11 +40,40 @@ export interface ComparablePlan {
     readonly coldStartSeconds: number;
   }[];
   readonly fit: readonly (FitState & { readonly pool: string; readonly tenants: readonly string[] })[];
-  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds"> & {
-    readonly lines: readonly Pick<GpuCost["lines"][number], "hourlyUsd" | "asleepHourlyUsd">[];
+  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds" | "lines"> & {
+    /** Absent in a tree that does not say it. */
+    readonly pricesAsOf?: GpuCost["pricesAsOf"];
   };
+  /** Absent in a tree that does not say it, as the next. */
+  readonly servers?: readonly PlannedServer[];
+  readonly machines?: readonly PlannedMachines[];
   /** Advisories, ends of life and others. */
   readonly warnings: readonly Problem[];
+}
+
+/** How the server of a model starts, and where its engine is built. */
+interface PlannedServer {
+  readonly model: string;
+  readonly pool: string;
+  readonly buildPool: string;
+  /** Of all its replicas. */
+  readonly gpus: number;
+  /** Download and unpacking of the image. */
+  readonly pullSeconds: number;
+  /** Copy and load of the engine, on a machine that has the image. */
+  readonly startSeconds: number;
+  /** From nothing, on a new machine where machines are rented. */
+  readonly coldStartSeconds: number;
+  /** Whether a build takes the GPUs of a server, because there is no room beside them: `engines.whenFull: stopServer`. */
+  readonly buildStopsServers: boolean;
+}
+
+/** Machines that all replicas need at once. */
+interface PlannedMachines {
+  readonly pool: string;
+  readonly count: number;
+  /** Instance types; empty of a machine that is described by its parts. */
+  readonly types: readonly string[];
 }
 
 /** One side of a comparison. */
@@ -96,18 +132,21 @@ function failureOf(error: Error): string {
 
 /** Parts of a plan of a stack on GPUs. */
 interface PlannedParts {
-  readonly models: readonly (Pick<GpuPlanParts["models"][number], "name" | "engine"> & {
-    readonly coldStart: { readonly seconds: number };
-  })[];
+  readonly models: readonly Pick<GpuPlanParts["models"][number], "name" | "spec" | "engine" | "coldStart">[];
+  readonly spec: GpuPlanParts["spec"];
   readonly fit: GpuPlanParts["fit"];
   readonly cost: GpuCost;
 }
 
 export function comparablePlan(
-  { models, fit, cost }: PlannedParts,
+  { models, spec, fit, cost }: PlannedParts,
   warnings: readonly Problem[],
 ): ComparablePlan {
-  const { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines } = cost;
+  const { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines, pricesAsOf } = cost;
+  const stopping =
+    spec.whenFull === "stopServer"
+      ? spec.pools.flatMap((pool) => waitingBuilds({ ...spec, whenFull: "fail" }, pool))
+      : [];
   return {
     models: models.map(({ name, engine, coldStart }) => ({
       name,
@@ -122,7 +161,22 @@ export function comparablePlan(
       needGiB,
       capacityGiB,
     })),
-    cost: { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines },
+    cost: { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines, pricesAsOf },
+    servers: models.map(({ name, spec: model, coldStart }) => ({
+      model: name,
+      pool: model.pool,
+      buildPool: model.buildPool,
+      gpus: worldSize(model) * model.serving.replicas,
+      pullSeconds: coldStart.steps.find(({ what }) => what === "imagePull")?.seconds ?? 0,
+      startSeconds: startEstimate(coldStart),
+      coldStartSeconds: coldStart.seconds,
+      buildStopsServers: stopping.some((build) => build.name === name),
+    })),
+    machines: spec.pools.map((pool) => ({
+      pool: pool.name,
+      count: plannedNodes(spec, pool),
+      types: instanceTypes(pool),
+    })),
     warnings,
   };
 }

@@ -2,6 +2,7 @@
 import type { Problem } from "../../infra/problems.ts";
 import { clipped, code, counted, type Inline, joined, strong } from "../markdown.ts";
 import { NO_PRICE } from "../plan/amounts.ts";
+import { downtimeSection, modelsAway } from "./downtime.ts";
 import {
   accessSection,
   outsideSection,
@@ -94,6 +95,7 @@ function changeSections(diff: StackDiff): readonly Section[] {
   return [
     list("Problems of the stack file", head.problems.map(problemText)),
     dangerSection(resources),
+    downtimeSection(diff),
     protectionSection(diff),
     { title: "Policies that this change breaks", entries: policyEntries(violations, true) },
     {
@@ -113,14 +115,17 @@ function changeSections(diff: StackDiff): readonly Section[] {
     providerSection(diff),
     ...(plan === null ? [] : planSections(plan, isEarlierUnknown(base, plan))),
     list("New warnings", (plan?.warnings.appeared ?? []).map(problemText)),
-    list("Warnings that are gone", (plan?.warnings.gone ?? []).map(problemText)),
-    list("Problems that are gone", goneProblems(base.problems, head.problems).map(problemText)),
     list(
       "Secrets",
       secrets.map(({ path, kind }) => [code(path), `: ${SECRET_WORDS[kind]}`]),
     ),
     settingsSection(diff),
     ...resourceSections(resources),
+    { ...list("Warnings that are gone", (plan?.warnings.gone ?? []).map(problemText)), isFolded: true },
+    {
+      ...list("Problems that are gone", goneProblems(base.problems, head.problems).map(problemText)),
+      isFolded: true,
+    },
   ];
 }
 
@@ -166,12 +171,15 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
   };
   const month = plan?.cost.find(({ what }) => what === "monthlyUsd");
   const money = plan && month ? costText(month, isEarlierUnknown(base, plan)) : "";
-  const overfull = plan?.fit.filter(({ after }) => after?.verdict === "doesNotFit").length ?? 0;
+  const overfull = (plan?.fit ?? [])
+    .filter(({ after }) => after?.verdict === "doesNotFit")
+    .reduce((sum, { gpusAfter }) => sum + gpusAfter, 0);
   const bold = (texts: readonly string[]) => texts.map((text): Inline => [strong(text)]);
   const plain = (texts: readonly string[]) => texts.map((text): Inline => [text]);
   return [
     ...bold(part(head.problems.length, ["problem"], " of the stack file: it can't be deployed")),
     ...(isUnchanged ? [[strong("nothing changes"), `: ${diff.unchanged} unchanged`]] : resourcePart(diff)),
+    ...bold(part(modelsAway(diff), ["model"], " away for a time")),
     ...plain(part(plan?.engines.rebuilt.length ?? 0, ["engine"], " rebuilt")),
     ...bold(part(overfull, ["GPU"], " too small")),
     ...(money.includes("→") ? [[`${money}${money.endsWith(NO_PRICE) ? "" : " a month"}`]] : []),

@@ -74,6 +74,17 @@ const CONSEQUENCES: readonly Consequence[] = [
     words:
       "EKS takes subnets only in the zones that the cluster was made with, and wants one in each of them; it refuses others",
   },
+  // https://docs.aws.amazon.com/eks/latest/userguide/delete-managed-node-group.html
+  {
+    type: "aws:eks/nodeGroup:NodeGroup",
+    applies: isLoss,
+    words: "EKS drains its machines and ends them; its servers start again on those of the new group",
+  },
+  {
+    type: "aws:backup/plan:Plan",
+    applies: (change) => change.kind === "delete",
+    words: "no daily copies are made any more",
+  },
   {
     type: "aws:ec2/launchTemplate:LaunchTemplate",
     applies: (change) =>
@@ -150,9 +161,29 @@ export function resourceSections(resources: readonly ResourceChange[]): readonly
   }));
 }
 
-/** All inputs of what comes or goes would be a copy of what the program says of it. */
+/** Inputs that say who may do what, by type: of what comes or goes, they are shown. */
+const GRANTS: Readonly<Record<string, RegExp>> = {
+  "aws:eks/accessEntry:AccessEntry": /^(principalArn|kubernetesGroups|type)\b/,
+  "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": /^(principalArn|policyArn|accessScope)\b/,
+  "aws:iam/role:Role": /^(assumeRolePolicy|managedPolicyArns)\b/,
+  "aws:iam/rolePolicy:RolePolicy": /^policy\b/,
+  "aws:iam/rolePolicyAttachment:RolePolicyAttachment": /^(role|policyArn)\b/,
+  "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
+    /^(cidrIpv4|cidrIpv6|fromPort|toPort|referencedSecurityGroupId)\b/,
+  "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole": /^rules\b/,
+  "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding": /^(subjects|roleRef)\b/,
+  "kubernetes:rbac.authorization.k8s.io/v1:Role": /^rules\b/,
+  "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding": /^(subjects|roleRef)\b/,
+};
+
+/** Of Kubernetes' objects and EKS: what lets somebody in, in this order. */
+export function isGrant({ type, kind }: ResourceChange): boolean {
+  return /^(aws:eks\/access|kubernetes:rbac)/.test(type) && Object.hasOwn(GRANTS, type) && kind !== "delete";
+}
+
+/** All other inputs of what comes or goes would be a copy of what the program says of it. */
 function resourceEntry(change: ResourceChange): Entry {
-  const { kind, label, kept, deletedFirst, properties } = change;
+  const { kind, label, kept, deletedFirst } = change;
   const notes: readonly Inline[] = [
     ...(kind === "replace" ? causes(change, "because of ", kind) : []),
     // What is retained never goes.
@@ -160,12 +191,21 @@ function resourceEntry(change: ResourceChange): Entry {
     ...(kept === null ? [] : [[kept]]),
   ];
   const text: Inline = [code(label), ...(notes.length === 0 ? [] : [": ", ...joined(notes, "; ")])];
-  return kind === "create" || kind === "delete" ? { text } : { text, points: properties.map(propertyText) };
+  return { text, points: shownProperties(change).map(propertyText) };
 }
 
-function propertyText({ path, before, after }: PropertyDifference): Inline {
+/** Of a whole resource, what it grants. */
+export function shownProperties({ type, kind, properties }: ResourceChange): readonly PropertyDifference[] {
+  if (kind !== "create" && kind !== "delete") return properties;
+  const granting = Object.hasOwn(GRANTS, type) ? GRANTS[type] : undefined;
+  return properties.filter(({ path }) => granting?.test(path));
+}
+
+/** `path: 1 → 2`; of what comes or goes as a whole, `path: 1`. */
+export function propertyText({ path, effect, before, after }: PropertyDifference): Inline {
   if (before === SECRET_PLACEHOLDER && after === SECRET_PLACEHOLDER) return [code(path), ": secret, changed"];
   const value = (text: string | undefined) =>
     text === undefined ? "absent" : text === SECRET_PLACEHOLDER ? "secret" : code(text);
+  if (effect === null) return [code(path), ": ", value(after ?? before)];
   return [code(path), ": ", value(before), " → ", value(after)];
 }

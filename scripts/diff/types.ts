@@ -143,7 +143,11 @@ const engineNeed = z.strictObject({
 /** US dollars. `usd` is null where no part has a price, and a lower bound where some have none. */
 const amount = z.strictObject({ usd: z.number().nullable(), isAtLeast: z.boolean() });
 
-/** Everything is sorted by name. All parts but `engines.unchanged` have differences only. */
+const costLine = z.strictObject({ arithmetic: text, hourlyUsd: z.number().nullable() }).nullable();
+
+const machines = z.strictObject({ count: z.int().min(0), types: z.array(name) }).nullable();
+
+/** Everything is sorted by name. All parts but `engines.unchanged`, `servers` and `pricesAsOf` have differences only. */
 const planDifferences = z.strictObject({
   engines: z.strictObject({
     added: z.array(engineNeed),
@@ -162,13 +166,42 @@ const planDifferences = z.strictObject({
     /** Names of models with the same engine in both plans. */
     unchanged: z.array(name),
   }),
-  fit: z.array(z.strictObject({ pool: name, tenants: z.array(name), before: fit, after: fit })),
+  /** GPUs of all replicas count; of those that are not alike, the fullest is given. */
+  fit: z.array(
+    z.strictObject({
+      pool: name,
+      tenants: z.array(name),
+      before: fit,
+      after: fit,
+      gpusBefore: z.int().min(0),
+      gpusAfter: z.int().min(0),
+    }),
+  ),
   /** `before` is null where there was no plan. */
   cost: z.array(
     z.strictObject({
       what: z.enum(["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"]),
       before: amount.nullable(),
       after: amount,
+    }),
+  ),
+  /** Lines of the cost that are not the same; null: the other plan has no such line. */
+  costLines: z.array(z.strictObject({ what: name, before: costLine, after: costLine })),
+  /** Date of the price table, ISO 8601; null: no price of a table was used. */
+  pricesAsOf: z.iso.date().nullable(),
+  /** Machines that all replicas need at once, of pools with another number or type; null: there is no such pool, or nobody said it. */
+  machines: z.array(z.strictObject({ pool: name, before: machines, after: machines })),
+  /** Every model of the head. */
+  servers: z.array(
+    z.strictObject({
+      model: name,
+      pool: name,
+      buildPool: name,
+      gpus: z.int().min(0),
+      pullSeconds: z.number(),
+      startSeconds: z.number(),
+      coldStartSeconds: z.number(),
+      buildStopsServers: z.boolean(),
     }),
   ),
   /** Builds of engines that the plan before did not have, which this change spends once. Estimates. */

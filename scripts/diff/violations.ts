@@ -84,10 +84,10 @@ export function newMandatory({ violations: all }: StackDiff): readonly PolicyVio
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
 const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
 
-/** What a reason names and what makes no difference to the rule: an image without a digest is as bad as another one; a model has a name. */
+/** What a reason names and what makes no difference to the rule: an image without a digest is as bad as another one, and so is a release. */
 const NAMED: Readonly<Partial<Record<PolicyName, RegExp>>> = {
   "image-has-digest": / runs \S+,/g,
-  "release-has-fixes": /^\S+/g,
+  "release-has-fixes": /^\S+ runs on \S+/g,
 };
 
 /**

@@ -16,7 +16,10 @@ function planOf(stack: GpuStackSpec, warnings: readonly Problem[] = []): Compara
     return { name: spec.serving.name, spec, engine, coldStart: coldStart(spec, stack, engine) };
   });
   const built = models.flatMap(({ spec, engine }) => (engine === null ? [] : [{ model: spec, engine }]));
-  return comparablePlan({ models, fit: memoryFit(stack), cost: stackCost(stack, built) }, warnings);
+  return comparablePlan(
+    { models, spec: stack, fit: memoryFit(stack), cost: stackCost(stack, built) },
+    warnings,
+  );
 }
 
 const warning = (reason: string): Problem => ({ path: "release", value: '"25.07"', reason, fix: "Update." });
@@ -29,7 +32,9 @@ const plan = planOf(stackOf([llava, llama], pools), [warning("old")]);
 test("a plan has no differences from itself", () => {
   const same = planDifferences(plan, structuredClone(plan));
   const engines = { ...noPlanDifferences.engines, unchanged: ["llama", "llava"] };
-  expect(same).toEqual({ ...noPlanDifferences, engines });
+  const { servers, pricesAsOf } = same;
+  expect(same).toEqual({ ...noPlanDifferences, engines, servers, pricesAsOf });
+  expect(servers.map(({ model }) => model)).toEqual(["llama", "llava"]);
 });
 
 test("a first plan is reported as a whole", () => {
@@ -113,15 +118,16 @@ test("costs without a price are unknown, and sums that lack a price are lower bo
   expect(some[0]?.after).toEqual({ usd: expect.any(Number), isAtLeast: true });
 });
 
-test("ranks of one model are compared one by one", () => {
-  const split = (memory: number) => {
+test("ranks of one model are one difference with their number", () => {
+  const split = (memory: number, tensorParallel = 2) => {
     const pool = poolOf("g5.12xlarge");
     const gpu = pool.gpu === null ? null : { ...pool.gpu, memoryGiB: memory };
-    const model = modelOf("llava-1.5-7b", { engine: { tensorParallel: 2 } });
+    const model = modelOf("llava-1.5-7b", { engine: { tensorParallel } });
     return planOf(stackOf([model], [{ ...pool, gpu }]));
   };
-  expect(planDifferences(split(24), split(48)).fit).toHaveLength(2);
+  expect(planDifferences(split(24), split(48)).fit).toMatchObject([{ gpusBefore: 2, gpusAfter: 2 }]);
   expect(planDifferences(split(24), split(24)).fit).toEqual([]);
+  expect(planDifferences(split(24), split(24, 4)).fit).toMatchObject([{ gpusBefore: 2, gpusAfter: 4 }]);
 });
 
 test("differences do not depend on the order of models", () => {

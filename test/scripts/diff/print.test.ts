@@ -155,20 +155,24 @@ test("the same differences give the same bytes", () => {
 });
 
 test("lists that fit a screen are open, and longer ones are folded", () => {
-  const warnings = (count: number) =>
+  const warnings = (count: number, words = 100) =>
     withPlan({
       warnings: {
         appeared: Array.from({ length: count }, (_, index) => ({
           path: `p${index}`,
           value: "1",
-          reason: "R ".repeat(100),
+          reason: "R ".repeat(words),
           fix: "F",
         })),
         gone: [],
       },
     });
   expect(markdownComment([warnings(2)])).toContain("#### New warnings\n");
-  expect(markdownComment([warnings(20)])).toContain("<details><summary>New warnings (20)</summary>");
+  expect(markdownComment([warnings(7)])).toContain("#### New warnings\n");
+  expect(markdownComment([warnings(20)])).toContain(
+    "<details><summary>New warnings, the others (14)</summary>",
+  );
+  expect(markdownComment([warnings(7, 1000)])).toContain("<details><summary>New warnings (7)</summary>");
 });
 
 const FILE = "docs/pull-request-comment.md";

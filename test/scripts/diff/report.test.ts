@@ -51,7 +51,8 @@ test("the first line counts changes of each kind, engines, money, secrets and po
 });
 
 test("lost data comes first, and then possible replacements with their reason", () => {
-  const claim = { label: "PersistentVolumeClaim models/engines", before: null, after: null } as const;
+  const type = "kubernetes:core/v1:PersistentVolumeClaim";
+  const claim = { type, label: "PersistentVolumeClaim models/engines", before: null, after: null } as const;
   const unknown = { path: "spec.new", kind: "add", after: "1", effect: "may-replace" } as const;
   const { lines } = linesOf(
     stackDiff({
@@ -59,16 +60,18 @@ test("lost data comes first, and then possible replacements with their reason", 
         change({ ...claim, kind: "replace", kept: "retained", deletedFirst: false }),
         change({ kind: "may-replace", properties: [unknown], deletedFirst: false }),
         change({ ...claim, kind: "delete", kept: "protected" }),
-        change({ kind: "delete" }),
+        change({ kind: "delete", label: "Deployment models/old" }),
       ],
     }),
   );
-  expect(lines.slice(0, 7)).toEqual([
+  expect(lines.slice(0, 9)).toEqual([
     "Look at these first",
     "  - PersistentVolumeClaim models/engines is replaced: it is retained: the old one stays where it is,",
     "    no stack knows it any more, and a new one can't have its name",
     "  - Deployment models/gpt may be replaced: the table of replacements does not know spec.new",
     "  - PersistentVolumeClaim models/engines is deleted: it is protected, so `up` refuses to delete it",
+    "Downtime (estimates of the plan)",
+    "  - Deployment models/old: served no more",
     "Replaced",
     "  - PersistentVolumeClaim models/engines: retained",
   ]);
@@ -84,7 +87,7 @@ test("a replaced or deleted StatefulSet says what happens to the claims of its p
     const label = resourceLabel({ type, name: "mongo-set", inputs: rest.after ?? before });
     const mongo = change({ type, name: "mongo-set", properties: [], label, before, ...rest });
     const { lines } = linesOf(stackDiff({ resources: [mongo] }));
-    const last = lines.findIndex((line) => /^(Replaced|Deleted)$/.test(line));
+    const last = lines.findIndex((line) => line.startsWith("Downtime"));
     return lines
       .slice(1, last)
       .map((line) => line.trim())
@@ -139,20 +142,29 @@ test("rebuilt engines have reasons, time and cost of each build", () => {
 
 test("GPUs with the same memory are one line", () => {
   const state = { gpu: "L4 22.5 GiB", verdict: "fits", needGiB: 10, capacityGiB: 22 } as const;
+  const one = { pool: "gpu", gpusBefore: 1, gpusAfter: 1 } as const;
   const two = {
     pool: "gpu",
     tenants: ["a", "b"],
     before: state,
     after: { ...state, needGiB: 30, verdict: "doesNotFit" },
+    gpusBefore: 2,
+    gpusAfter: 2,
   } as const;
   const { verdict, lines } = linesOf(
     withPlan({
       fit: [
         two,
-        two,
-        { pool: "gpu", tenants: ["c"], before: state, after: { ...state, needGiB: 11 } },
-        { pool: "gpu", tenants: ["d"], before: null, after: state },
-        { pool: "gpu", tenants: ["e"], before: state, after: null },
+        {
+          ...one,
+          tenants: ["c"],
+          before: state,
+          after: { ...state, needGiB: 11 },
+          gpusBefore: 2,
+          gpusAfter: 4,
+        },
+        { ...one, tenants: ["d"], before: null, after: state, gpusBefore: 0 },
+        { ...one, tenants: ["e"], before: state, after: null, gpusAfter: 0 },
       ],
     }),
   );
@@ -160,7 +172,7 @@ test("GPUs with the same memory are one line", () => {
   expect(lines).toEqual([
     "Memory of each GPU (estimate, GiB)",
     "  - 2 GPUs of gpu with a, b: L4 22.5 GiB, need 10.00 of 22.00 → 30.00 of 22.00, fits → DOES NOT FIT",
-    "  - gpu with c: L4 22.5 GiB, need 10.00 of 22.00 → 11.00 of 22.00, fits",
+    "  - 2 → 4 GPUs of gpu with c: L4 22.5 GiB, need 10.00 of 22.00 → 11.00 of 22.00, fits",
     "  - gpu with d: new, L4 22.5 GiB, need 10.00 of 22.00, fits",
     "  - gpu with e: no longer together on one GPU",
   ]);
@@ -179,6 +191,22 @@ test("cold start and cost are shown before and after where the figures differ", 
         { what: "monthlyUsd", before: known(1095), after: known(1642.5) },
         { what: "asleepMonthlyUsd", before: null, after: known(0) },
       ],
+      costLines: [
+        {
+          what: "pool gpu",
+          before: { arithmetic: "2 × 0.75", hourlyUsd: 1.5 },
+          after: { arithmetic: "3 × 0.75", hourlyUsd: 2.25 },
+        },
+      ],
+      pricesAsOf: "2026-09-01",
+      machines: [
+        {
+          pool: "gpu",
+          before: { count: 2, types: ["g5.xlarge"] },
+          after: { count: 3, types: ["g5.xlarge"] },
+        },
+        { pool: "old", before: { count: 1, types: [] }, after: null },
+      ],
       newBuilds: [
         { engine: "a/1", seconds: 60, usd: 0.2 },
         { engine: "b/2", seconds: 60, usd: null },
@@ -187,14 +215,17 @@ test("cold start and cost are shown before and after where the figures differ", 
     }),
   );
   expect(lines).toEqual([
+    "Cost (US dollars, prices of 2026-09-01)",
+    "  - a month: $1,095.00 → $1,642.50 (+$547.50, +50 %)",
+    "    - pool gpu: $1.500 → $2.250 an hour",
+    "  - an hour: $1.500 → $2.250 (+$0.750, +50 %)",
+    "  - a month, all asleep: nothing → $0.00",
+    "  - machines of pool gpu: 2 × g5.xlarge → 3 × g5.xlarge, 1 machine more",
+    "  - machines of pool old: 1 × machine of its own description → none",
+    "  - engines, built once (estimate): at least $0.20",
     "Cold start, engine built (estimate)",
     "  - other: 10 min → 11 min",
     "  - chat: not served → 80 s",
-    "Cost (US dollars)",
-    "  - an hour: $1.500 → $2.250",
-    "  - a month: $1,095.00 → $1,642.50",
-    "  - a month, all asleep: nothing → $0.00",
-    "  - engines, built once (estimate): at least $0.20",
   ]);
 });
 
@@ -213,8 +244,8 @@ test("an unknown price is not shown as zero, in the first line and in the list",
   expect(verdict).not.toContain("no price a month");
   expect(lines).toEqual([
     "Cost (US dollars)",
-    "  - an hour: $1.655 → at least $0.100",
     "  - a month: $1,208.22 → no price",
+    "  - an hour: $1.655 → at least $0.100 (−$1.555, −94 % of what has a price)",
   ]);
   const priced = withPlan({
     cost: [{ what: "monthlyUsd", before: known(1208.22), after: { usd: 73, isAtLeast: true } }],
@@ -264,10 +295,10 @@ test("broken policies are grouped by rule, those of the change first, and warnin
     "  - mandatory blind",
     "New warnings",
     '  - release = "25.07": It ends. Use another.',
-    "Warnings that are gone",
-    "  - release: It ends. Use another.",
     "Secrets",
     "  - hub.token: changed",
+    "Warnings that are gone",
+    "  - release: It ends. Use another.",
     "Policies that the base breaks too",
     "  - mandatory old: 1 time",
   ]);
@@ -285,7 +316,7 @@ test("policies that the base breaks too are below the changes", () => {
       ],
     }),
   );
-  expect(lines).toEqual([
+  expect(lines.slice(2)).toEqual([
     "Deleted",
     "  - Deployment models/gpt",
     "Policies that the base breaks too",
@@ -351,7 +382,7 @@ test("a base with the stack that can't be planned is reported as unknown, not as
       unchanged: [],
     },
     cost: [{ what: "monthlyUsd", before: null, after: known(0) }],
-    fit: [{ pool: "gpu", tenants: ["gpt"], before: null, after: fit }],
+    fit: [{ pool: "gpu", tenants: ["gpt"], before: null, after: fit, gpusBefore: 0, gpusAfter: 1 }],
     newBuilds: [{ engine: "gpt2/a", seconds: 60, usd: 0.1 }],
     newBuildUsd: 0.1,
     coldStarts: [{ model: "gpt", beforeSeconds: null, afterSeconds: 60 }],
@@ -363,13 +394,13 @@ test("a base with the stack that can't be planned is reported as unknown, not as
     "The base: npm ci failed.",
     "Engines",
     "  - needed for gpt: gpt2/a; built in 60 s for $0.10 (estimate), unless it is there already",
+    "Cost (US dollars)",
+    "  - a month: unknown → $0.00",
+    "  - engines, built once (estimate): $0.10",
     "Memory of each GPU (estimate, GiB)",
     "  - gpu with gpt: unknown → L4 22.5 GiB, need 10.00 of 22.00, fits",
     "Cold start, engine built (estimate)",
     "  - gpt: unknown → 60 s",
-    "Cost (US dollars)",
-    "  - a month: unknown → $0.00",
-    "  - engines, built once (estimate): $0.10",
   ]);
   const fresh = withPlan(plan, { base: { ...failed, hasStack: false } });
   expect(linesOf(fresh).verdict).toContain("nothing → $0.00 a month");

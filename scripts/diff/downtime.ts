@@ -1,0 +1,238 @@
+/** Which servers are away while a change is made, for how long and why: from the graph how they are replaced, from the plan how long each step takes. */
+import { code, type Inline, joined, strong } from "../markdown.ts";
+import { duration } from "../plan/text-table.ts";
+import { type Entry, grouped, type Section } from "./resource-report.ts";
+import type { PlanDifferences, ResourceChange, StackDiff } from "./types.ts";
+
+type Server = PlanDifferences["servers"][number];
+
+/** What happens to a server. */
+interface Downtime {
+  /** The model's name, else the label of the resource. */
+  readonly who: string;
+  /** Follows the names of all of whom it holds: `away for …`. */
+  readonly words: Inline;
+  /** Whether nobody answers meanwhile. */
+  readonly isAway: boolean;
+}
+
+/** Longest first; servers to which the same happens are one entry. */
+export function downtimeSection(diff: StackDiff): Section {
+  const entries = grouped(downtimes(diff), ({ words }) => words).map((alike): Entry => {
+    const names = alike.map(({ who }): Inline => [code(who)]);
+    return { text: [...joined(names, ", "), ": ", ...(alike[0]?.words ?? [])] };
+  });
+  return { title: "Downtime (estimates of the plan)", entries };
+}
+
+/** Number of models of which no server answers for a time. */
+export function modelsAway(diff: StackDiff): number {
+  const models = new Set(diff.plan?.servers.map(({ model }) => model));
+  return downtimes(diff).filter(({ who, isAway }) => isAway && models.has(who)).length;
+}
+
+function downtimes(diff: StackDiff): readonly Downtime[] {
+  const { resources, plan } = diff;
+  if (resources === null || !diff.base.hasStack) return [];
+  const servers = plan?.servers ?? [];
+  const found = new Map(
+    resources.flatMap((change): [string, ResourceChange][] => {
+      const subject = servedBy(change);
+      return subject === undefined ? [] : [[subject, change]];
+    }),
+  );
+  const ofModels = servers
+    .filter(
+      ({ model }) => !plan?.coldStarts.some((start) => start.model === model && start.beforeSeconds === null),
+    )
+    .flatMap((server) => downtimeOf(server, found.get(server.model), diff) ?? []);
+  const planned = new Set(servers.map(({ model }) => model));
+  const others = [...found].flatMap(([who, change]) =>
+    planned.has(who) || change.kind === "create" ? [] : (otherDowntime(who, change) ?? []),
+  );
+  return [...ofModels, ...others].toSorted((a, b) => Number(b.isAway) - Number(a.isAway));
+}
+
+const SERVERS = [
+  "kubernetes:apps/v1:Deployment",
+  "kubernetes:apps/v1:StatefulSet",
+  "docker:index/container:Container",
+];
+
+/** Of a server, the model that it serves, else what it is called; undefined: the resource is no server, or goes on as it is. */
+function servedBy({ type, kind, label, before, after, properties }: ResourceChange): string | undefined {
+  if (!SERVERS.includes(type)) return undefined;
+  const inputs = after ?? before ?? {};
+  const labels = labelsOf(inputs);
+  if (type.startsWith("docker:")) {
+    const role = labels["engine-room.role"] ?? "";
+    return /build/i.test(role) ? undefined : (labels["engine-room.model"] ?? role);
+  }
+  const restarts = kind !== "update" || properties.some(({ path }) => path.startsWith("spec.template"));
+  return restarts ? (labels["engine-room/model"] ?? label) : undefined;
+}
+
+function labelsOf(inputs: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  const { metadata, labels } = inputs as {
+    readonly metadata?: { readonly labels?: Readonly<Record<string, string>> };
+    readonly labels?: readonly { readonly label: string; readonly value: string }[];
+  };
+  if (Array.isArray(labels)) return Object.fromEntries(labels.map(({ label, value }) => [label, value]));
+  return metadata?.labels ?? {};
+}
+
+/** Of a Deployment's inputs, what decides how its pods are replaced. */
+interface PodsOfServer {
+  readonly replicas?: number;
+  readonly strategy?: { readonly rollingUpdate?: { readonly maxSurge?: number } };
+  readonly template?: { readonly spec?: { readonly terminationGracePeriodSeconds?: number } };
+}
+
+function downtimeOf(server: Server, change: ResourceChange | undefined, diff: StackDiff): Downtime | null {
+  const { model: who, startSeconds, coldStartSeconds, pullSeconds } = server;
+  const replaced = change === undefined ? null : rollout(change);
+  const machines = machineChange(server, diff.resources ?? []);
+  if (machines !== undefined) {
+    const time = duration(coldStartSeconds);
+    // Its pods ask for another GPU, so that they start on the new machines, and the old ones end after them.
+    return replaced === "surge" &&
+      change !== undefined &&
+      changes(change, /^spec\.template\.spec\.nodeSelector\b/)
+      ? {
+          who,
+          isAway: false,
+          words: [`no downtime; ${machines}, and a new server starts there first (${time})`],
+        }
+      : {
+          who,
+          isAway: true,
+          words: [strong(`away for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
+        };
+  }
+  const build = stoppingBuild(server, diff);
+  if (build !== null) {
+    const starts = replaced === null ? 1 : 2;
+    return {
+      who,
+      isAway: true,
+      words: [
+        strong(`${build.isOwn ? "" : "perhaps "}away for ${duration(build.seconds + starts * startSeconds)}`),
+        `; its GPU builds an engine (${duration(build.seconds)}, `,
+        code("whenFull: stopServer"),
+        `), then it starts (${duration(startSeconds)})`,
+      ],
+    };
+  }
+  if (change === undefined || replaced === null) return null;
+  const pulls = changes(change, /\bimage$/) && pullSeconds > 0;
+  const time = duration(startSeconds + (pulls ? pullSeconds : 0));
+  const parts = pulls ? "image, engine, load" : "engine, load";
+  const { replicas = 1 } = podsOf(change);
+  if (replaced === "surge")
+    return {
+      who,
+      isAway: false,
+      words: [`no downtime; a new server starts first (surge; ${time}: ${parts})`],
+    };
+  const last = stopSeconds(change);
+  const stop = last === 0 ? "" : `, after up to ${duration(last)} for the last answers`;
+  return replaced === "inPlace" && replicas > 1
+    ? {
+        who,
+        isAway: false,
+        words: [`no downtime; one of ${replicas} servers at a time is away for ${time} (${parts})${stop}`],
+      }
+    : {
+        who,
+        isAway: true,
+        words: [strong(`away for ${time}`), ` (${parts}); the old server ends first${stop}`],
+      };
+}
+
+function changes({ properties }: ResourceChange, paths: RegExp): boolean {
+  return properties.some(({ path }) => paths.test(path));
+}
+
+/** null: it is new. */
+function rollout(change: ResourceChange): "surge" | "inPlace" | "replaced" | null {
+  if (change.kind === "create") return null;
+  if (change.kind !== "update") return change.deletedFirst === false ? "surge" : "replaced";
+  return podsOf(change).strategy?.rollingUpdate?.maxSurge === 0 ? "inPlace" : "surge";
+}
+
+function podsOf({ before, after }: ResourceChange): PodsOfServer {
+  return ((after ?? before)?.spec ?? {}) as PodsOfServer;
+}
+
+/** Until a server is killed that still answers. */
+function stopSeconds(change: ResourceChange): number {
+  const { destroyGraceSeconds } = (change.before ?? {}) as { readonly destroyGraceSeconds?: number };
+  return podsOf(change).template?.spec?.terminationGracePeriodSeconds ?? destroyGraceSeconds ?? 0;
+}
+
+/** The gateway, encoders and databases. */
+function otherDowntime(who: string, change: ResourceChange): Downtime | null {
+  if (change.kind === "delete") return { who, isAway: true, words: [strong("served no more")] };
+  const { type } = change;
+  const replaced = rollout(change);
+  if (type !== "kubernetes:apps/v1:StatefulSet" && replaced !== "replaced" && replaced !== "inPlace")
+    return null;
+  const { replicas = 1 } = podsOf(change);
+  return replicas > 1
+    ? null
+    : { who, isAway: true, words: [strong("away"), "; its old container ends before the new one starts"] };
+}
+
+interface StoppingBuild {
+  readonly seconds: number;
+  /** Whether no other server could give its GPU to the build. */
+  readonly isOwn: boolean;
+}
+
+/** A build that takes the GPU of this server. */
+function stoppingBuild({ pool, model }: Server, { plan }: StackDiff): StoppingBuild | null {
+  if (plan === null) return null;
+  const { engines, newBuilds, servers } = plan;
+  const builders = servers.filter((server) => server.buildStopsServers && server.buildPool === pool);
+  const needed = [
+    ...engines.rebuilt.map((rebuilt) => ({ model: rebuilt.model, engine: rebuilt.after })),
+    ...engines.added,
+  ].filter((need) => builders.some((builder) => builder.model === need.model));
+  const seconds = newBuilds
+    .filter(({ engine }) => needed.some((need) => need.engine === engine))
+    .reduce((sum, build) => sum + build.seconds, 0);
+  if (seconds === 0) return null;
+  const others = servers.filter((server) => server.pool === pool && server.model !== model);
+  return { seconds, isOwn: others.length === 0 };
+}
+
+/** Why the machines of a server end; undefined: they stay. */
+function machineChange({ pool }: Server, resources: readonly ResourceChange[]): string | undefined {
+  for (const change of resources) {
+    const { type, kind, properties } = change;
+    if (
+      type === "aws:eks/nodeGroup:NodeGroup" &&
+      poolOfGroup(change) === pool &&
+      kind !== "create" &&
+      kind !== "update"
+    )
+      return `the machines of pool ${pool} are replaced`;
+    // docs/aws.md: an update with GPUs ends a machine before it starts the next one.
+    if (
+      type === "aws:ec2/launchTemplate:LaunchTemplate" &&
+      change.name === `${pool}-machines-template` &&
+      kind === "update" &&
+      properties.some(({ path }) => !/^(tags|tagsAll|updateDefaultVersion)\b/.test(path))
+    )
+      return `the machines of pool ${pool} are replaced one at a time, and with GPUs the old one ends first`;
+    if (type === "aws:ec2/instance:Instance" && kind !== "create")
+      if (kind !== "update" || properties.some(({ path }) => path === "instanceType"))
+        return kind === "update" ? "the machine stops and starts as another type" : "the machine is replaced";
+  }
+  return undefined;
+}
+
+export function poolOfGroup({ before, after }: ResourceChange): string | undefined {
+  const { labels } = (after ?? before ?? {}) as { readonly labels?: Readonly<Record<string, string>> };
+  return labels?.["engine-room/pool"];
+}

@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import { modelsAway } from "../../../scripts/diff/downtime.ts";
+import { textReport } from "../../../scripts/diff/print.ts";
+import { stackFileText } from "../../harness/stack-files.ts";
+import { diffOfFiles } from "./fixtures.ts";
+
+const gpt = { name: "gpt", model: "gpt2-medium" };
+const cpu = { name: "cpu", machine: { vcpus: 16, memoryGiB: 64 } };
+
+const cluster = {
+  platform: "kubernetes",
+  namespace: "models",
+  images: { registry: "registry.example.org/engine-room" },
+  engineStore: { storageClass: "nfs", sizeGiB: 200 },
+  engines: { whenFull: "stopServer" },
+  databases: "container",
+  pools: [{ name: "gpu", instanceType: "g5.xlarge", nodes: { min: 1, max: 1 } }, cpu],
+  models: [gpt],
+};
+
+const onAws = {
+  platform: "aws",
+  account: "111122223333",
+  region: "us-east-1",
+  access: { apiCidrs: ["203.0.113.7/32"] },
+  namespace: "models",
+  databases: "container",
+  pools: [
+    { name: "gpu", instanceType: "g5.xlarge", nodes: { min: 0, max: 2 } },
+    { name: "cpu", instanceType: "m7i.2xlarge" },
+  ],
+  models: [gpt],
+};
+
+const onHost = {
+  platform: "docker",
+  host: { instanceType: "g5.xlarge", diskGiB: 150 },
+  models: [{ ...gpt, gpuIndices: [0] }],
+};
+
+/** Entries of the section on downtime, in one line each. */
+async function downtime(before: object, after: object) {
+  const diff = await diffOfFiles(stackFileText({ ...before }), stackFileText({ ...after }));
+  expect([diff.base.problems, diff.head.problems]).toEqual([[], []]);
+  const section = /\nDowntime.*?\n(.*?)\n\n/s.exec(textReport(diff))?.[1] ?? "";
+  const entries = section.replaceAll(/\n {4}/g, " ").split("\n");
+  return {
+    away: modelsAway(diff),
+    entries: entries.map((entry) => entry.trim()).filter((entry) => entry !== ""),
+  };
+}
+
+const smaller = (model: object) => ({ ...model, limits: { maxBatchSize: 2 } });
+
+test("a build that takes the GPU of the only server says how long the model is away", async () => {
+  expect(await downtime(cluster, { ...cluster, models: [smaller(gpt)] })).toEqual({
+    away: 1,
+    entries: [
+      expect.stringMatching(
+        /^- gpt: away for \d+ (s|min); its GPU builds an engine \(\d+ (s|min), whenFull: stopServer\), then it starts \(\d+ s\)$/,
+      ),
+    ],
+  });
+});
+
+test("a server with room beside it stays, and one without ends first", async () => {
+  const wide = {
+    ...cluster,
+    engines: undefined,
+    pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 2 } }, cpu],
+  };
+  expect(await downtime(wide, { ...wide, models: [smaller(gpt)] })).toEqual({
+    away: 0,
+    entries: [
+      expect.stringMatching(/^- gpt: no downtime; a new server starts first \(surge; \d+ s: engine, load\)$/),
+    ],
+  });
+  const inPlace = (model: object) => ({ ...wide, models: [{ ...model, rollout: "inPlace" }] });
+  expect(await downtime(inPlace(gpt), inPlace(smaller(gpt)))).toEqual({
+    away: 1,
+    entries: [
+      expect.stringMatching(
+        /^- gpt: away for \d+ s \(engine, load\); the old server ends first, after up to 6 min for the last answers$/,
+      ),
+    ],
+  });
+});
+
+test("of several servers that are replaced in place one at a time is away", async () => {
+  const several = (model: object) => ({
+    ...cluster,
+    engines: undefined,
+    pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 3 } }, cpu],
+    models: [{ ...model, replicas: 2, rollout: "inPlace" }],
+  });
+  expect(await downtime(several(gpt), several(smaller(gpt)))).toEqual({
+    away: 0,
+    entries: [expect.stringMatching(/^- gpt: no downtime; one of 2 servers at a time is away for \d+ s/)],
+  });
+});
+
+test("another image has to be pulled before a server starts", async () => {
+  const { entries } = await downtime({ ...cluster, release: "25.06" }, cluster);
+  expect(entries.join("\n")).toMatch(
+    /gpt: away for \d+ min \(image, engine, load\); the old server ends first/,
+  );
+});
+
+test("machines that are replaced take their models away, unless a new server waits for other GPUs", async () => {
+  const typed = (instanceType: string) => ({
+    ...onAws,
+    pools: [{ ...onAws.pools[0], instanceType }, onAws.pools[1]],
+  });
+  expect(await downtime(onAws, typed("g5.2xlarge"))).toEqual({
+    away: 1,
+    entries: [
+      expect.stringMatching(
+        /^- gpt: away for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine, load\)$/,
+      ),
+    ],
+  });
+  expect(await downtime(onAws, typed("g6.xlarge"))).toEqual({
+    away: 0,
+    entries: [
+      expect.stringMatching(
+        /^- gpt: no downtime; the machines of pool gpu are replaced, and a new server starts there first \(\d+ min\)$/,
+      ),
+    ],
+  });
+});
+
+test("a removed model is served no more, and a new one is not away", async () => {
+  const two = {
+    ...cluster,
+    pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 2 } }, cpu],
+    models: [gpt, { ...gpt, name: "other" }],
+  };
+  const one = { ...two, models: [gpt] };
+  expect((await downtime(two, one)).entries).toEqual(["- other: served no more"]);
+  expect((await downtime(one, two)).away).toBe(0);
+});
+
+test("a container of a Docker host ends before the next one starts", async () => {
+  const { entries, away } = await downtime(onHost, { ...onHost, models: onHost.models.map(smaller) });
+  expect(away).toBe(1);
+  expect(entries.join("\n")).toMatch(/- gpt: away for \d+ (s|min)/);
+});
