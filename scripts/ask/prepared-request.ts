@@ -7,7 +7,7 @@ import {
   wrapQuestion,
 } from "@engine-room/triton-requests";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
-import { imageUrl, type Question } from "./question.ts";
+import { GREEDY, imageUrl, type Question } from "./question.ts";
 
 /** What one answer, or one event of a stream, says. */
 export interface AnswerPart {
@@ -39,7 +39,7 @@ export interface PreparedRequest {
 }
 
 /**
- * The question in the model's own shape, answered with the most probable tokens.
+ * The question in the model's own shape.
  *
  * @param server - The model's Triton.
  * @throws RequestError for what the model can't take.
@@ -56,7 +56,7 @@ export function tritonRequest(
       image.kind === "url" ? image.url : Buffer.from(image.base64, "base64"),
     ),
     maxTokens: question.maxTokens,
-    temperature: 0,
+    ...(question.sampling ?? GREEDY),
     stream: question.stream,
     countTokens: true,
   });
@@ -90,14 +90,20 @@ function promptOf(profile: RequestProfile, { text, images }: Question): string {
  * @param gateway - Address without `/v1`.
  */
 export function gatewayRequest(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
-  const { model, text, images, maxTokens, stream } = question;
+  const { model, text, images, maxTokens, stream, sampling = GREEDY } = question;
   const parts = images.map((image) => ({ type: "image_url", image_url: { url: imageUrl(image) } }));
   const content = parts.length === 0 ? text : [...parts, { type: "text", text }];
   const body = {
     model,
     messages: [{ role: "user", content }],
     max_tokens: maxTokens,
-    temperature: 0,
+    temperature: sampling.temperature,
+    // What is undefined is no part of the JSON.
+    top_k: sampling.topK,
+    top_p: sampling.topP,
+    seed: sampling.seed,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
     ...(stream ? { stream, stream_options: { include_usage: true } } : {}),
   };
   const textPath = ["choices", 0, stream ? "delta" : "message", "content"];

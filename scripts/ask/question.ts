@@ -2,7 +2,14 @@
 
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { isHttpUrl, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
+import {
+  isHttpUrl,
+  RequestError,
+  type RequestProfile,
+  refuseMissingOptions,
+  requestProfile,
+  type Sampling,
+} from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -16,7 +23,12 @@ export interface Question {
   readonly images: readonly AskedImage[];
   readonly maxTokens: number;
   readonly stream: boolean;
+  /** @default {@link GREEDY} */
+  readonly sampling?: Sampling;
 }
+
+/** The most probable token each time. */
+export const GREEDY: Sampling = { temperature: 0 };
 
 /** An address that the server fetches, or a file of this machine. */
 export type AskedImage =
@@ -57,10 +69,112 @@ export function askedImage(given: string, directory: string): AskedImage {
   return { kind: "file", path: given, base64: bytes.toString("base64"), mediaType };
 }
 
-/** @throws UsageError for what is no number of tokens. */
-export function askedTokens(given: string): number {
-  if (/^[1-9]\d{0,5}$/.test(given)) return Number(given);
-  throw new UsageError(`--max-tokens ${given} is no number of tokens; give a whole one from 1 to 999999.`);
+interface NumberOption {
+  readonly flag: string;
+  readonly isWhole: boolean;
+  /** As the sentence of a refusal has it. */
+  readonly range: string;
+  isInRange(value: number): boolean;
+}
+
+const whole = (flag: string, least: number, most: number): NumberOption => ({
+  flag,
+  isWhole: true,
+  range: `a whole number from ${least} to ${most}`,
+  isInRange: (value) => value >= least && value <= most,
+});
+
+const penalty = (flag: string): NumberOption => ({
+  flag,
+  isWhole: false,
+  range: "a number from -2 to 2",
+  isInRange: (value) => value >= -2 && value <= 2,
+});
+
+/**
+ * Ranges of the gateway's API, which are OpenAI's. Of `top_k`, which OpenAI lacks, TensorRT-LLM's: TOP_K_MAX of
+ * cpp/tensorrt_llm/kernels/samplingTopKKernels.h. A seed is an UINT64 there, and JSON's numbers are exact to 2^53.
+ */
+const NUMBERS = {
+  maxTokens: whole("--max-tokens", 1, 999_999),
+  temperature: {
+    flag: "--temperature",
+    isWhole: false,
+    range: "a number from 0 to 2",
+    isInRange: (value) => value >= 0 && value <= 2,
+  },
+  topK: whole("--top-k", 0, 1024),
+  topP: {
+    flag: "--top-p",
+    isWhole: false,
+    range: "a number above 0, 1 at most",
+    isInRange: (value) => value > 0 && value <= 1,
+  },
+  seed: whole("--seed", 0, Number.MAX_SAFE_INTEGER),
+  frequencyPenalty: penalty("--frequency-penalty"),
+  presencePenalty: penalty("--presence-penalty"),
+  beamWidth: whole("--beam-width", 1, 64),
+} as const satisfies Readonly<Record<keyof Sampling | "maxTokens", NumberOption>>;
+
+type NumberName = keyof typeof NUMBERS;
+
+/**
+ * Reads the options that are numbers. Whoever gives a seed, top-k or top-p wants tokens drawn: the temperature is 1 then.
+ * @throws UsageError with a sentence for each that is none, or out of its range.
+ */
+export function askedNumbers(given: Readonly<Partial<Record<NumberName, string | undefined>>>): {
+  readonly maxTokens: number;
+  readonly sampling: Sampling;
+} {
+  const problems: string[] = [];
+  const numbers: Partial<Record<NumberName, number>> = {};
+  for (const name of Object.keys(NUMBERS) as NumberName[]) {
+    const text = given[name];
+    if (text === undefined) continue;
+    const { flag, isWhole, range, isInRange } = NUMBERS[name];
+    const isNumber = isWhole ? /^\d+$/.test(text) : /^-?(\d+(\.\d*)?|\.\d+)$/.test(text);
+    if (isNumber && isInRange(Number(text))) numbers[name] = Number(text);
+    else problems.push(`${flag} is ${JSON.stringify(text)}; it must be ${range}.`);
+  }
+  if (problems.length > 0) throw new UsageError(problems.join("\n"));
+  const { maxTokens = 0, ...sampling } = numbers;
+  const isDrawn = [sampling.topK, sampling.topP, sampling.seed].some((value) => value !== undefined);
+  return { maxTokens, sampling: { temperature: isDrawn ? 1 : 0, ...sampling } };
+}
+
+/**
+ * Looks whether the endpoint can be asked so, before anything is sent.
+ * @throws UserError with a sentence for each option that does not reach the model.
+ */
+export function requirePassedOn(
+  { profile, maxBeamWidth }: Asked,
+  { model, sampling = GREEDY, stream }: Question,
+  endpoint: AskedEndpoint,
+): void {
+  const { beamWidth = 1 } = sampling;
+  const problems: string[] = [];
+  if (beamWidth > 1 && maxBeamWidth === null)
+    problems.push(
+      `--beam-width is ${beamWidth}, and ${model} runs on CPUs, without beam search; leave it out.`,
+    );
+  else if (beamWidth > (maxBeamWidth ?? 1))
+    problems.push(
+      `--beam-width is ${beamWidth}, and the engine of ${model} takes ${maxBeamWidth} at most: \`limits.maxBeamWidth\` of the stack file.`,
+    );
+  else if (beamWidth > 1 && endpoint === "gateway")
+    problems.push(
+      "The gateway's API has no beam width, as OpenAI's has none; --endpoint triton asks the model's own server, which completes the text as it is.",
+    );
+  if (beamWidth > 1 && stream)
+    problems.push("--stream prints one text, and --beam-width makes several; leave one of them out.");
+  try {
+    refuseMissingOptions(profile, sampling);
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    const { flag } = NUMBERS[error.field as NumberName];
+    problems.push(error.message.replace(error.field, flag));
+  }
+  if (problems.length > 0) throw new UserError(problems.join("\n"));
 }
 
 /** As a data URL, or the address itself. */
@@ -99,19 +213,22 @@ export interface Asked {
   readonly golden: GoldenQuestion;
   /** Whether the gateway has a chat template for it. */
   readonly chats: boolean;
+  /** Of its engine; null: it has none. */
+  readonly maxBeamWidth: number | null;
 }
 
 /** @throws UserError for a model that the plan lacks. */
 export function asked(plan: StackPlan, name: string): Asked {
   if (plan.tier === "gpu") {
     const { request, spec } = named(plan.models, name);
-    const { golden, chat } = spec.engine.row;
-    return { profile: request, golden, chats: chat !== undefined };
+    const { row, limits } = spec.engine;
+    const { golden, chat } = row;
+    return { profile: request, golden, chats: chat !== undefined, maxBeamWidth: limits.maxBeamWidth };
   }
   const { model, catalogue } = named(plan.models, name);
   const { endId, padId } = catalogue;
   const profile = requestProfile("inflight_batcher_llm", { endId, padId });
-  return { profile, golden: cpuGoldenQuestions[model], chats: true };
+  return { profile, golden: cpuGoldenQuestions[model], chats: true, maxBeamWidth: null };
 }
 
 /** @throws UserError with the nearest name, or all of them. */

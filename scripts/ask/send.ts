@@ -21,6 +21,8 @@ interface SendOptions {
   readonly apiKey: string | undefined;
   /** Takes the answer's text as it comes. */
   readonly write: (text: string) => void;
+  /** Takes the JSON of the answer, or of each event of a stream. */
+  readonly onJson?: (json: unknown) => void;
   /** What helps where nobody answers at the address. */
   readonly whenUnreachable: string;
 }
@@ -43,6 +45,7 @@ export async function send(request: PreparedRequest, options: SendOptions): Prom
   };
   try {
     for await (const json of answers(request, options.apiKey)) {
+      options.onJson?.(json);
       const part = request.read(json);
       if (part.text !== "") events += 1;
       // A count or a reason that a later event does not repeat stays.

@@ -225,3 +225,8 @@ export function logTargets(stack: KubernetesStack): ReadonlyMap<string, readonly
     ]),
   );
 }
+
+/** Each workload as `kubectl exec` takes it, which chooses one of its pods, by its name. */
+export function execTargets(stack: KubernetesStack): ReadonlyMap<string, string> {
+  return new Map(planned(stack).map(({ name, kind }) => [name, `${kind.toLowerCase()}/${name}`]));
+}

@@ -2,7 +2,15 @@ import { RequestError } from "@engine-room/triton-requests";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
 import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
-import { asked, askedImage, askedTokens, ENDPOINTS, type Question, usualEndpoint } from "../ask/question.ts";
+import {
+  asked,
+  askedImage,
+  askedNumbers,
+  ENDPOINTS,
+  type Question,
+  requirePassedOn,
+  usualEndpoint,
+} from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -19,6 +27,15 @@ export const command = defineCommand({
     "-t, --text <text>": "the prompt, in place of the argument",
     "--image <file|url...>": "a picture (jpg, png, webp)",
     "--max-tokens <n>": { text: "maximum output tokens", default: "128" },
+    "--temperature <n>":
+      "0 to 2; 0 takes the most probable token each time (default: 0; 1 with --seed, --top-k or --top-p)",
+    "--seed <n>": "the same seed draws the same tokens, as far as the server's batches allow",
+    "--top-k <n>": "draw from so many of the most probable tokens, 0 to 1024; 0: from all",
+    "--top-p <n>": "draw from the most probable tokens that have this probability together, up to 1",
+    "--frequency-penalty <n>": "-2 to 2; less of a token for each time that it came already",
+    "--presence-penalty <n>": "-2 to 2; less of a token that came already",
+    "--beam-width <n>":
+      "search with so many beams, up to `limits.maxBeamWidth` of the engine, and print the best; --endpoint triton only",
     "--stream": "print the answer as it is written, and time the first token",
     "--endpoint <name>": {
       text: "gateway: a chat message in the model's template (default for a text question to a model with one); triton: the model's own server, which completes the text as it is (default otherwise)",
@@ -29,18 +46,23 @@ export const command = defineCommand({
       choices: Object.keys(PRINTERS) as (keyof typeof PRINTERS)[],
     },
     "--json":
-      "print JSON: {text, promptTokens, completionTokens, firstTextSeconds, totalSeconds, finishReason, isEstimate}",
+      "print JSON: {text, promptTokens, completionTokens, firstTextSeconds, totalSeconds, finishReason, isEstimate, request, answer}; request is {url, body}, and answer the JSON that came, a list of events with --stream",
   },
-  notes: [
-    "The most probable tokens are taken (temperature 0). The answer goes to standard output, figures to standard error.",
-  ],
+  notes: ["The answer goes to standard output, figures to standard error."],
   asksCluster: true,
   asksGateway: true,
   async run({ stack, values, positionals: [word] }) {
     const plan = readPlan(stack);
     const question = questionOf(values, word, plan);
     const endpoint = values.endpoint ?? usualEndpoint(plan, question, values.as === "grpc");
-    const { profile, chats } = asked(plan, question.model);
+    const model = asked(plan, question.model);
+    const { profile, chats } = model;
+    requirePassedOn(model, question, endpoint);
+    const { temperature, topK, topP, seed } = question.sampling ?? {};
+    if (temperature === 0 && (seed ?? topK ?? topP) !== undefined)
+      process.stderr.write(
+        "--temperature 0 takes the most probable token each time: --seed, --top-k and --top-p change nothing.\n",
+      );
     const apiKey = process.env.ENGINE_ROOM_API_KEY;
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
       const server = endpoints.models[question.model];
@@ -55,12 +77,14 @@ export const command = defineCommand({
           : forPeople(() => tritonRequest(profile, server, question));
       if (values.as !== undefined) return { text: PRINTERS[values.as](request, question.images) };
       let text = "";
+      const answers: unknown[] = [];
       const figures = await send(request, {
         apiKey,
         write: (part) => {
           text += part;
           if (values.json !== true) process.stdout.write(part);
         },
+        onJson: (json) => answers.push(json),
         whenUnreachable: `\`npx engine-room connect --stack ${stack.name}\` says how it is reached.`,
       });
       if (values.json !== true) process.stdout.write("\n");
@@ -70,7 +94,15 @@ export const command = defineCommand({
         process.stderr.write(
           "The model ended its answer at once; --endpoint gateway puts the chat template around the text.\n",
         );
-      return { json: { text, ...figures } };
+      const { url, body } = request;
+      return {
+        json: {
+          text,
+          ...figures,
+          request: { url, body: JSON.parse(body) },
+          answer: request.stream ? answers : answers[0],
+        },
+      };
     });
   },
 });
@@ -84,13 +116,12 @@ function forPeople<Result>(make: () => Result): Result {
   }
 }
 
-interface AskValues {
+type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly model?: string | undefined;
   readonly text?: string | undefined;
   readonly image?: readonly string[] | undefined;
-  readonly maxTokens: string;
   readonly stream?: boolean | undefined;
-}
+};
 
 function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
   const { text = word, image = [], stream = false } = values;
@@ -101,5 +132,5 @@ function questionOf(values: AskValues, word: string | undefined, { models }: Sta
   if (word !== undefined && values.text !== undefined)
     throw new UsageError(`Two prompts: ${JSON.stringify(word)} and --text. Give one.`);
   const images = image.map((given) => askedImage(given, callerDirectory()));
-  return { model, text, images, maxTokens: askedTokens(values.maxTokens), stream };
+  return { model, text, images, ...askedNumbers(values), stream };
 }

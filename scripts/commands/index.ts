@@ -40,8 +40,9 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary:
     connect: ["forward the endpoints of a remote stack to this machine", () => own(import("./connect.ts"))],
   },
   "Watch and check a stack:": {
-    status: ["show processes, containers or workloads, and their health", () => ofStack("status")],
+    status: ["show processes, containers or workloads, and their health", () => own(import("./status.ts"))],
     logs: ["print the logs of all services, or of one", () => own(import("./logs.ts"))],
+    shell: ["open a shell where a model or another service runs", () => own(import("./shell.ts"))],
     smoke: ["send a real request to every endpoint", () => own(import("./smoke.ts"))],
     verify: [
       "check answers, parity and metrics; on a GPU record the result",

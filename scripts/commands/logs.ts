@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { UsageError, UserError, unknownName } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
-import type { LogReader } from "../platforms/operations.ts";
+import type { ServiceProgram } from "../platforms/operations.ts";
 import { requireKnownStack } from "../stack/stack-paths.ts";
 import { styled } from "../terminal-text.ts";
 import { defineCommand } from "./command.ts";
@@ -49,7 +49,7 @@ export const command = defineCommand({
 });
 
 function readLines(
-  { argv: [program, ...args], environment }: LogReader,
+  { argv: [program, ...args], environment }: ServiceProgram,
   take: (line: string) => void,
 ): Promise<number | null> {
   return new Promise((resolve, reject) => {

@@ -115,19 +115,6 @@ export const outputs = defineCommand({
   },
 });
 
-export const status = defineCommand({
-  options: { "--json": "print the services as one JSON list" },
-  notes: [
-    "State, uptime, ports and log file of each. Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
-    "Exit code 1 when a service that should run does not, or there is none.",
-  ],
-  asksCluster: true,
-  async run({ stack }) {
-    const { services, isHealthy, text } = await (await operationsOf(stack)).status();
-    return { json: services, text: forTerminal(highlighted(text), process.stdout), isOk: isHealthy };
-  },
-});
-
 export const sleep = defineCommand({
   options: {
     "--json":

@@ -51,13 +51,14 @@ import {
   HERE,
   type Operations,
   OWN_ENGINE,
+  SHELL,
   type StackSource,
   type StatusReport,
   statusReport,
 } from "./operations.ts";
 
 /** What both have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
-function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "logged"> {
+function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "shells" | "logged"> {
   const { stack, values } = source;
   const place = { account: String(values.account), region: String(values.region) };
   const target = () => readAwsTarget(stack);
@@ -282,26 +283,28 @@ function knownTarget({ stack }: StackSource): AwsTarget | undefined {
 
 export function ec2Operations(source: StackSource): Operations {
   const target = () => readInstanceTarget(source.stack);
+  /**
+   * A command for each container that the stack file wants, by service: Docker says where the machine lacks one. A session is that
+   * of `ssm-user`, whom the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed
+   * the same. https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
+   */
+  const sessions = async (command: (container: string) => string) => {
+    const { stack, context } = target();
+    const id = await requireMachine(context);
+    return new Map(
+      stack.containers.map(({ args: { name } }) => [
+        serviceName(source.stack.name, name),
+        { argv: terminalSession(context.region, id, command(name)) },
+      ]),
+    );
+  };
   return {
     ...awsOperations(source),
     logged: "containers",
     status: () => instanceStatus(target()),
-    /**
-     * Of the containers that the stack file wants: Docker says where the machine lacks one. A session is that of `ssm-user`, whom
-     * the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed the same.
-     * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
-     */
-    async logs({ lines, follow }) {
-      const { stack, context } = target();
-      const id = await requireMachine(context);
-      const command = `sudo docker logs --tail ${lines}${follow ? " --follow" : ""}`;
-      return new Map(
-        stack.containers.map(({ args: { name } }) => [
-          serviceName(source.stack.name, name),
-          { argv: terminalSession(context.region, id, `${command} ${name}`) },
-        ]),
-      );
-    },
+    logs: ({ lines, follow }) =>
+      sessions((name) => `sudo docker logs --tail ${lines}${follow ? " --follow" : ""} ${name}`),
+    shells: () => sessions((name) => `sudo docker exec -it ${name} ${SHELL}`),
     async forwarding(parts) {
       const { stack, context } = target();
       const addresses = await forwards(wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/));

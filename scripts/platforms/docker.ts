@@ -14,7 +14,10 @@ import { knownObjects } from "../stack/state.ts";
 import {
   defaultOperations,
   deleteDocuments,
+  interactive,
   type Operations,
+  type ServiceProgram,
+  SHELL,
   type StackSource,
   type StatusReport,
   sayKept,
@@ -34,21 +37,12 @@ export function operations(source: StackSource): Operations {
       return { host: uri, findings: [...pulumiCheck("a Docker host").findings, ...findings] };
     },
     status: () => status(target()),
-    async logs({ lines, follow }) {
-      const docker = target();
-      const services = await servicesOf(docker);
-      return new Map(
-        services
-          .filter(({ state }) => state !== "MISSING")
-          .map(({ name, container }) => [
-            name,
-            {
-              argv: ["docker", "logs", "--tail", lines, ...(follow ? ["--follow"] : []), container],
-              environment: { DOCKER_HOST: docker.plan.host.uri },
-            },
-          ]),
-      );
-    },
+    logs: ({ lines, follow }) =>
+      containerPrograms(target(), (container) => [
+        ...["logs", "--tail", lines, ...(follow ? ["--follow"] : [])],
+        container,
+      ]),
+    shells: () => containerPrograms(target(), (container) => ["exec", interactive(), container, SHELL]),
     images() {
       const { plan } = target();
       const { needed, inputs, found: images } = planImages(plan);
@@ -92,6 +86,20 @@ async function documentVolumes({ name, plan, stack }: DockerTarget) {
     )
     .map(({ name: volume }) => volume);
   return { probe, names };
+}
+
+/** A command of the Docker CLI for each container that the host has, by service. */
+async function containerPrograms(
+  docker: DockerTarget,
+  words: (container: string) => readonly string[],
+): Promise<ReadonlyMap<string, ServiceProgram>> {
+  const services = await servicesOf(docker);
+  const environment = { DOCKER_HOST: docker.plan.host.uri };
+  return new Map(
+    services
+      .filter(({ state }) => state !== "MISSING")
+      .map(({ name, container }) => [name, { argv: ["docker", ...words(container)], environment }]),
+  );
 }
 
 async function servicesOf({ name, plan, stack }: DockerTarget) {

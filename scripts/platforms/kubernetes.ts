@@ -3,7 +3,7 @@ import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { changeServers, sleepReport, wakeReport } from "../cluster/sleep.ts";
-import { isServing, logTargets, workloadStatuses } from "../cluster/workloads.ts";
+import { execTargets, isServing, logTargets, workloadStatuses } from "../cluster/workloads.ts";
 import {
   type ConnectedPart,
   clusterForwards,
@@ -20,8 +20,10 @@ import {
   defaultOperations,
   type Forwarding,
   HERE,
+  interactive,
   type Operations,
   OWN_ENGINE,
+  SHELL,
   type StackSource,
   type StatusReport,
   statusReport,
@@ -53,6 +55,22 @@ export function operations(source: StackSource): Operations {
         [...logTargets(stack)].map(([service, workload]) => [
           service,
           { argv: [...kubectlCommand(context), "logs", ...options, ...workload] },
+        ]),
+      );
+    },
+    async shells() {
+      const { context, namespace } = target().stack;
+      const words = [
+        ...kubectlCommand(context),
+        "exec",
+        "--namespace",
+        namespace.name,
+        interactive(),
+      ] as const;
+      return new Map(
+        [...execTargets(target().stack)].map(([service, workload]) => [
+          service,
+          { argv: [...words, workload, "--", SHELL] },
         ]),
       );
     },

@@ -1,5 +1,6 @@
 /** Stacks on this machine: processes under supervisord. */
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
+import { readRecord } from "../../components/local/provider/process-files.ts";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import { UserError } from "../errors.ts";
 import { duration } from "../plan/text-table.ts";
@@ -9,6 +10,7 @@ import {
   defaultOperations,
   type Operations,
   type Preflight,
+  type ServiceProgram,
   type StackSource,
   type StatusReport,
   statusReport,
@@ -30,6 +32,17 @@ export function operations(source: StackSource): Operations {
           { argv: ["tail", "-n", lines, ...(follow ? ["-F"] : []), join(projectRoot, logFile)] },
         ]),
       );
+    },
+    /** As launch.py starts the process, with the rest of the caller's own environment. */
+    async shells() {
+      const { relativeDirectory } = stackPaths(stack.name);
+      const processes = await stackStatus(relativeDirectory);
+      const shells = processes.map(async ({ name }): Promise<[string, ServiceProgram]> => {
+        const { environment = {}, pathPrefix = "" } = (await readRecord(relativeDirectory, name)) ?? {};
+        const PATH = `${pathPrefix}${delimiter}${process.env.PATH}`;
+        return [name, { argv: [process.env.SHELL ?? "/bin/sh"], environment: { PATH, ...environment } }];
+      });
+      return new Map(await Promise.all(shells));
     },
     images: () => null,
     async installPrograms(install) {

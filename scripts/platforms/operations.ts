@@ -45,8 +45,8 @@ interface LogOptions {
   readonly follow: boolean;
 }
 
-/** A program that prints a log, with its arguments. */
-export interface LogReader {
+/** A program with its arguments: it prints a log, or is a shell. */
+export interface ServiceProgram {
   readonly argv: readonly [string, ...string[]];
   readonly environment?: NodeJS.ProcessEnv;
 }
@@ -112,7 +112,9 @@ export interface Operations {
   preflight(): Promise<Preflight>;
   status(): Promise<StatusReport>;
   /** By service. */
-  logs(options: LogOptions): Promise<ReadonlyMap<string, LogReader>>;
+  logs(options: LogOptions): Promise<ReadonlyMap<string, ServiceProgram>>;
+  /** A shell where each service runs, by service. It takes a terminal where standard input is one. */
+  shells(): Promise<ReadonlyMap<string, ServiceProgram>>;
   /** null: the platform runs without images. */
   images(): StackImages | null;
 
@@ -165,7 +167,11 @@ export interface Operations {
   afterDown(deletesData: boolean, out: NodeJS.WriteStream): Promise<boolean>;
 }
 
-type Required = "logged" | "preflight" | "status" | "logs" | "images";
+type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "images";
+
+/** What containers have; `-t` of `docker exec` and `kubectl exec` fails where standard input is no terminal. */
+export const SHELL = "bash";
+export const interactive = () => (process.stdin.isTTY ? "-it" : "-i");
 
 /** Operations of a platform that has nothing to do for them. */
 export function defaultOperations({ stack, values }: StackSource): Omit<Operations, Required> {

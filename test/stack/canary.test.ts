@@ -15,6 +15,7 @@ const lines: readonly (readonly string[])[] = [
   ["outputs", "--json"],
   ["status"],
   ["logs", "gateway"],
+  ["shell", "gateway"],
   ["preflight"],
   ["images"],
   ["connect"],
@@ -112,9 +113,9 @@ describe.each(names)("%s", (name) => {
       .flat()
       .map((words) => words.join(" "))
       .filter((words) => !words.includes("--out") && (place.printed.get(words) ?? "").trim() === "");
-    // What a cluster logs is printed by kubectl.
+    // A shell has the streams of the command itself.
     const byKubectl = place.printed.get("(process)")?.includes("kubectl: nothing is there") === true;
-    expect(silent).toEqual(byKubectl ? ["logs gateway"] : []);
+    expect(silent).toEqual(byKubectl ? ["shell gateway"] : []);
     if (isThorough)
       expect(place.printed.get("ci diff-summary --diff diff.json")).toMatch(/^### Stack `canary-/);
   });

@@ -253,6 +253,46 @@ describe("a running stack", { shuffle: false }, () => {
     expect(outputs.notes.join()).toContain("efficientnet-lite0");
   });
 
+  describe.each(["gateway", "triton"])("ask --endpoint %s", (endpoint) => {
+    /** What `ask --json` prints of a question, or of a text to go on with, that has many probable answers. */
+    const asked = async (...options: string[]) => {
+      const question = options.includes("--text") ? [] : ["--text", "Tell me a story about a cat."];
+      const words = ["--endpoint", endpoint, "--max-tokens", "16", "--json"];
+      const { stdout } = await stack.succeed("ask", ...question, ...words, ...options);
+      return JSON.parse(stdout) as {
+        readonly text: string;
+        readonly request: { readonly url: string; readonly body: Record<string, unknown> };
+        readonly answer: Record<string, unknown>;
+      };
+    };
+
+    test("the same seed gives the same text, and other seeds give others", async () => {
+      const texts: string[] = [];
+      for (const seed of ["1", "1", "2", "3"])
+        texts.push(
+          (await asked("--seed", seed, "--temperature", "1.5", "--top-k", "200", "--top-p", "0.99")).text,
+        );
+      expect(texts[1]).toBe(texts[0]);
+      expect(new Set(texts).size).toBeGreaterThan(1);
+    });
+
+    test("temperature 0 is greedy: it is the default, has no use for a seed, and is what one most probable token gives", async () => {
+      const greedy = await asked();
+      expect((await asked("--temperature", "0", "--seed", "5")).text).toBe(greedy.text);
+      expect((await asked("--top-k", "1", "--seed", "5")).text).toBe(greedy.text);
+      expect(greedy.request.url).toContain(endpoint === "gateway" ? "/v1/chat/completions" : "/v2/models/");
+      expect(JSON.stringify(greedy.answer)).toContain(JSON.stringify(greedy.text).slice(1, -1));
+    });
+
+    test("a penalty changes a greedy text that repeats itself", async () => {
+      const repeat = (...options: string[]) =>
+        asked("--text", "Say cat cat cat cat cat cat cat cat.", ...options);
+      const { text } = await repeat();
+      expect((await repeat("--frequency-penalty", "2")).text).not.toBe(text);
+      expect((await repeat("--presence-penalty", "2")).text).not.toBe(text);
+    });
+  });
+
   test("logs shows the log of a service, and names the services where it is another one", async () => {
     expect((await stack.succeed("logs", "encoders", "--lines", "1000")).stdout).toContain(
       "Started GRPCInferenceService",

@@ -17,7 +17,9 @@ import {
   type AskedImage,
   asked,
   askedImage,
+  askedNumbers,
   type Question,
+  requirePassedOn,
   usualEndpoint,
 } from "../../../scripts/ask/question.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
@@ -69,6 +71,15 @@ describe("requests of `ask`", () => {
     ...changes,
   });
 
+  const SAMPLED = {
+    temperature: 0.7,
+    topK: 40,
+    topP: 0.9,
+    seed: 123,
+    frequencyPenalty: 0.5,
+    presencePenalty: -1,
+  };
+
   const file = (path: string): AskedImage => askedImage(path, folder);
 
   const multimodal = requestProfile("multimodal", {
@@ -95,6 +106,14 @@ describe("requests of `ask`", () => {
     ],
     "a text model, streaming": () => [
       grpcless(requestProfile("inflight_batcher_llm"), question({ stream: true, text: HARD_TEXT })),
+      [],
+    ],
+    "every sampling option": () => [
+      grpcless(requestProfile("inflight_batcher_llm"), question({ sampling: { ...SAMPLED, beamWidth: 4 } })),
+      [],
+    ],
+    "every sampling option of the gateway": () => [
+      gatewayRequest(servers.url, question({ sampling: SAMPLED }), true),
       [],
     ],
     "hard text": () => [
@@ -194,6 +213,72 @@ describe("requests of `ask`", () => {
     expect(prompt.match(/<image>/g)).toHaveLength(1);
     expect(prompt).toContain("What city is this?");
     expect(body(prompt).prompt).toBe(prompt);
+  });
+
+  test.each([
+    ["until 0.19", "random_seed"],
+    ["since 0.20", "seed"],
+  ] as const)("sampling options have the names of TensorRT-LLM's tensors %s", (_release, seedField) => {
+    const profile = requestProfile("inflight_batcher_llm", { seedField });
+    const { body } = grpcless(profile, question({ sampling: { ...SAMPLED, beamWidth: 4 } }));
+    expect(JSON.parse(body)).toMatchObject({
+      temperature: 0.7,
+      top_k: 40,
+      top_p: 0.9,
+      [seedField]: 123,
+      frequency_penalty: 0.5,
+      presence_penalty: -1,
+      beam_width: 4,
+    });
+  });
+
+  test("sampling options have the names of OpenAI's API at the gateway, with its top_k, and are left out where none is given", () => {
+    const body = (changes: Partial<Question>) =>
+      JSON.parse(gatewayRequest("http://x", question(changes), false).body);
+    const bare = body({});
+    expect(Object.keys(bare)).toEqual(["model", "messages", "max_tokens", "temperature"]);
+    expect(body({ sampling: SAMPLED })).toEqual({
+      ...bare,
+      temperature: 0.7,
+      top_k: 40,
+      top_p: 0.9,
+      seed: 123,
+      frequency_penalty: 0.5,
+      presence_penalty: -1,
+    });
+  });
+
+  test("the LLaVA walkthrough's request is sent as it stands there", () => {
+    const images = [{ kind: "url", url }] as const;
+    const given = { maxTokens: "64", temperature: "0.0", topK: "1", frequencyPenalty: "0.0", seed: "0" };
+    const text = "USER: <image>\nQuestion: which city is this? Answer:";
+    const { url: address, body } = grpcless(llavaProfile, question({ images, text, ...askedNumbers(given) }));
+    expect(address).toBe(`${servers.url}/v2/models/llava-1.5/generate`);
+    expect(JSON.parse(body)).toEqual({
+      prompt: text,
+      image: url,
+      max_tokens: 64,
+      temperature: 0,
+      top_k: 1,
+      frequency_penalty: 0,
+      seed: 0,
+    });
+  });
+
+  test("the JSON of the answer, and of each event of a stream, is handed on as it came", async () => {
+    const received = async (stream: boolean) => {
+      const json: unknown[] = [];
+      const options = { apiKey: undefined, write: () => {}, whenUnreachable: "" };
+      const request = grpcless(requestProfile("inflight_batcher_llm"), question({ stream }));
+      await send(request, { ...options, onJson: (one) => json.push(one) });
+      return json;
+    };
+    expect(await received(false)).toEqual([
+      { model_name: "ensemble", text_output: ANSWER, num_output_tokens: 4 },
+    ]);
+    expect(await received(true)).toEqual(
+      PIECES.map((text_output) => ({ text_output, num_output_tokens: 1 })),
+    );
   });
 
   test("an image in the gateway's message has its own media type", () => {
@@ -304,6 +389,75 @@ test.each([
 
 test("a model that the plan lacks is refused by name", () => {
   expect(() => asked(readPlan(stackReference("local")), "smollm")).toThrow("Did you mean smollm2?");
+});
+
+test.each([
+  [{}, { temperature: 0 }],
+  [{ seed: "7" }, { temperature: 1, seed: 7 }],
+  [{ topK: "0" }, { temperature: 1, topK: 0 }],
+  [
+    { temperature: "0", seed: "7" },
+    { temperature: 0, seed: 7 },
+  ],
+  [{ frequencyPenalty: "-.5" }, { temperature: 0, frequencyPenalty: -0.5 }],
+])("the options %j sample with %j", (given, sampling) => {
+  expect(askedNumbers({ maxTokens: "5", ...given })).toEqual({ maxTokens: 5, sampling });
+});
+
+test("every option that is no number of its range is refused with a sentence of its own", () => {
+  const given = {
+    maxTokens: "0",
+    temperature: "-1",
+    topK: "1025",
+    topP: "0",
+    seed: "now",
+    frequencyPenalty: "2.1",
+    presencePenalty: "1e400",
+    beamWidth: "1.5",
+  };
+  expect(() => askedNumbers(given)).toThrow(
+    [
+      '--max-tokens is "0"; it must be a whole number from 1 to 999999.',
+      '--temperature is "-1"; it must be a number from 0 to 2.',
+      '--top-k is "1025"; it must be a whole number from 0 to 1024.',
+      '--top-p is "0"; it must be a number above 0, 1 at most.',
+      '--seed is "now"; it must be a whole number from 0 to 9007199254740991.',
+      '--frequency-penalty is "2.1"; it must be a number from -2 to 2.',
+      '--presence-penalty is "1e400"; it must be a number from -2 to 2.',
+      '--beam-width is "1.5"; it must be a whole number from 1 to 64.',
+    ].join("\n"),
+  );
+});
+
+const cpu = asked(readPlan(stackReference("local")), "smollm2");
+const llava = asked(readPlan(example("llava-1.5")), "llava");
+const beams = { ...cpu, maxBeamWidth: 4 };
+
+test.each([
+  ["beams on a CPU", cpu, { beamWidth: 4 }, "triton", ["smollm2 runs on CPUs, without beam search"]],
+  ["more beams than the engine takes", beams, { beamWidth: 5 }, "triton", ["takes 4 at most"]],
+  ["beams through the gateway", beams, { beamWidth: 4 }, "gateway", ["The gateway's API has no beam width"]],
+  [
+    "top-p of a model without that input",
+    llava,
+    { topP: 0.5 },
+    "gateway",
+    ["--top-p is 0.5, and this model"],
+  ],
+  ["what there is no problem with", beams, { beamWidth: 4, topK: 5 }, "triton", []],
+] as const)("before anything is sent a sentence says of %s that it does not reach the model", (...row) => {
+  const [, model, sampling, endpoint, sentences] = row;
+  const question = { model: "smollm2", text: "", images: [], maxTokens: 1, stream: false };
+  const look = () =>
+    requirePassedOn(model, { ...question, sampling: { temperature: 1, ...sampling } }, endpoint);
+  if (sentences.length === 0) look();
+  for (const sentence of sentences) expect(look).toThrow(sentence);
+});
+
+test("a stream of several beams is refused", () => {
+  const sampling = { temperature: 0, beamWidth: 2 };
+  const question = { model: "m", text: "", images: [], maxTokens: 1, stream: true, sampling };
+  expect(() => requirePassedOn(beams, question, "triton")).toThrow("--stream prints one text");
 });
 
 /** All that is shown of an answer that comes in these texts. */

@@ -49,6 +49,7 @@ test.each([
   ["ask --as curl", 'Missing prompt: npx engine-room ask "TEXT".'],
   ["ask x --as crul", 'Unknown --as "crul". Did you mean curl?'],
   ["ask x --max-tokens", "Option '--max-tokens <n>' argument missing."],
+  ["ask x --temperature -1", '--temperature is "-1"; it must be a number from 0 to 2.'],
   ["images --only mongodb", 'Unknown --only "mongodb". Did you mean mongo?'],
   ["plna", "Unknown command 'plna'. Did you mean plan?"],
   ["plan --jsno", "Unknown option '--jsno'. Did you mean --json?"],

@@ -59,6 +59,11 @@ export class Terminal {
     return code;
   }
 
+  /** With them. */
+  get bytes(): string {
+    return this.#shown;
+  }
+
   /** All that was shown, without the control characters. */
   get text(): string {
     return stripVTControlCharacters(this.#shown);

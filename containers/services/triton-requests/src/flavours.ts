@@ -4,10 +4,14 @@ import type { RequestFlavour, RequestProfile } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
 
 /** Options that not every model has an input for, with the value that asks for nothing. */
-const NEUTRAL: Pick<GenerationRequest, "topP" | "frequencyPenalty" | "presencePenalty" | "stopWords"> = {
+const NEUTRAL: Pick<
+  GenerationRequest,
+  "topP" | "frequencyPenalty" | "presencePenalty" | "beamWidth" | "stopWords"
+> = {
   topP: 1,
   frequencyPenalty: 0,
   presencePenalty: 0,
+  beamWidth: 1,
   stopWords: [],
 };
 
@@ -46,6 +50,7 @@ const OPTION_INPUTS = {
   seed: "seed",
   frequencyPenalty: "frequency_penalty",
   presencePenalty: "presence_penalty",
+  beamWidth: "beam_width",
 };
 const ENSEMBLE_INPUTS = {
   ...TEXT_INPUTS,
@@ -123,11 +128,13 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
 };
 
 /** Temperature 0 is no number to divide by: the most probable token is top_k 1. */
-function withoutNeutral({ temperature, frequencyPenalty, presencePenalty }: GenerationRequest): Values {
+function withoutNeutral(request: GenerationRequest): Values {
+  const { temperature, frequencyPenalty, presencePenalty, beamWidth } = request;
   return {
     ...(temperature === 0 && { temperature: undefined, topP: undefined, topK: 1, seed: undefined }),
     frequencyPenalty: frequencyPenalty || undefined,
     presencePenalty: presencePenalty || undefined,
+    beamWidth: beamWidth === 1 ? undefined : beamWidth,
   };
 }
 
@@ -187,7 +194,8 @@ export function requestFields(
   };
 }
 
-function refuseMissingOptions({ flavour }: RequestProfile, request: GenerationRequest): void {
+/** @throws RequestError for an option that would change the answer, and that this kind of repository has no input for. */
+export function refuseMissingOptions({ flavour }: RequestProfile, request: Partial<GenerationRequest>): void {
   for (const [option, neutral] of Object.entries(NEUTRAL)) {
     const value = request[option as keyof typeof NEUTRAL] ?? neutral;
     // With temperature 0 the most probable token is taken, whatever top_p is.

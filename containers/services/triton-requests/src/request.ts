@@ -19,12 +19,20 @@ export interface GenerationRequest {
   readonly frequencyPenalty?: number | undefined;
   /** 0 for none. */
   readonly presencePenalty?: number | undefined;
+  /** 1 for no beam search. The engine's own limit is not known here. */
+  readonly beamWidth?: number | undefined;
   readonly stopWords?: readonly string[] | undefined;
   /** Default false: one answer. */
   readonly stream?: boolean | undefined;
   /** Asks for the numbers of tokens, where the model gives them on request. */
   readonly countTokens?: boolean | undefined;
 }
+
+/** How the next token is chosen. */
+export type Sampling = Pick<
+  GenerationRequest,
+  "temperature" | "topP" | "topK" | "seed" | "frequencyPenalty" | "presencePenalty" | "beamWidth"
+>;
 
 /** A POST to Triton's HTTP port, ready to be sent. */
 export interface TritonRequest {
