@@ -161,6 +161,37 @@ const triton = section({
   maxAttentionWindowTokens: tokens.optional(),
 });
 
+const FLAG_VALUE = [
+  "a number, true for a flag without value, or a text without spaces that begins with no dash",
+  "enable",
+] as const;
+
+/** Flags by name; infra/plan/checks/engine-flags.ts knows which ones a program has. */
+const flags = z
+  .record(
+    formattedText(/^[a-z][a-z0-9_-]*$/, "the name of a flag, without the dashes before it", "use_fused_mlp"),
+    z.union(
+      [z.literal(true), z.number(), formattedText(/^[^\s-]\S{0,199}$/, ...FLAG_VALUE)],
+      formMessage(...FLAG_VALUE),
+    ),
+  )
+  .optional();
+
+/** How the engine is built, beyond the other keys; another flag is another engine. */
+const engine = z
+  .strictObject({
+    /** Flags of your own for TensorRT-LLM's programs, such as `builder: { use_fused_mlp: enable }`; `true`: a flag without value. */
+    extraFlags: z.strictObject({
+      /** For convert_checkpoint.py; with `quantization: fp8` for quantize.py. */
+      converter: flags,
+      /** For trtllm-build. */
+      builder: flags,
+      /** For the builder of the visual engine. */
+      vision: flags,
+    }),
+  })
+  .optional();
+
 export const gpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
   name: resourceName,
@@ -176,6 +207,7 @@ export const gpuModel = z.strictObject({
   /** Groups of layers, each on GPUs of its own. */
   pipelineParallel: z.int().min(1).max(16).default(1),
   limits: limits.partial().prefault({}),
+  engine,
   weights,
   triton,
   /** Requests that must be answered at the same time, each at full length: KV cache is planned for them. Absent: the batch. */

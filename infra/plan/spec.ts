@@ -24,6 +24,9 @@ export interface TargetGpu {
   readonly migProfile?: string | undefined;
 }
 
+/** Flags of a program by name, without dashes; true: a flag without value. */
+export type ExtraFlags = Readonly<Record<string, string | number | true>>;
+
 /** All that an engine depends on. */
 export interface EngineSpec {
   /** Catalogue name: `llava-1.5-7b`. */
@@ -40,6 +43,12 @@ export interface EngineSpec {
   readonly limits: EngineLimits;
   /** `kvCacheReuse` or `chunkedContext`: attention to a prompt then reads pages of the KV cache. */
   readonly pagedContext: boolean;
+  /** Absent: none. */
+  readonly extraFlags?: {
+    readonly converter?: ExtraFlags | undefined;
+    readonly builder?: ExtraFlags | undefined;
+    readonly vision?: ExtraFlags | undefined;
+  };
 }
 
 /** How Triton serves a model; no engine depends on it. */

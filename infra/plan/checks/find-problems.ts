@@ -5,6 +5,7 @@ import type { existingPartChecks, networkChecks } from "./aws-network.ts";
 import { asProblems, type CheckedStack, type Checks, type Finding, flatFindings } from "./check.ts";
 import type { eksChecks } from "./eks.ts";
 import { engineChecks, gpuChecks } from "./engine.ts";
+import { engineFlagChecks } from "./engine-flags.ts";
 import { fitChecks } from "./fit.ts";
 import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
 import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
@@ -16,6 +17,7 @@ export const commonChecks = {
   ...customModelChecks,
   ...nameChecks,
   ...engineChecks,
+  ...engineFlagChecks,
   ...gpuChecks,
   ...servingChecks,
   ...poolChecks,
@@ -34,6 +36,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "tokensPerStepHoldPrompt",
   "tokensPerStepHoldBatch",
   "recipeOfRelease",
+  "flagsAreOfRelease",
   "repositoryServesModel",
   "diskHoldsBuild",
   ...(Object.keys(fitChecks) as (keyof typeof fitChecks)[]),

@@ -2,7 +2,7 @@
 
 import type { EngineKeyFields, EnginePlan } from "../container-spec-schemas.ts";
 import { jsonDigest, shortKey } from "../plain-data.ts";
-import type { EngineSpec, TargetGpu } from "../spec.ts";
+import type { EngineSpec, ExtraFlags, TargetGpu } from "../spec.ts";
 import {
   type BuildContext,
   checkStep,
@@ -14,6 +14,7 @@ import {
   visionSteps,
 } from "./build-steps.ts";
 import { visualNumbers } from "./engine-size.ts";
+import { withExtraFlags } from "./extra-flags.ts";
 import { buildRecipe, unsupportedReason } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
 import { downloadSteps, weightsDirectory, weightsIdentity } from "./weights.ts";
@@ -72,7 +73,16 @@ export function enginePlan(spec: EngineSpec): EnginePlan {
 
 /** Steps whose words decide the engine's bytes, and so its key. */
 function keySteps(context: BuildContext): readonly StepDraft[] {
-  return [convertStep(context), llmStep(context), ...visionSteps(context)];
+  const { converter, builder, vision } = context.spec.extraFlags ?? {};
+  const extended = (step: StepDraft, flags: ExtraFlags | undefined) => ({
+    ...step,
+    argv: withExtraFlags(step.argv, flags),
+  });
+  return [
+    extended(convertStep(context), converter),
+    extended(llmStep(context), builder),
+    ...visionSteps(context).map((step) => extended(step, vision)),
+  ];
 }
 
 /** `A10G 8.6`, with the MIG profile where there is one: TensorRT tunes an engine for exactly that. */

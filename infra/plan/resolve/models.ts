@@ -63,6 +63,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     pipelineParallel: model.pipelineParallel,
     limits: engineLimits(model.limits, row.limits, release),
     pagedContext: reusesKvCache(model, { row, release }) || model.triton.chunkedContext,
+    ...(model.engine === undefined ? {} : { extraFlags: model.engine.extraFlags }),
   };
   const buildPool =
     model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);

@@ -26,6 +26,8 @@ interface Vector {
   readonly hasOthers?: boolean;
 }
 
+const withBuilderFlags = (builder: Values, rest: Values = {}) =>
+  dockerModel({ engine: { extraFlags: { builder } } }, rest);
 const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
 const publicGateway = {
   exposure: "public",
@@ -285,6 +287,31 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: clusterModel({ tensorParallel: 3 }),
     passes: clusterModel({ tensorParallel: 4 }),
     says: /16 attention heads/,
+  },
+  flagsHaveProgram: {
+    path: "models[0].engine.extraFlags.vision",
+    fails: dockerModel({ engine: { extraFlags: { vision: { max_hw_dims: 1 } } } }),
+    passes: dockerModel({ model: "llava-1.5-7b", engine: { extraFlags: { vision: { max_hw_dims: 1 } } } }),
+    says: /gpt2-medium is a text model/,
+  },
+  flagsAreTheUsers: {
+    path: "models[0].engine.extraFlags.builder.max_batch_size",
+    fails: withBuilderFlags({ max_batch_size: 8 }),
+    passes: withBuilderFlags({ opt_num_tokens: 8 }),
+    says: /sets --max_batch_size by limits\.maxBatchSize/,
+  },
+  flagsAreOfRelease: {
+    path: "models[0].engine.extraFlags.builder.use_fused_mpl",
+    fails: withBuilderFlags({ use_fused_mpl: "enable" }),
+    passes: withBuilderFlags({ use_fused_mlp: "enable" }),
+    says: /0\.20\.0 was not read; that of 0\.16\.0 has no --use_fused_mpl/,
+  },
+  flagsChangeMemory: {
+    path: "models[0].engine.extraFlags",
+    fails: withBuilderFlags({ context_fmha: "disable", workers: 2 }),
+    passes: withBuilderFlags({ workers: 2 }),
+    says: /does not count --context_fmha, which/,
+    severity: "note",
   },
   pipelineParallelWithinLayers: {
     path: "models[0].pipelineParallel",
@@ -1281,6 +1308,58 @@ export const moreMistakes: readonly (readonly [
     /fixed tag/,
   ],
   ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton:v3" } }, /0\.20\.0/],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.builder.strongly_typed",
+    withBuilderFlags({ strongly_typed: true }, { release: "24.12" }),
+    /^trtllm-build of TensorRT-LLM 0\.16\.0 has no --strongly_typed\.$/,
+  ],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.builder.use_fused_mlp",
+    withBuilderFlags({ use_fused_mlp: true }),
+    /--use_fused_mlp of trtllm-build needs a value in TensorRT-LLM 0\.20\.0/,
+  ],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.builder.weight_streaming",
+    withBuilderFlags({ weight_streaming: "enable" }),
+    /--weight_streaming of trtllm-build takes no value/,
+  ],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.builder.cluster_key",
+    withBuilderFlags({ cluster_key: "A10G" }),
+    /0\.20\.0 was not read: that of 0\.16\.0 has --cluster_key with a value, that of the branch main after it has no --cluster_key/,
+  ],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.converter.smoothquant",
+    dockerModel({
+      model: "llama-2-7b",
+      quantization: "fp8",
+      engine: { extraFlags: { converter: { smoothquant: 0.5 } } },
+    }),
+    /quantize\.py .* has no --smoothquant/,
+  ],
+  [
+    "flagsHaveProgram",
+    "models[0].engine.extraFlags.builder",
+    dockerModel({ runtime: "llmapi", engine: { extraFlags: { builder: { workers: 2 } } } }),
+    /No engine is built for runtime llmapi/,
+  ],
+  [
+    "flagsAreTheUsers",
+    "models[0].engine.extraFlags.converter.output_dir",
+    dockerModel({ engine: { extraFlags: { converter: { output_dir: "/tmp" } } } }),
+    /The plan decides --output_dir/,
+  ],
+  [
+    "flagsAreTheUsers",
+    "models[0].engine.extraFlags.builder.use_paged_context_fmha",
+    withBuilderFlags({ use_paged_context_fmha: "disable" }),
+    /by triton\.kvCacheReuse and triton\.chunkedContext/,
+  ],
   ["ec2IsOneMachine", "pools", { ...twoPools({}, {}), ...aws(), compute: "ec2" }, /one machine/],
   [
     "customFlavoursTakeInput",

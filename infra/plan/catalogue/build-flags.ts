@@ -1,0 +1,52 @@
+/**
+ * Flags of the programs that build engines, by version of TensorRT-LLM, from their argument parsers at the tags of
+ * https://github.com/NVIDIA/TensorRT-LLM: examples/<family>/convert_checkpoint.py, examples/quantization/quantize.py,
+ * tensorrt_llm/commands/build.py with tensorrt_llm/plugin/plugin.py, and of the visual engine examples/multimodal/build_visual_engine.py
+ * or tensorrt_llm/tools/multimodal_builder.py.
+ *
+ * data/build-flags.json has the versions that were read, with their commits, and `main`, the branch after them, with a commit for
+ * each file. A flag has the first of these that knows it, with ` until ` and the first that doesn't. Nobody could read the tags
+ * from 0.17 on: what 0.16.0 and `main` agree on is taken to hold between them.
+ */
+import file from "./data/build-flags.json" with { type: "json" };
+import { compareVersions } from "./releases.ts";
+
+/** A converter by its family, or another program. */
+export type BuildProgram = keyof typeof file.programs;
+
+const VERSIONS = Object.keys(file.read);
+const SETS = [...VERSIONS, "main"];
+
+/** Flags by name, without dashes; `true`: it takes a value, `false`: it takes none. */
+type FlagSet = ReadonlyMap<string, boolean>;
+
+/** What is known about the flags of a program. */
+export interface BuildFlags {
+  /** Of the version, or of the last one before it that was read. */
+  readonly flags: FlagSet;
+  /** Where the version itself was not read: the version of `flags`, and the flags of the branch main after it. */
+  readonly between?: { readonly before: string; readonly after: FlagSet };
+}
+
+export function buildFlags(program: BuildProgram, tensorRtLlm: string): BuildFlags {
+  const index = VERSIONS.findLastIndex((version) => compareVersions(version, tensorRtLlm) <= 0);
+  const before = VERSIONS[index];
+  if (before === undefined) throw new Error(`TensorRT-LLM ${tensorRtLlm} is older than all that was read.`);
+  const flags = flagsAt(program, index);
+  if (compareVersions(before, tensorRtLlm) === 0) return { flags };
+  return { flags, between: { before, after: flagsAt(program, index + 1) } };
+}
+
+function flagsAt(program: BuildProgram, index: number): FlagSet {
+  const { switches, values } = file.programs[program];
+  const named = (ranges: Readonly<Record<string, string>>, takesValue: boolean) =>
+    Object.entries(ranges)
+      .filter(([, text]) => text.split(", ").some((range) => holds(range, index)))
+      .map(([name]) => [name, takesValue] as const);
+  return new Map([...named(switches, false), ...named(values, true)]);
+}
+
+function holds(range: string, index: number): boolean {
+  const [since = "", until] = range.split(" until ");
+  return SETS.indexOf(since) <= index && (until === undefined || index < SETS.indexOf(until));
+}

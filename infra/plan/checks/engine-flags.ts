@@ -1,0 +1,138 @@
+/** A user's own flags against the argument parsers of the release, and against the flags that other keys decide. */
+import { nearestName } from "../../problems.ts";
+import { type BuildFlags, buildFlags } from "../catalogue/build-flags.ts";
+import {
+  deciders,
+  FLAG_SECTIONS,
+  type FlagSection,
+  flagProgram,
+  memoryFlags,
+} from "../engine/extra-flags.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
+import type { ModelSpec } from "../spec.ts";
+import { type Check, eachModel, type Finding } from "./check.ts";
+import { oneOf } from "./words.ts";
+
+export const engineFlagChecks = {
+  flagsHaveProgram: eachModel(({ engine: { model, row, extraFlags = {} }, serving, path }) =>
+    FLAG_SECTIONS.map((section) => {
+      if (extraFlags[section] === undefined) return [];
+      const isVisual = section === "vision" && row.vision === undefined;
+      if (serving.runtime === "engine" && !isVisual) return [];
+      return {
+        path: `${path}.engine.extraFlags.${section}`,
+        reason: isVisual
+          ? `${model} is a text model: it has no visual engine to build.`
+          : `No engine is built for runtime ${serving.runtime}.`,
+        fix: isVisual ? "Remove it." : "Remove it, or write runtime: engine.",
+      };
+    }),
+  ),
+
+  flagsAreTheUsers: eachModel((model) =>
+    eachFlag(model, ({ section, name, path }) => {
+      const keys = deciders(section, name, model.engine);
+      if (keys === undefined) return null;
+      return {
+        path,
+        reason:
+          keys.length === 0
+            ? `The plan decides --${name}: builds and servers know the folders of an engine by it.`
+            : `The plan sets --${name} by ${keys.join(" and ")} of the model, and counts memory and machines by it.`,
+        fix:
+          keys.length === 0
+            ? "Remove it."
+            : `Remove it, and set ${oneOf(keys.map((key) => `${model.path}.${key}`))}.`,
+      };
+    }),
+  ),
+
+  flagsAreOfRelease: eachModel((model) =>
+    eachFlag(model, ({ section, name, value, path }) => {
+      const { engine } = model;
+      if (unsupportedReason(engine) !== null || deciders(section, name, engine) !== undefined) return null;
+      const { program, title } = flagProgram(section, engine);
+      const version = engine.release.tensorRtLlm;
+      const known = buildFlags(program, version);
+      const forms = [known.flags, ...(known.between === undefined ? [] : [known.between.after])].map(
+        (flags) => flags.get(name),
+      );
+      const takesValue = forms.find((form) => form !== undefined);
+      if (takesValue === undefined) return { path, ...unknownFlag(name, title, version, known) };
+      if (new Set(forms).size > 1) return { path, ...openFlag(name, title, version, known) };
+      if (takesValue === (value !== true)) return null;
+      return {
+        path,
+        reason: `--${name} of ${title} ${takesValue ? "needs a value" : "takes no value"} in TensorRT-LLM ${version}.`,
+        fix: takesValue
+          ? "Write its value in place of true, such as enable."
+          : `Write \`${name}: true\`, or remove it.`,
+      };
+    }),
+  ),
+
+  flagsChangeMemory: eachModel(({ engine, serving, path }) => {
+    const flags = memoryFlags(engine);
+    if (serving.runtime !== "engine" || flags.length === 0) return [];
+    return {
+      severity: "note",
+      path: `${path}.engine.extraFlags`,
+      reason: `The estimate of memory does not count ${flags.join(", ")}, which may change it.`,
+      fix: "Compare it with what the server takes, and leave room where the verdict is tight.",
+    };
+  }),
+} satisfies Record<string, Check>;
+
+interface Flag {
+  readonly section: FlagSection;
+  readonly name: string;
+  readonly value: string | number | true;
+  readonly path: string;
+}
+
+/** Findings of each flag of a model that has a program for it. */
+function eachFlag(model: ModelSpec, check: (flag: Flag) => Finding | null): readonly Finding[] {
+  const { engine, serving, path } = model;
+  if (serving.runtime !== "engine") return [];
+  return FLAG_SECTIONS.filter((section) => section !== "vision" || engine.row.vision !== undefined).flatMap(
+    (section) =>
+      Object.entries(engine.extraFlags?.[section] ?? {}).flatMap(
+        ([name, value]) =>
+          check({ section, name, value, path: `${path}.engine.extraFlags.${section}.${name}` }) ?? [],
+      ),
+  );
+}
+
+function unknownFlag(
+  name: string,
+  title: string,
+  version: string,
+  { flags, between }: BuildFlags,
+): Pick<Finding, "reason" | "fix"> {
+  const nearest = nearestName(name, [...flags.keys()]);
+  return {
+    reason:
+      between === undefined
+        ? `${title} of TensorRT-LLM ${version} has no --${name}.`
+        : `${title} of TensorRT-LLM ${version} was not read; that of ${between.before} has no --${name}, nor has that of the branch main after it.`,
+    fix: nearest === undefined ? "Remove it." : `Did you mean \`${nearest}\`?`,
+  };
+}
+
+/** A flag on which the versions before and after differ. */
+function openFlag(
+  name: string,
+  title: string,
+  version: string,
+  { flags, between }: BuildFlags,
+): Pick<Finding, "severity" | "reason" | "fix"> {
+  const words = (takesValue: boolean | undefined) =>
+    takesValue === undefined
+      ? `has no --${name}`
+      : `has --${name} ${takesValue ? "with" : "without"} a value`;
+  return {
+    severity: "warning",
+    reason: `${title} of TensorRT-LLM ${version} was not read: that of ${between?.before} ${words(flags.get(name))}, that of the branch main after it ${words(between?.after.get(name))}.`,
+    fix: "Ask the program's `--help` in the image before you build: with a flag that it lacks the build ends at once.",
+  };
+}
