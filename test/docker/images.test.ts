@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { releases } from "../../infra/plan/catalogue/releases.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import {
   baseImage,
@@ -101,6 +102,19 @@ describeWithEngine("images", ({ socketPath, api }) => {
       ...["all_models/multimodal", "scripts", "scripts/launch_triton_server.py", "tensorrt_llm"],
       ...["tensorrt_llm/LICENSE", "tensorrt_llm/examples", "tools", "tools/fill_template.py"],
     ]);
+  });
+
+  test.concurrent("the image trtllm has the Python packages of the release that its base has too old", async () => {
+    const { pythonUpgrades = [] } = releases["26.07"];
+    const tag = await buildImage(socketPath, "trtllm", {
+      version: "upgraded",
+      buildArguments: { PYTHON_UPGRADES: pythonUpgrades.join("\n") },
+    });
+    const version = ["-c", "import importlib.metadata as m; print(m.version('openai'))"];
+    expect(await outcomeOf(tag, ["--entrypoint", "python3"], version)).toEqual({
+      code: 0,
+      output: "1.109.1\n",
+    });
   });
 
   test.concurrent("the image services refuses a first argument that names no service", async () => {

@@ -15,6 +15,12 @@ type ReleaseRow = Omit<Release, "tag" | "endOfLife" | "templates" | "runtimes" |
   readonly templates: TemplateRef | null;
 } & Partial<Pick<Release, "runtimes" | "verified">>;
 
+/**
+ * Merged in September 2026, for TensorRT-LLM 1.3; TensorRT-LLM 1.2.1 of 26.04 to 26.07 lacks the functions that its model.py calls.
+ * Which version later containers have was in no document.
+ */
+export const LLMAPI_PICTURES_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/pull/18381";
+
 const ENGINE_REMOVED: Release["endOfLife"][number] = {
   runtime: "engine",
   statement:
@@ -71,6 +77,11 @@ const release12 = {
   templates: null,
   runtimes: ["llmapi"],
   verified: false,
+  // The image's 1.107.3 lacks names that tensorrt_llm/serve/responses_utils.py imports, so that no model loads: seen by
+  // https://github.com/triton-inference-server/tutorials in 26.03 and 26.07. The first that has them, with the same requirements.
+  pythonUpgrades: [
+    "openai==1.109.1 --hash=sha256:6bcaf57086cf59159b8e27447e4e7dd019db5d29a438072fbd49c290c7e65315",
+  ],
 } as const;
 const OPEN_12 =
   "No template or converter of TensorRT-LLM 1.2 was read, so it is listed for `runtime: llmapi` only, whose repository " +

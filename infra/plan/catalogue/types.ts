@@ -264,6 +264,13 @@ export interface Release {
    */
   readonly backendCommit?: string | undefined;
   readonly runtimes: readonly Runtime[];
+  /**
+   * Python packages that are too old in NVIDIA's image for its own TensorRT-LLM, as lines of a requirements file with hashes, which
+   * this project's image installs; absent where none is.
+   */
+  readonly pythonUpgrades?: readonly string[] | undefined;
+  /** The model of all_models/llmapi takes pictures (`image_url`), and the image's TensorRT-LLM has what it calls for them. */
+  readonly hasLlmapiPictures?: true | undefined;
   /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
   readonly verified: boolean;
   readonly note?: string | undefined;

@@ -4,6 +4,7 @@
  */
 import { showValue } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
+import { LLMAPI_PICTURES_SOURCE, RELEASE_TAGS, releases } from "../catalogue/releases.ts";
 import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
@@ -163,9 +164,15 @@ export const servingChecks = {
 
   runtimeOfModel: eachModel(({ engine: { row, model }, serving: { runtime }, path }) => {
     if (row.runtimes.includes(runtime)) return [];
+    const isPictureless =
+      runtime === "llmapi" &&
+      row.vision !== undefined &&
+      !RELEASE_TAGS.some((tag) => releases[tag].hasLlmapiPictures);
     return {
       path: `${path}.runtime`,
-      reason: `${model} is not known to run with ${runtime}.`,
+      reason: isPictureless
+        ? `${model} is asked about pictures, which the model of ${runtime} takes in no container up to ${RELEASE_TAGS.at(-1)} (${LLMAPI_PICTURES_SOURCE}).`
+        : `${model} is not known to run with ${runtime}.`,
       fix: `Use ${oneOf(row.runtimes)}.`,
     };
   }),

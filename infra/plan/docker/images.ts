@@ -131,8 +131,12 @@ export const imageSources: Readonly<Record<ImageName, BuiltSource | OfficialSour
     hasRelease: true,
     base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
     buildArguments: ({ release }) => {
-      const commit = isReleaseTag(release) ? releases[release].backendCommit : undefined;
-      return commit === undefined ? {} : { BACKEND_COMMIT: commit };
+      if (!isReleaseTag(release)) return {};
+      const { backendCommit, pythonUpgrades } = releases[release];
+      return {
+        ...(backendCommit === undefined ? {} : { BACKEND_COMMIT: backendCommit }),
+        ...(pythonUpgrades === undefined ? {} : { PYTHON_UPGRADES: pythonUpgrades.join("\n") }),
+      };
     },
     baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),
     // Without the backend's files of releases before 25.01, which are not measured.

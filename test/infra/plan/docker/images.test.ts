@@ -73,6 +73,19 @@ test("an image of a release before 25.01 has the backend's commit on any base", 
   expect(named("trtllm", options())).not.toHaveProperty("buildArguments.BACKEND_COMMIT");
 });
 
+test("an image of a release whose packages are too old for its TensorRT-LLM has newer ones, with their hashes", () => {
+  const upgrades = named("trtllm", { ...options(), triton: { release: "26.07" } });
+  expect(upgrades).toMatchObject({
+    buildArguments: {
+      PYTHON_UPGRADES: expect.stringMatching(/^openai==1\.109\.1 --hash=sha256:[0-9a-f]{64}$/),
+    },
+  });
+  for (const release of ["25.07", "26.02"])
+    expect(named("trtllm", { ...options(), triton: { release } })).not.toHaveProperty(
+      "buildArguments.PYTHON_UPGRADES",
+    );
+});
+
 test("a base of the stack file replaces that of the Dockerfile or release", () => {
   const bases = {
     services: "mirror.example.org/node:24-slim",
