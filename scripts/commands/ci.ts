@@ -160,12 +160,14 @@ const TASKS = {
     summary: "what `pulumi preview --json` prints of --stack; of one without a state, against an empty state",
     needs: ["stack"],
     run: async ({ stack }) => {
-      const executable = findPulumi();
-      if (executable === undefined) throw new UserError("There is no Pulumi CLI on PATH.");
-      const { PulumiBackend } = await import("../stack/pulumi-backend.ts");
-      const backend = new PulumiBackend(stackReference(text(stack)), executable);
-      process.stdout.write(await backend.previewJson());
+      process.stdout.write(await (await pulumiBackend(stack)).previewJson());
     },
+  },
+  "state-policies": {
+    summary:
+      "what the Pulumi CLI finds of policies in the same preview; fails where a mandatory one is broken",
+    needs: ["stack"],
+    run: async ({ stack }) => print(await (await pulumiBackend(stack)).previewPolicies()),
   },
   "approved-preview": {
     summary: "JSON of the changes of --preview of --stack, which `up --approved` takes",
@@ -244,6 +246,13 @@ function previewStackText({ pullRequest: number, outputs, failed, run }: Values)
     return `${markdownInline(["The stack ", code(stack), " has ended; nothing of it is left."])}\n`;
   if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
   return previewStackFailure(stack, text(failed), text(run));
+}
+
+async function pulumiBackend(stack: string | undefined) {
+  const executable = findPulumi();
+  if (executable === undefined) throw new UserError("There is no Pulumi CLI on PATH.");
+  const { PulumiBackend } = await import("../stack/pulumi-backend.ts");
+  return new PulumiBackend(stackReference(text(stack)), executable);
 }
 
 function print(line: string): void {

@@ -92,25 +92,48 @@ export class PulumiBackend implements StackBackend {
    *
    * @throws UserError with the errors of its diagnostics, where it fails.
    */
-  async previewJson(): Promise<string> {
-    const look = (url: string, unfinished: readonly string[] = []) =>
-      inTemporaryFolder((folder) => {
-        const options = ["--json", "--stack", this.#stack.name, "--config-file", this.#copyConfig(folder)];
-        const command = ["preview", ...options, ...unfinished.flatMap((urn) => ["--replace", urn])];
-        return runPulumi(this.#executable, command, url, projectRoot, PREVIEW_TIMEOUT_MILLISECONDS);
-      });
-    try {
-      const state = await this.#state();
-      if (state !== undefined) return await look(this.#url, unfinishedResources(state.resources));
-      return await inTemporaryFolder(async (folder) => {
-        await this.#init(`file://${folder}`);
-        return await look(`file://${folder}`);
-      });
-    } catch (error) {
+  previewJson(): Promise<string> {
+    return this.#printedPreview(["--json"]).catch((error: unknown) => {
       if (error instanceof PulumiError && error.stdout !== "")
         parsePreview(error.stdout, stackSettings(this.#stack).secrets.values());
       throw error;
-    }
+    });
+  }
+
+  /**
+   * What the CLI says of the policies in a preview; of a stack that is not there, against an empty state.
+   *
+   * @throws UserError with the same where a mandatory one is broken.
+   */
+  async previewPolicies(): Promise<string> {
+    const found = (printed: string) => printed.slice(Math.max(printed.indexOf("\nPolicies:"), 0)).trimStart();
+    return found(
+      await this.#printedPreview(["--policy-pack", POLICY_PACK]).catch((error: unknown) => {
+        if (error instanceof PulumiError && error.stdout.includes("\nPolicies:"))
+          throw new UserError(found(error.stdout));
+        throw error;
+      }),
+    );
+  }
+
+  async #printedPreview(printing: readonly string[]): Promise<string> {
+    const look = (url: string, unfinished: readonly string[] = []) =>
+      inTemporaryFolder((folder) => {
+        const options = ["--stack", this.#stack.name, "--config-file", this.#copyConfig(folder)];
+        const command = [
+          "preview",
+          ...printing,
+          ...options,
+          ...unfinished.flatMap((urn) => ["--replace", urn]),
+        ];
+        return runPulumi(this.#executable, command, url, projectRoot, PREVIEW_TIMEOUT_MILLISECONDS);
+      });
+    const state = await this.#state();
+    if (state !== undefined) return look(this.#url, unfinishedResources(state.resources));
+    return inTemporaryFolder(async (folder) => {
+      await this.#init(`file://${folder}`);
+      return look(`file://${folder}`);
+    });
   }
 
   async lastApplied(): Promise<StackValues | undefined> {

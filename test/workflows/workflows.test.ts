@@ -403,8 +403,10 @@ describe("policies", () => {
       expect(ups.length).toBeGreaterThan(0);
       for (const run of ups) expect(run).toMatch(/cli\.mjs up .*--policies/);
     }
-    for (const name of ["preview", "drift"])
-      expect(commandsOf(name).some((run) => run.includes("--policy-pack policy"))).toBe(true);
+    for (const name of ["preview", "deploy", "drift"])
+      expect(
+        commandsOf(name).some((run) => /--policy-pack policy|cli\.mjs ci state-policies/.test(run)),
+      ).toBe(true);
   });
 });
 

@@ -230,6 +230,14 @@ describe("a stack in the backend of the CLI", () => {
       );
       await expect(preview()).rejects.toThrow("The role may not read.");
     });
+
+    test("has what the CLI finds of policies, and fails with it where one is broken", async () => {
+      vi.stubEnv("FAKE_PREVIEW", "Resources:\n    + 3 to create\nPolicies:\n    - [mandatory] a rule");
+      const policies = () => new PulumiBackend(stack, join(folder, "pulumi")).previewPolicies();
+      expect(await policies()).toBe("Policies:\n    - [mandatory] a rule\n");
+      vi.stubEnv("FAKE_PREVIEW_CODE", "1");
+      await expect(policies()).rejects.toThrow(/^Policies:\n {4}- \[mandatory\] a rule\n?$/);
+    });
   });
 
   test("outputs are read from the backend, and are undefined for a stack that it lacks", async () => {
