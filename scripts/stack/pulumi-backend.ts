@@ -1,18 +1,15 @@
 /** The stack operations through the Pulumi CLI, in the backend that it is logged in to. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
+import { delimiter, dirname } from "node:path";
 import type { Stack } from "@pulumi/pulumi/automation/index.js";
-import { parseDocument } from "yaml";
 import { sweepStack } from "../../components/local/provider/supervisor.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
-import { parsePreview } from "../diff/preview.ts";
-import { stackSettings } from "../diff/stack-settings.ts";
 import { UserError } from "../errors.ts";
 import { PulumiState } from "../expire/pulumi-states.ts";
 import { operationsOf } from "../platforms/index.ts";
-import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { approvedPreview, requireApproved } from "./approved-preview.ts";
 import { StackLockedError } from "./lock.ts";
 import { changeLines, type StackValues } from "./preview-text.ts";
@@ -24,6 +21,15 @@ import {
   pulumiEnvironment,
   runPulumi,
 } from "./pulumi-cli.ts";
+import {
+  copiedConfig,
+  inTemporaryFolder,
+  makeStack,
+  POLICY_PACK,
+  previewJson,
+  previewPolicies,
+  type StackPlace,
+} from "./pulumi-preview.ts";
 import { changeStack, EngineReport, type StackChanges, StepReporter } from "./reporter.ts";
 import { refuseOtherBackend, refuseUnknownBackend, stackPaths, writeOwner } from "./stack-paths.ts";
 import {
@@ -36,12 +42,6 @@ import {
   type UpOptions,
   unfinishedResources,
 } from "./state.ts";
-
-/** Folder of the rules, as docs/policies.md describes them. */
-const POLICY_PACK = join(projectRoot, "policy");
-
-/** Half an hour: a preview asks the account about each resource. */
-const PREVIEW_TIMEOUT_MILLISECONDS = 30 * 60_000;
 
 const EMPTY: Deployment = { resources: [], pending_operations: [] };
 
@@ -77,7 +77,7 @@ export class PulumiBackend implements StackBackend {
       // A preview of a stack that is not there leaves nothing in the backend.
       else
         await inTemporaryFolder(async (folder) => {
-          await this.#init(`file://${folder}`);
+          await makeStack(this.#place(`file://${folder}`));
           await look(`file://${folder}`);
         });
       reporter.preview(operation === "up" ? await this.lastApplied() : undefined, values, isFull);
@@ -87,53 +87,14 @@ export class PulumiBackend implements StackBackend {
     }
   }
 
-  /**
-   * What `pulumi preview --json` prints; of a stack that is not there, against an empty state. Nothing is refreshed.
-   *
-   * @throws UserError with the errors of its diagnostics, where it fails.
-   */
-  previewJson(): Promise<string> {
-    return this.#printedPreview(["--json"]).catch((error: unknown) => {
-      if (error instanceof PulumiError && error.stdout !== "")
-        parsePreview(error.stdout, stackSettings(this.#stack).secrets.values());
-      throw error;
-    });
+  /** As {@link previewJson} of the stack's own backend. */
+  async previewJson(): Promise<string> {
+    return previewJson(this.#place(this.#url), await this.#state());
   }
 
-  /**
-   * What the CLI says of the policies in a preview; of a stack that is not there, against an empty state.
-   *
-   * @throws UserError with the same where a mandatory one is broken.
-   */
+  /** As {@link previewPolicies} of the stack's own backend. */
   async previewPolicies(): Promise<string> {
-    const found = (printed: string) => printed.slice(Math.max(printed.indexOf("\nPolicies:"), 0)).trimStart();
-    return found(
-      await this.#printedPreview(["--policy-pack", POLICY_PACK]).catch((error: unknown) => {
-        if (error instanceof PulumiError && error.stdout.includes("\nPolicies:"))
-          throw new UserError(found(error.stdout));
-        throw error;
-      }),
-    );
-  }
-
-  async #printedPreview(printing: readonly string[]): Promise<string> {
-    const look = (url: string, unfinished: readonly string[] = []) =>
-      inTemporaryFolder((folder) => {
-        const options = ["--stack", this.#stack.name, "--config-file", this.#copyConfig(folder)];
-        const command = [
-          "preview",
-          ...printing,
-          ...options,
-          ...unfinished.flatMap((urn) => ["--replace", urn]),
-        ];
-        return runPulumi(this.#executable, command, url, projectRoot, PREVIEW_TIMEOUT_MILLISECONDS);
-      });
-    const state = await this.#state();
-    if (state !== undefined) return look(this.#url, unfinishedResources(state.resources));
-    return inTemporaryFolder(async (folder) => {
-      await this.#init(`file://${folder}`);
-      return look(`file://${folder}`);
-    });
+    return previewPolicies(this.#place(this.#url), await this.#state());
   }
 
   async lastApplied(): Promise<StackValues | undefined> {
@@ -223,6 +184,10 @@ export class PulumiBackend implements StackBackend {
     return outputsOf((await this.#state())?.resources ?? []);
   }
 
+  #place(url: string): StackPlace {
+    return { stack: this.#stack, executable: this.#executable, url };
+  }
+
   #cli(...command: readonly string[]): Promise<string> {
     return runPulumi(this.#executable, command, this.#url);
   }
@@ -272,35 +237,8 @@ export class PulumiBackend implements StackBackend {
         "Pulumi was not logged in anywhere: logged in to its local backend (~/.pulumi); `pulumi login` changes that.\n",
       );
     }
-    await this.#init(this.#url);
+    await makeStack(this.#place(this.#url));
     await this.#cli("stack", "select", this.#stack.name);
-  }
-
-  /** In a folder of its own: the CLI would write an `encryptionsalt` into the stack's file of the project. */
-  async #init(url: string): Promise<void> {
-    await inTemporaryFolder(async (folder) => {
-      const { name } = this.#stack;
-      writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
-      // It may name a secrets provider.
-      this.#copyConfig(folder);
-      await runPulumi(this.#executable, ["stack", "init", name, "--no-select"], url, folder);
-    });
-  }
-
-  /**
-   * The stack's file for the CLI, which writes into the file that it is given. A salt that encrypts nothing in it may be of
-   * another backend's stack, so that the CLI takes what this stack was made with.
-   *
-   * @returns Its path.
-   */
-  #copyConfig(folder: string): string {
-    const { name, configFile } = this.#stack;
-    const { secretKeys } = readStackFile(this.#stack);
-    const document = parseDocument(readFileSync(configFile, "utf8"));
-    if (secretKeys.length === 0) document.delete("encryptionsalt");
-    const file = join(folder, `Pulumi.${name}.yaml`);
-    writeFileSync(file, document.toString(), { mode: 0o600 });
-    return file;
   }
 
   /** By a mark in the state, which outlives a refresh; an option of `up` would fail where that finds one of them gone. */
@@ -353,7 +291,7 @@ export class PulumiBackend implements StackBackend {
         const start = () =>
           stack[operation]({
             ...options,
-            configFile: this.#copyConfig(folder),
+            configFile: copiedConfig(this.#stack, folder),
             onEvent: report.take,
             signal: abort.signal,
             showSecrets: false,
@@ -417,14 +355,5 @@ function isPulumi(pid: number): boolean {
     return process.kill(pid, 0);
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
-}
-
-async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), "engine-room-"));
-  try {
-    return await work(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
   }
 }

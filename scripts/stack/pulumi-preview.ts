@@ -1,0 +1,106 @@
+/** Previews as the Pulumi CLI prints them, and what it is given of a stack for that: a copy of its file, and a state. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseDocument } from "yaml";
+import { parsePreview } from "../diff/preview.ts";
+import { stackSettings } from "../diff/stack-settings.ts";
+import { UserError } from "../errors.ts";
+import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
+import { PulumiError, runPulumi } from "./pulumi-cli.ts";
+import { type Deployment, unfinishedResources } from "./state.ts";
+
+/** Folder of the rules, as docs/policies.md describes them. */
+export const POLICY_PACK = join(projectRoot, "policy");
+
+/** Half an hour: a preview asks the account about each resource. */
+const TIMEOUT_MILLISECONDS = 30 * 60_000;
+
+/** A stack in a backend of the CLI. */
+export interface StackPlace {
+  readonly stack: StackReference;
+  /** As `findPulumi` has it. */
+  readonly executable: string;
+  /** Of the backend. */
+  readonly url: string;
+}
+
+/**
+ * What `pulumi preview --json` prints; of a stack that is not there, against an empty state. Nothing is refreshed.
+ *
+ * @param state - Of the stack; undefined: the backend has none.
+ * @throws UserError with the errors of its diagnostics, where it fails.
+ */
+export async function previewJson(place: StackPlace, state: Deployment | undefined): Promise<string> {
+  try {
+    return await printedPreview(place, state, ["--json"]);
+  } catch (error) {
+    if (error instanceof PulumiError && error.stdout !== "")
+      parsePreview(error.stdout, stackSettings(place.stack).secrets.values());
+    throw error;
+  }
+}
+
+/**
+ * What the CLI says of the policies in the same preview.
+ *
+ * @param state - As above. @throws UserError with it where a mandatory one is broken, or the preview fails.
+ */
+export async function previewPolicies(place: StackPlace, state: Deployment | undefined): Promise<string> {
+  const found = (printed: string) => printed.slice(Math.max(printed.indexOf("\nPolicies:"), 0)).trimStart();
+  try {
+    return found(await printedPreview(place, state, ["--policy-pack", POLICY_PACK]));
+  } catch (error) {
+    if (error instanceof PulumiError && error.stdout !== "") throw new UserError(found(error.stdout));
+    throw error;
+  }
+}
+
+function printedPreview(
+  { stack, executable, url }: StackPlace,
+  state: Deployment | undefined,
+  options: readonly string[],
+): Promise<string> {
+  return inTemporaryFolder(async (folder) => {
+    const place = state === undefined ? `file://${folder}` : url;
+    if (state === undefined) await makeStack({ stack, executable, url: place });
+    const own = ["--stack", stack.name, "--config-file", copiedConfig(stack, folder)];
+    const unfinished = unfinishedResources(state?.resources ?? []).flatMap((urn) => ["--replace", urn]);
+    const command = ["preview", ...options, ...own, ...unfinished];
+    return runPulumi(executable, command, place, projectRoot, TIMEOUT_MILLISECONDS);
+  });
+}
+
+/** In a folder of its own: the CLI would write an `encryptionsalt` into the stack's file of the project. */
+export async function makeStack({ stack, executable, url }: StackPlace): Promise<void> {
+  await inTemporaryFolder(async (folder) => {
+    writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
+    // It may name a secrets provider.
+    copiedConfig(stack, folder);
+    await runPulumi(executable, ["stack", "init", stack.name, "--no-select"], url, folder);
+  });
+}
+
+/**
+ * The stack's file for the CLI, which writes into the file that it is given. A salt that encrypts nothing in it may be of
+ * another backend's stack, so that the CLI takes what this stack was made with.
+ *
+ * @returns Its path.
+ */
+export function copiedConfig(stack: StackReference, folder: string): string {
+  const { secretKeys } = readStackFile(stack);
+  const document = parseDocument(readFileSync(stack.configFile, "utf8"));
+  if (secretKeys.length === 0) document.delete("encryptionsalt");
+  const file = join(folder, `Pulumi.${stack.name}.yaml`);
+  writeFileSync(file, document.toString(), { mode: 0o600 });
+  return file;
+}
+
+export async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-"));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
