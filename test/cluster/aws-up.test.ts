@@ -110,6 +110,24 @@ describeWithCluster(
       expect(stack.group("gpu").inputs.launchTemplate).toEqual(launchTemplate);
     });
 
+    test("plain `pulumi up` refuses a node group that EKS could not create, and makes another one by --replace", async () => {
+      const spare = { name: "spare", instanceType: "m7i.xlarge", zones: ["a"] };
+      stack.configure({ ...lasting, pools: [...lasting.pools, spare] });
+      stack.account.failNext(NODE_GROUP, "unexpected state 'CREATE_FAILED', wanted target 'ACTIVE'");
+      expect((await stack.plain("up", "--yes")).code).not.toBe(0);
+      const lost = stack.group("spare");
+      stack.account.change({ ...lost, outputs: { ...lost.outputs, status: "CREATE_FAILED" } });
+      const again = await stack.plain("up", "--yes");
+      expect(again.code).not.toBe(0);
+      expect(again.stdout + again.stderr).toMatch(
+        /The node group spare\S* is CREATE_FAILED, and takes no size/,
+      );
+      const replaced = await stack.plain("up", "--yes", "--replace", "**::spare-machines-group");
+      expect(replaced.stdout + replaced.stderr).not.toContain("error:");
+      expect(replaced.code).toBe(0);
+      expect(stack.group("spare").id).not.toBe(lost.id);
+    });
+
     test("a gateway that becomes public gets another load balancer with a target group of its own", async () => {
       const before = await stack.deploymentUids();
       stack.configure({ ...lasting, gateway: PUBLIC_GATEWAY });
