@@ -40,6 +40,19 @@ export function clipped(text: string, characters: number): string {
   return text.length > characters ? `${text.slice(0, characters)}…` : text;
 }
 
+/** Nobody reads a longer one in a comment, and it may be there to keep the comment's job busy. */
+const LONGEST_SPAN = 2_000;
+
+function spanText(span: Span): string {
+  if (typeof span === "string") return span;
+  return "code" in span ? span.code : "url" in span ? span.words : span.strong;
+}
+
+/** About how many of them {@link markdownInline} makes, without making them. */
+export function characters(inline: Inline): number {
+  return inline.reduce((sum, span) => sum + Math.min(spanText(span).length, LONGEST_SPAN), 0);
+}
+
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /**
@@ -101,15 +114,16 @@ function withWholeProse(inline: Inline): Inline {
 type Piece = { readonly code: string } | { readonly words: string } | { readonly markdown: string };
 
 function piecesOf(span: Span): readonly Piece[] {
-  if (typeof span === "string") return prosePieces(span);
-  if ("code" in span) return [span];
+  const text = clipped(spanText(span), LONGEST_SPAN);
+  if (typeof span === "string") return prosePieces(text);
+  if ("code" in span) return [{ code: text }];
   if ("strong" in span) {
-    const words = written(prosePieces(span.strong)).trim();
+    const words = written(prosePieces(text)).trim();
     return words === "" ? [] : [{ markdown: `**${words}**` }];
   }
   return ADDRESS.test(span.url)
-    ? [{ markdown: `[${written(prosePieces(span.words))}](${span.url})` }]
-    : [...prosePieces(`${span.words} (`), { code: span.url }, { words: ")" }];
+    ? [{ markdown: `[${written(prosePieces(text))}](${span.url})` }]
+    : [...prosePieces(`${text} (`), { code: clipped(span.url, LONGEST_SPAN) }, { words: ")" }];
 }
 
 /** Nothing in it ends a link. */
@@ -133,7 +147,9 @@ const ACTIVE = /[`\\*_[\]<>&~|@#$]|\/\/|\.\p{L}{2}|:[\w+-]+:|\p{L}-\d|GHSA-|mail
 const MONEY = /^[+−-]?\$\d[\d,.]*$/u;
 
 function wordPieces(word: string): readonly Piece[] {
-  const [, before = "", inner = "", after = ""] = /^(["'(]*)(.*?)([.,;:!?)"']*)$/s.exec(word) ?? [];
+  const [before = ""] = /^["'(]*/.exec(word) ?? [];
+  const [after = ""] = /(?<![.,;:!?)"'])[.,;:!?)"']*$/.exec(word.slice(before.length)) ?? [];
+  const inner = word.slice(before.length, word.length - after.length);
   if (MONEY.test(inner))
     return [{ words: before }, { markdown: inner.replace("$", String.raw`\$`) }, { words: after }];
   if (!ACTIVE.test(word)) return [{ words: word }];
@@ -172,5 +188,5 @@ export function codeBlock(language: string, lines: readonly string[]): string {
 }
 
 function longestRun(text: string): number {
-  return Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
+  return [...text.matchAll(/`+/g)].reduce((longest, [run]) => Math.max(longest, run.length), 0);
 }

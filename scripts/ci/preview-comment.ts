@@ -74,8 +74,13 @@ export async function postPreviewComment(
   const [pullRequest, ...others] = pullRequests;
   if (pullRequest === undefined)
     return `No comment: no open pull request has ${run.head_sha} as its head; a newer commit has a run of its own.`;
-  if (others.length > 0)
-    return `No comment: ${pullRequests.map(({ number }) => `#${number}`).join(" and ")} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
+  if (others.length > 0) {
+    const numbers = pullRequests.map(({ number }) => `#${number}`).join(" and ");
+    const text = sharedText(numbers, { headSha: run.head_sha, runUrl: run.html_url });
+    // Each of them: what a comment says of an earlier commit would else stand there for this one.
+    for (const { number } of pullRequests) await upsertComment(github, number, { subject: "preview", text });
+    return `No preview: ${numbers} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
+  }
   const { reports, missing, unread } = await readReports(github, event, pullRequest.base.ref, stacks);
   const text = previewText(reports, {
     headSha: run.head_sha,
@@ -149,11 +154,20 @@ async function readReports(
     try {
       const diff = await readDiff(github, stack, artifact);
       const base = { ...diff.base, ...(await baseOf(github, baseRef, diff)) };
-      reports.push({ stack, diff: { ...diff, base }, failure: null });
+      const shown = { ...diff, base };
+      // Inputs of resources have any form, also one that no report is made for.
+      markdownComment([shown]);
+      reports.push({ stack, diff: shown, failure: null });
     } catch (error) {
       // One that can't be read costs the comment its own part alone; what GitHub refuses is no artifact's fault.
-      if (!(error instanceof UserError) || error instanceof GitHubError) throw error;
-      reports.push({ stack, diff: null, failure: error.message });
+      if (error instanceof GitHubError) throw error;
+      const { message } = error as Error;
+      const isTold = error instanceof UserError;
+      reports.push({
+        stack,
+        diff: null,
+        failure: isTold ? message : `Its resources have another form than the providers' (${message}).`,
+      });
     }
   return {
     reports,
@@ -227,6 +241,18 @@ interface PreviewRun extends Pick<PreviewReports, "missing" | "unread"> {
   readonly headSha: string;
   readonly runUrl: string;
   readonly hasFailed: boolean;
+}
+
+function sharedText(numbers: string, { headSha, runUrl }: Pick<PreviewRun, "headSha" | "runUrl">): string {
+  const text: Inline = [
+    strong("No preview"),
+    " of ",
+    code(headSha.slice(0, 12)),
+    `: ${numbers} share the commit, and whose preview `,
+    link("the run", runUrl),
+    " made can't be told. Push another commit to one of them.",
+  ];
+  return `${markdownInline(text)}\n`;
 }
 
 /** The whole comment but its marker. */

@@ -1,5 +1,5 @@
 /** Reports as one comment of a pull request for all its stacks, and as text for terminals and pipes. */
-import { code, counted, type Inline, markdownInline, plainInline, visible } from "../markdown.ts";
+import { characters, code, counted, type Inline, markdownInline, plainInline, visible } from "../markdown.ts";
 import { PAGE_COLUMNS, wrapText } from "../plan/text-table.ts";
 import { type StackReport, stackReport } from "./report.ts";
 import type { Entry, Section } from "./resource-report.ts";
@@ -46,16 +46,22 @@ export function markdownComment(diffs: readonly StackDiff[], maxCharacters: numb
   const verdicts = reports.map(({ stack, verdict }) => bullet([code(stack), ": ", ...verdict, "."]));
   const opening = [verdicts.join("\n"), ...shared];
   const changed = reports.filter(({ isUnchanged }) => !isUnchanged);
-  const comments = AMOUNTS.map((amounts) => () => [
-    ...opening,
-    ...changed.flatMap((report) => stackParts(report, amounts, shared.length === 0)),
-  ]);
-  const least = () => [...opening, `_There is no room for more than ${counted(reports.length, "verdict")}._`];
-  for (const parts of comments) {
-    const comment = `${parts().join(GAP)}\n`;
+  for (const amounts of AMOUNTS) {
+    // To write what will not fit may take minutes.
+    if (changed.reduce((sum, report) => sum + shownCharacters(report, amounts), 0) > maxCharacters) continue;
+    const parts = changed.flatMap((report) => stackParts(report, amounts, shared.length === 0));
+    const comment = `${[...opening, ...parts].join(GAP)}\n`;
     if (comment.length <= maxCharacters) return comment;
   }
-  return `${least().join(GAP)}\n`;
+  const least = `_There is no room for more than ${counted(reports.length, "verdict")}._`;
+  return `${[...opening, least].join(GAP)}\n`;
+}
+
+function shownCharacters({ sections }: StackReport, { open, folded, points: most }: Amounts): number {
+  const shown = sections.flatMap(({ entries, isFolded }) => entries.slice(0, isFolded ? folded : open));
+  return shown
+    .flatMap(({ text, points = [] }) => [text, ...points.slice(0, most)])
+    .reduce((sum, inline) => sum + characters(inline), 0);
 }
 
 function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boolean): readonly string[] {

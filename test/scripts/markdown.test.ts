@@ -293,3 +293,14 @@ describe.each(["markdown-it", "cmark-gfm"] as const)("by %s", (parser) => {
     },
   );
 });
+
+/** Repeated and with something after them, they take hours where every end of each beginning is tried. */
+const PARTS = ["`", "` ", "@ ", ".", ":a", "(", '"', "1", " ", "\u0301", "a", "::", "/", "s3:*,", "A=", "[ "];
+
+test.each(PARTS)("a comment of 20 stacks whose texts are 90 kB of %j keeps to GitHub's limit", (part) => {
+  const text = part.repeat(90_000 / part.length).concat("x");
+  const stacks = Array.from({ length: 20 }, (_, index) => `stack-${index}`);
+  const reports = stacks.map((stack) => ({ stack, diff: { ...filledWith(text), stack }, failure: null }));
+  const run = { headSha: text, runUrl: OWN_URL, hasFailed: true, missing: stacks, unread: 1 };
+  expect(previewText(reports, run).length).toBeLessThan(65_536);
+});

@@ -11,7 +11,7 @@ import {
   workflowRunEventSchema,
 } from "../../../scripts/ci/preview-comment.ts";
 import { parsePreview } from "../../../scripts/diff/preview.ts";
-import { parsedDiff } from "../../../scripts/diff/types.ts";
+import { parsedDiff, type ResourceChange, type StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { change, stackDiff, withPlan } from "../diff/diffs.ts";
 import { type FakeArtifact, FakeGitHub, type FakePull } from "./fake-github.ts";
@@ -155,10 +155,15 @@ test.each([
   expect(fake.changes).toEqual([]);
 });
 
-test("no comment is written where two pull requests share the commit", async () => {
+test("the comments of two pull requests that share the commit say so, in place of a preview", async () => {
   fake.pulls = [pull(), pull({ number: 13 })];
-  expect(await post()).toMatch(/^No comment: #12 and #13 share the commit/);
-  expect(fake.changes).toEqual([]);
+  fake.artifacts = [artifact(1, "preview-dev")];
+  fake.say(12, "<!-- engine-room: preview -->\nof an earlier commit");
+  expect(await post()).toMatch(/^No preview: #12 and #13 share the commit/);
+  const said = expect.stringMatching(
+    /^<!--.*-->\n\*\*No preview\*\* of `0123456789ab`: `#12` and `#13` share the commit/,
+  );
+  expect([bodies(12), bodies(13)]).toEqual([[said], [said]]);
 });
 
 test("a comment uses differences from the state only for branches of this repository", async () => {
@@ -249,6 +254,36 @@ test.each([
   expect(body).toContain(message);
   expect(body).toContain("### Stack `onprem`");
 });
+
+test.each<[string, Partial<ResourceChange>]>([
+  ["labels without names", { type: "docker:index/container:Container", after: { labels: [null] } }],
+  [
+    "a name that is none",
+    {
+      type: "docker:index/container:Container",
+      after: { labels: [{ label: "engine-room.model", value: {} }] },
+    },
+  ],
+  ["inputs as deep as a file can have them", { after: deep(100_000) }],
+])("a comment shows the other stacks beside a resource that has %s", async (_title, changes) => {
+  fake.pulls = [pull()];
+  const wrong = stackDiff({ resources: [change({ kind: "replace", ...changes })] });
+  fake.artifacts = [artifactOf(1, "preview-dev", jsonOf(wrong)), artifact(2, "preview-onprem")];
+  expect(await post()).toContain("with previews of: dev, onprem;");
+  expect(bodies(12)[0]).toContain("### Stack `onprem`");
+});
+
+/** A list in a list, so often. */
+function deep(levels: number): Readonly<Record<string, unknown>> {
+  return { spec: `deep:${levels}` };
+}
+
+function jsonOf(diff: StackDiff): string {
+  return JSON.stringify(diff).replaceAll(
+    /"deep:(\d+)"/g,
+    (_, levels: string) => `${"[".repeat(Number(levels))}${"]".repeat(Number(levels))}`,
+  );
+}
 
 test("a comment reports an unreadable artifact, and is not written where GitHub does not provide it", async () => {
   fake.pulls = [pull()];
