@@ -81,6 +81,9 @@ export async function postPreviewComment(
     for (const { number } of pullRequests) await upsertComment(github, number, { subject: "preview", text });
     return `No preview: ${numbers} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
   }
+  const write = (text: string) => upsertComment(github, pullRequest.number, { subject: "preview", text });
+  // First, so that nothing that ends this job leaves what was said of an earlier commit.
+  const begun = await write(unreadText({ headSha: run.head_sha, runUrl: run.html_url }));
   const { reports, missing, unread } = await readReports(github, event, pullRequest.base.ref, stacks);
   const text = previewText(reports, {
     headSha: run.head_sha,
@@ -89,9 +92,9 @@ export async function postPreviewComment(
     missing,
     unread,
   });
-  const done = await upsertComment(github, pullRequest.number, { subject: "preview", text });
+  const done = await write(text);
   const names = (list: readonly string[]) => list.join(", ") || "no stack";
-  return `The comment of #${pullRequest.number} is ${done}, with previews of: ${names(reports.map(({ stack }) => stack))}; without one: ${names(missing)}.`;
+  return `The comment of #${pullRequest.number} is ${begun === "created" ? begun : done}, with previews of: ${names(reports.map(({ stack }) => stack))}; without one: ${names(missing)}.`;
 }
 
 /** Open ones whose head is the very commit that was run. An event names none for a fork. */
@@ -241,6 +244,17 @@ interface PreviewRun extends Pick<PreviewReports, "missing" | "unread"> {
   readonly headSha: string;
   readonly runUrl: string;
   readonly hasFailed: boolean;
+}
+
+function unreadText({ headSha, runUrl }: Pick<PreviewRun, "headSha" | "runUrl">): string {
+  const text: Inline = [
+    "The preview of ",
+    code(headSha.slice(0, 12)),
+    " is being read (",
+    link("run", runUrl),
+    "). Where this stays, the workflow `preview-comment` has failed.",
+  ];
+  return `${markdownInline(text)}\n`;
 }
 
 function sharedText(numbers: string, { headSha, runUrl }: Pick<PreviewRun, "headSha" | "runUrl">): string {

@@ -175,7 +175,7 @@ export function accessSection(diff: StackDiff): Section {
     const words = wordsOf(ACCESS, change, diff);
     return words === undefined ? [] : [words];
   });
-  const named = new Set(diff.settings.flatMap(({ path }) => /\[(.+)\]$/s.exec(path)?.[1] ?? []));
+  const named = new Set(diff.settings.flatMap(({ path }) => /^[^[]*\[(.+)\]$/s.exec(path)?.[1] ?? []));
   const granted = (diff.base.hasStack ? (diff.resources ?? []) : []).filter(isGrant).filter(
     // Of a principal that the stack file names it is said already.
     ({ after }) => !named.has(String(after?.principalArn)) && after?.principalArn !== UNKNOWN_PLACEHOLDER,

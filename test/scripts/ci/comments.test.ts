@@ -294,6 +294,15 @@ test("a comment reports an unreadable artifact, and is not written where GitHub 
   await expect(post()).rejects.toThrow("GitHub answers 503");
 });
 
+test("a comment says nothing of an earlier commit where GitHub does not provide the artifacts of this one", async () => {
+  fake.pulls = [pull()];
+  fake.artifacts = [artifact(1, "preview-dev")];
+  fake.say(12, "<!-- engine-room: preview -->\nnothing changes");
+  fake.filesAreGone = true;
+  await expect(post()).rejects.toThrow("GitHub answers 410");
+  expect(bodies(12)).toEqual([expect.stringMatching(/\nThe preview of `0123456789ab` is being read/)]);
+});
+
 test("a comment begins with the stacks of the default branch that have no preview", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [artifact(1, "preview-dev"), { ...artifact(2, "preview-prod"), expired: true }];

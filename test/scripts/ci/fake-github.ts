@@ -67,6 +67,8 @@ export class FakeGitHub {
   readonly fileHeaders: IncomingMessage["headers"][] = [];
   /** Status of every answer from now on. */
   outage: number | undefined;
+  /** Whether GitHub no longer has the files of artifacts. */
+  filesAreGone = false;
   #lastId = 100;
   readonly #server: Server;
   readonly #fileServer: Server;
@@ -173,7 +175,7 @@ export class FakeGitHub {
       ["GET /pulls/(\\d+)", (id) => found(this.pulls.find(({ number }) => number === Number(id)))],
       ["POST /pulls", () => ({ status: 201, body: { number: 77, ...(body as object) } })],
       ["GET /actions/runs/\\d+/artifacts", () => ({ body: { artifacts: this.artifacts.map(listed) } })],
-      ["GET /actions/artifacts/(\\d+)/zip", (id) => ({ status: 302, body: {}, location: this.#fileUrl(id) })],
+      ["GET /actions/artifacts/(\\d+)/zip", (id) => this.#zip(id)],
       ["GET /contents/(.+)", (file) => this.#file(`${query.get("ref")}:${file}`)],
       ["PUT /contents/(.+)", () => ({ body: {} })],
       ["GET /compare/(.+)\\.\\.\\.main", (commit) => this.#compare(commit)],
@@ -181,6 +183,12 @@ export class FakeGitHub {
       ["POST /git/refs", () => ({ status: 201, body: {} })],
       ["PATCH /git/refs/heads/(.+)", () => ({ body: {} })],
     ];
+  }
+
+  #zip(id: string): Answer {
+    return this.filesAreGone
+      ? { status: 410, body: { message: "Artifact has expired" } }
+      : { status: 302, body: {}, location: this.#fileUrl(id) };
   }
 
   #fileUrl(id: string): string {
