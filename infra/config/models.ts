@@ -125,6 +125,11 @@ export const bucketWeights = z
   .discriminatedUnion("from", [hubWeights, modelScopeWeights, s3Weights, folderWeights])
   .optional();
 
+const PARAMETER_VALUE = [
+  "a number, true, false, or a text without quotes, backslashes and dollar signs",
+  "max_utilization",
+] as const;
+
 /** How Triton serves the model; nothing here rebuilds an engine. */
 const triton = section({
   /** Triton's backend for the engine: the one in C++, or the one in Python. */
@@ -159,6 +164,16 @@ const triton = section({
   maxTokensInPagedKvCache: tokens.optional(),
   /** Most tokens that attention looks back on; absent: the whole sequence. */
   maxAttentionWindowTokens: tokens.optional(),
+  /** Placeholders of the release's config.pbtxt templates that no other key sets, such as `batch_scheduler_policy: max_utilization`. */
+  parameters: z
+    .record(
+      formattedText(/^[a-z][a-z0-9_]*$/, "the name of a placeholder", "batch_scheduler_policy"),
+      z.union(
+        [z.boolean(), z.number(), formattedText(/^[^\s"\\$][^"\\$\p{Cc}]{0,199}$/u, ...PARAMETER_VALUE)],
+        formMessage(...PARAMETER_VALUE),
+      ),
+    )
+    .optional(),
 });
 
 const FLAG_VALUE = [

@@ -80,6 +80,8 @@ export interface ServingSpec {
   /** Absent: what the fraction gives. */
   readonly maxTokensInPagedKvCache?: number | undefined;
   readonly maxAttentionWindowTokens?: number | undefined;
+  /** Placeholders of templates that no other field decides; absent: none. */
+  readonly parameters?: Readonly<Record<string, string | number | boolean>>;
   /** Requests that must be answered at the same time; the KV cache is planned for them. */
   readonly concurrentRequests: number;
   /** Servers of this model behind one name. */

@@ -10,6 +10,7 @@ import { fitChecks } from "./fit.ts";
 import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
 import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
 import { type driverChecks, releaseChecks } from "./release.ts";
+import { tritonParameterChecks } from "./triton-parameters.ts";
 
 /** Checks of every platform, shown before the platform's own. */
 export const commonChecks = {
@@ -20,6 +21,7 @@ export const commonChecks = {
   ...engineFlagChecks,
   ...gpuChecks,
   ...servingChecks,
+  ...tritonParameterChecks,
   ...poolChecks,
   ...buildChecks,
   ...encoderChecks,
@@ -37,6 +39,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "tokensPerStepHoldBatch",
   "recipeOfRelease",
   "flagsAreOfRelease",
+  "parametersAreKnown",
   "repositoryServesModel",
   "diskHoldsBuild",
   ...(Object.keys(fitChecks) as (keyof typeof fitChecks)[]),

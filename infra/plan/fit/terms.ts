@@ -8,7 +8,7 @@ import { compareVersions } from "../catalogue/releases.ts";
 import { visionTypes } from "../catalogue/vision-types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
-import type { EncodersSpec, EngineSpec, ModelSpec } from "../spec.ts";
+import type { EncodersSpec, EngineSpec, ModelSpec, ServingSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
 
 export interface MemoryTerm {
@@ -165,7 +165,13 @@ function buffers(engine: EngineSpec): readonly Term[] {
  * multimodal guide and of TensorRT-LLM's own `run.py`.
  * https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md
  */
-export const CROSS_KV_CACHE_FRACTION = 0.5;
+const CROSS_KV_CACHE_FRACTION = 0.5;
+
+/** {@link CROSS_KV_CACHE_FRACTION}, or what the stack file has in its place; a check refuses others. */
+export function crossKvCacheFraction({ parameters }: Pick<ServingSpec, "parameters">): number {
+  const own = Number(parameters?.cross_kv_cache_fraction);
+  return own > 0 && own < 1 ? own : CROSS_KV_CACHE_FRACTION;
+}
 
 /**
  * Tokens of one block of the paged cache. Releases differ (64 since 0.10, 32 in 0.20); the larger one rounds a sequence up
@@ -211,7 +217,7 @@ function kvCache(
   const selfUse = `${uses} × ${grouped(perToken)} bytes`;
   if (encoderTokens === 0) return { terms: [term("kvCache", "cache", selfGiB, 0, selfUse)], ceilingGiB };
 
-  const crossShare = CROSS_KV_CACHE_FRACTION;
+  const crossShare = crossKvCacheFraction(serving);
   const selfShare = 1 - crossShare;
   const crossPerToken = bytesPerToken(layers - kvLayers);
   const crossGiB = (requests * encoderTokens * crossPerToken) / GIB;

@@ -9,7 +9,7 @@ import { takesImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
 import { tokenizerDirectory } from "../engine/weights.ts";
-import { CROSS_KV_CACHE_FRACTION } from "../fit/terms.ts";
+import { crossKvCacheFraction } from "../fit/terms.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Facts that values depend on. */
@@ -126,7 +126,9 @@ export const rules: Rules = {
   batching_strategy: ({ model }) => model.serving.batchingStrategy,
   // TensorRT-LLM refuses it for a model without cross attention, and refuses such a model without it.
   cross_kv_cache_fraction: ({ model }) =>
-    model.engine.row.vision?.attention === "cross" ? CROSS_KV_CACHE_FRACTION : { keep: "no cross attention" },
+    model.engine.row.vision?.attention === "cross"
+      ? crossKvCacheFraction(model.serving)
+      : { keep: "no cross attention" },
   accumulate_tokens: ({ model }) => model.serving.accumulateTokens,
   tensorrt_llm_model_name: () => "tensorrt_llm",
   multimodal_encoders_name: forImages(() => "multimodal_encoders"),
@@ -164,6 +166,44 @@ export const templateRules: Readonly<Record<string, Rules>> = {
   },
 };
 
+/**
+ * Keys of a model that decide a placeholder; none: the plan names folders and models. Undefined: the user may, by
+ * `triton.parameters`.
+ */
+export function placeholderDeciders(name: string, { flavour }: ServingSpec): readonly string[] | undefined {
+  // The delay of the models beside the engine is a constant where images are taken.
+  if (name === "max_queue_delay_microseconds" && takesImages(flavour)) return undefined;
+  return Object.hasOwn(DECIDED_BY, name) ? DECIDED_BY[name] : undefined;
+}
+
+const DECIDED_BY: Readonly<Record<string, readonly string[]>> = {
+  triton_backend: ["triton.backend"],
+  triton_max_batch_size: ["triton.maxBatchSize"],
+  preprocessing_instance_count: ["triton.instanceCount"],
+  postprocessing_instance_count: ["triton.instanceCount"],
+  bls_instance_count: ["triton.blsInstanceCount"],
+  decoupled_mode: ["triton.streaming"],
+  accumulate_tokens: ["triton.accumulateTokens"],
+  exclude_input_in_output: ["triton.excludeInputInOutput"],
+  enable_kv_cache_reuse: ["triton.kvCacheReuse"],
+  enable_chunked_context: ["triton.chunkedContext"],
+  max_queue_delay_microseconds: ["triton.maxQueueDelayMicroseconds"],
+  max_queue_size: ["triton.maxQueueSize"],
+  batching_strategy: ["triton.batchingStrategy"],
+  kv_cache_free_gpu_mem_fraction: ["triton.kvCacheFreeGpuMemoryFraction"],
+  max_tokens_in_paged_kv_cache: ["triton.maxTokensInPagedKvCache"],
+  max_attention_window_size: ["triton.maxAttentionWindowTokens"],
+  max_beam_width: ["limits.maxBeamWidth"],
+  max_num_images: ["limits.maxImagesPerRequest"],
+  engine_dir: [],
+  tokenizer_dir: [],
+  visual_model_path: [],
+  multimodal_model_path: [],
+  hf_model_path: [],
+  tensorrt_llm_model_name: [],
+  multimodal_encoders_name: [],
+};
+
 /** Values that fill_template.py is handed, and reasons for those that are left to Triton; all placeholders, each sorted. */
 interface FilledTemplate {
   readonly substitutions: Readonly<Record<string, string>>;
@@ -192,7 +232,9 @@ export function fillTemplate(
         `${template} has the placeholder ${key}, for which repository/parameters.ts has no rule.`,
       );
     }
-    const value = typeof rule === "function" ? rule(facts) : rule;
+    // With images the delay of Triton's own models may differ from the engine's, which has a key.
+    const own = rule === queueDelay ? undefined : facts.model.serving.parameters?.[key];
+    const value = own ?? (typeof rule === "function" ? rule(facts) : rule);
     if (typeof value !== "object") {
       substitutions[key] = typeof value === "boolean" ? (value ? "True" : "False") : String(value);
     } else if (mandatory.includes(key)) {

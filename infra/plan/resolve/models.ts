@@ -191,6 +191,7 @@ function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour
     kvCacheFreeGpuMemoryFraction: triton.kvCacheFreeGpuMemoryFraction,
     maxTokensInPagedKvCache: triton.maxTokensInPagedKvCache,
     maxAttentionWindowTokens: triton.maxAttentionWindowTokens,
+    ...(triton.parameters === undefined ? {} : { parameters: triton.parameters }),
     concurrentRequests: model.concurrentRequests ?? maxBatchSize,
     replicas: model.replicas,
   };

@@ -26,6 +26,8 @@ interface Vector {
   readonly hasOthers?: boolean;
 }
 
+const withParameters = (parameters: Values, model: Values = {}, rest: Values = {}) =>
+  dockerModel({ triton: { parameters }, ...model }, rest);
 const withBuilderFlags = (builder: Values, rest: Values = {}) =>
   dockerModel({ engine: { extraFlags: { builder } } }, rest);
 const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
@@ -279,6 +281,13 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: dockerCustom({}, "m".repeat(51)),
     passes: dockerCustom({}, "m".repeat(50)),
     says: /64 characters.* 63/,
+  },
+
+  parametersAreKnown: {
+    path: "models[0].triton.parameters.batch_scheduler_polcy",
+    fails: withParameters({ batch_scheduler_polcy: "max_utilization" }),
+    passes: withParameters({ batch_scheduler_policy: "max_utilization", logits_datatype: "TYPE_FP16" }),
+    says: /flavour inflight_batcher_llm in 25\.07 have no placeholder/,
   },
 
   // Engines.
@@ -1360,6 +1369,41 @@ export const moreMistakes: readonly (readonly [
     "models[0].engine.extraFlags.builder.use_paged_context_fmha",
     withBuilderFlags({ use_paged_context_fmha: "disable" }),
     /by triton\.kvCacheReuse and triton\.chunkedContext/,
+  ],
+  ...(
+    [
+      ["triton_max_batch_size", 8, {}, /fills in triton_max_batch_size by triton\.maxBatchSize of the model/],
+      ["engine_dir", "/tmp", {}, /the name of a folder or model of its own/],
+      ["max_queue_delay_microseconds", 5, {}, /by triton\.maxQueueDelayMicroseconds/],
+      ["cross_kv_cache_fraction", 0.4, {}, /no cross attention/],
+      [
+        "cross_kv_cache_fraction",
+        1,
+        { model: "llama-3.2-11b-vision", dtype: "bfloat16" },
+        /part of the KV cache/,
+      ],
+      [
+        "max_queue_delay_microseconds",
+        "soon",
+        { model: "llava-1.5-7b", flavour: "multimodal" },
+        /own is 20000/,
+      ],
+      ["logits_datatype", "TYPE FP16", {}, /outside quotes .* own is TYPE_FP32/],
+    ] as const
+  ).map(
+    ([name, value, model, says]) =>
+      [
+        "parametersAreKnown",
+        `models[0].triton.parameters.${name}`,
+        withParameters({ [name]: value }, model),
+        says,
+      ] as const,
+  ),
+  [
+    "parametersAreKnown",
+    "models[0].triton.parameters.gpu_device_ids",
+    withParameters({ gpu_device_ids: "0,1" }, {}, { release: "24.11" }),
+    /can't be filled in: fill_template\.py before TensorRT-LLM 0\.16/,
   ],
   ["ec2IsOneMachine", "pools", { ...twoPools({}, {}), ...aws(), compute: "ec2" }, /one machine/],
   [

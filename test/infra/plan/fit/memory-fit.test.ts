@@ -109,6 +109,14 @@ test("cross-attention has a cache of its own beside that of text", () => {
   expect(cross?.arithmetic).toContain("8 requests × 4,100 encoder positions × 32,768 bytes");
 });
 
+test("the cache of cross-attention is the part that the stack file has for it", () => {
+  const [fit] = fitsOf("llama-3.2-11b-vision", "g6e.xlarge", {
+    serving: { concurrentRequests: 8, parameters: { cross_kv_cache_fraction: 0.4 } },
+  });
+  expect(termsOf(fit, "kvCache")[0]?.gib).toBe(2);
+  expect(termsOf(fit, "crossKvCache")[0]?.gib).toBeCloseTo(1.333, 3);
+});
+
 test("activations are for max_num_tokens of the limits, else for TensorRT-LLM's default of the release", () => {
   const activation = (changes: ModelChanges) =>
     termsOf(fitsOf("llama-2-7b", "g6e.xlarge", changes)[0], "activations")[0]?.arithmetic;

@@ -190,6 +190,39 @@ test("MLLaMA has bfloat16 features and a cache divided for cross-attention", () 
   expect(llava.defaults.cross_kv_cache_fraction).toBe("no cross attention");
 });
 
+test("a user's own parameters are filled into every template that has them, beside the plan's", () => {
+  const plan = (parameters: NonNullable<SpecChange["serving"]>["parameters"]) =>
+    planFor(
+      modelSpec("llama-3.2-11b-vision", "v0.20.0", "multimodal", {
+        serving: parameters === undefined ? {} : { parameters },
+      }),
+    );
+  const changed = plan({
+    batch_scheduler_policy: "max_utilization",
+    cross_kv_cache_fraction: 0.4,
+    logits_datatype: "TYPE_FP16",
+    max_queue_delay_microseconds: 5000,
+    normalize_log_probs: false,
+  });
+  const own = plan(undefined).models.flatMap((before) => {
+    const { substitutions } = folder(changed, before.name);
+    return Object.entries(substitutions).flatMap(([key, value]) =>
+      value === before.substitutions[key] ? [] : [`${before.name} ${key}:${value}`],
+    );
+  });
+  expect(own).toEqual([
+    "ensemble logits_datatype:TYPE_FP16",
+    "multimodal_encoders max_queue_delay_microseconds:5000",
+    "preprocessing max_queue_delay_microseconds:5000",
+    "tensorrt_llm batch_scheduler_policy:max_utilization",
+    "tensorrt_llm cross_kv_cache_fraction:0.4",
+    "tensorrt_llm logits_datatype:TYPE_FP16",
+    "tensorrt_llm normalize_log_probs:False",
+    "tensorrt_llm_bls logits_datatype:TYPE_FP16",
+  ]);
+  expect(folder(changed, "tensorrt_llm").defaults).not.toHaveProperty("batch_scheduler_policy");
+});
+
 test("the prompt table has the language model's format where the template asks for it", () => {
   const formats = (dtype: "float16" | "bfloat16") => {
     const plan = planFor(modelSpec("llava-1.5-7b", "v1.1.0", "multimodal", { engine: { dtype } }));
