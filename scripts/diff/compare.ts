@@ -1,13 +1,13 @@
 /** Compares the working tree with a commit, each by its own code, both at the same time. */
 import { randomBytes } from "node:crypto";
-import { realpath } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
 import { redacted } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
-import { commitOf, withBaseTree } from "./base-tree.ts";
+import { commitOf, withBase } from "./base-tree.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
 import { protectionChanges, providerChanges } from "./graph-options.ts";
 import { planDifferences } from "./plan-differences.ts";
@@ -44,31 +44,42 @@ export async function compareWithBase({
   const secretKey = randomBytes(32).toString("hex");
   requireStackFile(stack);
   const commit = await commitOf(project, ref);
-  return withBaseTree(project, commit, async (base) => {
-    const side = async (tree: string, configFile: string, name: string) => ({
-      tree: await renderTree({
-        project: tree,
+  const file = await fileInBase(stack, project);
+  return withBase(project, commit, file, async (base) => {
+    const rendered = (program: string, configFile: string, place: string, name: string) =>
+      renderTree({
+        project: program,
+        place,
         stack: stack.name,
         configFile,
         secretKey,
         out: join(base.scratch, name),
-      }),
+      });
+    const readFrom = (configFile: string) => ({
       settings: stackSettings({ configFile }),
       policy: policyOf({ name: stack.name, configFile }),
     });
+    const headTree = rendered(project, stack.configFile, project, "head.json");
     const baseSide = async (): Promise<BaseSide> => {
       const none = { ref, commit, settings: NO_SETTINGS, policy: null, hasStack: true };
-      const file = await fileInBase(stack, project);
       const configFile = join(base.project, file);
       if (base.failure !== null) return { ...none, tree: unrendered(base.failure) };
-      if (await exists(configFile))
-        return { ...none, ...(await side(base.project, configFile, "base.json")) };
-      return { ...none, hasStack: false, tree: unrendered(`It has no ${file}: the stack is new.`) };
+      if (!(await exists(configFile)))
+        return { ...none, hasStack: false, tree: unrendered(`It has no ${file}: the stack is new.`) };
+      const isSame = base.program === project && (await haveSameText(configFile, stack.configFile));
+      const tree = isSame ? headTree : rendered(base.program, configFile, base.project, "base.json");
+      return { ...none, tree: await tree, ...readFrom(configFile) };
     };
-    const [head, found] = await Promise.all([side(project, stack.configFile, "head.json"), baseSide()]);
-    const policy = head.tree.problems.length > 0 ? null : head.policy;
+    const [tree, found] = await Promise.all([headTree, baseSide()]);
+    const head = { tree, ...readFrom(stack.configFile) };
+    const policy = tree.problems.length > 0 ? null : head.policy;
     return stackDiff(stack.name, found, { ...head, policy }, preview);
   });
+}
+
+async function haveSameText(one: string, other: string): Promise<boolean> {
+  const [left, right] = await Promise.all([readFile(one), readFile(other)]);
+  return left.equals(right);
 }
 
 /** null: this tree can't read the stack's file, which may be of another version. */

@@ -192,6 +192,8 @@ const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "EN
 interface RenderRequest {
   /** Absolute path of a project with its npm packages. */
   readonly project: string;
+  /** Absolute path of the folder that paths in messages are relative to: the project, or where its stack's file is. */
+  readonly place: string;
   readonly stack: string;
   /** Absolute path. */
   readonly configFile: string;
@@ -203,14 +205,14 @@ interface RenderRequest {
 
 /** A tree that can't be rendered says why in `failure`; nothing is thrown for what its code does. */
 export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
-  const { project, stack, configFile, secretKey, out } = request;
+  const { project, place, stack, configFile, secretKey, out } = request;
   if (!(await exists(join(project, CHILD))))
     return unrendered(`It has no ${CHILD}: it is older than \`diff\`.`);
   const passedOn = Object.entries(process.env).filter(([name]) => PASSED_ON.includes(name));
   const env = { ...Object.fromEntries(passedOn), ENGINE_ROOM_SECRET_MARK_KEY: secretKey };
   const argv = ["loader/run.mjs", CHILD, stack, configFile, out];
   // Packages of the base are links to those of the working tree.
-  const places = [project, await realpath(project), projectRoot.replace(/\/$/, "")];
+  const places = [place, project, await realpath(project), projectRoot.replace(/\/$/, "")];
   try {
     await outputOf(process.execPath, argv, { cwd: project, env, timeoutSeconds: TIMEOUT_SECONDS });
     const tree = parsedTree(await readFile(out, "utf8").catch(orWhenMissing("")));

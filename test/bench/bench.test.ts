@@ -176,6 +176,6 @@ test("an unknown benchmark is refused with the names of all", async () => {
   const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   await expect(main(["plans"])).resolves.toBe(1);
   expect(write.mock.calls.flat().join("")).toBe(
-    'Unknown benchmark "plans": batching, engine-copy, gateway, plan, preview, retrieval, slow-clients, unchanged, vectors.\n',
+    'Unknown benchmark "plans": batching, diff, engine-copy, gateway, plan, preview, retrieval, slow-clients, unchanged, vectors.\n',
   );
 });

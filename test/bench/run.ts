@@ -21,6 +21,7 @@ import { type StackReference, stackReference } from "../../scripts/program/stack
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { batchingText, compareBatching } from "./batching.ts";
+import { diffText, measureDiff } from "./diff.ts";
 import { engineCopyText, measureEngineCopy } from "./engine-copy.ts";
 import { measureOverhead, overheadText } from "./gateway.ts";
 import {
@@ -52,6 +53,11 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
   async batching({ stack, result }) {
     const figures = await compareBatching(stackPaths(stack.name).directory);
     result("batching", figures, batchingText(figures));
+  },
+  /** `diff` of prod, unchanged and with one changed key, against HEAD; needs a clean working tree. */
+  async diff({ result }) {
+    const figures = measureDiff(LARGEST_STACK);
+    result("diff", figures, diffText(figures));
   },
   /** The copy of an engine of 1 GiB against dd; needs no stack, 2.5 GiB of disk. */
   async "engine-copy"({ directory = cacheDirectory(), result }) {

@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { commitOf, outputOf, providePackages, withBaseTree } from "../../scripts/diff/base-tree.ts";
+import { commitOf, outputOf, providePackages, withBase, withBaseTree } from "../../scripts/diff/base-tree.ts";
 import { compareWithBase, fileInBase } from "../../scripts/diff/compare.ts";
 import { renderTree } from "../../scripts/diff/rendered-tree.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
@@ -80,7 +80,13 @@ describe("two trees of the project", () => {
         `import("node:fs").then((fs) => fs.writeFileSync("out.json", '${text}'));`,
       );
     }
-    const request = { project: broken, stack: "a", configFile: join(broken, "a.yaml"), secretKey: "0" };
+    const request = {
+      project: broken,
+      place: broken,
+      stack: "a",
+      configFile: join(broken, "a.yaml"),
+      secretKey: "0",
+    };
     const tree = await renderTree({ ...request, out: join(broken, "out.json") });
     expect(tree).toMatchObject({ resources: null, failure: "Its program wrote nothing that can be read." });
   });
@@ -93,6 +99,32 @@ describe("two trees of the project", () => {
     expect(base).toMatchObject({ ref: "HEAD", failure: "It has no Pulumi.fresh.yaml: the stack is new." });
     expect(resources?.map(({ kind }) => kind)).toEqual(Array(8).fill("create"));
     expect(secrets).toEqual([]);
+  });
+
+  test("a commit with the same program is not checked out, and the difference has the same bytes as if it were", async () => {
+    const configFile = join(project, "Pulumi.onprem.yaml");
+    const text = readFileSync(configFile, "utf8");
+    const programOf = () =>
+      withBase(project, "HEAD", "Pulumi.onprem.yaml", async ({ program, project: base }) => ({
+        isOwn: program === project,
+        text: readFileSync(join(base, "Pulumi.onprem.yaml"), "utf8"),
+      }));
+    writeFileSync(configFile, text.replace("replicas: 2", "replicas: 1"));
+    const other = join(project, "untracked.ts");
+    const [fast, quick] = [await compare("onprem"), await programOf()];
+    writeFileSync(other, "");
+    try {
+      expect([quick, await programOf()]).toEqual([
+        { isOwn: true, text },
+        { isOwn: false, text },
+      ]);
+      expect(JSON.stringify(await compare("onprem"))).toBe(JSON.stringify(fast));
+      expect(fast.resources?.length).toBeGreaterThan(0);
+    } finally {
+      rmSync(other);
+    }
+    writeFileSync(configFile, `${text}# A comment.\n`);
+    expect(await compare("onprem")).toMatchObject({ resources: [], settings: [] });
   });
 
   test("a stack file from outside the project is compared with the one that the base has", async () => {

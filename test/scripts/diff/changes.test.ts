@@ -1,20 +1,10 @@
 import { writeFileSync } from "node:fs";
-import MarkdownIt from "markdown-it";
 import { describe, expect, test } from "vitest";
 import { markdownComment, textReport } from "../../../scripts/diff/print.ts";
 import { CHANGES, changeDiff, STACKS } from "./changes.ts";
+import { visibleText } from "./comment-picture.ts";
 
 const MOST_VISIBLE_CHARACTERS = 2_500;
-
-/** What a reader sees before unfolding anything. */
-function visibleText(markdown: string): string {
-  const page = new MarkdownIt({ html: true }).render(markdown);
-  return page
-    .replaceAll(/<details>\s*<summary>(.*?)<\/summary>.*?<\/details>/gs, "$1")
-    .replaceAll(/<[^>]*>/g, "")
-    .replaceAll(/\s+/g, " ")
-    .trim();
-}
 
 const CASES = Object.entries(CHANGES).flatMap(([name, change]) =>
   STACKS.filter((stack) => change.except?.[stack] === undefined).map((stack) => ({ name, stack, change })),

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { markdownComment, textReport } from "../../../scripts/diff/print.ts";
 import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
+import { commentPicture, pictureHash, textHash, visibleText } from "./comment-picture.ts";
 import { base, change, head, noPlanDifferences, stackDiff, withPlan } from "./diffs.ts";
 import { exampleDiffs } from "./example.ts";
 
@@ -150,6 +151,11 @@ test("resources are cut before other sections", () => {
   expect(comment).not.toContain("`data.5`");
 });
 
+test("what a stack's part shows before anything is unfolded fits a screen, whatever the change is", () => {
+  for (const models of [1, 5, 50])
+    expect(visibleText(markdownComment([large("a", models)])).length).toBeLessThanOrEqual(2_500);
+});
+
 test("the same differences give the same bytes", () => {
   expect(markdownComment([large("a", 50)])).toBe(markdownComment([large("a", 50)]));
 });
@@ -180,25 +186,32 @@ const FILE = "docs/pull-request-comment.md";
 const INTRODUCTION = `# A comment of a pull request
 
 \`npx engine-room diff --stack NAME --base origin/main --format markdown\` says what merging a change would do, without credentials:
-each side is planned and rendered by its own code. Below is the comment of a change to three stacks: another machine for
+each side is planned and rendered by its own code. A stack's part begins with what is lost, which models are away and for how long, what
+is no longer protected and who gets access; then come what is built and why, what it costs, and all else, folded where it is long. Below is the comment of a change to three stacks: another machine for
 \`chat\`; a comment in the file of \`kind\`; larger batches, a second model and a new token for \`onprem\`. So it looks on a phone:
 
-![The comment on a phone: a line for each stack, then engines that are rebuilt and why, memory, cold start and cost](pull-request-comment.png)
+![The comment on a phone: a line for each stack, then downtime, engines that are rebuilt and why, cost and memory](pull-request-comment.png)
 
 ---
 `;
 
-/** With UPDATE_RECORDED=1 the file is written instead; the test then shows the difference in Git. */
-test("the comment in docs is that of a realistic change", async () => {
+/** With UPDATE_RECORDED=1 file and picture are written instead; the test then shows the difference in Git. */
+test("the comment in docs is that of a realistic change, and its picture shows the same text", async () => {
   const comment = markdownComment(await exampleDiffs());
   const text = `${INTRODUCTION}\n${comment}`;
-  const path = join(projectRoot, FILE);
-  if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, text);
-  expect(
-    text,
-    `${FILE} changed; UPDATE_RECORDED=1 npx vitest run test/scripts/diff/print.test.ts writes it anew`,
-  ).toBe(readFileSync(path, "utf8"));
-});
+  const [path, picture] = [FILE, FILE.replace(/\.md$/, ".png")].map((name) => join(projectRoot, name)) as [
+    string,
+    string,
+  ];
+  const isShown = () => pictureHash(readFileSync(picture)) === textHash(comment);
+  if (process.env.UPDATE_RECORDED === "1") {
+    writeFileSync(path, text);
+    if (!isShown()) writeFileSync(picture, await commentPicture(comment));
+  }
+  const way = "UPDATE_RECORDED=1 npx vitest run test/scripts/diff/print.test.ts writes it anew";
+  expect(text, `${FILE} changed; ${way}`).toBe(readFileSync(path, "utf8"));
+  expect(isShown(), `The picture shows another text than ${FILE}; ${way}, with a browser`).toBe(true);
+}, 60_000);
 
 test("the same change as text has no ciphertext and no escape codes", async () => {
   for (const diff of await exampleDiffs()) {
