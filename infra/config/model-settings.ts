@@ -1,0 +1,103 @@
+/** How the engine of a model is bounded and built, and how Triton serves it. */
+import { z } from "zod";
+import { formattedText, formMessage, section } from "./common.ts";
+
+export const tokens = z.int().min(1).max(1_048_576);
+
+/** Largest requests that the engine accepts; what is absent comes from the model's row of the catalogue. */
+export const limits = z.strictObject({
+  /** Requests that the engine computes in one step. */
+  maxBatchSize: z.int().min(1).max(2048),
+  /** Longest prompt, tokens of images included. */
+  maxInputTokens: tokens,
+  /** Longest answer. */
+  maxOutputTokens: tokens,
+  /** Largest number of beams of a request; 1: no beam search. */
+  maxBeamWidth: z.int().min(1).max(64),
+  /** Largest number of images of a request; 0 for text models. */
+  maxImagesPerRequest: z.int().min(0).max(64),
+  /** Tokens of all requests in one step; absent: the default of TensorRT-LLM's release. */
+  maxNumTokens: tokens.optional(),
+});
+
+const FLAG_VALUE = [
+  "a number, true for a flag without value, or a text without spaces that begins with no dash",
+  "enable",
+] as const;
+
+/** Flags by name; infra/plan/checks/engine-flags.ts knows which ones a program has. */
+const flags = z
+  .record(
+    formattedText(/^[a-z][a-z0-9_-]*$/, "the name of a flag, without the dashes before it", "use_fused_mlp"),
+    z.union(
+      [z.literal(true), z.number(), formattedText(/^[^\s-]\S{0,199}$/, ...FLAG_VALUE)],
+      formMessage(...FLAG_VALUE),
+    ),
+  )
+  .optional();
+
+/** How the engine is built, beyond the other keys; another flag is another engine. */
+export const engine = z
+  .strictObject({
+    /** Flags of your own for TensorRT-LLM's programs, such as `builder: { use_fused_mlp: enable }`; `true`: a flag without value. */
+    extraFlags: z.strictObject({
+      /** For convert_checkpoint.py; with `quantization: fp8` for quantize.py. */
+      converter: flags,
+      /** For trtllm-build. */
+      builder: flags,
+      /** For the builder of the visual engine. */
+      vision: flags,
+    }),
+  })
+  .optional();
+
+const PARAMETER_VALUE = [
+  "a number, true, false, or a text without quotes, backslashes and dollar signs",
+  "max_utilization",
+] as const;
+
+/** How Triton serves the model; nothing here rebuilds an engine. */
+export const triton = section({
+  /** Triton's backend for the engine: the one in C++, or the one in Python. */
+  backend: z.enum(["tensorrtllm", "python"]).default("tensorrtllm"),
+  /** Triton's batch; absent: the engine's. */
+  maxBatchSize: z.int().min(1).max(2048).optional(),
+  /** Copies of preprocessing and of postprocessing. */
+  instanceCount: z.int().min(1).max(64).default(1),
+  /** Requests that go through tensorrt_llm_bls at the same time; absent: `maxBatchSize`. */
+  blsInstanceCount: z.int().min(1).max(2048).optional(),
+  /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
+  streaming: z.boolean().optional(),
+  /** Sends all tokens so far to postprocessing, which keeps the spaces of SentencePiece models when streaming through BLS. */
+  accumulateTokens: z.boolean().default(false),
+  /** Whether the answer leaves out the prompt. */
+  excludeInputInOutput: z.boolean().default(true),
+  /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
+  kvCacheReuse: z.boolean().optional(),
+  /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
+  chunkedContext: z.boolean().default(false),
+  /** How long a request may wait for others to join its batch. */
+  maxQueueDelayMicroseconds: z.int().min(0).max(10_000_000).default(0),
+  /** Most requests that wait in Triton; more are refused. 0: no limit. */
+  maxQueueSize: z.int().min(0).max(100_000).default(0),
+  /** How the engine joins requests; `inflight_fused_batching` computes prompts and answers in the same step. */
+  batchingStrategy: z
+    .enum(["inflight_fused_batching", "inflight_batching"])
+    .default("inflight_fused_batching"),
+  /** Absent: derived from what lands on the GPU. */
+  kvCacheFreeGpuMemoryFraction: z.number().gt(0).lt(1).optional(),
+  /** Most tokens in the KV cache; absent: as many as its share of memory holds. */
+  maxTokensInPagedKvCache: tokens.optional(),
+  /** Most tokens that attention looks back on; absent: the whole sequence. */
+  maxAttentionWindowTokens: tokens.optional(),
+  /** Placeholders of the release's config.pbtxt templates that no other key sets, such as `batch_scheduler_policy: max_utilization`. */
+  parameters: z
+    .record(
+      formattedText(/^[a-z][a-z0-9_]*$/, "the name of a placeholder", "batch_scheduler_policy"),
+      z.union(
+        [z.boolean(), z.number(), formattedText(/^[^\s"\\$][^"\\$\p{Cc}]{0,199}$/u, ...PARAMETER_VALUE)],
+        formMessage(...PARAMETER_VALUE),
+      ),
+    )
+    .optional(),
+});
