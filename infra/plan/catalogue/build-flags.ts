@@ -17,8 +17,11 @@ export type BuildProgram = keyof typeof file.programs;
 const VERSIONS = Object.keys(file.read);
 const SETS = [...VERSIONS, "main"];
 
-/** Flags by name, without dashes; `true`: it takes a value, `false`: it takes none. */
-type FlagSet = ReadonlyMap<string, boolean>;
+/** `switch`: no value; `toggle`: `enable` or `disable`. */
+export type FlagKind = "switch" | "toggle" | "value";
+
+/** Flags by name, without dashes. */
+type FlagSet = ReadonlyMap<string, FlagKind>;
 
 /** What is known about the flags of a program. */
 export interface BuildFlags {
@@ -38,12 +41,12 @@ export function buildFlags(program: BuildProgram, tensorRtLlm: string): BuildFla
 }
 
 function flagsAt(program: BuildProgram, index: number): FlagSet {
-  const { switches, values } = file.programs[program];
-  const named = (ranges: Readonly<Record<string, string>>, takesValue: boolean) =>
+  const { switches, toggles, values } = file.programs[program];
+  const named = (ranges: Readonly<Record<string, string>>, kind: FlagKind) =>
     Object.entries(ranges)
       .filter(([, text]) => text.split(", ").some((range) => holds(range, index)))
-      .map(([name]) => [name, takesValue] as const);
-  return new Map([...named(switches, false), ...named(values, true)]);
+      .map(([name]) => [name, kind] as const);
+  return new Map([...named(switches, "switch"), ...named(toggles, "toggle"), ...named(values, "value")]);
 }
 
 function holds(range: string, index: number): boolean {

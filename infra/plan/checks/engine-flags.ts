@@ -1,6 +1,6 @@
 /** A user's own flags against the argument parsers of the release, and against the flags that other keys decide. */
 import { nearestName } from "../../problems.ts";
-import { type BuildFlags, buildFlags } from "../catalogue/build-flags.ts";
+import { type BuildFlags, buildFlags, type FlagKind } from "../catalogue/build-flags.ts";
 import {
   deciders,
   FLAG_SECTIONS,
@@ -54,19 +54,17 @@ export const engineFlagChecks = {
       const { program, title } = flagProgram(section, engine);
       const version = engine.release.tensorRtLlm;
       const known = buildFlags(program, version);
-      const forms = [known.flags, ...(known.between === undefined ? [] : [known.between.after])].map(
+      const kinds = [known.flags, ...(known.between === undefined ? [] : [known.between.after])].map(
         (flags) => flags.get(name),
       );
-      const takesValue = forms.find((form) => form !== undefined);
-      if (takesValue === undefined) return { path, ...unknownFlag(name, title, version, known) };
-      if (new Set(forms).size > 1) return { path, ...openFlag(name, title, version, known) };
-      if (takesValue === (value !== true)) return null;
+      const kind = kinds.find((each) => each !== undefined);
+      if (kind === undefined) return { path, ...unknownFlag(name, title, version, known) };
+      if (new Set(kinds).size > 1) return { path, ...openFlag(name, title, version, known) };
+      if (KINDS[kind].takes(value)) return null;
       return {
         path,
-        reason: `--${name} of ${title} ${takesValue ? "needs a value" : "takes no value"} in TensorRT-LLM ${version}.`,
-        fix: takesValue
-          ? "Write its value in place of true, such as enable."
-          : `Write \`${name}: true\`, or remove it.`,
+        reason: `--${name} of ${title} takes ${KINDS[kind].words} in TensorRT-LLM ${version}.`,
+        fix: KINDS[kind].fix(name),
       };
     }),
   ),
@@ -83,10 +81,40 @@ export const engineFlagChecks = {
   }),
 } satisfies Record<string, Check>;
 
+type Value = string | number | true;
+
+/** What a flag takes. */
+const KINDS: Readonly<
+  Record<
+    FlagKind,
+    {
+      readonly words: string;
+      readonly takes: (value: Value) => boolean;
+      readonly fix: (name: string) => string;
+    }
+  >
+> = {
+  switch: {
+    words: "no value",
+    takes: (value) => value === true,
+    fix: (name) => `Write \`${name}: true\`, or remove it.`,
+  },
+  toggle: {
+    words: "enable or disable",
+    takes: (value) => value === "enable" || value === "disable",
+    fix: (name) => `Write \`${name}: enable\` or \`${name}: disable\`.`,
+  },
+  value: {
+    words: "a value",
+    takes: (value) => value !== true,
+    fix: () => "Write its value in place of true.",
+  },
+};
+
 interface Flag {
   readonly section: FlagSection;
   readonly name: string;
-  readonly value: string | number | true;
+  readonly value: Value;
   readonly path: string;
 }
 
@@ -126,10 +154,8 @@ function openFlag(
   version: string,
   { flags, between }: BuildFlags,
 ): Pick<Finding, "severity" | "reason" | "fix"> {
-  const words = (takesValue: boolean | undefined) =>
-    takesValue === undefined
-      ? `has no --${name}`
-      : `has --${name} ${takesValue ? "with" : "without"} a value`;
+  const words = (kind: FlagKind | undefined) =>
+    kind === undefined ? `has no --${name}` : `has --${name} with ${KINDS[kind].words}`;
   return {
     severity: "warning",
     reason: `${title} of TensorRT-LLM ${version} was not read: that of ${between?.before} ${words(flags.get(name))}, that of the branch main after it ${words(between?.after.get(name))}.`,

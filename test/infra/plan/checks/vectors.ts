@@ -1328,7 +1328,7 @@ export const moreMistakes: readonly (readonly [
     "flagsAreOfRelease",
     "models[0].engine.extraFlags.builder.use_fused_mlp",
     withBuilderFlags({ use_fused_mlp: true }),
-    /--use_fused_mlp of trtllm-build needs a value in TensorRT-LLM 0\.20\.0/,
+    /--use_fused_mlp of trtllm-build takes enable or disable in TensorRT-LLM 0\.20\.0/,
   ],
   [
     "flagsAreOfRelease",

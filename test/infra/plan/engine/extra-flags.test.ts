@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { buildFlags } from "../../../../infra/plan/catalogue/build-flags.ts";
+import { buildFlags, type FlagKind } from "../../../../infra/plan/catalogue/build-flags.ts";
 import { LANGUAGE_MODELS, type LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
 import { QUANTIZATIONS } from "../../../../infra/plan/catalogue/types.ts";
@@ -143,9 +143,16 @@ test("the parsers of every release know all flags that the plan passes, with or 
           return argv.flatMap((word, index) => {
             const [, flag = "", inline] = /^--([\w-]+)(=.*)?$/.exec(word) ?? [];
             if (flag === "") return [];
-            const takesValue = inline !== undefined || argv[index + 1]?.startsWith("--") === false;
+            const next = inline?.slice(1) ?? argv[index + 1] ?? "--";
+            const suits: Record<FlagKind, boolean> = {
+              switch: next.startsWith("--"),
+              toggle: next === "enable" || next === "disable",
+              value: !next.startsWith("--"),
+            };
             const known = [flags, ...(between === undefined ? [] : [between.after])];
-            return known.every((set) => set.get(flag) === takesValue)
+            return known.every(
+              (set) => suits[set.get(flag) ?? expect.fail(`${release} ${model} ${name} ${word}`)],
+            )
               ? []
               : [`${release} ${model} ${name} ${word}`];
           });
@@ -157,22 +164,22 @@ test("the parsers of every release know all flags that the plan passes, with or 
 });
 
 test.each([
-  ["trtllm-build", "0.9.0", "use_fused_mlp", false],
-  ["trtllm-build", "0.13.0", "use_fused_mlp", true],
+  ["trtllm-build", "0.9.0", "use_fused_mlp", "switch"],
+  ["trtllm-build", "0.13.0", "use_fused_mlp", "toggle"],
   ["trtllm-build", "0.11.0", "strongly_typed", undefined],
-  ["trtllm-build", "0.16.0", "auto_parallel", true],
-  ["llama", "0.8.0", "fp8_kv_cache", false],
+  ["trtllm-build", "0.16.0", "auto_parallel", "value"],
+  ["llama", "0.8.0", "fp8_kv_cache", "switch"],
   ["llama", "0.9.0", "fp8_kv_cache", undefined],
-  ["llama", "0.12.0", "fp8_kv_cache", false],
+  ["llama", "0.12.0", "fp8_kv_cache", "switch"],
   ["gpt", "0.8.0", "smoothquant", undefined],
-] as const)("%s of TensorRT-LLM %s has --%s with a value: %s", (program, version, flag, takesValue) => {
+] as const)("%s of TensorRT-LLM %s has --%s as %s", (program, version, flag, kind) => {
   const { flags, between } = buildFlags(program, version);
-  expect([between, flags.get(flag)]).toEqual([undefined, takesValue]);
+  expect([between, flags.get(flag)]).toEqual([undefined, kind]);
 });
 
 test("a version that nobody read lies between 0.16.0 and the branch main", () => {
   const { flags, between } = buildFlags("trtllm-build", "0.20.0");
   expect(between?.before).toBe("0.16.0");
-  expect([flags.get("auto_parallel"), between?.after.get("auto_parallel")]).toEqual([true, undefined]);
-  expect([flags.get("dora_plugin"), between?.after.get("dora_plugin")]).toEqual([undefined, true]);
+  expect([flags.get("auto_parallel"), between?.after.get("auto_parallel")]).toEqual(["value", undefined]);
+  expect([flags.get("dora_plugin"), between?.after.get("dora_plugin")]).toEqual([undefined, "toggle"]);
 });
