@@ -41,6 +41,8 @@ export const PARSERS: Readonly<Record<string, (markdown: string) => string>> = {
 export interface Page {
   /** Tags as they stand there, attributes and ends too: `h3`, `a href="https://…"`, `/a`. */
   readonly tags: readonly string[];
+  /** Of sections, open and folded. */
+  readonly titles: readonly string[];
   /** What a reader sees. */
   readonly text: string;
   /** The part of it in which GitHub looks for references; `\0` in place of each code and each end of an element. */
@@ -57,6 +59,7 @@ export function pageOf(html: string): Page {
       .replaceAll(/&(lt|gt|quot|amp);/g, (_, name: string) => CHARACTERS[name] ?? "");
   return {
     tags: [...html.matchAll(/<([^>]*)>?/g)].map(([, tag = ""]) => tag),
+    titles: [...html.matchAll(/<(h4|summary)>(.*?)<\/\1>/gs)].map(([, , title = ""]) => read(title)),
     text: read(html),
     active: read(html.replaceAll(/<code[^>]*>.*?<\/code>/gs, "\0").replaceAll(/<[^>]*>/g, "\0")),
   };
