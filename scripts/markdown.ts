@@ -141,7 +141,8 @@ function prosePieces(text: string): readonly Piece[] {
  * references of the repository's own (`ABC-1`), emoji and formulas in the text that a parser left; within code it looks for nothing.
  * https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
  */
-const ACTIVE = /[`\\*_[\]<>&~|@#$]|\/\/|\.\p{L}{2}|:[\w+-]+:|\p{L}-\d|GHSA-|mailto:|\b[0-9a-f]{7,40}\b/iu;
+const ACTIVE =
+  /[`\\*_[\]<>&~|@#$]|\/\/|www\.|\.\p{L}{2}|:[\w+-]+:|\p{L}-\d|GHSA-|mailto:|\b[0-9a-f]{7,40}\b/iu;
 
 /** A sum of money, whose sign is the one that a backslash helps. */
 const MONEY = /^[+−-]?\$\d[\d,.]*$/u;

@@ -41,11 +41,13 @@ function downtimes(diff: StackDiff): readonly Downtime[] {
       return subject === undefined ? [] : [[subject, change]];
     }),
   );
+  const isNew = new Set(
+    plan?.coldStarts.flatMap(({ model, beforeSeconds }) => (beforeSeconds === null ? [model] : [])),
+  );
+  const causes = { machines: machineChanges(resources), builds: stoppingBuilds(plan) };
   const ofModels = servers
-    .filter(
-      ({ model }) => !plan?.coldStarts.some((start) => start.model === model && start.beforeSeconds === null),
-    )
-    .flatMap((server) => downtimeOf(server, found.get(server.model), diff) ?? []);
+    .filter(({ model }) => !isNew.has(model))
+    .flatMap((server) => downtimeOf(server, found.get(server.model), causes) ?? []);
   const planned = new Set(servers.map(({ model }) => model));
   const others = [...found].flatMap(([who, change]) =>
     planned.has(who) || change.kind === "create" ? [] : (otherDowntime(who, change) ?? []),
@@ -88,10 +90,22 @@ interface PodsOfServer {
   readonly template?: { readonly spec?: { readonly terminationGracePeriodSeconds?: number } };
 }
 
-function downtimeOf(server: Server, change: ResourceChange | undefined, diff: StackDiff): Downtime | null {
+/** Of all servers: a report has thousands where somebody wants it to take long. */
+interface Causes {
+  /** Why the machines of a server end; undefined: they stay. */
+  readonly machines: (server: Server) => string | undefined;
+  /** A build that takes the GPU of a server. */
+  readonly builds: (server: Server) => StoppingBuild | null;
+}
+
+function downtimeOf(
+  server: Server,
+  change: ResourceChange | undefined,
+  { machines: machinesOf, builds }: Causes,
+): Downtime | null {
   const { model: who, startSeconds, coldStartSeconds, pullSeconds } = server;
   const replaced = change === undefined ? null : rollout(change);
-  const machines = machineChange(server, diff.resources ?? []);
+  const machines = machinesOf(server);
   if (machines !== undefined) {
     const time = duration(coldStartSeconds);
     // Its pods ask for another GPU, so that they start on the new machines, and the old ones end after them.
@@ -109,7 +123,7 @@ function downtimeOf(server: Server, change: ResourceChange | undefined, diff: St
           words: [strong(`away for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
         };
   }
-  const build = stoppingBuild(server, diff);
+  const build = builds(server);
   if (build !== null) {
     const starts = replaced === null ? 1 : 2;
     return {
@@ -189,47 +203,70 @@ interface StoppingBuild {
   readonly isOwn: boolean;
 }
 
-/** A build that takes the GPU of this server. */
-function stoppingBuild({ pool, model }: Server, { plan }: StackDiff): StoppingBuild | null {
-  if (plan === null) return null;
+function stoppingBuilds(plan: PlanDifferences | null): Causes["builds"] {
+  if (plan === null) return () => null;
   const { engines, newBuilds, servers } = plan;
-  const builders = servers.filter((server) => server.buildStopsServers && server.buildPool === pool);
-  const needed = [
-    ...engines.rebuilt.map((rebuilt) => ({ model: rebuilt.model, engine: rebuilt.after })),
-    ...engines.added,
-  ].filter((need) => builders.some((builder) => builder.model === need.model));
-  const seconds = newBuilds
-    .filter(({ engine }) => needed.some((need) => need.engine === engine))
-    .reduce((sum, build) => sum + build.seconds, 0);
-  if (seconds === 0) return null;
-  const others = servers.filter((server) => server.pool === pool && server.model !== model);
-  return { seconds, isOwn: others.length === 0 };
+  const secondsOf = new Map(newBuilds.map(({ engine, seconds }) => [engine, seconds]));
+  const enginesOf = collected([
+    ...engines.rebuilt.map(({ model, after }) => [model, after] as const),
+    ...engines.added.map(({ model, engine }) => [model, engine] as const),
+  ]);
+  const builtIn = collected(
+    servers.flatMap(({ model, buildPool, buildStopsServers }) =>
+      buildStopsServers
+        ? [...(enginesOf.get(model) ?? [])].map((engine) => [buildPool, engine] as const)
+        : [],
+    ),
+  );
+  const modelsOf = collected(servers.map(({ pool, model }) => [pool, model] as const));
+  const secondsIn = new Map(
+    [...builtIn].map(([pool, built]) => [
+      pool,
+      [...built].reduce((sum, engine) => sum + (secondsOf.get(engine) ?? 0), 0),
+    ]),
+  );
+  return ({ pool }) => {
+    const seconds = secondsIn.get(pool) ?? 0;
+    return seconds === 0 ? null : { seconds, isOwn: modelsOf.get(pool)?.size === 1 };
+  };
 }
 
-/** Why the machines of a server end; undefined: they stay. */
-function machineChange({ pool }: Server, resources: readonly ResourceChange[]): string | undefined {
+/** Values by key, each once. */
+function collected(pairs: readonly (readonly [string, string])[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const [key, value] of pairs) {
+    const values = found.get(key) ?? new Set();
+    found.set(key, values.add(value));
+  }
+  return found;
+}
+
+function machineChanges(resources: readonly ResourceChange[]): Causes["machines"] {
+  const ofPool = new Map<string | undefined, string>();
+  let ofAll: string | undefined;
   for (const change of resources) {
-    const { type, kind, properties } = change;
-    if (
-      type === "aws:eks/nodeGroup:NodeGroup" &&
-      poolOfGroup(change) === pool &&
-      kind !== "create" &&
-      kind !== "update"
-    )
-      return `the machines of pool ${pool} are replaced`;
+    const { type, kind, name, properties } = change;
+    const keep = (pool: string | undefined, reason: string) => {
+      if (!ofPool.has(pool)) ofPool.set(pool, `the machines of pool ${pool} are replaced${reason}`);
+    };
+    if (type === "aws:eks/nodeGroup:NodeGroup" && kind !== "create" && kind !== "update")
+      keep(poolOfGroup(change), "");
     // docs/aws.md: an update with GPUs ends a machine before it starts the next one.
     if (
       type === "aws:ec2/launchTemplate:LaunchTemplate" &&
-      change.name === `${pool}-machines-template` &&
       kind === "update" &&
       properties.some(({ path }) => !/^(tags|tagsAll|updateDefaultVersion)\b/.test(path))
     )
-      return `the machines of pool ${pool} are replaced one at a time, and with GPUs the old one ends first`;
+      keep(
+        /^(.+)-machines-template$/s.exec(name)?.[1],
+        " one at a time, and with GPUs the old one ends first",
+      );
     if (type === "aws:ec2/instance:Instance" && kind !== "create")
       if (kind !== "update" || properties.some(({ path }) => path === "instanceType"))
-        return kind === "update" ? "the machine stops and starts as another type" : "the machine is replaced";
+        ofAll ??=
+          kind === "update" ? "the machine stops and starts as another type" : "the machine is replaced";
   }
-  return undefined;
+  return ({ pool }) => ofPool.get(pool) ?? ofAll;
 }
 
 export function poolOfGroup({ before, after }: ResourceChange): string | undefined {

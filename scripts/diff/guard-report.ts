@@ -80,6 +80,12 @@ const PRINCIPALS: Readonly<Record<string, string>> = {
   "network.peeredCidrs": "reaches an internal gateway",
 };
 
+/** List, and who is in it. */
+const PRINCIPAL = new RegExp(
+  `^(${Object.keys(PRINCIPALS).join("|").replaceAll(".", "\\.")})\\[(.+)\\]$`,
+  "s",
+);
+
 /** The largest networks that were ever assigned have eight bits. */
 function width(range: string): Inline {
   const bits = Number(/^[\d.]+\/(\d+)$/.exec(range)?.[1] ?? 32);
@@ -109,7 +115,7 @@ const ACCESS: readonly SettingRow[] = [
     ],
   },
   {
-    path: new RegExp(`^(${Object.keys(PRINCIPALS).join("|").replaceAll(".", "\\.")})\\[(.+)\\]$`, "s"),
+    path: PRINCIPAL,
     words: ({ kind }, [list = "", name = ""], { account }) => {
       if (kind === "update") return undefined;
       const verb = kind === "add" ? PRINCIPALS[list] : `no longer ${PRINCIPALS[list]}`;
@@ -175,7 +181,9 @@ export function accessSection(diff: StackDiff): Section {
     const words = wordsOf(ACCESS, change, diff);
     return words === undefined ? [] : [words];
   });
-  const named = new Set(diff.settings.flatMap(({ path }) => /^[^[]*\[(.+)\]$/s.exec(path)?.[1] ?? []));
+  const named = new Set(
+    diff.settings.flatMap(({ path, kind }) => (kind === "add" ? (PRINCIPAL.exec(path)?.[2] ?? []) : [])),
+  );
   const granted = (diff.base.hasStack ? (diff.resources ?? []) : []).filter(isGrant).filter(
     // Of a principal that the stack file names it is said already.
     ({ after }) => !named.has(String(after?.principalArn)) && after?.principalArn !== UNKNOWN_PLACEHOLDER,

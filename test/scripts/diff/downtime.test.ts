@@ -63,6 +63,27 @@ test("a build that takes the GPU of the only server says how long the model is a
   });
 });
 
+test("a report with thousands of servers and engines is worded like any other", async () => {
+  const diff = await diffOfFiles(
+    stackFileText(cluster),
+    stackFileText({ ...cluster, models: [smaller(gpt)] }),
+  );
+  const [server, build] = [diff.plan?.servers[0], diff.plan?.newBuilds[0]];
+  if (diff.plan === null || server === undefined || build === undefined)
+    throw new Error("The change has no plan of a server and its build.");
+  const names = Array.from({ length: 4000 }, (_, index) => `model-${index}`);
+  const plan = {
+    ...diff.plan,
+    engines: {
+      ...diff.plan.engines,
+      added: names.map((model) => ({ model, engine: `${model}/1`, elsewhere: false })),
+    },
+    newBuilds: names.map((model) => ({ ...build, engine: `${model}/1` })),
+    servers: names.map((model) => ({ ...server, model })),
+  };
+  expect(modelsAway({ ...diff, plan })).toBe(4000);
+});
+
 test("a server with room beside it stays, and one without ends first", async () => {
   const wide = {
     ...cluster,

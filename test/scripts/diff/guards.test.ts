@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { accessSection } from "../../../scripts/diff/guard-report.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
@@ -134,4 +135,22 @@ describe("changed keys", () => {
     const added = await diffOfFiles(textOf(cluster), textOf(hub("hf_canaryone11111111")));
     expect(JSON.stringify(added)).not.toContain("canary");
   });
+});
+
+test("access that a program grants is shown, whatever the stack file says of the same principal or of other lists", async () => {
+  const principal = "arn:aws:iam::999988887777:role/contractor";
+  const diff = await diffOfFiles(
+    textOf(onAws),
+    textOf({ ...onAws, access: { ...onAws.access, admins: [principal] } }),
+  );
+  const entry = diff.resources?.find(({ type }) => type === "aws:eks/accessEntry:AccessEntry");
+  expect(entry?.after?.principalArn).toBe(principal);
+  const shown = (path: string, kind: "add" | "delete") =>
+    accessSection({ ...diff, settings: [{ path, kind }] }).entries.length;
+  // The stack file's own words say it.
+  expect(shown(`access.admins[${principal}]`, "add")).toBe(1);
+  const granted = accessSection({ ...diff, settings: [] }).entries.length;
+  expect(granted).toBeGreaterThan(0);
+  expect(shown(`access.viewers[${principal}]`, "delete")).toBe(granted + 1);
+  expect(shown(`pools[${principal}]`, "delete")).toBe(granted);
 });
