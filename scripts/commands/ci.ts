@@ -156,6 +156,15 @@ const TASKS = {
     needs: ["stack"],
     run: ({ stack }) => requireImages(stackReference(text(stack))),
   },
+  "deployed-commit": {
+    summary:
+      "the commit that the last `up` of --stack ran with, as the state has it; nothing where it has none",
+    needs: ["stack"],
+    run: async ({ stack }) => {
+      const commit = await (await pulumiBackend(stack)).deployedCommit();
+      if (commit !== null) print(commit);
+    },
+  },
   "state-preview": {
     summary: "what `pulumi preview --json` prints of --stack; of one without a state, against an empty state",
     needs: ["stack"],

@@ -21,6 +21,8 @@ export interface StackRecord {
     readonly endTime: number;
     /** Its configuration: keys without the project's prefix, objects and arrays as such. */
     readonly values: Readonly<Record<string, unknown>>;
+    /** Of the repository that it ran in; null where it ran in none. */
+    readonly commit: string | null;
   } | null;
 }
 
@@ -51,8 +53,12 @@ const historySchema = z.array(
       z.string(),
       z.object({ value: z.string().optional(), objectValue: z.unknown().optional() }),
     ),
+    /** What the CLI saw around it: `git.head` is the commit of its folder; `pkg/cmd/pulumi/metadata/metadata.go`. */
+    environment: z.record(z.string(), z.string()).optional(),
   }),
 );
+
+const COMMIT = /^[0-9a-f]{40}$/;
 
 /** The backend that Pulumi uses, and the state of each stack that an earlier version kept in .stacks/. */
 export function stateUrls(root: string = projectRoot): string[] {
@@ -103,10 +109,14 @@ export class PulumiState {
       const paging = ["--page-size", String(HISTORY_PAGE_SIZE), "--page", String(page)];
       const command = ["stack", "history", "--json", "--stack", stack, ...paging];
       const entries = await this.#json(command, historySchema);
-      for (const { kind, result, endTime, config } of entries) {
+      for (const { kind, result, endTime, config, environment } of entries) {
         if (kind === "destroy" && result === "succeeded") return null;
         if (kind === "update" && endTime !== undefined)
-          return { endTime: Date.parse(endTime), values: valuesOf(config) };
+          return {
+            endTime: Date.parse(endTime),
+            values: valuesOf(config),
+            commit: COMMIT.exec(environment?.["git.head"] ?? "")?.[0] ?? null,
+          };
       }
       if (entries.length < HISTORY_PAGE_SIZE) return null;
     }

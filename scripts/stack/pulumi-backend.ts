@@ -98,8 +98,17 @@ export class PulumiBackend implements StackBackend {
   }
 
   async lastApplied(): Promise<StackValues | undefined> {
-    if ((await this.#state()) === undefined) return undefined;
-    return (await new PulumiState(this.#executable, this.#url).lastUp(this.#stack.name))?.values;
+    return (await this.#lastUp())?.values;
+  }
+
+  /** Commit of the repository that the last `up` ran in; null where none did, or in no repository. */
+  async deployedCommit(): Promise<string | null> {
+    return (await this.#lastUp())?.commit ?? null;
+  }
+
+  async #lastUp() {
+    if ((await this.#state()) === undefined) return null;
+    return new PulumiState(this.#executable, this.#url).lastUp(this.#stack.name);
   }
 
   async up({ enforcesPolicies = false, approved }: UpOptions = {}): Promise<StackChanges> {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { PulumiState } from "../../../scripts/expire/pulumi-states.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { approvedPreview } from "../../../scripts/stack/approved-preview.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
@@ -44,6 +45,23 @@ esac
     await expect(runPulumi(cli, ["incorrect passphrase"], "s3://room")).rejects.toThrow(
       "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to it",
     );
+  });
+
+  test("the last `up` of a stack has the commit that it ran with, as its history has it", async () => {
+    const update = { kind: "update", result: "failed", endTime: "2026-11-28T11:00:00Z", config: {} };
+    const commit = "0123456789abcdef0123456789abcdef01234567";
+    const lastUp = async (environment: object) => {
+      const history = JSON.stringify([
+        { ...update, kind: "refresh" },
+        { ...update, environment },
+      ]);
+      const executable = join(folder, "pulumi-with-history");
+      writeFileSync(executable, `#!/bin/sh\necho '${history}'\n`, { mode: 0o755 });
+      return new PulumiState(executable, "s3://room").lastUp("dev");
+    };
+    expect(await lastUp({ "git.head": commit, "git.dirty": "true" })).toMatchObject({ commit });
+    expect(await lastUp({ "git.head": "$(id)" })).toMatchObject({ commit: null });
+    expect(await lastUp({})).toMatchObject({ commit: null });
   });
 
   test("the backend is that of the variable, the project, the login or the access token, in this order", () => {
