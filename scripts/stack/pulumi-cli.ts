@@ -99,6 +99,14 @@ export class PulumiError extends UserError {
   }
 }
 
+/** What `execFile` rejects with; `killed` without a code: it ran past its timeout. */
+interface ExecFileFailure {
+  readonly stderr?: string;
+  readonly stdout?: string;
+  readonly code?: number | string | null;
+  readonly killed?: boolean;
+}
+
 /**
  * Runs the CLI without a question, and without showing what it prints.
  *
@@ -124,10 +132,14 @@ export async function runPulumi(
     return stdout;
   } catch (error) {
     // Its own words, where it had any; none came where it could not be started, or did not end.
-    const { stderr = "", stdout = "" } = error as { readonly stderr?: string; readonly stdout?: string };
-    const words = stderr.trim() || errorWords(error);
+    const { stderr = "", stdout = "", code, killed } = error as ExecFileFailure;
+    const isLate = killed === true && code === null;
+    const words = [isLate ? `it did not end within ${timeout / 1_000} seconds.` : "", stderr.trim()]
+      .filter((part) => part !== "")
+      .join("\n");
+    const ending = typeof code === "number" ? `it ended with exit code ${code}.` : errorWords(error);
     throw new PulumiError(
-      `\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words)}`,
+      `\`pulumi ${command.slice(0, 2).join(" ")}\` failed: ${passphraseAdvice(words || ending)}`,
       stdout,
     );
   }

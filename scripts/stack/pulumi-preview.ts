@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { parsePreview } from "../diff/preview.ts";
 import { stackSettings } from "../diff/stack-settings.ts";
-import { UserError } from "../errors.ts";
+import { errorWords, UserError } from "../errors.ts";
+import { redacted } from "../program/serialized.ts";
 import { projectName, projectRoot, readStackFile, type StackReference } from "../program/stack-file.ts";
 import { PulumiError, runPulumi } from "./pulumi-cli.ts";
 import { type Deployment, unfinishedResources } from "./state.ts";
@@ -29,15 +30,21 @@ export interface StackPlace {
  * What `pulumi preview --json` prints; of a stack that is not there, against an empty state. Nothing is refreshed.
  *
  * @param state - Of the stack; undefined: the backend has none.
- * @throws UserError with the errors of its diagnostics, where it fails.
+ * @throws UserError with the errors of its diagnostics and the CLI's words, where it fails.
  */
 export async function previewJson(place: StackPlace, state: Deployment | undefined): Promise<string> {
   try {
     return await printedPreview(place, state, ["--json"]);
   } catch (error) {
-    if (error instanceof PulumiError && error.stdout !== "")
-      parsePreview(error.stdout, stackSettings(place.stack).secrets.values());
-    throw error;
+    const secrets = [...stackSettings(place.stack).secrets.values()];
+    throw withCause(error, secrets, (printed) => {
+      try {
+        parsePreview(printed, secrets);
+        return "";
+      } catch (found) {
+        return errorWords(found);
+      }
+    });
   }
 }
 
@@ -51,9 +58,15 @@ export async function previewPolicies(place: StackPlace, state: Deployment | und
   try {
     return found(await printedPreview(place, state, ["--policy-pack", POLICY_PACK]));
   } catch (error) {
-    if (error instanceof PulumiError && error.stdout !== "") throw new UserError(found(error.stdout));
-    throw error;
+    throw withCause(error, stackSettings(place.stack).secrets.values(), found);
   }
+}
+
+/** What the CLI printed before it failed, with why it failed: a cause may be on standard error alone. */
+function withCause(error: unknown, secrets: Iterable<string>, found: (printed: string) => string): unknown {
+  if (!(error instanceof PulumiError)) return error;
+  const words = error.stdout === "" ? "" : found(error.stdout).trimEnd();
+  return new UserError([words, redacted(error.message, secrets)].filter((part) => part !== "").join("\n"));
 }
 
 function printedPreview(

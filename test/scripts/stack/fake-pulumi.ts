@@ -32,7 +32,7 @@ case "$1 $2" in
   "stack output") echo '{"endpoints":{"gateway":"http://gateway"}}' ;;
 esac
 case "$1 $2" in
-  "preview --json" | "preview --policy-pack") printf '%s\\n' "$FAKE_PREVIEW"; exit "\${FAKE_PREVIEW_CODE:-0}" ;;
+  "preview --json" | "preview --policy-pack") printf '%s\\n' "$FAKE_PREVIEW"; printf '%s' "$FAKE_PREVIEW_ERROR" >&2; exit "\${FAKE_PREVIEW_CODE:-0}" ;;
   "preview "*) echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log" ;;
 esac
 if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi

@@ -64,6 +64,14 @@ esac
     expect(await lastUp({})).toMatchObject({ commit: null });
   });
 
+  test("a call that does not end in time says so, with the words of the CLI", async () => {
+    const slow = join(folder, "slow");
+    writeFileSync(slow, "#!/bin/sh\necho 'warning: waiting' >&2\nexec sleep 600\n", { mode: 0o755 });
+    await expect(runPulumi(slow, ["preview", "--json"], "s3://room", folder, 500)).rejects.toThrow(
+      /^`pulumi preview --json` failed: it did not end within 0\.5 seconds\./,
+    );
+  });
+
   test("the backend is that of the variable, the project, the login or the access token, in this order", () => {
     const login = (environment: NodeJS.ProcessEnv) =>
       loginUrl({ PULUMI_HOME: folder, ...environment }, folder);
@@ -249,12 +257,29 @@ describe("a stack in the backend of the CLI", () => {
       await expect(preview()).rejects.toThrow("The role may not read.");
     });
 
+    test("that fails says what the CLI printed to both of its outputs", async () => {
+      const backend = new PulumiBackend(stack, join(folder, "pulumi"));
+      vi.stubEnv("FAKE_PREVIEW_CODE", "255");
+      vi.stubEnv("FAKE_PREVIEW", "warning: an old CLI");
+      vi.stubEnv("FAKE_PREVIEW_ERROR", "error: KMS refuses the key");
+      await expect(backend.previewJson()).rejects.toThrow(
+        /^This is not the output of [^\n]+\n`pulumi preview --json` failed: error: KMS refuses the key$/,
+      );
+      vi.stubEnv("FAKE_PREVIEW", "Previewing update (dev):");
+      vi.stubEnv("FAKE_PREVIEW_ERROR", "error: failed to load policy pack");
+      await expect(backend.previewPolicies()).rejects.toThrow(
+        /^Previewing update \(dev\):\n`pulumi preview --policy-pack` failed: error: failed to load policy pack$/,
+      );
+    });
+
     test("has what the CLI finds of policies, and fails with it where one is broken", async () => {
       vi.stubEnv("FAKE_PREVIEW", "Resources:\n    + 3 to create\nPolicies:\n    - [mandatory] a rule");
       const policies = () => new PulumiBackend(stack, join(folder, "pulumi")).previewPolicies();
       expect(await policies()).toBe("Policies:\n    - [mandatory] a rule\n");
       vi.stubEnv("FAKE_PREVIEW_CODE", "1");
-      await expect(policies()).rejects.toThrow(/^Policies:\n {4}- \[mandatory\] a rule\n?$/);
+      await expect(policies()).rejects.toThrow(
+        /^Policies:\n {4}- \[mandatory\] a rule\n`pulumi preview --policy-pack` failed: it ended with exit code 1\.$/,
+      );
     });
   });
 
