@@ -1,16 +1,16 @@
 /** What a change must not bring to a stack: for it `ci diff-policies` and `diff --fail-on mandatory` fail. */
 import { clipped, code, counted, type Inline, joined } from "../markdown.ts";
 import { goneProblems, problemText } from "./report.ts";
-import type { StackDiff } from "./types.ts";
-import { newMandatory } from "./violations.ts";
+import type { PolicyViolation, StackDiff } from "./types.ts";
+import { newMandatory, perhapsNewMandatory } from "./violations.ts";
 
 /** Texts of programs; a report has them in full. */
 const LONGEST_REASON = 1_000;
 
 /**
- * Each in a sentence, none where the change may be merged. A problem, a failure or a violation of the base is not the change's, and
- * a violation is not known to be the change's where the base could not be asked; a mandatory policy that nobody could check is
- * refused whatever the base does.
+ * Each in a sentence, none where the change may be merged. A problem, a failure or a violation of the base is not the change's.
+ * A violation is refused as well where the base has the stack and could not be asked, and so is a mandatory policy that nobody could
+ * check, whatever the base does.
  */
 export function refusals(diff: StackDiff): readonly Inline[] {
   const { base, head, uncheckedPolicies } = diff;
@@ -36,13 +36,22 @@ export function refusals(diff: StackDiff): readonly Inline[] {
           ],
         ]
       : []),
-    ...newMandatory(diff).map(
-      ({ policy, resource, reason, fix }): Inline => [
-        "The change breaks the mandatory policy ",
-        code(policy),
-        ...(resource === null ? [] : [" by ", code(resource)]),
-        `: ${clipped(reason, LONGEST_REASON)} ${fix}`,
+    ...newMandatory(diff).map((violation): Inline => ["The change breaks ", ...brokenText(violation)]),
+    ...perhapsNewMandatory(diff).map(
+      (violation): Inline => [
+        "The stack breaks ",
+        ...brokenText(violation),
+        " The base could not be rendered, so whether it breaks the policy too is unknown: run the check again, or mend the violation.",
       ],
     ),
+  ];
+}
+
+function brokenText({ policy, resource, reason, fix }: PolicyViolation): Inline {
+  return [
+    "the mandatory policy ",
+    code(policy),
+    ...(resource === null ? [] : [" by ", code(resource)]),
+    `: ${clipped(reason, LONGEST_REASON)} ${fix}`,
   ];
 }

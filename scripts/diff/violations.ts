@@ -76,9 +76,14 @@ export function stackViolations(
   };
 }
 
-/** Those that a change must not bring in. What the base could not be asked about is not known to be the change's. */
+/** Those that a change brings in. */
 export function newMandatory({ violations: all }: StackDiff): readonly PolicyViolation[] {
   return all.filter(({ level, isNew }) => level === "mandatory" && isNew === true);
+}
+
+/** Those that may be the change's: the base has the stack, and could not be asked. */
+export function perhapsNewMandatory({ base, violations: all }: StackDiff): readonly PolicyViolation[] {
+  return all.filter(({ level, isNew }) => level === "mandatory" && isNew === null && base.hasStack);
 }
 
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
