@@ -36,6 +36,11 @@ export interface StackFacts {
   readonly exposure: string | null;
   /** Whether TLS ends at the listener of the Gateway (Gateway API) that the stack's route uses. */
   readonly listenerEndsTls: boolean;
+  /**
+   * References of the stack's own images that images.lock.json has no digest of yet, as its pods name them; null: those of another
+   * commit, whose images are told by their form.
+   */
+  readonly awaitedImages: readonly string[] | null;
 }
 
 export interface CheckedStack {

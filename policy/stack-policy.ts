@@ -1,6 +1,8 @@
 /** All rules by name, what a stack file says about them, and what they find, without the Pulumi CLI. */
-import { fromRuntimeConfig, readStack } from "../infra/config/config.ts";
+import { fromRuntimeConfig, readStack, type StackConfig } from "../infra/config/config.ts";
+import { pulledImages } from "../infra/image-inputs.ts";
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
+import { planStack } from "../infra/plan/plan-stack.ts";
 import {
   type CheckedResource,
   type CheckedStack,
@@ -59,7 +61,8 @@ const PREVIEW_STACK = /^(pr|preview)-/;
  * @returns null where the stack file has problems: the program ends with them, and there are no resources to check.
  */
 export function stackPolicy(stack: string, values: Readonly<Record<string, string>>): StackPolicy | null {
-  const { config } = readStack(fromRuntimeConfig(values));
+  const stackFile = fromRuntimeConfig(values);
+  const { config } = readStack(stackFile);
   if (config === null) return null;
   const { platform, policies, gateway } = config;
   const levelOf = (name: PolicyName): PolicyLevel => {
@@ -76,8 +79,17 @@ export function stackPolicy(stack: string, values: Readonly<Record<string, strin
       hasApiKeys: gateway.apiKeys.length > 0,
       exposure: "exposure" in gateway ? (gateway.exposure ?? null) : null,
       listenerEndsTls: !("route" in gateway) || gateway.route?.tls !== false,
+      awaitedImages: awaitedImages(config, stackFile),
     },
   };
+}
+
+/** None where the stack can't be planned, and so has no pods. */
+function awaitedImages(config: StackConfig, stackFile: Readonly<Record<string, unknown>>): readonly string[] {
+  const { plan } = planStack(config, stackFile);
+  if (plan === null || !("cluster" in plan)) return [];
+  const references = pulledImages(plan).images.map(({ reference }) => reference);
+  return references.filter((reference) => !reference.includes("@sha256:"));
 }
 
 /**

@@ -6,23 +6,29 @@ import {
   isMapping,
   listAt,
   type Rule,
+  type StackFacts,
   textAt,
   UNKNOWN,
   undecided,
   violatedIf,
 } from "../rule.ts";
 
-type ContainerCheck = (name: string, container: unknown, pod: unknown) => readonly Finding[];
+type ContainerCheck = (
+  name: string,
+  container: unknown,
+  pod: unknown,
+  facts: StackFacts,
+) => readonly Finding[];
 
 /** The same check for each container, init containers too, in each kind of workload. */
 function forContainers(check: ContainerCheck): Readonly<Record<string, Check>> {
   const checkAt =
     (...path: readonly string[]): Check =>
-    ({ inputs }) => {
+    ({ inputs }, { facts }) => {
       const pod = at(inputs, ...path);
       if (pod === UNKNOWN) return undecided("the pod");
       return [...listAt(pod, "initContainers"), ...listAt(pod, "containers")].flatMap((container) =>
-        check(textAt(container, "name") ?? "without a name", container, pod),
+        check(textAt(container, "name") ?? "without a name", container, pod, facts),
       );
     };
   const ofTemplate = checkAt("spec", "template", "spec");
@@ -100,8 +106,8 @@ const REMOTE_IMAGE = "docker:index/remoteImage:RemoteImage";
 const EXACT_IMAGE = /(@|^)sha256:[0-9a-f]{64}$/;
 
 /**
- * An image of infra/plan/docker/images.ts that has no digest yet: what this project builds ends with twelve digits of its content's
- * hash, and databases' own images have a version.
+ * Form of an image of infra/plan/docker/images.ts that has no digest yet, for the stack of another commit: what this project builds
+ * ends with twelve digits of its content's hash, and databases' own images have a version. Anybody's image may have it.
  */
 const AWAITED_IMAGE =
   /(^|\/)(services|cpu-models|trtllm|encoders):(\d\d\.\d\d-)?[0-9a-f]{12}$|^docker\.io\/(library\/mongo|qdrant\/qdrant):[\w.-]+$/;
@@ -116,8 +122,9 @@ function inexactImage(user: string, image: unknown): readonly Finding[] {
 }
 
 /** What is built after a merge has no digest before it. `up` refuses such a stack by itself, in clusters and on EC2, which build none. */
-function podImage(user: string, image: unknown): readonly Finding[] {
-  if (typeof image !== "string" || !AWAITED_IMAGE.test(image)) return inexactImage(user, image);
+function podImage(user: string, image: unknown, { awaitedImages }: StackFacts): readonly Finding[] {
+  if (typeof image !== "string") return inexactImage(user, image);
+  if (!(awaitedImages?.includes(image) ?? AWAITED_IMAGE.test(image))) return inexactImage(user, image);
   return [
     {
       reason: `The ${user} runs ${image}, and images.lock.json has no digest of this content.`,
@@ -134,7 +141,9 @@ export const imageHasDigest: Rule = {
   previewLevel: "advisory",
   scope: "stack",
   checks: {
-    ...forContainers((name, container) => podImage(`container ${name}`, at(container, "image"))),
+    ...forContainers((name, container, _pod, facts) =>
+      podImage(`container ${name}`, at(container, "image"), facts),
+    ),
     "docker:index/container:Container": ({ name, inputs, propertyDependencies }) => {
       // The id of an image that is checked itself.
       const isOfRemoteImage = propertyDependencies.image?.some((urn) => urn.includes(`${REMOTE_IMAGE}::`));

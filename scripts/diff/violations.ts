@@ -60,7 +60,7 @@ export function stackViolations(
 ): Pick<StackDiff, "violations" | "uncheckedPolicies"> {
   if (policy === null) return { violations: [], uncheckedPolicies: [] };
   const found = violations(head, policy);
-  const known = knownViolations(found, base === null ? [] : violations(base, policy));
+  const known = knownViolations(found, base === null ? [] : violations(base, ofOtherImages(policy)));
   const unasked: readonly string[] = base === null ? [] : uncheckedPolicies(base, policy);
   const labels = new Map((head.resources ?? []).map((resource) => [resource.urn, resourceLabel(resource)]));
   return {
@@ -74,6 +74,11 @@ export function stackViolations(
       level: policy.levels[name] === "mandatory" ? "mandatory" : "advisory",
     })),
   };
+}
+
+/** For the base, whose images have other contents. */
+function ofOtherImages(policy: StackPolicy): StackPolicy {
+  return { ...policy, facts: { ...policy.facts, awaitedImages: null } };
 }
 
 /** Those that a change brings in. */

@@ -32,4 +32,5 @@ export const facts: StackFacts = {
   hasApiKeys: true,
   exposure: "public",
   listenerEndsTls: true,
+  awaitedImages: ["registry.example.org/room/trtllm:25.07-0123456789ab", "docker.io/library/mongo:8.0.26"],
 };

@@ -605,6 +605,27 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["?images.lock.json has no digest of this content"],
     },
     {
+      what: "a database's own image whose digest is not looked up yet",
+      resources: [deployment({ image: "docker.io/library/mongo:8.0.26" })],
+      finds: ["?images.lock.json has no digest of this content"],
+    },
+    ...[
+      "evil.example/x/services:0123456789ab",
+      "registry.example.org/room/trtllm:25.07-ba9876543210",
+      "docker.io/qdrant/qdrant:latest",
+      "docker.io/library/mongo:latest",
+    ].map((image) => ({
+      what: `${image}, which has the form of an image that the stack waits for`,
+      resources: [deployment({ image })],
+      finds: [`runs ${image}, which names no digest`],
+    })),
+    {
+      what: "an image of another commit by its form",
+      resources: [deployment({ image: "registry.example.org/room/services:ba9876543210" })],
+      facts: { awaitedImages: null },
+      finds: ["?images.lock.json has no digest of this content"],
+    },
+    {
       what: "an image of the project by a tag of somebody's own",
       resources: [deployment({ image: "registry.example.org/room/trtllm:latest" })],
       finds: ["runs registry.example.org/room/trtllm:latest"],

@@ -90,12 +90,23 @@ test("facts of a stack say how the gateway is reached", () => {
     hasApiKeys: true,
     exposure: "internal",
     listenerEndsTls: false,
+    awaitedImages: expect.any(Array),
   });
   expect(policyOf("prod").facts).toMatchObject({
     hasApiKeys: false,
     exposure: null,
     listenerEndsTls: true,
   });
+});
+
+test("facts of a stack say which of its own images have no digest", () => {
+  const images = { "engine-room:images": JSON.stringify({ registry: "registry.example.org/room" }) };
+  expect(policyOf("prod", images).facts.awaitedImages).toEqual([
+    expect.stringMatching(/^registry\.example\.org\/room\/services:[0-9a-f]{12}$/),
+    expect.stringMatching(/^registry\.example\.org\/room\/cpu-models:[0-9a-f]{12}$/),
+  ]);
+  const local = { "engine-room:platform": "local", "engine-room:tier": "cpu" };
+  expect(policyOf("local", local).facts.awaitedImages).toEqual([]);
 });
 
 describe("violations", () => {

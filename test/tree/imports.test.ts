@@ -23,8 +23,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
     "components",
     "policy",
   ],
-  // Rules over resources: of the program they know the stack file and the catalogue.
-  policy: ["infra/config", "infra/plan/catalogue"],
+  // Rules over resources: of the program they know the stack file, the catalogue, and which images it runs.
+  policy: ["infra", "infra/config", "infra/plan", "infra/plan/catalogue"],
   containers: [],
 };
 
