@@ -27,14 +27,19 @@ const lockSchema = z.strictObject({
  *
  * @param lockFile - As `npx engine-room images --push` left it.
  * @returns What was done, as a sentence.
- * @throws UserError where it is no lock file of digests.
+ * @throws UserError where it is no lock file of digests, has none, or lacks an image that the default branch's has.
  */
 export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Promise<string> {
-  requireLock(lockFile);
+  const images = requireLock(lockFile);
   const { default_branch: base } = await github.get("", z.object({ default_branch: z.string() }));
   const current = await github.get(`/contents/${LOCK_PATH}?ref=${encodeURIComponent(base)}`, fileSchema);
-  if (Buffer.from(current.content, "base64").equals(lockFile))
-    return `Nothing to do: ${base} has this ${LOCK_PATH}.`;
+  const currentFile = Buffer.from(current.content, "base64");
+  if (currentFile.equals(lockFile)) return `Nothing to do: ${base} has this ${LOCK_PATH}.`;
+  const lost = Object.keys(lockedImages(currentFile)).filter((name) => !(name in images));
+  if (lost.length > 0)
+    throw new UserError(
+      `${LOCK_PATH} lacks digests that ${base} has, of ${lost.join(", ")}: images are added to those of ${base}, and none is taken away. Where ${base} got them since the images were built, start the workflow \`images\` again, on ${base}.`,
+    );
   await resetBranch(github, base);
   const content = lockFile.toString("base64");
   const message = "Images as they were pushed";
@@ -53,12 +58,23 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
   return `Opened #${pullRequestSchema.parse(made).number}.`;
 }
 
-function requireLock(lockFile: Buffer): void {
+type LockedImages = z.infer<typeof lockSchema>["images"];
+
+/** None where the file is no lock file: a new one mends it. */
+function lockedImages(lockFile: Buffer): LockedImages {
+  try {
+    return requireLock(lockFile);
+  } catch {
+    return {};
+  }
+}
+
+function requireLock(lockFile: Buffer): LockedImages {
   let reason: string;
   try {
     const result = lockSchema.safeParse(JSON.parse(lockFile.toString("utf8")));
-    if (result.success) return;
-    reason = z.prettifyError(result.error);
+    if (result.success && Object.keys(result.data.images).length > 0) return result.data.images;
+    reason = result.success ? "it has no image." : z.prettifyError(result.error);
   } catch (error) {
     reason = (error as Error).message;
   }

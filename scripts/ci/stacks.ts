@@ -21,6 +21,18 @@ const OF_ONE_MACHINE: Readonly<Record<string, string>> = {
   local: "it is for processes of somebody's own machine",
 };
 
+/** Stacks whose environment `preview-<stack>` would be one of another purpose, with other credentials; GitHub does not look at case. */
+const TAKEN_NAMES = ["stack", "stack-images", "stack-end"];
+
+function neverDeployed(name: string): string | undefined {
+  return TAKEN_NAMES.includes(name.toLowerCase())
+    ? `its environment preview-${name} is that of stacks of pull requests; give the stack another name`
+    : OF_ONE_MACHINE[name];
+}
+
+const namesOf = (deployed: string): ReadonlySet<string> =>
+  new Set(deployed.split(/[\s,]+/).filter((name) => name !== ""));
+
 type MatrixPurpose = "preview" | "state-preview" | "deployed";
 export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "state-preview", "deployed"];
 
@@ -40,18 +52,41 @@ export function matrixStacks(
 ): readonly string[] {
   const names = files.filter((name) => !STACK_NAME.test(name));
   if (purpose === "preview") return names.toSorted();
-  const wanted = new Set(deployed.split(/[\s,]+/).filter((name) => name !== ""));
+  const wanted = namesOf(deployed);
   if (purpose === "state-preview")
-    return names.filter((name) => wanted.has(name) && OF_ONE_MACHINE[name] === undefined).toSorted();
+    return names.filter((name) => wanted.has(name) && neverDeployed(name) === undefined).toSorted();
   for (const name of wanted) {
     if (!names.includes(name))
       throw new UserError(
         `There is no Pulumi.${name}.yaml to deploy; there are stack files of ${names.join(", ")}.`,
       );
-    const reason = OF_ONE_MACHINE[name];
+    const reason = neverDeployed(name);
     if (reason !== undefined) throw new UserError(`The stack ${name} is not deployed: ${reason}.`);
   }
   return [...wanted].toSorted();
+}
+
+/**
+ * Without its file a deployed stack would stay as it is, and `deploy` would refuse the name, and with it all other stacks.
+ *
+ * @param deployed - As of {@link matrixStacks}.
+ * @param baseStacks - Stacks that have a file in what the change is merged into.
+ * @throws UserError with a sentence for each deployed stack whose file the change deletes or renames.
+ */
+export function requireDeployedFiles(
+  deployed: string,
+  baseStacks: readonly string[],
+  stacks: readonly string[] = stackNames(),
+): void {
+  const lost = [...namesOf(deployed)].filter((name) => baseStacks.includes(name) && !stacks.includes(name));
+  if (lost.length === 0) return;
+  const sentences = lost
+    .toSorted()
+    .map(
+      (name) =>
+        `This change deletes Pulumi.${name}.yaml, of a deployed stack: end the stack (\`npx engine-room down --stack ${name}\`) and take it out of DEPLOYED_STACKS first.`,
+    );
+  throw new UserError(sentences.join("\n"));
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   PREVIEW_TEMPLATE,
   previewStackFile,
   previewStackName,
+  requireDeployedFiles,
   requireImages,
 } from "../ci/stacks.ts";
 import { parsePreview } from "../diff/preview.ts";
@@ -22,14 +23,15 @@ import { refusals } from "../diff/refusals.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { code, counted, link, markdownInline, plainInline, visible } from "../markdown.ts";
-import { callerDirectory, stackReference } from "../program/stack-file.ts";
-import { approvedPreview } from "../stack/approved-preview.ts";
+import { callerDirectory, stackNamesOf, stackReference } from "../program/stack-file.ts";
+import { approvedPreview, changesNothing } from "../stack/approved-preview.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
 import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 
 const OPTIONS = {
   "--for <purpose>": { text: "of matrix", choices: MATRIX_PURPOSES },
-  "--deployed <stacks>": "of matrix: the stacks that are deployed",
+  "--deployed <stacks>": "of matrix and deployed-files: the stacks that are deployed",
+  "--base-files <names>": "what `git ls-tree --name-only` printed of the base",
   "--diff <file>": "what `diff --format json` wrote",
   "--event <file>": "the event that started the workflow",
   "--outputs <file>": "what `outputs --json` printed",
@@ -61,6 +63,12 @@ const TASKS = {
     needs: ["for"],
     run: ({ for: purpose = "preview", deployed }) =>
       print(`stacks=${JSON.stringify(matrixStacks(purpose, text(deployed)))}`),
+  },
+  "deployed-files": {
+    summary: "fails where a stack of --deployed has a file among --base-files, and none here",
+    needs: ["deployed", "baseFiles"],
+    run: ({ deployed, baseFiles }) =>
+      requireDeployedFiles(text(deployed), stackNamesOf(text(baseFiles).split("\n"))),
   },
   "diff-summary": {
     summary: "Markdown of --diff, what `diff --format json` wrote",
@@ -179,10 +187,18 @@ const TASKS = {
     run: async ({ stack }) => print(await (await pulumiBackend(stack)).previewPolicies()),
   },
   "approved-preview": {
-    summary: "JSON of the changes of --preview of --stack, which `up --approved` takes",
+    summary:
+      "JSON of the changes of --preview of --stack, which `up --approved` takes; nothing where neither that nor --diff, against the commit of the last `up`, has a change",
     needs: ["stack", "preview"],
-    run: ({ stack, preview }) =>
-      print(JSON.stringify(approvedPreview(text(stack), readBytes(preview).toString("utf8")))),
+    run: async ({ stack, preview, diff: file }) => {
+      const approved = approvedPreview(text(stack), readBytes(preview).toString("utf8"));
+      const diff = file === undefined ? undefined : parsedDiff(file, readBytes(file));
+      const isUnchanged =
+        diff !== undefined &&
+        changesNothing(approved, diff) &&
+        diff.base.commit === (await (await pulumiBackend(stack)).completedCommit());
+      if (!isUnchanged) print(JSON.stringify(approved));
+    },
   },
   "preview-errors": {
     summary: "fails with the errors of --preview, what `pulumi preview --json` printed",

@@ -23,6 +23,7 @@ export interface StackRecord {
     readonly values: Readonly<Record<string, unknown>>;
     /** Of the repository that it ran in; null where it ran in none. */
     readonly commit: string | null;
+    readonly hasSucceeded: boolean;
   } | null;
 }
 
@@ -116,6 +117,7 @@ export class PulumiState {
             endTime: Date.parse(endTime),
             values: valuesOf(config),
             commit: COMMIT.exec(environment?.["git.head"] ?? "")?.[0] ?? null,
+            hasSucceeded: result === "succeeded",
           };
       }
       if (entries.length < HISTORY_PAGE_SIZE) return null;

@@ -82,9 +82,12 @@ export function projectName(root: string = projectRoot): string {
 
 /** Stacks that have a file in the project. */
 export function stackNames(root: string = projectRoot): string[] {
-  return readdirSync(root)
-    .flatMap((file) => /^Pulumi\.([A-Za-z0-9_.-]+)\.yaml$/.exec(file)?.[1] ?? [])
-    .toSorted();
+  return stackNamesOf(readdirSync(root));
+}
+
+/** Stacks that have a file among those of a folder, by the files' names; sorted. */
+export function stackNamesOf(files: readonly string[]): string[] {
+  return files.flatMap((file) => /^Pulumi\.([A-Za-z0-9_.-]+)\.yaml$/.exec(file)?.[1] ?? []).toSorted();
 }
 
 /** @throws ConfigError where the stack has no file. */

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
 import { previewChanges } from "../diff/preview.ts";
 import { resourceDifferences } from "../diff/resource-names.ts";
-import type { ResourceChange } from "../diff/types.ts";
+import type { ResourceChange, StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
 import { counted } from "../markdown.ts";
 import { propertyPath } from "../program/changes.ts";
@@ -76,6 +76,17 @@ function approvedChangeOf(change: ResourceChange): z.infer<typeof approvedChange
   };
 }
 
+/**
+ * Whether an `up` after the last one, which ran with the commit that `diff` has as its base, would change nothing: a preview does not
+ * have what protects a resource and which keys of the stack file the last `up` had.
+ */
+export function changesNothing({ changes }: ApprovedPreview, diff: StackDiff): boolean {
+  const { base, head, secrets, settings, levels, protections, providers } = diff;
+  const isKnown = base.commit !== null && base.hasStack && base.failure === null && head.failure === null;
+  const others = [secrets, settings, levels, protections, providers];
+  return isKnown && Object.keys(changes).length === 0 && others.every(({ length }) => length === 0);
+}
+
 /** A sentence for each resource whose change is not the approved one, sorted by URN. */
 export function previewDifferences(approved: ApprovedPreview, now: ApprovedPreview): readonly string[] {
   const urns = [...new Set([...Object.keys(approved.changes), ...Object.keys(now.changes)])].toSorted();
@@ -106,6 +117,6 @@ export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview)
   const more = differences.length - MOST_LINES;
   const lines = [...differences.slice(0, MOST_LINES), ...(more > 0 ? [`${more} more`] : [])];
   throw new UserError(
-    `Nothing of the stack ${now.stack} was changed, because its preview is no longer the approved one: ${counted(differences.length, "resource")} ${differences.length === 1 ? "differs" : "differ"}.\n${lines.map((line) => `- ${line}`).join("\n")}\nRun \`deploy\` again: it makes a preview of the present state, which somebody can approve.`,
+    `Nothing of the stack ${now.stack} was changed, because its preview is no longer the approved one: ${counted(differences.length, "resource")} ${differences.length === 1 ? "differs" : "differ"}.\n${lines.map((line) => `- ${line}`).join("\n")}\nChoose "Re-run all jobs" in the newest run of \`deploy\`: it makes a preview of the present state, which somebody can approve. "Re-run failed jobs" asks for this one again.`,
   );
 }

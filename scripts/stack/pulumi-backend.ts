@@ -106,6 +106,13 @@ export class PulumiBackend implements StackBackend {
     return (await this.#lastUp())?.commit ?? null;
   }
 
+  /** The same where that `up` succeeded, and left nothing that the next one replaces though no preview has a change of it; else null. */
+  async completedCommit(): Promise<string | null> {
+    const last = await this.#lastUp();
+    if (last?.hasSucceeded !== true) return null;
+    return unfinishedResources((await this.#state())?.resources ?? []).length === 0 ? last.commit : null;
+  }
+
   async #lastUp() {
     if ((await this.#state()) === undefined) return null;
     return new PulumiState(this.#executable, this.#url).lastUp(this.#stack.name);

@@ -101,13 +101,14 @@ test("a job that waits for others passes only where they have", () => {
     false,
   ]);
   const preview = (RENDERED: string, OF_STATE: string) => run("/preview.yml", { RENDERED, OF_STATE });
-  expect(preview("success success", "success")).toBe(true);
-  expect(preview("success success", "skipped")).toBe(true);
+  expect(preview("success success success", "success")).toBe(true);
+  expect(preview("success success success", "skipped")).toBe(true);
   for (const result of ["failure", "cancelled"]) {
-    expect(preview("success success", result)).toBe(false);
-    expect(preview(`success ${result}`, "skipped")).toBe(false);
+    expect(preview("success success success", result)).toBe(false);
+    expect(preview(`success success ${result}`, "skipped")).toBe(false);
+    expect(preview(`success ${result} success`, "skipped")).toBe(false);
   }
-  expect(preview("success skipped", "skipped")).toBe(false);
+  expect(preview("success success skipped", "skipped")).toBe(false);
 });
 
 test("what zizmor is told to ignore has a reason", () => {
@@ -133,11 +134,18 @@ test("what gives rights has owners", () => {
   }
   expect(entries.map(([pattern]) => pattern)).toEqual(
     expect.arrayContaining([
+      "/.ci/",
       "/.github/",
       "/bootstrap/",
       "/infra/plan/aws/deployer.yaml",
+      "/loader/",
+      "/package-lock.json",
       "/policy/",
       "/scripts/ci/",
+      "/scripts/cli.mjs",
+      "/scripts/commands/ci.ts",
+      "/scripts/diff/",
+      "/scripts/stack/",
     ]),
   );
 });
@@ -185,7 +193,7 @@ test("the workflow that ends expired stacks needs EXPIRE_STACKS, may not write c
 
 test("a stack is deployed as it was previewed before its approval, and waits for no other stack's", () => {
   const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml")) ?? {};
-  const { preview, up } = jobs ?? {};
+  const { stacks, preview, previewed, up } = jobs ?? {};
   const stack = "$" + "{{ matrix.stack }}";
   expect(preview?.environment).toBe(`preview-${stack}`);
   const looks = preview?.steps.map(({ run = "" }) => run) ?? [];
@@ -195,17 +203,75 @@ test("a stack is deployed as it was previewed before its approval, and waits for
   expect(looks[place("ci state-preview")]).toMatch(
     /ci diff-summary [^\n]*>> "\$GITHUB_STEP_SUMMARY"\n(?:.*\n)*.*ci approved-preview /,
   );
-  const approved = { name: `approved-${stack}`, path: "$" + "{{ runner.temp }}/approved" };
+  // Of this attempt: a run keeps what an earlier one has uploaded.
+  expect(stacks).toMatchObject({ outputs: { attempt: "$" + "{{ github.run_attempt }}" } });
+  const ofAttempt = "approved-$" + "{{ needs.stacks.outputs.attempt }}";
+  const approved = { name: `${ofAttempt}-${stack}`, path: "$" + "{{ runner.temp }}/approved" };
+  expect(previewed?.steps.map(({ with: inputs }) => inputs?.pattern)).toContain(`${ofAttempt}-*`);
   expect(preview?.steps.at(-1)?.with).toMatchObject({ ...approved, "if-no-files-found": "error" });
   expect(up?.environment).toBe(`deploy-${stack}`);
   expect(up?.steps.map(({ with: inputs }) => inputs)).toContainEqual(approved);
   const changes = up?.steps.flatMap(({ run = "" }) => (/cli\.mjs up/.test(run) ? [run] : [])) ?? [];
   expect(changes).toEqual([expect.stringContaining('--approved "$RUNNER_TEMP/approved/$STACK.json"')]);
   expect(concurrency).toBeUndefined();
-  expect(up?.concurrency).toEqual({ group: `deploy-${stack}`, "cancel-in-progress": false });
+  expect(up?.concurrency).toEqual({ group: `deploy/up/${stack}`, "cancel-in-progress": false });
   // One stack's failed preview is no reason to leave out the others.
   expect(up?.if).toContain("!cancelled()");
   expect(up?.strategy).toMatchObject({ "fail-fast": false });
+});
+
+test("no two jobs of stacks share a queue, whatever the stacks are called", () => {
+  const { jobs } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml")) ?? {};
+  const groups = Object.values(jobs ?? {}).flatMap(({ concurrency }) => {
+    const { group } = concurrency as { readonly group: string };
+    const names = ["dev", "preview-dev", "up-dev", "stacks", "previewed"];
+    return group.includes("matrix.stack")
+      ? names.map((name) => group.replace(/\$\{\{ matrix\.stack \}\}/, name))
+      : [group];
+  });
+  expect(groups).toHaveLength(12);
+  expect(new Set(groups).size).toBe(groups.length);
+});
+
+test("a stack is not deployed whose environments would be those of other jobs", () => {
+  const environments = WORKFLOWS.flatMap(({ jobs }) =>
+    Object.values(jobs).flatMap(({ environment }) => (typeof environment === "string" ? [environment] : [])),
+  );
+  const taken = environments.flatMap((name) => /^(?:preview|deploy)-([\w-]+)$/.exec(name)?.[1] ?? []);
+  expect(new Set(taken)).toEqual(new Set(["stack", "stack-images", "stack-end"]));
+  for (const name of taken)
+    expect(() => matrixStacks("deployed", name, [name])).toThrow(`The stack ${name} is not deployed`);
+});
+
+test("the run's summary says of a stack that nothing changes, and the stack asks for no approval", () => {
+  const { preview } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml"))?.jobs ?? {};
+  const script = preview?.steps.find(({ run }) => run?.includes("ci approved-preview"))?.run ?? "";
+  const branch = script.indexOf("if test -s");
+  expect(branch).toBeGreaterThan(script.indexOf("ci approved-preview"));
+  const after = (approved: string) => {
+    const folder = mkdtempSync(join(tmpdir(), "engine-room-deploy-"));
+    const path = (name: string) => join(folder, name);
+    const text = (name: string) => (existsSync(path(name)) ? readFileSync(path(name), "utf8") : "");
+    try {
+      writeFileSync(path("dev.json"), approved);
+      const env = {
+        PATH: process.env.PATH,
+        STACK: "dev",
+        approved: path("dev.json"),
+        GITHUB_OUTPUT: path("output"),
+        GITHUB_STEP_SUMMARY: path("summary"),
+      };
+      expect(spawnSync("bash", ["-e", "-c", script.slice(branch)], { env }).status).toBe(0);
+      return { output: text("output"), summary: text("summary") };
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  };
+  expect(after("{}")).toEqual({ output: "changes=true\n", summary: "" });
+  const { output, summary } = after("");
+  expect(output).toBe("");
+  expect(summary).toContain("`dev`: nothing changes, so nobody is asked to approve it");
+  expect(preview?.steps.at(-1)?.if).toBe("steps.preview.outputs.changes == 'true'");
 });
 
 test("a pull request's failed stack is reported in its comment", () => {

@@ -9,7 +9,13 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { openLockPullRequest } from "../../../scripts/ci/lock-pull-request.ts";
 import { outputsSummary } from "../../../scripts/ci/outputs-summary.ts";
-import { endedStacks, matrixStacks, previewStackFile, previewStackName } from "../../../scripts/ci/stacks.ts";
+import {
+  endedStacks,
+  matrixStacks,
+  previewStackFile,
+  previewStackName,
+  requireDeployedFiles,
+} from "../../../scripts/ci/stacks.ts";
 import { markdownComment } from "../../../scripts/diff/print.ts";
 import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { projectRoot, readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
@@ -17,6 +23,7 @@ import { readPlan } from "../../../scripts/program/targets.ts";
 import { imageLock } from "../../harness/image-lock.ts";
 import { change, head, stackDiff } from "../diff/diffs.ts";
 import { type CommandRun, runCommand } from "../plan/run-plan.ts";
+import { useFakePulumi } from "../stack/fake-pulumi.ts";
 import { FakeGitHub, type FakePull } from "./fake-github.ts";
 
 let fake: FakeGitHub;
@@ -351,6 +358,89 @@ test("a matrix of previews against the state has the deployed stacks that a chan
   expect(matrixStacks("state-preview", "", files)).toEqual([]);
 });
 
+test("a change may not delete or rename the file of a deployed stack", () => {
+  const base = ["dev", "onprem", "prod"];
+  expect(() => requireDeployedFiles("prod dev,onprem", base, ["dev", "production"])).toThrow(
+    /^This change deletes Pulumi\.onprem\.yaml, of a deployed stack: .*\nThis change deletes Pulumi\.prod\.yaml, of a deployed stack: end the stack \(`npx engine-room down --stack prod`\) and take it out of DEPLOYED_STACKS first\.$/,
+  );
+});
+
+test("a change may delete the file of a stack that is not deployed, and leave a deployed one without a file", () => {
+  expect(() => requireDeployedFiles("dev later", ["dev", "prod"], ["dev"])).not.toThrow();
+  expect(() => requireDeployedFiles("", ["dev", "prod"], [])).not.toThrow();
+});
+
+test("`ci deployed-files` compares the files here with the names that Git lists of the base", async () => {
+  const base = "Pulumi.dev.yaml\nPulumi.gone.yaml\nPulumi.yaml\nREADME.md";
+  const { exitCode, stderr } = await ci("deployed-files", "--deployed", "dev gone", "--base-files", base);
+  expect([exitCode, stderr]).toEqual([1, expect.stringContaining("This change deletes Pulumi.gone.yaml,")]);
+  expect((await ci("deployed-files", "--deployed", "dev", "--base-files", base)).exitCode).toBe(0);
+  expect((await ci("deployed-files", "--deployed", "", "--base-files", base)).exitCode).toBe(0);
+});
+
+describe("`ci approved-preview`", () => {
+  const commit = "ab".repeat(20);
+  const base = { ...stackDiff().base, commit };
+  const update = {
+    kind: "update",
+    result: "succeeded",
+    endTime: "2026-11-28T11:00:00Z",
+    config: {},
+    environment: { "git.head": commit },
+  };
+  const type = "aws:eks/nodeGroup:NodeGroup";
+  const urn = `urn:pulumi:kind::engine-room::${type}::nodes`;
+  const approve = (op: string, diff: Partial<StackDiff> = {}) => {
+    const steps = [{ op, urn, newState: { type, custom: true, inputs: {} } }];
+    const preview = file("preview.json", { steps, changeSummary: { [op]: 1 } });
+    const compared = file("diff.json", stackDiff({ base, ...diff }));
+    return ci("approved-preview", "--stack", "kind", "--preview", preview, "--diff", compared);
+  };
+
+  beforeEach(() => {
+    useFakePulumi(folder).keep(["kind"]);
+    vi.stubEnv("PULUMI_BACKEND_URL", "s3://room-state/pulumi");
+    vi.stubEnv("FAKE_HISTORY", JSON.stringify([update]));
+  });
+
+  test("prints nothing where nothing has changed since the last `up`, so that nobody is asked", async () => {
+    const { exitCode, stdout } = await approve("same");
+    expect([exitCode, stdout]).toEqual([0, ""]);
+  });
+
+  test.each<[string, string, Partial<StackDiff>, Readonly<Record<string, string>>]>([
+    ["with a change in its preview", "create", {}, {}],
+    ["that was never up", "create", {}, { FAKE_HISTORY: "[]" }],
+    [
+      "whose last `up` failed",
+      "same",
+      {},
+      { FAKE_HISTORY: JSON.stringify([{ ...update, result: "failed" }]) },
+    ],
+    ["that is compared with another commit", "same", { base: { ...base, commit: "cd".repeat(20) } }, {}],
+    [
+      "with another key in its file",
+      "same",
+      { settings: [{ path: "guard.ttlHours", kind: "delete", before: "8" }] },
+      {},
+    ],
+    [
+      "with a node group that was not created",
+      "same",
+      {},
+      {
+        FAKE_STATE: JSON.stringify({
+          deployment: { resources: [{ type, urn, outputs: { status: "CREATE_FAILED" } }] },
+        }),
+      },
+    ],
+  ])("prints the changes of a stack %s", async (_title, op, diff, environment) => {
+    for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
+    const { exitCode, stdout } = await approve(op, diff);
+    expect([exitCode, JSON.parse(stdout)]).toEqual([0, expect.objectContaining({ stack: "kind" })]);
+  });
+});
+
 test("a matrix refuses stacks without a file, and those that are never deployed", () => {
   expect(() => matrixStacks("deployed", "onprem z")).toThrow(
     "There is no Pulumi.z.yaml to deploy; there are stack files of dev, kind, local, onprem, prod.",
@@ -358,6 +448,10 @@ test("a matrix refuses stacks without a file, and those that are never deployed"
   expect(() => matrixStacks("deployed", "kind")).toThrow(
     "The stack kind is not deployed: it is for a cluster on somebody's own machine.",
   );
+  expect(() => matrixStacks("deployed", "Stack-end", ["Stack-end"])).toThrow(
+    "The stack Stack-end is not deployed: its environment preview-Stack-end is that of stacks of pull requests; give the stack another name.",
+  );
+  expect(matrixStacks("state-preview", "dev stack", ["dev", "stack"])).toEqual(["dev"]);
 });
 
 const template = readFileSync(join(projectRoot, "Pulumi.kind.yaml"), "utf8");
@@ -497,7 +591,19 @@ describe("a pull request of the lock file", () => {
     expect(fake.changes).toEqual([]);
   });
 
+  test("a lock file without an image that main's has is refused with its name", async () => {
+    const services = { contentHash: "b".repeat(64), reference: digest };
+    fake.files.set("main:images.lock.json", lock({ services, "triton-26.06": services, ui: services }));
+    await expect(open(fresh)).rejects.toThrow(
+      "images.lock.json lacks digests that main has, of triton-26.06, ui: ",
+    );
+    expect(fake.changes).toEqual([]);
+    fake.files.set("main:images.lock.json", lock({}));
+    expect(await open(fresh)).toBe("Opened #77.");
+  });
+
   test.each([
+    ["no image", lock({})],
     ["text that is no JSON", Buffer.from("<html>")],
     [
       "a tag in place of a digest",

@@ -330,7 +330,7 @@ function record(changes: Partial<StackRecord> & { ageHours?: number; values?: ob
     name: "trial",
     isUpdating: false,
     lastOperation: hoursAgo(ageHours),
-    lastUp: { endTime: hoursAgo(ageHours), values: { ...values }, commit: null },
+    lastUp: { endTime: hoursAgo(ageHours), values: { ...values }, commit: null, hasSucceeded: true },
     ...rest,
   };
 }

@@ -25,7 +25,7 @@ case "$1 $2" in
       while read -r name; do list="$list\${list:+,}{\\"name\\":\\"organization/engine-room/$name\\"}"; done < "$here/stacks"
     fi
     echo "[$list]" ;;
-  "stack history") echo "[]" ;;
+  "stack history") printf '%s\\n' "\${FAKE_HISTORY:-[]}" ;;
   "stack export")
     grep -qx "$stack" "$here/stacks" 2> /dev/null || { echo "error: no stack named '$stack' found" >&2; exit 255; }
     if [ -n "$FAKE_STATE" ]; then printf '%s\\n' "$FAKE_STATE"; else echo '{"deployment":{"resources":[{"type":"pulumi:pulumi:Stack","urn":"s","outputs":{"endpoints":{"gateway":"http://gateway"}}}]}}'; fi ;;
