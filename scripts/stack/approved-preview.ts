@@ -52,7 +52,10 @@ export function approvedPreview(stack: string, preview: string): ApprovedPreview
 /** @param path - Absolute. @throws UserError where it is not what {@link approvedPreview} made. */
 export function readApprovedPreview(path: string): ApprovedPreview {
   try {
-    return approvedPreviewSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+    const found = approvedPreviewSchema.parse(JSON.parse(readFileSync(path, "utf8")));
+    if (found.digest !== jsonDigest(found.changes))
+      throw new Error("its digest is not that of its changes, so that it was cut off or edited.");
+    return found;
   } catch (error) {
     throw new UserError(
       `${path} is not what \`npx engine-room ci approved-preview\` printed: ${error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message}`,

@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -6,6 +7,7 @@ import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import {
   approvedPreview,
   previewDifferences,
+  readApprovedPreview,
   requireApproved,
 } from "../../../scripts/stack/approved-preview.ts";
 
@@ -127,4 +129,22 @@ describe("an `up` after an approval", () => {
       "The approved preview is of the stack demo, and not of prod.",
     );
   });
+});
+
+test("an approved preview is read as it was printed, and refused where its changes are not those of its digest", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-approved-"));
+  try {
+    const read = (preview: object) => {
+      const file = join(folder, "demo.json");
+      writeFileSync(file, JSON.stringify(preview));
+      return readApprovedPreview(file);
+    };
+    const printed = approved();
+    expect(read(printed)).toEqual(printed);
+    const [urn = ""] = Object.keys(printed.changes);
+    const { [urn]: _left, ...changes } = printed.changes;
+    expect(() => read({ ...printed, changes })).toThrow("its digest is not that of its changes");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
