@@ -65,8 +65,8 @@ function shownCharacters({ sections }: StackReport, { open, folded, points: most
 }
 
 function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boolean): readonly string[] {
-  const { stack, comparison, notes, sections, command } = report;
-  const rest = ["What is left out here is in the run's artifact, and in what ", code(command), " prints."];
+  const { stack, comparison, notes, sections, whole } = report;
+  const rest = ["What is left out here ", ...whole];
   let room = OPEN_CHARACTERS;
   const shown = sections.map((section) => {
     const { entries, rest: further } = openEntries(section, amounts);

@@ -33,8 +33,8 @@ export interface StackReport {
   readonly notes: readonly Inline[];
   /** None is empty. */
   readonly sections: readonly Section[];
-  /** Command that prints all of it. */
-  readonly command: string;
+  /** What prints all of it. */
+  readonly whole: Inline;
 }
 
 /** Names of stacks and branches are short; anything longer is no name. */
@@ -70,8 +70,23 @@ export function stackReport(diff: StackDiff): StackReport {
         ? []
         : [{ title: "Policies that the base breaks too", entries: known, isFolded: true }]),
     ],
-    command: `npx engine-room diff --stack ${stack} --base ${ref} --format json`,
+    whole: wholeText(diff.source, stack, ref),
   };
+}
+
+/** A preview's artifact has all of it, and that of a deployment has digests alone: both have previews against the state. */
+function wholeText(source: StackDiff["source"], stack: string, ref: string): Inline {
+  const command = `npx engine-room diff --stack ${stack} --base ${ref}`;
+  if (source === "rendered")
+    return ["is in the run's artifact, and in what ", code(`${command} --format json`), " prints."];
+  const preview = `npx engine-room ci state-preview --stack ${stack} > state.json`;
+  return [
+    "is in what ",
+    code(`${command} --preview state.json --format json`),
+    " prints after ",
+    code(preview),
+    ".",
+  ];
 }
 
 function comparison({ base, source }: StackDiff): Inline {

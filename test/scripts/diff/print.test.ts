@@ -219,3 +219,18 @@ test("the same change as text has no ciphertext and no escape codes", async () =
     for (const hidden of ["\u001b", "Zm9ybWVy", "bmV3ZXIg"]) expect(text).not.toContain(hidden);
   }
 });
+
+test("a comment that leaves something out names what has all of it, with the preview where that was against the state", () => {
+  const resources = Array.from({ length: 1_002 }, (_, index) =>
+    change({ label: `Deployment models/m${index}` }),
+  );
+  const rendered = markdownComment([stackDiff({ resources })]);
+  expect(rendered).toContain(
+    "What is left out here is in the run's artifact, and in what `npx engine-room diff --stack dev --base origin/main --format json` prints.",
+  );
+  const previewed = markdownComment([stackDiff({ resources, source: "pulumi-preview" })]);
+  expect(previewed).toContain(
+    "What is left out here is in what `npx engine-room diff --stack dev --base origin/main --preview state.json --format json` prints after `npx engine-room ci state-preview --stack dev > state.json`.",
+  );
+  expect(previewed).not.toContain("artifact");
+});
