@@ -1,9 +1,16 @@
 /** All rules by name, what a stack file says about them, and what they find, without the Pulumi CLI. */
+import { z } from "zod";
 import { fromRuntimeConfig, readStack, type StackConfig } from "../infra/config/config.ts";
 import { pulledImages } from "../infra/image-inputs.ts";
-import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../infra/plan/catalogue/types.ts";
+import {
+  POLICY_LEVELS,
+  POLICY_NAMES,
+  type PolicyLevel,
+  type PolicyName,
+} from "../infra/plan/catalogue/types.ts";
 import { planStack } from "../infra/plan/plan-stack.ts";
 import {
+  at,
   type CheckedResource,
   type CheckedStack,
   type Finding,
@@ -52,6 +59,9 @@ export interface Violation {
   readonly fix: string;
 }
 
+const levelSchema = z.enum(POLICY_LEVELS);
+const capSchema = z.number().min(0);
+
 /** Stacks of a pull request: `preview-42`, `pr-42`. */
 const PREVIEW_STACK = /^(pr|preview)-/;
 
@@ -65,13 +75,8 @@ export function stackPolicy(stack: string, values: Readonly<Record<string, strin
   const { config } = readStack(stackFile);
   if (config === null) return null;
   const { platform, policies, gateway } = config;
-  const levelOf = (name: PolicyName): PolicyLevel => {
-    const { level = "mandatory", previewLevel = level } = rules[name];
-    const byKind = platform === "local" ? "advisory" : PREVIEW_STACK.test(stack) ? previewLevel : level;
-    return policies.levels[name] ?? byKind;
-  };
   return {
-    levels: Object.fromEntries(POLICY_NAMES.map((name) => [name, levelOf(name)])) as StackPolicy["levels"],
+    levels: levelsOf(stack, platform, policies.levels),
     facts: {
       platform,
       keepsDocuments: !("retain" in config) || (config.retain?.includes(stack) ?? true),
@@ -80,6 +85,51 @@ export function stackPolicy(stack: string, values: Readonly<Record<string, strin
       exposure: "exposure" in gateway ? (gateway.exposure ?? null) : null,
       listenerEndsTls: !("route" in gateway) || gateway.route?.tls !== false,
       awaitedImages: awaitedImages(config, stackFile),
+    },
+  };
+}
+
+/** @param own - Of the stack file; a rule that it does not name has the level of the stack's kind. */
+function levelsOf(
+  stack: string,
+  platform: unknown,
+  own: Readonly<Partial<Record<PolicyName, PolicyLevel>>>,
+): StackPolicy["levels"] {
+  const levelOf = (name: PolicyName): PolicyLevel => {
+    const { level = "mandatory", previewLevel = level } = rules[name];
+    const byKind = platform === "local" ? "advisory" : PREVIEW_STACK.test(stack) ? previewLevel : level;
+    return own[name] ?? byKind;
+  };
+  return Object.fromEntries(POLICY_NAMES.map((name) => [name, levelOf(name)])) as StackPolicy["levels"];
+}
+
+/** What a change is held to of the base. */
+export interface BasePolicy {
+  readonly levels: StackPolicy["levels"];
+  readonly facts: Pick<StackFacts, "keepsDocuments" | "hourlyUsdCap">;
+}
+
+/**
+ * The same of a stack file of another version, which this schema refuses: each key that guards something is read by itself, and one
+ * that can't be read counts as its default, or as retained.
+ *
+ * @param values - Keys without their namespace.
+ */
+export function basePolicy(
+  stack: string,
+  { platform, policies, retain }: Readonly<Record<string, unknown>>,
+): BasePolicy {
+  const levels = POLICY_NAMES.flatMap((name) => {
+    const { data } = levelSchema.safeParse(at(policies, "levels", name));
+    return data === undefined ? [] : [[name, data] as const];
+  });
+  return {
+    levels: levelsOf(stack, platform, Object.fromEntries(levels)),
+    facts: {
+      keepsDocuments: Array.isArray(retain)
+        ? retain.includes(stack)
+        : retain !== undefined || platform !== "aws",
+      hourlyUsdCap: capSchema.safeParse(at(policies, "hourlyUsdCap")).data ?? null,
     },
   };
 }

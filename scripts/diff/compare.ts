@@ -4,7 +4,7 @@ import { readFile, realpath } from "node:fs/promises";
 import { isAbsolute, join, relative } from "node:path";
 import { exists } from "../../components/local/provider/files.ts";
 import { ConfigError } from "../../infra/problems.ts";
-import { type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
+import { basePolicy, type StackPolicy, stackPolicy } from "../../policy/stack-policy.ts";
 import { redacted } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { commitOf, withBase } from "./base-tree.ts";
@@ -63,9 +63,9 @@ export async function compareWithBase({
     const baseSide = async (): Promise<BaseSide> => {
       const none = { ref, commit, settings: NO_SETTINGS, policy: null, hasStack: true };
       const configFile = join(base.project, file);
-      if (base.failure !== null) return { ...none, tree: unrendered(base.failure) };
       if (!(await exists(configFile)))
         return { ...none, hasStack: false, tree: unrendered(`It has no ${file}: the stack is new.`) };
+      if (base.failure !== null) return { ...none, tree: unrendered(base.failure), ...readFrom(configFile) };
       const isSame = base.program === project && (await haveSameText(configFile, stack.configFile));
       const tree = isSame ? headTree : rendered(base.program, configFile, base.project, "base.json");
       return { ...none, tree: await tree, ...readFrom(configFile) };
@@ -129,6 +129,8 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
   });
   const former = hasStack ? base.tree : { resources: [], outputs: {}, plan: null };
   const [before, after] = [former.resources ?? [], head.tree.resources ?? []];
+  // Its file may be of another version.
+  const policy = hasStack ? (base.policy ?? basePolicy(stack, base.settings.values)) : null;
   const graphs = preview ?? graphsOf(former.resources, head.tree.resources);
   return {
     stack,
@@ -141,10 +143,10 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     plan: head.tree.plan === null ? null : planDifferences(former.plan, head.tree.plan),
     secrets: hasStack ? changedSecrets(base.settings.secrets, head.settings.secrets) : [],
     settings: hasStack ? changedSettings(base.settings, head.settings) : [],
-    levels: levelChanges(base.policy, head.policy),
+    levels: levelChanges(policy, head.policy),
     protections: protectionChanges(before, after),
     providers: providerChanges(before, after),
-    ...stackViolations(hasStack ? base.tree : null, head.tree, stricter(base.policy, head.policy)),
+    ...stackViolations(hasStack ? base.tree : null, head.tree, stricter(policy, head.policy)),
   };
 }
 

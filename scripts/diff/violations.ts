@@ -1,6 +1,7 @@
 /** Violations of rules by the head, and which of them the base has, too: by the head's rules, and the stricter of both stack files' levels. */
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../../infra/plan/catalogue/types.ts";
 import {
+  type BasePolicy,
   type CheckedSide,
   type StackPolicy,
   uncheckedPolicies,
@@ -19,7 +20,7 @@ export function isLower({ before, after }: Pick<LevelChange, "before" | "after">
 }
 
 /** Levels that are not the same on both sides; none where one of them is unknown. */
-export function levelChanges(base: StackPolicy | null, head: StackPolicy | null): readonly LevelChange[] {
+export function levelChanges(base: BasePolicy | null, head: StackPolicy | null): readonly LevelChange[] {
   if (base === null || head === null) return [];
   return POLICY_NAMES.toSorted()
     .map((policy) => ({ policy, before: base.levels[policy], after: head.levels[policy] }))
@@ -29,9 +30,9 @@ export function levelChanges(base: StackPolicy | null, head: StackPolicy | null)
 /**
  * What the head is judged by: a change that lowers a level, raises the cap or no longer retains the stack is judged as before it.
  *
- * @param base - null: it has no such stack, or its file is of another version.
+ * @param base - null: it has no such stack.
  */
-export function stricter(base: StackPolicy | null, head: StackPolicy | null): StackPolicy | null {
+export function stricter(base: BasePolicy | null, head: StackPolicy | null): StackPolicy | null {
   if (base === null || head === null) return head;
   const caps = [base.facts.hourlyUsdCap, head.facts.hourlyUsdCap].filter((cap) => cap !== null);
   const levels = Object.fromEntries(

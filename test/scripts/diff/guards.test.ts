@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { accessSection } from "../../../scripts/diff/guard-report.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
+import { refusals } from "../../../scripts/diff/refusals.ts";
 import type { StackDiff } from "../../../scripts/diff/types.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
@@ -61,6 +62,30 @@ test("a policy that is switched off is the first that a report says, and is judg
   const stricter = await diffOfFiles(textOf(off), textOf(cluster));
   expect(words(stricter)).not.toContain("No longer protected");
   expect(stricter.violations.some(({ isNew }) => isNew)).toBe(false);
+});
+
+test("a base whose file this version can't read still judges by its levels, its cap and `retain`", async () => {
+  const earlier = (values: object) => textOf({ ...values, formerKey: 1 });
+  const off = { levels: { "image-has-digest": "off", "engine-store-is-protected": "off" }, hourlyUsdCap: 60 };
+  const diff = await diffOfFiles(
+    earlier({ ...onAws, policies: { hourlyUsdCap: 0.5, levels: { "image-has-digest": "advisory" } } }),
+    textOf({ ...onAws, retain: [], policies: off }),
+  );
+  expect(diff.base.problems).toMatchObject([{ path: "formerKey" }]);
+  expect(diff.levels).toEqual([
+    { policy: "engine-store-is-protected", before: "mandatory", after: "off" },
+    { policy: "image-has-digest", before: "advisory", after: "off" },
+  ]);
+  const judged = diff.violations.filter(({ level }) => level === "mandatory").map(({ policy }) => policy);
+  expect(new Set(judged)).toEqual(new Set(["engine-store-is-protected", "price-is-below-cap"]));
+  expect(refusals(diff)).not.toEqual([]);
+});
+
+test("a base whose policies can't be read at all judges by the levels of its kind of stack", async () => {
+  const head = { ...cluster, policies: { levels: { "image-has-digest": "off" } } };
+  const diff = await diffOfFiles(textOf({ ...cluster, policies: "none" }), textOf(head));
+  expect(diff.levels).toEqual([{ policy: "image-has-digest", before: "mandatory", after: "off" }]);
+  expect(words(diff)).toContain("No longer protected - policy image-has-digest: mandatory → off");
 });
 
 test("a cap that is raised or gone is said, and the lower one judges", async () => {
