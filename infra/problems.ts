@@ -79,7 +79,8 @@ const SECRET = "[secret]";
 const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
 
 /** Names that an unknown key with a credential may have. */
-const CREDENTIAL_NAME = /token|secret|password|credential|api_?key/i;
+const CREDENTIAL_NAME =
+  /token|secret|password|passphrase|credential|kubeconfig|webhook|(api|access|private)[ _-]?key/i;
 
 /** Text without the credentials that can be told by their form. */
 export function withoutCredentials(text: string): string {
@@ -110,8 +111,9 @@ function masked(value: unknown, path: Path, isKnown: boolean): unknown {
     ? isSecret(formatPath(path)) || isContentOfFile(path, value)
     : isLikelySecret(path, value);
   if (isCredential) return SECRET;
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    return hasSecrets(path) ? SECRET : value;
+  if (typeof value !== "object" || value === null) return hasSecrets(path) ? SECRET : value;
+  if (Array.isArray(value))
+    return hasSecrets(path) ? SECRET : value.map((inner, index) => masked(inner, [...path, index], isKnown));
   const entries = Object.entries(value);
   return Object.fromEntries(entries.map(([key, inner]) => [key, masked(inner, [...path, key], isKnown)]));
 }

@@ -1,6 +1,8 @@
 /** What two files of a stack say: secrets by where they stand, and every key that is not the same. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
+import { stackKinds } from "../../infra/config/config.ts";
+import { hasKey } from "../../infra/config/schema-problems.ts";
 import {
   CONFIG_NAMESPACE,
   formatPath,
@@ -150,15 +152,33 @@ function indices(keys: PropertyKeys): readonly (string | number)[] {
 /** What these say is no secret; other keys of providers, such as `aws:secretKey` and `kubernetes:kubeconfig`, are. */
 const SHOWN_OF_PROVIDERS = ["aws:profile", "aws:region", "kubernetes:cluster", "kubernetes:context"];
 
+type Path = readonly (string | number)[];
+
+/** Whether any kind of stack has the key. */
+function isKnown(path: Path): boolean {
+  return stackKinds.some(({ schema }) => hasKey(schema, path));
+}
+
+/** By a key that no schema has, whatever its name, a secret may have been meant. */
+function knownParts(path: Path, value: unknown): unknown {
+  if (!isKnown(path)) return "[not shown]";
+  if (typeof value !== "object" || value === null || isSecure(value)) return value;
+  if (Array.isArray(value)) return value.map((inner, index) => knownParts([...path, index], inner));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, knownParts([...path, key], inner)]),
+  );
+}
+
 /** null: it may be a secret, or is of no use to people. */
 function shown(keys: PropertyKeys, value: unknown): string | null {
   const path = indices(keys);
   const [first = ""] = path;
   const isOwn = !String(first).includes(":") && !PULUMI_KEYS.includes(String(first));
   if (!isOwn && !SHOWN_OF_PROVIDERS.includes(String(first))) return null;
+  if (isOwn && !isKnown(path)) return null;
   const holder = path.reduceRight<unknown>(
     (inner, key) => (typeof key === "number" ? Object.assign([], { [key]: inner }) : { [key]: inner }),
-    value,
+    isOwn ? knownParts(path, value) : value,
   );
   const text = shownValue(path, holder, false);
   return text === "[secret]" ? null : text;

@@ -70,9 +70,19 @@ test.each([
   [["hub", "tokn"], "plain"],
   [["hubToken"], "plain"],
   [["models", 0, "apiKey"], "plain"],
+  [["foo", "passphrase"], "plain"],
+  [["aws", "accessKey"], "plain"],
+  [["slack", "webhook"], "plain"],
+  [["gateway", "tls", "privateKey"], "plain"],
+  [["kubeconfig"], "plain"],
   [["colour"], "hf_ATokenAtTheWrongPlace"],
 ])("at the unknown key %j the value %s is hidden", (path, value) => {
   expect(shownValue(path, valuesWith(path, value), false)).not.toContain(value);
+});
+
+test("an element of a list is shown without its credentials", () => {
+  const models = [{ name: "gpt", HF_TOKEN: "plain" }];
+  expect(shownValue(["models"], { models }, false)).toBe('[{"name":"gpt","HF_TOKEN":"[secret]"}]');
 });
 
 test("a number at an unknown key is shown, whatever the key's name", () => {

@@ -153,6 +153,22 @@ describe("changed keys", () => {
     ]);
   });
 
+  test("one that no schema has is shown without its value, wherever it stands", async () => {
+    const { models, ...others } = cluster;
+    const diff = await diffOfFiles(
+      textOf(others),
+      textOf({
+        ...others,
+        foo: { colour: "canary", passphrase: "canary" },
+        gateway: { tls: { privateKey: "canary" }, hostname: "a.example.org" },
+        models: models.map((model) => ({ ...model, HF_TOKEN: "canary", colour: "canary" })),
+      }),
+    );
+    expect(JSON.stringify(diff.settings)).not.toContain("canary");
+    expect(diff.settings).toContainEqual({ path: "foo", kind: "add" });
+    expect(JSON.stringify(diff.settings)).toContain("gpt2-medium");
+  });
+
   test("what may be a secret has no value", async () => {
     const hub = (token: string) => ({ ...cluster, hub: { token } });
     const diff = await diffOfFiles(textOf(hub("hf_canaryone11111111")), textOf(hub("hf_canarytwo22222222")));
