@@ -50,8 +50,8 @@ export function resourceDifferences(before: unknown, after: unknown): readonly L
   });
 }
 
-/** A text that is an object or a list, such as a file of a ConfigMap. */
-function parsedJson(value: unknown): unknown {
+/** A text that is an object or a list of JSON, such as a file of a ConfigMap; undefined where it is none. */
+export function parsedJson(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return undefined;
   try {
     return JSON.parse(value);

@@ -26,7 +26,9 @@ export function grouped<Item>(
   const groups = new Map<string, Item[]>();
   for (const item of items) {
     const key = JSON.stringify(keyOf(item));
-    groups.set(key, [...(groups.get(key) ?? []), item]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
   }
   return [...groups.values()];
 }

@@ -15,6 +15,7 @@ import {
 } from "../../infra/problems.ts";
 import { type LeafDifference, leafDifferences, type PropertyKeys, propertyPath } from "../program/changes.ts";
 import type { StackReference } from "../program/stack-file.ts";
+import { parsedJson } from "./resource-names.ts";
 import type { SecretChange, SettingChange } from "./types.ts";
 
 /** Values by key: those of the project without its namespace, those of others with theirs, and Pulumi's own beside `config`. */
@@ -43,7 +44,8 @@ export function stackSettings({ configFile }: Pick<StackReference, "configFile">
   const own = Object.fromEntries(
     Object.entries(config ?? {}).map(([key, value]) => [
       key.replace(`${CONFIG_NAMESPACE}:`, ""),
-      parsedText(value),
+      // `pulumi config set` may have written an object or a list as a text of JSON.
+      parsedJson(value) ?? value,
     ]),
   );
   const plain = SECRET_PATHS.flatMap((path): [string, string][] => {
@@ -51,16 +53,6 @@ export function stackSettings({ configFile }: Pick<StackReference, "configFile">
     return typeof value === "string" ? [[path, value]] : [];
   });
   return { values: { ...others, ...own }, secrets: new Map([...encrypted(own), ...plain]) };
-}
-
-/** `pulumi config set` may have written an object or a list as a text of JSON. */
-function parsedText(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
 }
 
 function encrypted(value: unknown, path: readonly (string | number)[] = []): [string, string][] {
