@@ -149,7 +149,8 @@ class _Run:
         # mpirun ends the other ranks of one that died, but waits for them after one that ended with 0.
         self._wait(2 * STEP_SECONDS)
         how = f"ended with {self._code_words()}" if self._ended() else "did not end"
-        return f"{ranks} of {self._server.world_size} has died; {self._name} {how}."
+        have = "has" if len(gone) == 1 else "have"
+        return f"{ranks} of {self._server.world_size} {have} died; {self._name} {how}."
 
     def _stop(self, asked: signal.Signals) -> Outcome:
         """Asks the first rank, then the launcher for what is left. Triton knows one way to stop, whichever
