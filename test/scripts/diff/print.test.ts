@@ -213,6 +213,11 @@ test("the comment in docs is that of a realistic change, and its picture shows t
   expect(isShown(), `The picture shows another text than ${FILE}; ${way}, with a browser`).toBe(true);
 }, 60_000);
 
+test("the comment in docs does not change with the sources of images", async () => {
+  const tags = JSON.stringify(await exampleDiffs()).match(/(?<=\/trtllm:[\d.]+-)\w+/g);
+  expect(new Set(tags)).toEqual(new Set(["0123456789ab"]));
+});
+
 test("the same change as text has no ciphertext and no escape codes", async () => {
   for (const diff of await exampleDiffs()) {
     const text = textReport(diff);
