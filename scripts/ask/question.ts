@@ -12,6 +12,7 @@ import {
 } from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
+import { PIPELINES, type Pipeline, pipelineProfile } from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -25,6 +26,8 @@ export interface Question {
   readonly stream: boolean;
   /** @default {@link GREEDY} */
   readonly sampling?: Sampling;
+  /** @default the ensemble; the BLS for streams where the repository accumulates tokens. */
+  readonly pipeline?: Pipeline | undefined;
 }
 
 /** The most probable token each time. */
@@ -147,8 +150,8 @@ export function askedNumbers(given: Readonly<Partial<Record<NumberName, string |
  * @throws UserError with a sentence for each option that does not reach the model.
  */
 export function requirePassedOn(
-  { profile, maxBeamWidth }: Asked,
-  { model, sampling = GREEDY, stream }: Question,
+  { profile, pipelines, maxBeamWidth }: Asked,
+  { model, sampling = GREEDY, stream, pipeline }: Question,
   endpoint: AskedEndpoint,
 ): void {
   const { beamWidth = 1 } = sampling;
@@ -167,6 +170,14 @@ export function requirePassedOn(
     );
   if (beamWidth > 1 && stream)
     problems.push("--stream prints one text, and --beam-width makes several; leave one of them out.");
+  if (pipeline !== undefined && pipelines[pipeline] === undefined)
+    problems.push(
+      `--pipeline is ${pipeline}, and the repository of ${model} does not have both an ensemble and a BLS to choose from (flavours inflight_batcher_llm and multimodal do); leave it out.`,
+    );
+  else if (pipeline !== undefined && endpoint === "gateway")
+    problems.push(
+      "The gateway chooses the pipeline by the stack file (`triton.accumulateTokens`); --endpoint triton takes --pipeline.",
+    );
   try {
     refuseMissingOptions(profile, sampling);
   } catch (error) {
@@ -200,15 +211,18 @@ export type AskedEndpoint = (typeof ENDPOINTS)[number];
  */
 export function usualEndpoint(
   plan: StackPlan,
-  { model, images }: Pick<Question, "model" | "images">,
+  { model, images, pipeline }: Pick<Question, "model" | "images" | "pipeline">,
   isOverGrpc: boolean,
 ): AskedEndpoint {
-  return !isOverGrpc && images.length === 0 && asked(plan, model).chats ? "gateway" : "triton";
+  const isForTriton = isOverGrpc || images.length > 0 || pipeline !== undefined;
+  return !isForTriton && asked(plan, model).chats ? "gateway" : "triton";
 }
 
 /** How a model of the plan is asked. */
 export interface Asked {
   readonly profile: RequestProfile;
+  /** By each way through its repository; undefined where it has one way only. */
+  readonly pipelines: Readonly<Partial<Record<Pipeline, RequestProfile | undefined>>>;
   /** Its own question. A build's check may have another one; requests to a server choose theirs. */
   readonly golden: GoldenQuestion;
   /** Whether the gateway has a chat template for it. */
@@ -220,15 +234,24 @@ export interface Asked {
 /** @throws UserError for a model that the plan lacks. */
 export function asked(plan: StackPlan, name: string): Asked {
   if (plan.tier === "gpu") {
-    const { request, spec } = named(plan.models, name);
+    const { request, spec, repository } = named(plan.models, name);
     const { row, limits } = spec.engine;
     const { golden, chat } = row;
-    return { profile: request, golden, chats: chat !== undefined, maxBeamWidth: limits.maxBeamWidth };
+    const pipelines = Object.fromEntries(
+      PIPELINES.map((pipeline) => [pipeline, pipelineProfile(request, spec, repository, pipeline)]),
+    );
+    return {
+      profile: request,
+      pipelines,
+      golden,
+      chats: chat !== undefined,
+      maxBeamWidth: limits.maxBeamWidth,
+    };
   }
   const { model, catalogue } = named(plan.models, name);
   const { endId, padId } = catalogue;
   const profile = requestProfile("inflight_batcher_llm", { endId, padId });
-  return { profile, golden: cpuGoldenQuestions[model], chats: true, maxBeamWidth: null };
+  return { profile, pipelines: {}, golden: cpuGoldenQuestions[model], chats: true, maxBeamWidth: null };
 }
 
 /** @throws UserError with the nearest name, or all of them. */

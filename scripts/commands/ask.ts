@@ -1,4 +1,5 @@
 import { RequestError } from "@engine-room/triton-requests";
+import { PIPELINES, type Pipeline } from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
 import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
@@ -37,6 +38,10 @@ export const command = defineCommand({
     "--beam-width <n>":
       "search with so many beams, up to `limits.maxBeamWidth` of the engine, and print the best; --endpoint triton only",
     "--stream": "print the answer as it is written, and time the first token",
+    "--pipeline <name>": {
+      text: "bls: the model's `tensorrt_llm_bls`, whose stream has all text so far in each event with `triton.accumulateTokens`; ensemble: its ensemble (default; streams of such a model go through the BLS); --endpoint triton only",
+      choices: PIPELINES,
+    },
     "--endpoint <name>": {
       text: "gateway: a chat message in the model's template (default for a text question to a model with one); triton: the model's own server, which completes the text as it is (default otherwise)",
       choices: ENDPOINTS,
@@ -56,8 +61,9 @@ export const command = defineCommand({
     const question = questionOf(values, word, plan);
     const endpoint = values.endpoint ?? usualEndpoint(plan, question, values.as === "grpc");
     const model = asked(plan, question.model);
-    const { profile, chats } = model;
     requirePassedOn(model, question, endpoint);
+    const { chats, pipelines } = model;
+    const profile = (question.pipeline && pipelines[question.pipeline]) ?? model.profile;
     const { temperature, topK, topP, seed } = question.sampling ?? {};
     if (temperature === 0 && (seed ?? topK ?? topP) !== undefined)
       process.stderr.write(
@@ -121,10 +127,11 @@ type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly text?: string | undefined;
   readonly image?: readonly string[] | undefined;
   readonly stream?: boolean | undefined;
+  readonly pipeline?: Pipeline | undefined;
 };
 
 function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
-  const { text = word, image = [], stream = false } = values;
+  const { text = word, image = [], stream = false, pipeline } = values;
   const names = models.map(({ name }) => name);
   const model = values.model ?? (names.length === 1 ? names[0] : undefined);
   if (model === undefined) throw new UsageError(`Choose a model with --model: ${names.join(", ")}.`);
@@ -132,5 +139,5 @@ function questionOf(values: AskValues, word: string | undefined, { models }: Sta
   if (word !== undefined && values.text !== undefined)
     throw new UsageError(`Two prompts: ${JSON.stringify(word)} and --text. Give one.`);
   const images = image.map((given) => askedImage(given, callerDirectory()));
-  return { model, text, images, ...askedNumbers(values), stream };
+  return { model, text, images, ...askedNumbers(values), stream, pipeline };
 }

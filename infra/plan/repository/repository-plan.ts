@@ -145,11 +145,12 @@ function inflightBatcher(facts: ParameterFacts): FlavourPlan {
 
 /**
  * all_models/multimodal over all_models/inflight_batcher_llm, from 0.13 on: an ensemble that takes images, and
- * multimodal_encoders, which runs the visual engine on GPU 0. The BLS only takes images as tensors of the client, so streaming
- * stays with the ensemble.
+ * multimodal_encoders, which runs the visual engine on GPU 0. Up to 0.15 the BLS only takes images as tensors of the client, and
+ * streams stay with the ensemble.
  * https://github.com/triton-inference-server/tensorrtllm_backend/blob/r25.07/docs/multimodal.md
  */
 function multimodal(facts: ParameterFacts): FlavourPlan {
+  const { serving, engine } = facts.model;
   return {
     models: [
       fromTemplate(facts, "multimodal/ensemble"),
@@ -157,7 +158,14 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
       ...batcherModels(facts),
     ],
     clientModel: "ensemble",
+    streamingModel:
+      serving.accumulateTokens && blsTakesPictures(engine.release) ? "tensorrt_llm_bls" : "ensemble",
   };
+}
+
+/** config.pbtxt of tensorrt_llm_bls has image_url_input and video_bytes_input from tag v0.16.0 on. */
+export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
+  return compareVersions(tensorRtLlm, "0.16") >= 0;
 }
 
 /** Folder of triton-inference-server/tutorials; its guides mount it there too. */

@@ -7,7 +7,7 @@ import {
 } from "@engine-room/triton-requests";
 import { templateSet } from "../catalogue/templates.ts";
 import { type Flavour, takesImages } from "../catalogue/types.ts";
-import type { RepositoryPlan } from "../repository/repository-plan.ts";
+import { blsTakesPictures, type RepositoryPlan } from "../repository/repository-plan.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Values that the repository fills into its templates are taken from there, so that requests and server can't differ. */
@@ -30,6 +30,33 @@ export function requestProfile(model: ModelSpec, repository: RepositoryPlan): Re
     ...promptEcho(serving, excludesInput),
     ...(accumulates !== undefined && { streamedText: accumulates === "True" ? "cumulative" : "delta" }),
   });
+}
+
+/** Ways through a repository that has both: one request to the ensemble, or one to the BLS, which asks the same models itself. */
+export const PIPELINES = ["ensemble", "bls"] as const;
+export type Pipeline = (typeof PIPELINES)[number];
+
+const BLS_MODEL = "tensorrt_llm_bls";
+
+/** How a model is asked through one of the two; undefined where its repository has one way only. */
+export function pipelineProfile(
+  request: RequestProfile,
+  { engine }: ModelSpec,
+  { models }: RepositoryPlan,
+  pipeline: Pipeline,
+): RequestProfile | undefined {
+  const bls = models.find(({ name }) => name === BLS_MODEL);
+  if (bls === undefined) return undefined;
+  if (pipeline === "ensemble")
+    return { ...request, streamingModel: request.tritonModel, streamedText: "delta" };
+  const takesFiles = blsTakesPictures(engine.release);
+  return {
+    ...request,
+    tritonModel: BLS_MODEL,
+    streamingModel: BLS_MODEL,
+    streamedText: bls.substitutions.accumulate_tokens === "True" ? "cumulative" : "delta",
+    image: request.image && { ...request.image, takesFiles: request.image.takesFiles && takesFiles },
+  };
 }
 
 /** Filled into the engine's model, part of each request to llmapi, or the flavour's own. */

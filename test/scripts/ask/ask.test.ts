@@ -384,7 +384,9 @@ test.each([
   ],
   ["a text for a model that takes pictures", example("llava-1.5"), "llava", [], false, "gateway"],
 ] as const)("`ask` sends %s to the right endpoint", (_what, stack, model, images, isOverGrpc, endpoint) => {
-  expect(usualEndpoint(readPlan(stack), { model, images }, isOverGrpc)).toBe(endpoint);
+  const plan = readPlan(stack);
+  expect(usualEndpoint(plan, { model, images }, isOverGrpc)).toBe(endpoint);
+  expect(usualEndpoint(plan, { model, images, pipeline: "bls" }, isOverGrpc)).toBe("triton");
 });
 
 test("a model that the plan lacks is refused by name", () => {
@@ -431,6 +433,7 @@ test("every option that is no number of its range is refused with a sentence of 
 
 const cpu = asked(readPlan(stackReference("local")), "smollm2");
 const llava = asked(readPlan(example("llava-1.5")), "llava");
+const blip2 = asked(readPlan(example("multimodal-guide")), "blip2");
 const beams = { ...cpu, maxBeamWidth: 4 };
 
 test.each([
@@ -452,6 +455,33 @@ test.each([
     requirePassedOn(model, { ...question, sampling: { temperature: 1, ...sampling } }, endpoint);
   if (sentences.length === 0) look();
   for (const sentence of sentences) expect(look).toThrow(sentence);
+});
+
+test.each([
+  ["a model on CPUs", cpu, "triton", "the repository of m does not have both an ensemble and a BLS"],
+  ["the tutorials' LLaVA", llava, "triton", "the repository of m does not have both"],
+  ["the gateway", blip2, "gateway", "--endpoint triton takes --pipeline"],
+] as const)("a pipeline that can't be chosen is refused for %s", (_what, model, endpoint, sentence) => {
+  const question = { model: "m", text: "", images: [], maxTokens: 1, stream: false };
+  expect(() => requirePassedOn(model, { ...question, pipeline: "bls" }, endpoint)).toThrow(sentence);
+});
+
+test("a model with an ensemble and a BLS is asked through either, with beams too", () => {
+  const question = {
+    model: "m",
+    text: "",
+    images: [],
+    maxTokens: 1,
+    stream: false,
+    pipeline: "bls",
+  } as const;
+  const beams = { ...question, sampling: { temperature: 0, beamWidth: 4 } };
+  requirePassedOn({ ...blip2, maxBeamWidth: 4 }, beams, "triton");
+  const server = { http: "http://127.0.0.1:8000", grpc: "127.0.0.1:8001" };
+  const profile = blip2.pipelines.bls ?? expect.fail();
+  const { url: address, body } = tritonRequest({ ...profile, image: null }, server, beams);
+  expect(address).toBe("http://127.0.0.1:8000/v2/models/tensorrt_llm_bls/generate");
+  expect(JSON.parse(body)).toMatchObject({ beam_width: 4 });
 });
 
 test("a stream of several beams is refused", () => {

@@ -6,7 +6,7 @@ import { TEMPLATE_REFS } from "../../../../infra/plan/catalogue/templates.ts";
 import type { Release } from "../../../../infra/plan/catalogue/types.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
-import { requestProfile } from "../../../../infra/plan/requests/request-profile.ts";
+import { pipelineProfile, requestProfile } from "../../../../infra/plan/requests/request-profile.ts";
 import type { ModelSpec, ServingSpec } from "../../../../infra/plan/spec.ts";
 import { engineSpec, servedModel } from "../model-specs.ts";
 
@@ -69,6 +69,45 @@ test("the profile streams cumulative text from the BLS where it accumulates toke
     streamingModel: "tensorrt_llm_bls",
     streamedText: "cumulative",
   });
+});
+
+test.each([
+  ["inflight_batcher_llm", "llama-2-7b-chat", "0.20.0", true],
+  ["multimodal", "llava-onevision-qwen2-7b", "0.20.0", true],
+  ["multimodal", "llava-onevision-qwen2-7b", "0.15.0", false],
+] as const)(
+  "%s of %s on %s is asked through the ensemble or the BLS by choice",
+  (flavour, name, version, takesFiles) => {
+    const serving = { flavour, streaming: true, accumulateTokens: true } as const;
+    const served = spec({ model: name, serving, release: { tensorRtLlm: version } });
+    const repository = repositoryPlan(served, enginePlan(served.engine), 0.5);
+    const request = requestProfile(served, repository);
+    const streamsThroughBls = flavour !== "multimodal" || takesFiles;
+    expect(request.streamingModel).toBe(streamsThroughBls ? "tensorrt_llm_bls" : "ensemble");
+    expect(request.streamedText).toBe(streamsThroughBls ? "cumulative" : "delta");
+    expect(pipelineProfile(request, served, repository, "ensemble")).toEqual({
+      ...request,
+      streamingModel: "ensemble",
+      streamedText: "delta",
+    });
+    const bls = { tritonModel: "tensorrt_llm_bls", streamingModel: "tensorrt_llm_bls" };
+    expect(pipelineProfile(request, served, repository, "bls")).toEqual({
+      ...request,
+      ...bls,
+      streamedText: "cumulative",
+      image: request.image && { ...request.image, takesFiles },
+    });
+  },
+);
+
+test.each([
+  ["gpt", "gpt2-medium"],
+  ["tritonCli", "llama-2-7b"],
+] as const)("a repository of %s has one pipeline only", (flavour, name) => {
+  const served = spec({ model: name, serving: { flavour } });
+  const repository = repositoryPlan(served, enginePlan(served.engine), 0.5);
+  const request = requestProfile(served, repository);
+  expect(pipelineProfile(request, served, repository, "bls")).toBeUndefined();
 });
 
 test("the profile of a Triton CLI repository has the model's own name, decoupled and without the prompt", () => {
