@@ -1,5 +1,6 @@
 // How everything that runs by itself gets at the project's TypeScript: the commands, the program that the Pulumi CLI
 // starts, the provider, the policy pack, the services on this machine. See docs/decisions/0014-programs-load-from-a-bundle.md.
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { currentBundle } from "./bundle.mjs";
@@ -23,6 +24,12 @@ const ENTRY_POINTS = [
 ];
 
 /**
+ * What @pulumi/pulumi needs for functions that a program hands to the engine, and our programs hand it none: a third of the time in
+ * which a program starts.
+ */
+const LOADED_WHEN_USED = ["typescript", "@npmcli/arborist"];
+
+/**
  * Imports a TypeScript module: from the bundle, or by tsx where none can be kept.
  *
  * @param {string} source - One of the entry points, relative to the project.
@@ -34,6 +41,7 @@ export async function importSource(source) {
     throw new Error(
       `${source} is not in the bundle; add it to the entry points in loader/import-source.mjs.`,
     );
+  for (const name of LOADED_WHEN_USED) loadWhenUsed(name);
   const bundle = await currentBundle(root, ENTRY_POINTS);
   if (bundle === null) {
     const { register } = await import("tsx/esm/api");
@@ -43,4 +51,19 @@ export async function importSource(source) {
   // What reads the maps makes every stack trace slow, and the SDK makes thousands; `DEBUG` asks for traces.
   if (process.env.DEBUG !== undefined) process.setSourceMapsEnabled(true);
   return import(pathToFileURL(join(bundle, source.replace(/\.ts$/, ".mjs"))).href);
+}
+
+/** `require(name)` of a CommonJS module loads it when something of it is read. */
+function loadWhenUsed(name) {
+  const require = createRequire(join(root, "package.json"));
+  const file = require.resolve(name);
+  if (require.cache[file] !== undefined) return;
+  const load = () => {
+    if (require.cache[file] === placeholder) delete require.cache[file];
+    return require(file);
+  };
+  // What compiled ES modules copy all names of, unless it says that it was one.
+  const get = (_target, key) => (key === "__esModule" ? true : load()[key]);
+  const placeholder = { id: file, filename: file, loaded: true, exports: new Proxy({}, { get }) };
+  require.cache[file] = placeholder;
 }

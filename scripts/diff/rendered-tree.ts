@@ -22,7 +22,7 @@ import {
   readStackFile,
   type StackReference,
 } from "../program/stack-file.ts";
-import { type RenderedResource, renderStack } from "../render.ts";
+import type { RenderedResource } from "../render.ts";
 import { outputOf } from "./base-tree.ts";
 import type { FitState } from "./types.ts";
 
@@ -115,6 +115,8 @@ export async function renderedHere(
       ...unrendered(null),
       plan: plan.tier === "gpu" ? comparablePlan(plan, warnings) : null,
     };
+    // Only who renders needs the SDK, which takes a third of a second to load.
+    const { renderStack } = await import("../render.ts");
     return await renderStack(stack.name, config, program?.(config), mark).then(
       ({ resources, outputs }) => ({ ...planned, resources, outputs }),
       // Of a stack that can be planned, and not deployed by this version.

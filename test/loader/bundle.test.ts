@@ -30,6 +30,8 @@ beforeEach(() => {
   mkdirSync(join(root, "node_modules"));
   for (const name of ["esbuild", "tsx", "zod"])
     symlinkSync(join(projectRoot, "node_modules", name), join(root, "node_modules", name));
+  for (const name of ["typescript", "@npmcli/arborist"])
+    write(`node_modules/${name}/index.js`, `console.log("${name} is loaded"); exports.version = "1.0";\n`);
   write("package.json", JSON.stringify({ type: "module" }));
   for (const [source] of readFileSync(join(root, "loader/import-source.mjs"), "utf8").matchAll(
     /(?<=^ {2}")[a-z/-]+\.ts(?=",$)/gm,
@@ -132,6 +134,18 @@ test("a bundled source has its own import.meta and arguments", async () => {
     { dirname: folder, filename, url: `file://${filename}` },
     [ENTRY, "a", "--b"],
   ]);
+});
+
+test("packages that the SDK needs for functions alone are loaded when something of them is read", async () => {
+  write(
+    "node_modules/sdk/index.js",
+    'const ts = require("typescript"); require("@npmcli/arborist"); exports.version = () => ts.version;\n',
+  );
+  write(
+    ENTRY,
+    'import sdk from "sdk";\nconsole.log("the program runs");\nconsole.log(sdk.version(), sdk.version());\n',
+  );
+  expect((await run()).stdout).toBe("the program runs\ntypescript is loaded\n1.0 1.0\n");
 });
 
 test("a syntax error in a source is reported with its place", async () => {
