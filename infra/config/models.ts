@@ -172,6 +172,7 @@ const customModel = z.strictObject({
     headDimension: count,
     hiddenSize: count,
     vocabularySize: count,
+    experts: z.strictObject({ perToken: count, width: count }).optional(),
   }),
   vision: z
     .strictObject({

@@ -33,8 +33,8 @@ export type Runtime = (typeof RUNTIMES)[number];
 export const IMAGE_LAYOUTS = ["ngc", "tritonrelease"] as const;
 export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
 
-/** How a model family becomes an engine: which converter, which visual builder. */
-export const RECIPES = ["gpt", "llama", "opt", "qwen", "mllama"] as const;
+/** How a model family becomes an engine: which converter, which visual builder. Mistral and Mixtral are converted as `llama`. */
+export const RECIPES = ["gpt", "llama", "opt", "qwen", "mllama", "gemma", "falcon", "phi"] as const;
 export type Recipe = (typeof RECIPES)[number];
 
 /**
@@ -119,6 +119,15 @@ export interface Architecture {
   readonly hiddenSize: number;
   /** Tokens of the vocabulary: `vocab_size`. */
   readonly vocabularySize: number;
+  /** Of a mixture of experts, such as Mixtral; absent: each token runs through all parameters. */
+  readonly experts?:
+    | {
+        /** Experts that a token runs through: `num_experts_per_tok`. */
+        readonly perToken: number;
+        /** Width of an expert: `intermediate_size`. */
+        readonly width: number;
+      }
+    | undefined;
 }
 
 /** The visual half of a vision-language model. */
@@ -194,7 +203,7 @@ export interface LanguageModel {
   readonly title: string;
   /** Where its weights come from. */
   readonly source: HubSource;
-  /** Family of models that TensorRT-LLM converts it as. */
+  /** Family of models that TensorRT-LLM converts it as; `llama` has Mistral and Mixtral too. */
   readonly recipe: Recipe;
   /** `--model_type` or `--gpt_variant` of the converter, where it needs one. */
   readonly converterModelType?: string | undefined;

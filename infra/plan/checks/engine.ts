@@ -9,7 +9,7 @@
 import { releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import { dividesHeads, visualNumbers } from "../engine/engine-size.ts";
-import { unsupportedReason } from "../engine/recipes.ts";
+import { splitsIntoStages, unsupportedReason } from "../engine/recipes.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import { worldSize } from "../fit/placement.ts";
 import { maxTokensPerStep } from "../fit/terms.ts";
@@ -53,10 +53,14 @@ export const engineChecks = {
   }),
 
   pipelineParallelIsKnown: eachModel(({ engine: { row, model, pipelineParallel }, path }) => {
-    if (pipelineParallel === 1 || row.pipelineParallel) return [];
+    if (pipelineParallel === 1) return [];
+    const isSplit = splitsIntoStages(row.recipe);
+    if (row.pipelineParallel && isSplit) return [];
     return {
       path: `${path}.pipelineParallel`,
-      reason: `${model} is not documented with ${pipelineParallel} pipeline stages.`,
+      reason: isSplit
+        ? `${model} is not documented with ${pipelineParallel} pipeline stages.`
+        : `The converter of ${row.recipe} splits no model into pipeline stages, and ${pipelineParallel} are asked for.`,
       fix: "Write pipelineParallel: 1, and split the model with tensorParallel.",
     };
   }),

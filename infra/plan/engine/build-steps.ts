@@ -3,7 +3,7 @@ import type { GoldenQuestion, VisionTower } from "../catalogue/types.ts";
 import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
-import { type BuildRecipe, buildRecipe } from "./recipes.ts";
+import { type BuildRecipe, buildRecipe, converterFlags } from "./recipes.ts";
 import { imageFiles } from "./release.ts";
 
 /** trtllm-build's own `--max_num_tokens` since 0.11; before, it is a batch of the longest prompts. */
@@ -85,17 +85,18 @@ export function convertStep({ spec, recipe, places }: BuildContext): StepDraft {
   const { row, dtype, quantization, tensorParallel, pipelineParallel } = spec;
   const isCalibrated = quantization === "fp8";
   const { converterModelType: type } = row;
+  const flags = converterFlags(row.recipe, isCalibrated);
   return {
     name: "convert",
     summary: isCalibrated ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
     argv: commandLine(
       `python3 ${places.scripts}/${isCalibrated ? recipe.quantizer : recipe.converter(row.recipe)}`,
       !isCalibrated && type !== undefined && [row.recipe === "gpt" ? "--gpt_variant" : "--model_type", type],
-      `--model_dir ${places.weights} --output_dir ${places.checkpoint} --dtype ${dtype}`,
+      `${flags.weights} ${places.weights} ${flags.output} ${places.checkpoint} --dtype ${dtype}`,
       isCalibrated && "--qformat fp8 --calib_size 512",
       isCalibrated && row.vision?.attention === "cross" && "--calib_dataset scienceqa",
-      !isCalibrated && quantization !== "none" && `--use_weight_only --weight_only_precision ${quantization}`,
-      tensorParallel > 1 && `--tp_size ${tensorParallel}`,
+      !isCalibrated && quantization !== "none" && `${flags.weightOnly} ${quantization}`,
+      tensorParallel > 1 && `${flags.tensorParallel} ${tensorParallel}`,
       pipelineParallel > 1 && `--pp_size ${pipelineParallel}`,
     ),
     ...pythonPath(spec, places),

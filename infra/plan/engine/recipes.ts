@@ -15,14 +15,66 @@ const S2_WRAPPER =
 /** s2wrapper imports it; requirements.txt of NVIDIA/TensorRT-LLM did not have it yet in 0.15 and 0.16. */
 const EINOPS = "einops==0.8.1";
 
-/** First version whose documents show the converter of a family. GPT-2 had a converter and a builder of its own in 0.8. */
-const CONVERTER_SINCE: Readonly<Record<Recipe, string>> = {
-  gpt: "0.9",
-  llama: "0.8",
-  opt: "0.8",
-  qwen: "0.9",
-  mllama: "0.10",
+interface Converter {
+  /** First version of TensorRT-LLM that has it with these flags. */
+  readonly since: string;
+  /** Below examples/models, from 0.20 on. */
+  readonly folder: "core" | "contrib";
+  /** Whether it ends with an error where there is more than one pipeline stage. */
+  readonly onlyOneStage?: true;
+  readonly flags: ConverterFlags;
+}
+
+/** Flags that stand before a value; another one may come first. */
+interface ConverterFlags {
+  readonly weights: string;
+  readonly output: string;
+  readonly weightOnly: string;
+  readonly tensorParallel: string;
+}
+
+const COMMON_FLAGS: ConverterFlags = {
+  weights: "--model_dir",
+  output: "--output_dir",
+  weightOnly: "--use_weight_only --weight_only_precision",
+  tensorParallel: "--tp_size",
 };
+
+/**
+ * Converters by family. GPT-2 had a converter and a builder of its own in 0.8; that of Phi takes one model and one GPU before 0.11.
+ * Sources: data/build-flags.json of the catalogue has the files and their commits.
+ */
+const CONVERTERS: Readonly<Record<Recipe, Converter>> = {
+  gpt: { since: "0.9", folder: "core", flags: COMMON_FLAGS },
+  llama: { since: "0.8", folder: "core", flags: COMMON_FLAGS },
+  opt: { since: "0.8", folder: "contrib", flags: COMMON_FLAGS },
+  qwen: { since: "0.9", folder: "core", flags: COMMON_FLAGS },
+  mllama: { since: "0.15", folder: "core", flags: COMMON_FLAGS },
+  gemma: {
+    since: "0.9",
+    folder: "core",
+    onlyOneStage: true,
+    // Later versions take the common names too, and these in all.
+    flags: {
+      weights: "--ckpt-type hf --model-dir",
+      output: "--output-model-dir",
+      weightOnly: "--use-weight-only-with-precision",
+      tensorParallel: "--world-size",
+    },
+  },
+  falcon: { since: "0.8", folder: "contrib", flags: COMMON_FLAGS },
+  phi: { since: "0.11", folder: "core", onlyOneStage: true, flags: COMMON_FLAGS },
+};
+
+/** Whether a family's converter splits a model into pipeline stages. */
+export function splitsIntoStages(recipe: Recipe): boolean {
+  return CONVERTERS[recipe].onlyOneStage !== true;
+}
+
+/** Flags of a family's converter; quantize.py, which has one parser for all, takes the common ones. */
+export function converterFlags(recipe: Recipe, isCalibrated: boolean): ConverterFlags {
+  return isCalibrated ? COMMON_FLAGS : CONVERTERS[recipe].flags;
+}
 
 /** Scripts are below the examples of TensorRT-LLM; null where a version has none with these arguments. */
 export type BuildRecipe = ReturnType<typeof recipeOf>;
@@ -47,9 +99,9 @@ function recipeOf(tensorRtLlm: string) {
   const multimodal = has("0.20") ? "models/core/multimodal" : "multimodal";
   return {
     converter(recipe: Recipe): string | null {
-      if (!has(CONVERTER_SINCE[recipe])) return null;
-      const folder = has("0.20") ? `models/${recipe === "opt" ? "contrib" : "core"}/${recipe}` : recipe;
-      return `${folder}/convert_checkpoint.py`;
+      const { since, folder } = CONVERTERS[recipe];
+      if (!has(since)) return null;
+      return `${has("0.20") ? `models/${folder}/` : ""}${recipe}/convert_checkpoint.py`;
     },
     /** Quantizer with calibration, for fp8. */
     quantizer: has("0.10") ? "quantization/quantize.py" : null,
@@ -115,9 +167,10 @@ export function unsupportedReason(
   const named = `release ${release.tag} (TensorRT-LLM ${release.tensorRtLlm})`;
   const recipe = buildRecipe(release);
   if (recipe === null) return `${named} builds no TensorRT engines`;
-  if (spec.quantization === "fp8") {
-    if (recipe.quantizer === null) return `${named} has no verified recipe for fp8`;
-  } else if (recipe.converter(row.recipe) === null) {
+  if (spec.quantization === "fp8" && recipe.quantizer === null) {
+    return `${named} has no verified recipe for fp8`;
+  }
+  if (recipe.converter(row.recipe) === null) {
     return `${named} has no converter for ${model} (recipe ${row.recipe})`;
   }
   if (row.vision === undefined) return null;

@@ -139,6 +139,28 @@ export function decoderBytes({
   return sequences * vocabularySize * DECODER_BYTES;
 }
 
+/**
+ * Workspace of the plugin for a mixture of experts: inputs and outputs of each token's experts, and three times their inner width,
+ * which tensor parallelism divides; getWorkspaceBufferSizes of cpp/tensorrt_llm/kernels/mixtureOfExperts/moe_kernels.cu of
+ * NVIDIA/TensorRT-LLM at v0.10.0. TensorRT may lay it over other activations: together they are an upper bound.
+ */
+function expertBuffers({ row, tensorParallel }: EngineSpec, tokens: number): readonly Term[] {
+  const { experts, hiddenSize } = row.architecture;
+  if (experts === undefined) return [];
+  const { perToken, width } = experts;
+  const bytes = tokens * perToken * (2 * hiddenSize + (3 * width) / tensorParallel) * 2;
+  const inner = `(2 × ${grouped(hiddenSize)} + 3 × ${grouped(width)} ÷ ${tensorParallel})`;
+  return [
+    term(
+      "activations",
+      "before",
+      bytes / GIB,
+      INFERRED_ERROR_SHARE,
+      `experts: ${grouped(tokens)} tokens × ${perToken} experts × ${inner} × 2 bytes`,
+    ),
+  ];
+}
+
 /** Activations, and the buffers of runtime and decoder. */
 function buffers(engine: EngineSpec): readonly Term[] {
   const { hiddenSize, vocabularySize } = engine.row.architecture;
@@ -149,6 +171,7 @@ function buffers(engine: EngineSpec): readonly Term[] {
   const layers = `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes`;
   const decoder = `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`;
   return [
+    ...expertBuffers(engine, tokens),
     term(
       "activations",
       "before",

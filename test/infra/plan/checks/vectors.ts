@@ -1310,6 +1310,12 @@ export const moreMistakes: readonly (readonly [
     dockerCustom({ vision: { ...customVision, modelType: "vila" } }),
     /\/store\/weights\/own\//,
   ],
+  [
+    "pipelineParallelIsKnown",
+    "models[0].pipelineParallel",
+    dockerCustom({ recipe: "phi", pipelineParallel: true }, "own", { pipelineParallel: 2 }),
+    /converter of phi splits no model/,
+  ],
   ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton" } }, /fixed tag/],
   [
     "imageOfRelease",

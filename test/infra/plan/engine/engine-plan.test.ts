@@ -276,8 +276,7 @@ test.each([
     "llama-3.2-11b-vision",
     "24.08",
     "none",
-    "the visual engine of llama-3.2-11b-vision is documented from TensorRT-LLM 0.15 on," +
-      " and release 24.08 (TensorRT-LLM 0.12.0) is older",
+    "release 24.08 (TensorRT-LLM 0.12.0) has no converter for llama-3.2-11b-vision (recipe mllama)",
   ],
 ] as const)(
   "%s on %s with quantization %s is refused in a sentence",

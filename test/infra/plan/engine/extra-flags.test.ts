@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { buildFlags, type FlagKind } from "../../../../infra/plan/catalogue/build-flags.ts";
-import { LANGUAGE_MODELS, type LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { RELEASE_TAGS } from "../../../../infra/plan/catalogue/releases.ts";
-import { QUANTIZATIONS } from "../../../../infra/plan/catalogue/types.ts";
+import { type LanguageModel, QUANTIZATIONS, RECIPES } from "../../../../infra/plan/catalogue/types.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { explainKeyChange } from "../../../../infra/plan/engine/explain-key-change.ts";
 import { flagProgram, withExtraFlags } from "../../../../infra/plan/engine/extra-flags.ts";
-import { unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
+import { splitsIntoStages, unsupportedReason } from "../../../../infra/plan/engine/recipes.ts";
 import type { EngineSpec } from "../../../../infra/plan/spec.ts";
 import { type EngineChanges, engineSpec } from "../model-specs.ts";
 import { namedWords } from "./support.ts";
@@ -124,15 +124,20 @@ test("a command has each flag once, and every flag of the user with its value", 
 
 test("the parsers of every release know all flags that the plan passes, with or without a value", () => {
   const stages = { convert: "converter", llm: "builder", vision: "vision" } as const;
+  const rows: readonly (readonly [string, LanguageModel])[] = [
+    ...Object.entries(languageModels),
+    ...RECIPES.map((recipe) => [recipe, { ...languageModels["llama-2-7b"], recipe }] as const),
+  ];
   const strange = RELEASE_TAGS.flatMap((release) =>
-    LANGUAGE_MODELS.flatMap((model) =>
+    rows.flatMap(([model, row]) =>
       QUANTIZATIONS.flatMap((quantization) => {
-        const spec: EngineSpec = engineSpec(model, {
+        const spec: EngineSpec = engineSpec("gpt2-medium", {
+          row,
           release,
           quantization,
           pagedContext: true,
           tensorParallel: 2,
-          pipelineParallel: 2,
+          pipelineParallel: splitsIntoStages(row.recipe) ? 2 : 1,
           limits: { maxBeamWidth: 2, maxNumTokens: 8192 },
         });
         if (unsupportedReason(spec) !== null) return [];
