@@ -72,7 +72,7 @@ export function askedImage(given: string, directory: string): AskedImage {
   return { kind: "file", path: given, base64: bytes.toString("base64"), mediaType };
 }
 
-interface NumberOption {
+export interface NumberOption {
   readonly flag: string;
   readonly isWhole: boolean;
   /** As the sentence of a refusal has it. */
@@ -80,7 +80,7 @@ interface NumberOption {
   isInRange(value: number): boolean;
 }
 
-const whole = (flag: string, least: number, most: number): NumberOption => ({
+export const whole = (flag: string, least: number, most: number): NumberOption => ({
   flag,
   isWhole: true,
   range: `a whole number from ${least} to ${most}`,
@@ -122,6 +122,28 @@ const NUMBERS = {
 type NumberName = keyof typeof NUMBERS;
 
 /**
+ * Numbers of the options that are given, by name.
+ * @throws UsageError with a sentence for each that is none, or out of its range.
+ */
+export function readNumbers<Name extends string>(
+  options: Readonly<Record<Name, NumberOption>>,
+  given: Readonly<Partial<Record<NoInfer<Name>, string | undefined>>>,
+): Partial<Record<Name, number>> {
+  const problems: string[] = [];
+  const numbers: Partial<Record<Name, number>> = {};
+  for (const name of Object.keys(options) as Name[]) {
+    const text = given[name];
+    if (text === undefined) continue;
+    const { flag, isWhole, range, isInRange } = options[name];
+    const isNumber = isWhole ? /^\d+$/.test(text) : /^-?(\d+(\.\d*)?|\.\d+)$/.test(text);
+    if (isNumber && isInRange(Number(text))) numbers[name] = Number(text);
+    else problems.push(`${flag} is ${JSON.stringify(text)}; it must be ${range}.`);
+  }
+  if (problems.length > 0) throw new UsageError(problems.join("\n"));
+  return numbers;
+}
+
+/**
  * Reads the options that are numbers. Whoever gives a seed, top-k or top-p wants tokens drawn: the temperature is 1 then.
  * @throws UsageError with a sentence for each that is none, or out of its range.
  */
@@ -129,18 +151,7 @@ export function askedNumbers(given: Readonly<Partial<Record<NumberName, string |
   readonly maxTokens: number;
   readonly sampling: Sampling;
 } {
-  const problems: string[] = [];
-  const numbers: Partial<Record<NumberName, number>> = {};
-  for (const name of Object.keys(NUMBERS) as NumberName[]) {
-    const text = given[name];
-    if (text === undefined) continue;
-    const { flag, isWhole, range, isInRange } = NUMBERS[name];
-    const isNumber = isWhole ? /^\d+$/.test(text) : /^-?(\d+(\.\d*)?|\.\d+)$/.test(text);
-    if (isNumber && isInRange(Number(text))) numbers[name] = Number(text);
-    else problems.push(`${flag} is ${JSON.stringify(text)}; it must be ${range}.`);
-  }
-  if (problems.length > 0) throw new UsageError(problems.join("\n"));
-  const { maxTokens = 0, ...sampling } = numbers;
+  const { maxTokens = 0, ...sampling } = readNumbers(NUMBERS, given);
   const isDrawn = [sampling.topK, sampling.topP, sampling.seed].some((value) => value !== undefined);
   return { maxTokens, sampling: { temperature: isDrawn ? 1 : 0, ...sampling } };
 }

@@ -52,7 +52,7 @@ export async function measure(send: Send, concurrency: number, seconds: number):
 }
 
 /** Value at a share of a sorted list; 0 of an empty one. */
-function quantile(sorted: readonly number[], share: number): number {
+export function quantile(sorted: readonly number[], share: number): number {
   if (sorted.length === 0) return 0;
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }
@@ -113,6 +113,15 @@ const WORDS = "a small black cat sits on the old wooden table near window".split
 export function sampleText(index: number): string {
   const place = index % WORDS.length;
   return WORDS.with(place, `${WORDS[place]}${index}`).join(" ");
+}
+
+/** A prompt of about so many tokens, of which each of these words is one; its beginning differs for each index. */
+export function longText(index: number, tokens: number): string {
+  const words = Array.from(
+    { length: Math.max(1, tokens - 8) },
+    (_, place) => WORDS[(index + place) % WORDS.length],
+  );
+  return `${index}. Go on: ${words.join(" ")}`;
 }
 
 /** One text a request, to Triton's text_encoder. @param outputs - Tensors to ask for. */

@@ -1,13 +1,15 @@
 /** What a running stack answers under load: its encoders, and each language model at its Triton and at the gateway. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { type AskedModel, atGateway, atTriton, Skipped } from "../ask/golden.ts";
+import { type AskedModel, atGateway, atTriton, SKIP_REASONS, Skipped } from "../ask/golden.ts";
 import type { PreparedRequest } from "../ask/prepared-request.ts";
 import { asked } from "../ask/question.ts";
+import { UserError } from "../errors.ts";
 import { gatewayHeaders } from "../http.ts";
 import {
   type Cell,
   embeddingsSender,
+  longText,
   measure,
   type Send,
   sampleText,
@@ -56,10 +58,8 @@ export function loadTargets(
 
 /** The model's own question about another thing each time, so that no answer is remembered. */
 function sender(model: AskedModel, request: (model: AskedModel) => PreparedRequest): Send | string {
-  const prepared = (index: number) => {
-    const prompt = `Tell me about ${sampleText(index)}.`;
-    return request({ ...model, golden: { ...model.golden, prompt, maxTokens: ANSWER_TOKENS } });
-  };
+  const prepared = (index: number) =>
+    request(asksFor(model, `Tell me about ${sampleText(index)}.`, ANSWER_TOKENS));
   try {
     const { url, headers, needsKey } = prepared(0);
     const own = { ...headers, ...(needsKey ? gatewayHeaders(model.apiKey) : {}) };
@@ -68,6 +68,52 @@ function sender(model: AskedModel, request: (model: AskedModel) => PreparedReque
     if (error instanceof Skipped) return error.message;
     throw error;
   }
+}
+
+function asksFor(model: AskedModel, prompt: string, maxTokens: number): AskedModel {
+  return { ...model, golden: { ...model.golden, prompt, maxTokens } };
+}
+
+/**
+ * Streamed requests to one model, each with another prompt: through the gateway where that has the model's chat template, else to its
+ * Triton.
+ *
+ * @param tokens - Of each prompt, about, and of each answer, at most.
+ * @throws UserError for a model that does not stream.
+ */
+export function streams(
+  model: AskedModel,
+  tokens: { readonly input: number; readonly output: number },
+): (index: number) => PreparedRequest {
+  const { profile, chats, name } = model;
+  const refusal = profile.decoupled ? null : SKIP_REASONS.doesNotStream;
+  if (refusal !== null)
+    throw new UserError(
+      `${name} can't be measured by its time to first token: ${refusal}; \`npx engine-room bench\` measures its whole answers.`,
+    );
+  const request = (index: number) => {
+    const one = asksFor(model, longText(index, tokens.input), tokens.output);
+    return chats ? atGateway(one, true) : atTriton(one, one.golden, true);
+  };
+  try {
+    request(0);
+  } catch (error) {
+    throw error instanceof Skipped ? new UserError(`${name} can't be asked: ${error.message}.`) : error;
+  }
+  return request;
+}
+
+/** Tokens of the longest prompt and of the longest answer that a model of the plan takes. */
+export function longestTokens(
+  plan: StackPlan,
+  name: string,
+): { readonly input: number; readonly output: number } {
+  if (plan.tier === "gpu") {
+    const limits = plan.models.find((model) => model.name === name)?.spec.engine.limits;
+    return { input: limits?.maxInputTokens ?? 0, output: limits?.maxOutputTokens ?? 0 };
+  }
+  const model = plan.models.find((one) => one.name === name);
+  return { input: model?.contextTokens ?? 0, output: model?.maxTokens ?? 0 };
 }
 
 /** @param print - Takes a table, a line at a time. */

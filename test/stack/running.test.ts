@@ -5,14 +5,14 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { MongoClient } from "mongodb";
 import OpenAI from "openai";
 import sharp from "sharp";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { isAnswered, sampleEntries, sampleManifest } from "../../scripts/seed/samples.ts";
@@ -291,6 +291,37 @@ describe("a running stack", { shuffle: false }, () => {
       expect((await repeat("--frequency-penalty", "2")).text).not.toBe(text);
       expect((await repeat("--presence-penalty", "2")).text).not.toBe(text);
     });
+  });
+
+  test("a sweep through the gateway measures each load, writes its files, and names the largest that keeps the limits", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "engine-room-sweep-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = (name: string) => join(folder, name);
+    const limits = ["--ttft-ms", "600000", "--itl-ms", "600000"];
+    const load = ["--concurrency", "1,2", "--seconds", "1", "--input-tokens", "20", "--output-tokens", "8"];
+    const files = ["--out", file("s.json"), "--csv", file("s.csv"), "--svg", file("s.svg")];
+    const { stdout } = await stack.succeed("bench", "sweep", ...limits, ...load, ...files);
+    expect(stdout).toMatch(/The largest load that keeps the limits is a concurrency of 2,/);
+    const { sweep } = JSON.parse(readFileSync(file("s.json"), "utf8"));
+    expect(sweep).toMatchObject({
+      model: "smollm2",
+      largest: 2,
+      limits: { ttftMs: 600_000, itlMs: 600_000 },
+    });
+    for (const { failed, requests, promptTokens, outputTokens, ttftMs, itlMs } of sweep.rows) {
+      expect([failed, requests > 0, promptTokens > 15, outputTokens > 1]).toEqual([0, true, true, true]);
+      expect(outputTokens).toBeLessThanOrEqual(8);
+      expect(Math.min(ttftMs.p50, itlMs.p50)).toBeGreaterThan(0);
+    }
+    expect(readFileSync(file("s.csv"), "utf8").trim().split("\n")).toHaveLength(3);
+    expect(readFileSync(file("s.svg"), "utf8")).toContain("concurrency 2</text>");
+    const broken = await stack.run("bench", "sweep", "--itl-ms", "0.001", ...load);
+    expect(broken.code).toBe(1);
+    expect(broken.stdout).toMatch(
+      /No load keeps the limits\. At a concurrency of 1 the p95 of the inter-token latency is/,
+    );
+    const tooLong = await stack.run("bench", "sweep", "--itl-ms", "9", "--input-tokens", "600");
+    expect(tooLong.stderr).toContain("--input-tokens is 600, and smollm2 takes 512 at most.");
   });
 
   test("logs shows the log of a service, and names the services where it is another one", async () => {
