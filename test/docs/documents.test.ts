@@ -64,11 +64,15 @@ describe("docs/stack-file.md", () => {
   });
 });
 
-const FILES = [".", "docs", "examples"].flatMap((folder) =>
-  readdirSync(join(projectRoot, folder))
-    .filter((name) => /\.(?:md|yaml)$/.test(name))
-    .map((name) => join(folder, name)),
-);
+const FILES = readdirSync(projectRoot)
+  .concat(["docs", "examples"].flatMap((folder) => filesBelow(folder)))
+  .filter((name) => /\.(?:md|yaml)$/.test(name));
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(join(projectRoot, folder), { recursive: true, encoding: "utf8" }).map((name) =>
+    join(folder, name),
+  );
+}
 
 /** Code of a document; of a stack file its comments. What prose says of a command may leave out what it needs. */
 function codeOf(file: string): string {
@@ -180,10 +184,32 @@ test("docs/walkthroughs.md and docs/aws.md name every example", () => {
   expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);
 });
 
-test("README.md has the picture of prod", async () => {
-  const { stdout } = await runCommand("plan", "--stack", "prod", "--format", "mermaid");
-  const lines = ["```mermaid", ...stdout.trimEnd().split("\n"), "```"];
-  expectPart("README.md", "picture of prod", lines, "test/docs/documents.test.ts");
+test("README.md has the plan and the picture of its stack file", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-readme-"));
+  const file = join(folder, "Pulumi.llava.yaml");
+  const [, text = ""] =
+    /^```yaml\n([\s\S]*?)^```$/m.exec(readFileSync(join(projectRoot, "README.md"), "utf8")) ?? [];
+  writeFileSync(file, text);
+  const plan = ["plan", "--stack", "llava", "--config-file", file];
+  try {
+    for (const [part, language, options] of [
+      ["plan of llava", "", []],
+      ["picture of llava", "mermaid", ["--format", "mermaid"]],
+    ] as const) {
+      const { stdout } = await runCommand(...plan, ...options);
+      const printed = stdout.replaceAll(` --config-file ${file}`, "").replaceAll(file, "Pulumi.llava.yaml");
+      const lines = [`\`\`\`${language}`, ...printed.trimEnd().split("\n"), "```"];
+      expectPart("README.md", part, lines, "test/docs/documents.test.ts");
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("README.md has 150 lines at most", () => {
+  expect(
+    readFileSync(join(projectRoot, "README.md"), "utf8").trimEnd().split("\n").length,
+  ).toBeLessThanOrEqual(150);
 });
 
 describe.each(examples)("%s", (example) => {

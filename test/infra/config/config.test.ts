@@ -491,9 +491,9 @@ describe("databases of a local stack", () => {
     expect(stackProblems({ ...smallest, ...values }).map(({ path }) => path)).toEqual(paths);
   });
 
-  test("the README's example of external databases is accepted", () => {
-    const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8");
-    const blocks = [...readme.matchAll(/```yaml\n(.*?)```/gs)].map(([, block]) => block ?? "");
+  test("the example of external databases in docs/platforms/local.md is accepted", () => {
+    const page = readFileSync(new URL("../../../docs/platforms/local.md", import.meta.url), "utf8");
+    const blocks = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, block]) => block ?? "");
     const example = parse(blocks.find((block) => block.includes("externalDatabases")) ?? "") as object;
     const values = Object.entries(example).map(([key, value]) => [key.replace("engine-room:", ""), value]);
     expect(values.map(([key]) => key)).toEqual(["databases", "externalDatabases"]);

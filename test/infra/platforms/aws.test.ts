@@ -636,7 +636,6 @@ test("the docs have the reason and the price of every component on AWS", () => {
 test.each([
   [DOCS, "dev"],
   [DOCS, "prod"],
-  ["README.md", "dev"],
 ] as const)("%s has what `npx engine-room plan` prints of the cost of %s", (file, stack) => {
   const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values));
   if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);

@@ -511,11 +511,11 @@ test("docs/samples.md lists the sample manifest, with every licence", () => {
   }
 });
 
-test("docs/samples.md names the bundled question, and the README uses it with its picture", () => {
+test("docs/samples.md names the bundled question, and docs/platforms/local.md uses it with its picture", () => {
   expect(readFileSync(join(projectRoot, "docs/samples.md"), "utf8")).toContain(`"${question.text}"`);
-  const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
-  expect(readme).toContain(`/v1/documents/${question.picture}/image`);
-  expect(readme).toContain(`question=${question.text}`);
+  const page = readFileSync(join(projectRoot, "docs/platforms/local.md"), "utf8");
+  expect(page).toContain(`/v1/documents/${question.picture}/image`);
+  expect(page).toContain(`question=${question.text}`);
 });
 
 test("the bundled question is answered by its word, and not by a longer word", () => {
