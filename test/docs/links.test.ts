@@ -46,8 +46,8 @@ function targetsOf(file: string): readonly string[] {
   return (tokens.get(file) ?? [])
     .flatMap(({ children }) => children ?? [])
     .flatMap((token) => token.attrGet("href") ?? token.attrGet("src") ?? [])
-    .filter((target) => !/^[a-z]+:/.test(target))
-    .map(decodeURI);
+    .filter((target) => !/^[a-z]+:/.test(String(target)))
+    .map((target) => decodeURI(String(target)));
 }
 
 /** @returns Why a target cannot be followed; absent where it can. */
