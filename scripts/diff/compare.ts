@@ -9,7 +9,7 @@ import { redacted } from "../program/serialized.ts";
 import { projectRoot, readStackFile, requireStackFile, type StackReference } from "../program/stack-file.ts";
 import { commitOf, withBase } from "./base-tree.ts";
 import { type GraphChanges, graphChanges } from "./graph-changes.ts";
-import { protectionChanges, providerChanges } from "./graph-options.ts";
+import { protectionChanges, providerChanges, sdkChange } from "./graph-options.ts";
 import { planDifferences } from "./plan-differences.ts";
 import { type RenderedTree, renderTree, unrendered } from "./rendered-tree.ts";
 import {
@@ -127,7 +127,9 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     failure: failure === null ? null : redacted(failure, secrets),
     problems,
   });
-  const former = hasStack ? base.tree : { resources: [], outputs: {}, plan: null };
+  const former: Pick<RenderedTree, "resources" | "plan" | "sdkVersion"> = hasStack
+    ? base.tree
+    : { resources: [], plan: null };
   const [before, after] = [former.resources ?? [], head.tree.resources ?? []];
   // Its file may be of another version.
   const policy = hasStack ? (base.policy ?? basePolicy(stack, base.settings.values)) : null;
@@ -145,7 +147,7 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     settings: hasStack ? changedSettings(base.settings, head.settings) : [],
     levels: levelChanges(policy, head.policy),
     protections: protectionChanges(before, after),
-    providers: providerChanges(before, after),
+    providers: [...sdkChange(former.sdkVersion, head.tree.sdkVersion), ...providerChanges(before, after)],
     ...stackViolations(hasStack ? base.tree : null, head.tree, stricter(policy, head.policy)),
   };
 }

@@ -1,4 +1,6 @@
 /** Which servers are away while a change is made, for how long and why: from the graph how they are replaced, from the plan how long each step takes. */
+import { parse } from "yaml";
+import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { code, type Inline, joined, strong } from "../markdown.ts";
 import { duration } from "../plan/text-table.ts";
 import { type Entry, grouped, type Section } from "./resource-report.ts";
@@ -36,7 +38,7 @@ function downtimes(diff: StackDiff): readonly Downtime[] {
   if (resources === null || !diff.base.hasStack) return [];
   const servers = plan?.servers ?? [];
   const found = new Map(
-    resources.flatMap((change): [string, ResourceChange][] => {
+    [...resources, ...composeChanges(resources)].flatMap((change): [string, ResourceChange][] => {
       const subject = servedBy(change);
       return subject === undefined ? [] : [[subject, change]];
     }),
@@ -55,11 +57,9 @@ function downtimes(diff: StackDiff): readonly Downtime[] {
   return [...ofModels, ...others].toSorted((a, b) => Number(b.isAway) - Number(a.isAway));
 }
 
-const SERVERS = [
-  "kubernetes:apps/v1:Deployment",
-  "kubernetes:apps/v1:StatefulSet",
-  "docker:index/container:Container",
-];
+const CONTAINER = "docker:index/container:Container";
+
+const SERVERS = ["kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:StatefulSet", CONTAINER];
 
 /** Of a server, the model that it serves, else what it is called; undefined: the resource is no server, or goes on as it is. */
 function servedBy({ type, kind, label, before, after, properties }: ResourceChange): string | undefined {
@@ -81,6 +81,79 @@ function labelsOf(inputs: Readonly<Record<string, unknown>>): Readonly<Record<st
   };
   if (Array.isArray(labels)) return Object.fromEntries(labels.map(({ label, value }) => [label, value]));
   return metadata?.labels ?? {};
+}
+
+/** Of a service in a Compose file, what is read. */
+interface ComposeService {
+  readonly image?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** `30s` */
+  readonly stop_grace_period?: string;
+}
+type ComposeServices = Readonly<Record<string, ComposeService>>;
+
+/** In bytes of Systems Manager: infra/plan/aws/machine/tasks.ts. */
+const LONGEST_DOCUMENT = 65_536;
+
+/** Of the document that sets a machine of EC2 up; undefined: it brings no Compose file. */
+function composeServices(document: ResourceChange["after"]): ComposeServices | undefined {
+  const content = String(document?.content);
+  if (content.length > LONGEST_DOCUMENT) return undefined;
+  const file = / \/etc\/engine-room\/next\/compose\.yaml ([\w+/=]+)/.exec(content)?.[1] ?? "";
+  const compose: { readonly services?: ComposeServices } | null = parse(
+    Buffer.from(file, "base64").toString(),
+  );
+  return compose?.services;
+}
+
+/** Containers that Compose makes anew on a machine of EC2, as those of a Docker host. */
+function composeChanges(resources: readonly ResourceChange[]): readonly ResourceChange[] {
+  return resources.flatMap((change) => {
+    const { type, name, kind, before, after } = change;
+    // Only the gateway reads these: another value is another label of its container.
+    const isRead = /-secrets-(mongoUri|vectorApiKey)-version$/.test(name);
+    if (type === "aws:secretsmanager/secretVersion:SecretVersion" && isRead && kind !== "create") {
+      const labels = { "engine-room.role": "gateway" };
+      return containerChange(change, { labels }, { labels, stop_grace_period: "0s" });
+    }
+    if (type !== "aws:ssm/document:Document" || !name.endsWith("-tasks-setup-document")) return [];
+    const [was, is] = [composeServices(before), composeServices(after)];
+    if (was === undefined || is === undefined) return [];
+    return Object.keys({ ...was, ...is }).flatMap((service) =>
+      containerChange(change, was[service], is[service]),
+    );
+  });
+}
+
+/** None where the service is the same but for what it comes after. */
+function containerChange(
+  change: ResourceChange,
+  was: ComposeService | undefined,
+  is: ComposeService | undefined,
+): readonly ResourceChange[] {
+  const [left, right] = [was, is].map((service) => canonicalJson({ ...service, depends_on: null }));
+  if (left === right) return [];
+  const inputs = (service: ComposeService | undefined) =>
+    service === undefined
+      ? null
+      : {
+          labels: Object.entries(service.labels ?? {}).map(([label, value]) => ({ label, value })),
+          destroyGraceSeconds: Number.parseInt(service.stop_grace_period ?? "0", 10),
+        };
+  return [
+    {
+      ...change,
+      type: CONTAINER,
+      kind: was === undefined ? "create" : is === undefined ? "delete" : "replace",
+      before: inputs(was),
+      after: inputs(is),
+      properties:
+        was?.image === is?.image
+          ? []
+          : [{ path: "image", kind: "update" as const, effect: "replace" as const }],
+      deletedFirst: true,
+    },
+  ];
 }
 
 /** Of a Deployment's inputs, what decides how its pods are replaced. */

@@ -37,6 +37,13 @@ export function providerChanges(before: Resources, after: Resources): readonly P
   });
 }
 
+/** The SDK makes no resource itself. */
+export function sdkChange(before: string | undefined, after: string | undefined): readonly ProviderChange[] {
+  return before === undefined || after === undefined || before === after
+    ? []
+    : [{ provider: "@pulumi/pulumi", before, after, resources: [] }];
+}
+
 /** By the name of the provider: `aws`. */
 function versions(resources: Resources): ReadonlyMap<string, string> {
   return new Map(

@@ -1,5 +1,5 @@
 /** What a change takes away from a stack's protection, whom it lets in, and what it changes besides resources. */
-import { code, counted, type Inline, joined, link, strong } from "../markdown.ts";
+import { clipped, code, counted, type Inline, joined, link, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
 import { UNKNOWN_PLACEHOLDER } from "../program/serialized.ts";
 import {
@@ -232,8 +232,13 @@ export function settingsSection(diff: StackDiff): Section {
   };
 }
 
-/** Where a provider's releases say what changed: each is a tag `v<version>` of its repository. */
+/**
+ * Where releases say what changed. Each is a tag `v<version>` of its repository, by its workflow: `v*.*.*` in
+ * https://github.com/pulumi/pulumi-docker/blob/master/.github/workflows/release.yml and in the other providers', `${TAG#v}` in
+ * https://github.com/pulumi/pulumi/blob/master/.github/workflows/on-release.yml
+ */
 const REPOSITORIES: Readonly<Record<string, string>> = {
+  "@pulumi/pulumi": "https://github.com/pulumi/pulumi",
   aws: "https://github.com/pulumi/pulumi-aws",
   docker: "https://github.com/pulumi/pulumi-docker",
   kubernetes: "https://github.com/pulumi/pulumi-kubernetes",
@@ -245,7 +250,21 @@ export function providerSection({ providers }: StackDiff): Section {
   return { title: "Providers of another version", entries: providers.map(providerEntry) };
 }
 
-function providerEntry({ provider, before, after, resources }: ProviderChange): Entry {
+/** `aws 7.47.0 → 7.48.0`, as far as there is room. */
+export function providerVersions({ providers }: StackDiff): readonly string[] {
+  const more = providers.length - MOST_NAMED;
+  return [...providers.slice(0, MOST_NAMED).map(versionText), ...(more > 0 ? [`${more} more`] : [])];
+}
+
+/** Anything longer is no version. */
+const LONGEST_VERSION = 60;
+
+function versionText({ provider, before, after }: ProviderChange): string {
+  return clipped(`${provider} ${before} → ${after}`, LONGEST_VERSION);
+}
+
+function providerEntry(change: ProviderChange): Entry {
+  const { provider, after, resources } = change;
   const count = resources.reduce((sum, one) => sum + one.count, 0);
   const types = resources.slice(0, MOST_NAMED).map((one): Inline => [`${one.count} `, code(one.type)]);
   const more = resources.length - MOST_NAMED;
@@ -254,10 +273,11 @@ function providerEntry({ provider, before, after, resources }: ProviderChange): 
     repository !== undefined && VERSION.test(after) ? `${repository}/releases/tag/v${after}` : undefined;
   return {
     text: [
-      strong(`${provider} ${before} → ${after}`),
-      ` makes ${counted(count, "resource")}`,
+      strong(versionText(change)),
+      count === 0 ? " runs the program" : ` makes ${counted(count, "resource")}`,
       ...(address === undefined ? [] : ["; ", link("what changed", address)]),
     ],
-    points: [joined([...types, ...(more > 0 ? [[`${counted(more, "type")} more`]] : [])], ", ")],
+    points:
+      count === 0 ? [] : [joined([...types, ...(more > 0 ? [[`${counted(more, "type")} more`]] : [])], ", ")],
   };
 }

@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
+import { version as sdkVersion } from "@pulumi/pulumi/version.js";
 import { exists, orWhenMissing } from "../../components/local/provider/files.ts";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
@@ -88,6 +89,8 @@ export interface RenderedTree {
   readonly problems: readonly Problem[];
   /** Why there is no graph, in one sentence. */
   readonly failure: string | null;
+  /** Of @pulumi/pulumi, which runs the program. Absent in a tree that does not say it, or that was not rendered. */
+  readonly sdkVersion?: string;
 }
 
 /** A tree of which there is nothing. */
@@ -118,7 +121,7 @@ export async function renderedHere(
     // Only who renders needs the SDK, which takes a third of a second to load.
     const { renderStack } = await import("../render.ts");
     return await renderStack(stack.name, config, program?.(config), mark).then(
-      ({ resources, outputs }) => ({ ...planned, resources, outputs }),
+      ({ resources, outputs }) => ({ ...planned, resources, outputs, sdkVersion }),
       // Of a stack that can be planned, and not deployed by this version.
       (error: Error) => ({ ...planned, failure: failureOf(error) }),
     );

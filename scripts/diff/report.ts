@@ -8,6 +8,7 @@ import {
   outsideSection,
   protectionSection,
   providerSection,
+  providerVersions,
   settingsSection,
 } from "./guard-report.ts";
 import { costText, isEarlierUnknown, planSections } from "./plan-report.ts";
@@ -194,6 +195,7 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
   return [
     ...bold(part(head.problems.length, ["problem"], " of the stack file: it can't be deployed")),
     ...(isUnchanged ? [[strong("nothing changes"), `: ${diff.unchanged} unchanged`]] : resourcePart(diff)),
+    ...bold(providerVersions(diff)),
     ...bold(part(modelsAway(diff), ["model"], " away for a time")),
     ...plain(part(plan?.engines.rebuilt.length ?? 0, ["engine"], " rebuilt")),
     ...bold(part(overfull, ["GPU"], " too small")),

@@ -96,9 +96,9 @@ const protectionChange = z.strictObject({
   after: z.boolean(),
 });
 
-/** A provider of another version. */
+/** A provider of another version, or the SDK. */
 const providerChange = z.strictObject({
-  /** `aws` */
+  /** `aws`; `@pulumi/pulumi`, which runs the program and makes no resource. */
   provider: name,
   before: name,
   after: name,
@@ -249,7 +249,7 @@ const stackDiff = z.strictObject({
   levels: z.array(levelChange),
   /** Sorted by label. From the rendered graphs, whatever `source` is. */
   protections: z.array(protectionChange),
-  /** Sorted by name. From the rendered graphs, whatever `source` is. */
+  /** Sorted by name. From the rendered trees, whatever `source` is. */
   providers: z.array(providerChange),
   /** Of the head, by the stricter of both sides' levels, caps and stacks to retain. */
   violations: z.array(policyViolation),

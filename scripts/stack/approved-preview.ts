@@ -86,7 +86,9 @@ function approvedChangeOf(change: ResourceChange): z.infer<typeof approvedChange
 export function changesNothing({ changes }: ApprovedPreview, diff: StackDiff): boolean {
   const { base, head, secrets, settings, levels, protections, providers } = diff;
   const isKnown = base.commit !== null && base.hasStack && base.failure === null && head.failure === null;
-  const others = [secrets, settings, levels, protections, providers];
+  // Another version of the SDK makes no resource another one.
+  const makers = providers.filter(({ resources }) => resources.length > 0);
+  const others = [secrets, settings, levels, protections, makers];
   return isKnown && Object.keys(changes).length === 0 && others.every(({ length }) => length === 0);
 }
 

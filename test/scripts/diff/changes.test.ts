@@ -1,6 +1,8 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { markdownComment, textReport } from "../../../scripts/diff/print.ts";
+import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { CHANGES, changeDiff, STACKS } from "./changes.ts";
 import { visibleText } from "./comment-picture.ts";
 
@@ -23,4 +25,17 @@ describe.each(CASES)("$name in $stack", ({ name, stack, change }) => {
     }
     expect(visibleText(comment).length).toBeLessThanOrEqual(MOST_VISIBLE_CHARACTERS);
   });
+});
+
+test("other versions of providers and of the SDK are in the verdict, with what each makes and its release below", async () => {
+  const { dependencies } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
+  const comment = markdownComment([await changeDiff("onprem", CHANGES["providers upgraded"] ?? {})]);
+  const [sdk, kubernetes] = [dependencies["@pulumi/pulumi"], dependencies["@pulumi/kubernetes"]];
+  expect(comment).toContain(
+    `**no resource changes**; **\`@pulumi/pulumi\` 3.247.0 → ${sdk}**; **kubernetes 4.33.0 → ${kubernetes}**;`,
+  );
+  expect(comment).toContain(
+    `- **\`@pulumi/pulumi\` 3.247.0 → ${sdk}** runs the program; [what changed](https://github.com/pulumi/pulumi/releases/tag/v${sdk})\n- **kubernetes`,
+  );
+  expect(comment).toMatch(/ makes \d+ resources; \[what changed]\(.*\)\n {2}- \d+ `kubernetes:/);
 });

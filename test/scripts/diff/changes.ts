@@ -29,7 +29,7 @@ interface Change {
   /** What the base has already, for a change of it. */
   readonly before?: (values: StackValues, stack: Stack) => void;
   readonly edit?: (values: StackValues, stack: Stack) => void;
-  /** Version of the base's providers by name: that of the head is the tree's own. */
+  /** Version of the base's providers by name, and of the SDK as `pulumi`: that of the head is the tree's own. */
   readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -111,7 +111,7 @@ export const CHANGES: Readonly<Record<string, Change>> = {
       };
     },
   },
-  "providers upgraded": { versions: { aws: "7.47.0", kubernetes: "4.33.0" } },
+  "providers upgraded": { versions: { aws: "7.47.0", kubernetes: "4.33.0", pulumi: "3.247.0" } },
 };
 
 /** As if compared with a commit. */
@@ -125,7 +125,8 @@ export async function changeDiff(stack: Stack, { before, edit, versions = {} }: 
   const [left, right] = [await renderedText(text(values), stack), await renderedText(text(changed), stack)];
   const resources = left.tree.resources?.map((resource) => ofVersion(resource, versions)) ?? null;
   const side = { ref: "origin/main", commit: "3f1c0de5a4b89d7766e2f0c1b2a39485d6e7f801", hasStack: true };
-  return stackDiff(stack, { ...left, ...side, tree: { ...left.tree, resources } }, right);
+  const tree = { ...left.tree, resources, ...(versions.pulumi && { sdkVersion: versions.pulumi }) };
+  return stackDiff(stack, { ...left, ...side, tree }, right);
 }
 
 function ofVersion(resource: RenderedResource, versions: Readonly<Record<string, string>>): RenderedResource {

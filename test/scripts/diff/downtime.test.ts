@@ -32,6 +32,16 @@ const onAws = {
   models: [gpt],
 };
 
+const onEc2 = {
+  platform: "aws",
+  compute: "ec2",
+  account: "111122223333",
+  region: "us-east-1",
+  pools: [{ name: "gpu", instanceType: "g5.xlarge", diskGiB: 150 }],
+  engines: { whenFull: "stopServer" },
+  models: [gpt],
+};
+
 const onHost = {
   platform: "docker",
   host: { instanceType: "g5.xlarge", diskGiB: 150 },
@@ -165,4 +175,31 @@ test("a container of a Docker host ends before the next one starts", async () =>
   const { entries, away } = await downtime(onHost, { ...onHost, models: onHost.models.map(smaller) });
   expect(away).toBe(1);
   expect(entries.join("\n")).toMatch(/- gpt: away for \d+ (s|min)/);
+});
+
+test("a container of a machine on EC2 ends before Compose starts the next one, and its model says so", async () => {
+  const queued = { ...onEc2, models: [{ ...gpt, triton: { maxQueueSize: 8 } }] };
+  expect(await downtime(onEc2, queued)).toEqual({
+    away: 1,
+    entries: [
+      expect.stringMatching(
+        /^- gpt: away for \d+ s \(engine, load\); the old server ends first, after up to .+ for the last answers$/,
+      ),
+    ],
+  });
+});
+
+test("the gateway on EC2 is away where its configuration or a secret that it reads is another one", async () => {
+  const external = (uri: string) => ({
+    ...onEc2,
+    databases: "external",
+    externalDatabases: {
+      mongo: { uri: { secure: uri } },
+      vector: { url: "https://vector.example.com" },
+    },
+  });
+  const away = [expect.stringMatching(/^- gateway: away; its old container ends before the new one starts$/)];
+  expect((await downtime(external("a"), external("b"))).entries).toEqual(away);
+  const limited = { ...onEc2, gateway: { limits: { queuedRequests: 7 } } };
+  expect((await downtime(onEc2, limited)).entries).toEqual(away);
 });

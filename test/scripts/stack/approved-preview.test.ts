@@ -6,10 +6,12 @@ import { describe, expect, test } from "vitest";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import {
   approvedPreview,
+  changesNothing,
   previewDifferences,
   readApprovedPreview,
   requireApproved,
 } from "../../../scripts/stack/approved-preview.ts";
+import { stackDiff } from "../diff/diffs.ts";
 
 const recorded = (name: string) =>
   readFileSync(join(projectRoot, "test/recorded/previews", `${name}.json`), "utf8");
@@ -147,4 +149,15 @@ test("an approved preview is read as it was printed, and refused where its chang
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("another version of a provider asks for an approval, and another one of the SDK alone does not", () => {
+  const nothing = { version: 1 as const, stack: "demo", digest: "", changes: {} };
+  const by = (provider: string, resources: { readonly type: string; readonly count: number }[]) =>
+    changesNothing(
+      nothing,
+      stackDiff({ providers: [{ provider, before: "1.0.0", after: "1.1.0", resources }] }),
+    );
+  expect(by("aws", [{ type: "aws:eks/cluster:Cluster", count: 1 }])).toBe(false);
+  expect(by("@pulumi/pulumi", [])).toBe(true);
 });
