@@ -122,7 +122,7 @@ function forPeople<Result>(make: () => Result): Result {
   }
 }
 
-type AskValues = Parameters<typeof askedNumbers>[0] & {
+export type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly model?: string | undefined;
   readonly text?: string | undefined;
   readonly image?: readonly string[] | undefined;
@@ -130,7 +130,8 @@ type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly pipeline?: Pipeline | undefined;
 };
 
-function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
+/** @throws UserError, UsageError for what makes no question. */
+export function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
   const { text = word, image = [], stream = false, pipeline } = values;
   const names = models.map(({ name }) => name);
   const model = values.model ?? (names.length === 1 ? names[0] : undefined);

@@ -90,7 +90,7 @@ const typed = FILES.toSorted().flatMap((file) =>
 test("documents have more than 60 command lines", () => expect(typed.length).toBeGreaterThan(60));
 
 test.each(typed)("%s has a valid command line: npx engine-room %s", async (_file, _words, command) => {
-  await expect(parseNpmCommand(command)).resolves.toBeUndefined();
+  await expect(parseNpmCommand(command)).resolves.toBeDefined();
 });
 
 /** A stand-in is called so, is a program, writes one, calls something of its own so, or is a server over HTTP. */
@@ -177,8 +177,8 @@ test("each of the five walkthroughs has an example, and a machine on AWS has one
   ]);
 });
 
-test("docs/walkthroughs.md and docs/aws.md name every example", () => {
-  const text = ["walkthroughs.md", "aws.md"]
+test("docs/walkthroughs/README.md and docs/aws.md name every example", () => {
+  const text = ["walkthroughs/README.md", "aws.md"]
     .map((file) => readFileSync(join(projectRoot, "docs", file), "utf8"))
     .join("");
   expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);

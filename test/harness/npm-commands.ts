@@ -1,7 +1,7 @@
 /** Lines that call `engine-room` that the project's own files type, and what their commands say of them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe } from "../../scripts/commands/command.ts";
+import { describe, type ParsedLine } from "../../scripts/commands/command.ts";
 import { COMMANDS } from "../../scripts/commands/index.ts";
 import { rootParser } from "../../scripts/commands/main.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
@@ -41,13 +41,18 @@ function unquoted(word: string): string {
   return word.replaceAll(/["']/g, "");
 }
 
-/** @throws What the command itself would say of its arguments. */
-export async function parseNpmCommand({ script, args }: NpmCommand): Promise<void> {
+/** @returns What was parsed; null where no command parses it. @throws What the command itself would say of its arguments. */
+export async function parseNpmCommand({ script, args }: NpmCommand): Promise<ParsedLine | null> {
   // scripts/cli.mjs does it before there are packages.
-  if (script === "install" && args.length === 0) return;
+  if (script === "install" && args.length === 0) return null;
   const root = rootParser();
   const parser = root.commands.find((command) => command.name() === script);
   const command = await COMMANDS[script]?.load();
-  if (parser !== undefined && command !== undefined) describe(parser, command, async () => {});
+  let parsed: ParsedLine | null = null;
+  if (parser !== undefined && command !== undefined)
+    describe(parser, command, async (line) => {
+      parsed = line;
+    });
   await root.parseAsync([script, ...args], { from: "user" });
+  return parsed;
 }

@@ -198,7 +198,7 @@ describe("npx engine-room plan", () => {
   });
 });
 
-/** Corrections of docs/walkthroughs.md: what the commands must hold instead of what the document has. */
+/** Corrections of docs/walkthroughs: what the commands must hold instead of what the document has. */
 const corrections: readonly {
   readonly example: string;
   readonly model: string;
@@ -307,7 +307,7 @@ const corrections: readonly {
 ];
 
 test.each(corrections)(
-  "the commands of $model in $example have the corrections of docs/walkthroughs.md",
+  "the commands of $model in $example have the corrections of docs/walkthroughs",
   async ({ example, model, has, hasNot }) => {
     const { exitCode, stdout } = await planExample(example, "--explain", model);
     expect(exitCode).toBe(0);

@@ -150,8 +150,8 @@ test("every line of the documents has a model, and every correction changes a li
   expect(idle.map(([name]) => name)).toEqual([]);
 });
 
-test("docs/walkthroughs.md lists exactly the corrections of the tests", () => {
-  const text = readFileSync(join(projectRoot, "docs/walkthroughs.md"), "utf8");
+test("docs/walkthroughs/README.md lists exactly the corrections of the tests", () => {
+  const text = readFileSync(join(projectRoot, "docs/walkthroughs/README.md"), "utf8");
   const [, section = ""] = text.split("## Their `docker run`");
   const names = [...section.matchAll(/^\| \*\*(.+?)\*\* \|/gm)].map(([, name]) => name);
   expect(names).toEqual(Object.keys(corrections));
