@@ -54,13 +54,21 @@ export class GitHub {
     return (await this.#request(method, path, body)).json();
   }
 
-  /** All pages of a list. @param path - With or without a query. */
-  async list<T>(path: string, schema: z.ZodType<T>): Promise<T[]> {
+  /**
+   * All pages of a list.
+   *
+   * @param path - With or without a query.
+   * @param key - Of the list in each answer; absent: the answer is the list.
+   */
+  async list<T>(path: string, schema: z.ZodType<T>, key?: string): Promise<T[]> {
     const items: T[] = [];
+    const list = z.array(schema);
+    const pageSchema =
+      key === undefined ? list : z.object({ [key]: list }).transform((answer) => answer[key] ?? []);
     const separator = path.includes("?") ? "&" : "?";
     for (let page = 1; page <= MAX_PAGES; page += 1) {
       const ofPage = `${path}${separator}per_page=${PAGE_SIZE}&page=${page}`;
-      const answer = await this.get(ofPage, z.array(schema));
+      const answer = await this.get(ofPage, pageSchema);
       items.push(...answer);
       if (answer.length < PAGE_SIZE) return items;
     }

@@ -49,15 +49,11 @@ const pullRequestSchema = z.object({
 /** Of a comparison of two commits: how the second stands to the first. */
 const comparisonSchema = z.object({ status: z.enum(["ahead", "behind", "diverged", "identical"]) });
 
-const artifactsSchema = z.object({
-  artifacts: z.array(
-    z.object({
-      id: z.number().int(),
-      name: z.string(),
-      size_in_bytes: z.number().int(),
-      expired: z.boolean(),
-    }),
-  ),
+const artifactSchema = z.object({
+  id: z.number().int(),
+  name: z.string(),
+  size_in_bytes: z.number().int(),
+  expired: z.boolean(),
 });
 
 /**
@@ -137,7 +133,8 @@ async function readReports(
   baseRef: string,
   stacks: readonly string[],
 ): Promise<PreviewReports> {
-  const { artifacts } = await github.get(`/actions/runs/${run.id}/artifacts?per_page=100`, artifactsSchema);
+  // A run can leave more than a page of others before those of the stacks.
+  const artifacts = await github.list(`/actions/runs/${run.id}/artifacts`, artifactSchema, "artifacts");
   const isFromHere = run.head_repository.id === repository.id;
   const byStack = new Map<string, FoundArtifact>();
   for (const { id, name, size_in_bytes: bytes, expired } of artifacts) {

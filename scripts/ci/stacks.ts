@@ -66,10 +66,13 @@ export function matrixStacks(
   return [...wanted].toSorted();
 }
 
+/** In place of names: nobody knows which stacks are deployed. */
+const UNKNOWN_STACKS = "*";
+
 /**
  * Without its file a deployed stack would stay as it is, and `deploy` would refuse the name, and with it all other stacks.
  *
- * @param deployed - As of {@link matrixStacks}.
+ * @param deployed - As of {@link matrixStacks}; `*` where a fork's pull request is not told.
  * @param baseStacks - Stacks that have a file in what the change is merged into.
  * @throws UserError with a sentence for each deployed stack whose file the change deletes or renames.
  */
@@ -78,13 +81,18 @@ export function requireDeployedFiles(
   baseStacks: readonly string[],
   stacks: readonly string[] = stackNames(),
 ): void {
-  const lost = [...namesOf(deployed)].filter((name) => baseStacks.includes(name) && !stacks.includes(name));
+  const isUnknown = deployed === UNKNOWN_STACKS;
+  const names = isUnknown
+    ? baseStacks.filter((name) => neverDeployed(name) === undefined)
+    : namesOf(deployed);
+  const lost = [...names].filter((name) => baseStacks.includes(name) && !stacks.includes(name));
   if (lost.length === 0) return;
   const sentences = lost
     .toSorted()
-    .map(
-      (name) =>
-        `This change deletes Pulumi.${name}.yaml, of a deployed stack: end the stack (\`npx engine-room down --stack ${name}\`) and take it out of DEPLOYED_STACKS first.`,
+    .map((name) =>
+      isUnknown
+        ? `This change deletes Pulumi.${name}.yaml, and GitHub does not tell a fork's pull request whether the stack is deployed: delete the file from a branch of this repository.`
+        : `This change deletes Pulumi.${name}.yaml, of a deployed stack: end the stack (\`npx engine-room down --stack ${name}\`) and take it out of DEPLOYED_STACKS first.`,
     );
   throw new UserError(sentences.join("\n"));
 }

@@ -53,9 +53,20 @@ interface BaseTree {
   readonly failure: string | null;
 }
 
+/** Folders below the project's cache folder, of which the second is there; what an interrupted run leaves is removed by the next one. */
+async function withFolders<T>(use: (checkout: string, scratch: string) => Promise<T>): Promise<T> {
+  const folder = await temporaryFolder(join(cacheDirectory(), "worktrees", "base"));
+  const scratch = join(folder, "scratch");
+  try {
+    await mkdir(scratch);
+    return await use(join(folder, "tree"), scratch);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 /**
- * Checks the commit out below the project's cache folder and removes it afterwards; what an interrupted run leaves there is
- * removed by the next one. Working tree and index are not touched.
+ * Checks the commit out and removes it afterwards. Working tree and index are not touched.
  *
  * @param project - Absolute path of the project in the working tree.
  * @param commit - Of {@link commitOf}.
@@ -66,10 +77,7 @@ export async function withBaseTree<T>(
   use: (tree: BaseTree) => Promise<T>,
 ): Promise<T> {
   const prefix = (await git(project, "rev-parse", "--show-prefix")).trim();
-  const folder = await temporaryFolder(join(cacheDirectory(), "worktrees", "base"));
-  const [checkout, scratch] = [join(folder, "tree"), join(folder, "scratch")];
-  try {
-    await mkdir(scratch);
+  return withFolders(async (checkout, scratch) => {
     // Hooks are programs of whoever cloned, and expect a person at work.
     const add = ["-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", "--force"];
     await git(project, ...add, checkout, commit);
@@ -81,11 +89,8 @@ export async function withBaseTree<T>(
         throw error;
       },
     );
-    return await use({ scratch, project: base, program: base, failure });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-    await git(project, "worktree", "prune").catch(() => {});
-  }
+    return use({ scratch, project: base, program: base, failure });
+  }).finally(() => git(project, "worktree", "prune").catch(() => {}));
 }
 
 /** Files that have no part in what the program says of a stack. */
@@ -131,17 +136,12 @@ export async function withBase<T>(
   const mode = (await git(project, "ls-tree", commit, "--", file)).slice(0, 6);
   // A link leads to another file.
   if (mode !== "" && !mode.startsWith("100")) return withBaseTree(project, commit, use);
-  const folder = await temporaryFolder(join(cacheDirectory(), "worktrees", "base"));
-  const [base, scratch] = [join(folder, "tree"), join(folder, "scratch")];
-  try {
-    await mkdir(scratch);
+  return withFolders(async (base, scratch) => {
     await mkdir(dirname(join(base, file)), { recursive: true });
     if (mode !== "")
       await writeFile(join(base, file), await git(project, "cat-file", "--filters", `${commit}:./${file}`));
-    return await use({ scratch, project: base, program: project, failure: null });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+    return use({ scratch, project: base, program: project, failure: null });
+  });
 }
 
 /**

@@ -8,7 +8,7 @@ const CHECKOUT = `actions/checkout@${SHA}`;
 
 /** A workflow that keeps to all rules. */
 const GOOD = `name: good
-on: { pull_request: }
+on: { pull_request: { types: [labeled] } }
 permissions: {}
 concurrency: { group: good, cancel-in-progress: true }
 jobs:
@@ -61,13 +61,23 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["credentialsAreNotKept", "persist-credentials: false", "persist-credentials: true"],
   ["scriptsHaveNoExpressions", '"$STACK"', `\${{ github.head_ref }}`],
   ["pipesFail", '"$STACK"', '"$STACK" | tee log'],
-  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { pull_request_target: }"],
-  ["privilegedEventsRunOwnCode", "on: { pull_request: }", "on: { workflow_run: }"],
+  [
+    "privilegedEventsRunOwnCode",
+    "on: { pull_request: { types: [labeled] } }",
+    "on: { pull_request_target: }",
+  ],
+  ["privilegedEventsRunOwnCode", "on: { pull_request: { types: [labeled] } }", "on: { workflow_run: }"],
   ["forksGetNoCredentials", "github.event.pull_request.head.repo.full_name == github.repository", "always()"],
   ["botsGetNoCredentials", "github.event.pull_request.user.type == 'User'", "true"],
   ["botsGetNoCredentials", "github.event.sender.type == 'User'", "github.actor != 'dependabot[bot]'"],
+  ["botsGetNoCredentials", "types: [labeled]", "types: [labeled, reopened]"],
+  ["botsGetNoCredentials", "pull_request: { types: [labeled] }", "pull_request: "],
   ["artifactsAreOverwritten", "persist-credentials: false }\n", UPLOADED],
-  ["requiredChecksKeepTheirNames", "on: { pull_request: }", "on: { pull_request: , merge_group: }"],
+  [
+    "requiredChecksKeepTheirNames",
+    "on: { pull_request: { types: [labeled] } }",
+    "on: { pull_request: { types: [labeled] }, merge_group: }",
+  ],
   ["secretsAreOfEnvironments", "    environment: room\n", ""],
   ["buildersReachNoCluster", "packages: write", "id-token: write"],
   ["buildersReachNoCluster", "secrets.TOKEN", "secrets.KUBECONFIG_TEXT"],

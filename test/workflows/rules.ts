@@ -132,12 +132,19 @@ const forksGetNoCredentials = guarded(
   "github.event.pull_request.head.repo.full_name == github.repository",
 );
 
-/** Who wrote the pull request, and who pushed to it or set its label: a bot's branch is one of this repository, too. */
-const botsGetNoCredentials = guarded(
-  "bots",
-  "github.event.pull_request.user.type == 'User'",
-  "github.event.sender.type == 'User'",
-);
+/**
+ * Who wrote the pull request, and who pushed to it or set its label: a bot's branch is one of this repository, too. Who opens it again
+ * may have pushed nothing of it.
+ */
+const botsGetNoCredentials: Rule = (workflow) => {
+  const { types = ["reopened"] } = (workflow.on.pull_request ?? {}) as { readonly types?: readonly string[] };
+  return guarded(
+    "bots",
+    "github.event.pull_request.user.type == 'User'",
+    "github.event.sender.type == 'User'",
+    ...(types.includes("reopened") ? ["github.event.action != 'reopened'"] : []),
+  )(workflow);
+};
 
 /** A job that is run again would fail at the artifact of its first time. */
 const artifactsAreOverwritten: Rule = (workflow) =>

@@ -370,6 +370,14 @@ test("a change may delete the file of a stack that is not deployed, and leave a 
   expect(() => requireDeployedFiles("", ["dev", "prod"], [])).not.toThrow();
 });
 
+test("a fork, which is not told the deployed stacks, may delete the file of none that can be deployed", () => {
+  const base = ["dev", "kind", "prod"];
+  expect(() => requireDeployedFiles("*", base, ["dev", "kind"])).toThrow(
+    /^This change deletes Pulumi\.prod\.yaml, and GitHub does not tell a fork's pull request whether the stack is deployed: /,
+  );
+  expect(() => requireDeployedFiles("*", base, ["dev", "prod"])).not.toThrow();
+});
+
 test("`ci deployed-files` compares the files here with the names that Git lists of the base", async () => {
   const base = "Pulumi.dev.yaml\nPulumi.gone.yaml\nPulumi.yaml\nREADME.md";
   const { exitCode, stderr } = await ci("deployed-files", "--deployed", "dev gone", "--base-files", base);

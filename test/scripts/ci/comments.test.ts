@@ -315,6 +315,14 @@ test("a comment begins with the stacks of the default branch that have no previe
   );
 });
 
+test("a preview behind a page of other artifacts is read", async () => {
+  fake.pulls = [pull()];
+  const others = Array.from({ length: 150 }, (_, index) => artifact(index, `logs-${index}`));
+  fake.artifacts = [...others, artifact(900, "preview-prod", "ofProd")];
+  expect(await post(event(), ["prod"])).toContain("with previews of: prod; without one: no stack.");
+  expect(bodies(12)[0]).toContain("ofProd");
+});
+
 test("a comment without any preview names each stack of the default branch", async () => {
   fake.pulls = [pull()];
   await post(event({ conclusion: "failure" }), ["dev", "prod"]);

@@ -174,7 +174,10 @@ export class FakeGitHub {
       ],
       ["GET /pulls/(\\d+)", (id) => found(this.pulls.find(({ number }) => number === Number(id)))],
       ["POST /pulls", () => ({ status: 201, body: { number: 77, ...(body as object) } })],
-      ["GET /actions/runs/\\d+/artifacts", () => ({ body: { artifacts: this.artifacts.map(listed) } })],
+      [
+        "GET /actions/runs/\\d+/artifacts",
+        () => ({ body: { artifacts: page(this.artifacts.map(listed)).body } }),
+      ],
       ["GET /actions/artifacts/(\\d+)/zip", (id) => this.#zip(id)],
       ["GET /contents/(.+)", (file) => this.#file(`${query.get("ref")}:${file}`)],
       ["PUT /contents/(.+)", () => ({ body: {} })],
