@@ -19,7 +19,8 @@ import { callerDirectory } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
 import { defineCommand } from "./command.ts";
 
-const PRINTERS = { curl: asCurl, python: asPython, grpc: asGrpc } as const;
+/** By the values of `--as`. */
+export const PRINTERS = { curl: asCurl, python: asPython, grpc: asGrpc } as const;
 
 export const command = defineCommand({
   argument: { name: "[text]", text: "the prompt; with images, a question about them" },

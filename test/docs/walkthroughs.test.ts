@@ -8,18 +8,25 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../../scripts/ask/prepared-request.ts";
-import { asked, requirePassedOn, usualEndpoint } from "../../scripts/ask/question.ts";
-import { type AskValues, questionOf } from "../../scripts/commands/ask.ts";
+import { type AskedEndpoint, asked, requirePassedOn, usualEndpoint } from "../../scripts/ask/question.ts";
+import { type AskValues, PRINTERS, questionOf } from "../../scripts/commands/ask.ts";
 import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { npmCommands, parseNpmCommand } from "../harness/npm-commands.ts";
 import type { Values } from "../infra/plan/kubernetes/stacks.ts";
+import { describedKinds } from "./stack-file/reference.ts";
 
 const FOLDER = join(projectRoot, "docs/walkthroughs");
 
 const pages = readdirSync(FOLDER)
   .filter((name) => name !== "README.md")
   .map((name) => name.replace(/\.md$/, ""));
+
+interface AskChoices {
+  readonly endpoint?: AskedEndpoint;
+  readonly as?: keyof typeof PRINTERS;
+}
 
 const COMMAND = "npx engine-room ";
 
@@ -67,27 +74,30 @@ function valuesOf(page: string): Values {
   return fromRuntimeConfig(readStackFile(stackReference(page, file)).values) as Values;
 }
 
-const stackFileKeys = readFileSync(join(projectRoot, "docs/stack-file.md"), "utf8");
+const stackFileKeys = new Set(describedKinds().flatMap(({ keys }) => keys.map(({ path }) => path)));
 
-/** @throws What is wrong with the stack file once it has the parts as well, those of a model in any of its models. */
-function planWith(page: string, parts: Values): void {
+/**
+ * @param name - The model that has the parts of a model; absent: any that can have them.
+ * @throws What is wrong with the stack file once it has the parts as well.
+ */
+function planWith(page: string, parts: Values, name?: string): StackPlan {
   const entries = Object.entries(parts);
-  const isOfModel = ([key]: readonly [string, unknown]) => stackFileKeys.includes(`\`models[].${key}\``);
+  const isOfModel = ([key]: readonly [string, unknown]) => stackFileKeys.has(`models[].${key}`);
   const values = merged(valuesOf(page), Object.fromEntries(entries.filter((entry) => !isOfModel(entry))));
   const models = values.models as readonly Values[];
   const ofModel = Object.fromEntries(entries.filter(isOfModel));
-  const failures = models.map((_, index) => {
+  const failures: unknown[] = [];
+  for (const changed of models.filter((model) => name === undefined || model.name === name)) {
     try {
-      checkedPlan({
+      return checkedPlan({
         ...values,
-        models: models.map((model, at) => (at === index ? merged(model, ofModel) : model)),
-      });
-      return null;
+        models: models.map((model) => (model === changed ? merged(model, ofModel) : model)),
+      }).plan;
     } catch (error) {
-      return error;
+      failures.push(error);
     }
-  });
-  if (!failures.includes(null)) throw new Error(failures.map(String).join("\n"));
+  }
+  throw new Error(failures.map(String).join("\n"));
 }
 
 const isMapping = (value: unknown): value is Values =>
@@ -107,21 +117,25 @@ async function parsed(line: string) {
   return (await parseNpmCommand(command ?? expect.fail(line))) ?? expect.fail(line);
 }
 
-/** What `ask` sends, with Triton and gateway at their usual ports. */
-async function requestOf(page: string, line: string) {
-  const { plan } = checkedPlan(valuesOf(page));
-  const { values: given, positionals } = await parsed(line);
-  const values = given as AskValues & { endpoint?: "triton" | "gateway"; as?: string };
-  const question = questionOf(withoutFiles(values), positionals[0], plan);
-  const endpoint = values.endpoint ?? usualEndpoint(plan, question, values.as === "grpc");
+/** What `ask` sends or prints, with Triton and gateway at their usual ports, of the stack with the parts. */
+async function requestOf(page: string, line: string, parts: Values) {
+  const { values, positionals } = await parsed(line);
+  const given = withoutFiles(values as AskValues);
+  const plan = planWith(page, parts, given.model);
+  const question = questionOf(given, positionals[0], plan);
+  const { as, endpoint = usualEndpoint(plan, question, as === "grpc") } = values as AskChoices;
   const model = asked(plan, question.model);
   requirePassedOn(model, question, endpoint);
   const profile = (question.pipeline && model.pipelines[question.pipeline]) ?? model.profile;
-  const { url, body } =
+  const request =
     endpoint === "gateway"
-      ? gatewayRequest("http://gateway", question, false)
-      : tritonRequest(profile, { http: "http://triton", grpc: "triton:8001" }, question);
-  return { path: new URL(url).pathname, body: JSON.parse(body) as unknown };
+      ? gatewayRequest("http://127.0.0.1:8080", question, false)
+      : tritonRequest(profile, { http: "http://127.0.0.1:8000", grpc: "127.0.0.1:8001" }, question);
+  return {
+    path: new URL(request.url).pathname,
+    body: JSON.parse(request.body) as unknown,
+    printed: as === undefined ? "" : PRINTERS[as](request, question.images),
+  };
 }
 
 /** A picture's file is a picture of the reader's. */
@@ -149,15 +163,14 @@ describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
   });
 
   test.each(rows)("the equivalent of %s is what is planned, recorded or sent", async (_left, cell = "") => {
-    let asking: string | undefined;
+    let request: Awaited<ReturnType<typeof requestOf>> | undefined;
     let parts: Values = {};
     for (const code of codesOf(cell)) {
-      if (code.startsWith(COMMAND)) asking = code.startsWith(`${COMMAND}ask `) ? code : undefined;
-      else if (asking !== undefined && /^(\/v[12]\/|\{)/.test(code)) {
-        const { path, body } = await requestOf(page, asking);
-        if (code.startsWith("/")) expect(path).toBe(code);
-        else expect(body).toEqual(JSON.parse(code));
-      } else if (!isIn(known, code)) {
+      if (code.startsWith(`${COMMAND}ask `)) request = await requestOf(page, code, parts);
+      else if (code.startsWith(COMMAND) || request?.printed.includes(code)) continue;
+      else if (request !== undefined && /^\/v[12]\//.test(code)) expect(request.path).toBe(code);
+      else if (request !== undefined && code.startsWith("{")) expect(request.body).toEqual(JSON.parse(code));
+      else if (!isIn(known, code)) {
         const part: unknown = parse(code);
         if (isMapping(part)) parts = merged(parts, part);
         else expect.fail(`neither the stack file nor anything recorded has ${code}`);

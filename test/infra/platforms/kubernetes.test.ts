@@ -361,7 +361,7 @@ test("monitoring adds exactly these resources to a CPU stack", async () => {
   ]);
 });
 
-test("the walkthrough's example mounts the existing claim in the existing namespace", async () => {
+test("the walkthrough's example mounts the existing claim in the existing namespace, and serves as its MLService does", async () => {
   const { resources } = await rendered(exampleValues("llama-2-7b-chat-kubernetes"));
   const types = resources.map(({ type }) => type);
   expect(types).not.toContain("kubernetes:core/v1:PersistentVolumeClaim");
@@ -378,6 +378,31 @@ test("the walkthrough's example mounts the existing claim in the existing namesp
         },
       },
     },
+  });
+  // One GPU, its own claim, port 8000: https://github.com/t9k/examples/tree/master/deployments/triton-tensorrtllm.
+  const inputsOf = (name: string) => resources.find((resource) => resource.name === name)?.inputs;
+  expect(inputsOf("llama-2-7b-chat-deployment")).toMatchObject({
+    metadata: { namespace: "triton-tensorrtllm" },
+    spec: {
+      replicas: 1,
+      template: {
+        spec: {
+          containers: [
+            {
+              args: ["triton_entrypoint", "serve", "/etc/engine-room/server.json"],
+              resources: { limits: { "nvidia.com/gpu": "1" } },
+              volumeMounts: expect.arrayContaining([{ name: "store", mountPath: "/store", readOnly: true }]),
+            },
+          ],
+          volumes: expect.arrayContaining([
+            { name: "store", persistentVolumeClaim: { claimName: "triton-tensorrtllm" } },
+          ]),
+        },
+      },
+    },
+  });
+  expect(inputsOf("llama-2-7b-chat-service")).toMatchObject({
+    spec: { ports: expect.arrayContaining([expect.objectContaining({ name: "http", port: 8000 })]) },
   });
 });
 
