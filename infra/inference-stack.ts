@@ -46,7 +46,7 @@ type ClusterWithOutputs<T> = {
 type WithName<T> = { readonly [K in keyof T]: K extends "name" ? pulumi.Input<T[K]> : T[K] };
 
 /**
- * The keys of a stack file (docs/stack-file.md has each with its default), without their namespace. Ids of an existing VPC, its
+ * The keys of a stack file (docs/stack-file/ has each with its default), without their namespace. Ids of an existing VPC, its
  * subnets, a file system and its security group and the name of an existing cluster may be outputs of other resources, and so may
  * credentials; every other value decides on resources, and is plain.
  */

@@ -11,42 +11,25 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
-import { fromRuntimeConfig } from "../../infra/config/config.ts";
-import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
+import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { npmCommands, parseNpmCommand } from "../harness/npm-commands.ts";
 import { expectPart } from "../harness/recorded-part.ts";
 import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
 import { type CommandRun, planExample, runCommand } from "../scripts/plan/run-plan.ts";
 import { stackFileSchema } from "./stack-file/json-schema.ts";
-import { describedKinds, stackFileReference } from "./stack-file/reference.ts";
+import { describedKinds, kindTable, stackFilePages } from "./stack-file/reference.ts";
 
-describe("docs/stack-file.md", () => {
-  const DOCS = "docs/stack-file.md";
-
-  const folder = mkdtempSync(join(tmpdir(), "engine-room-recipes-"));
-
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  /** Heading and text of each stack file in the document. */
-  const recipes = [
-    ...readFileSync(join(projectRoot, DOCS), "utf8").matchAll(
-      /^### (.+)\n(?:(?!^#).*\n)*?```yaml\n([\s\S]*?)^```$/gm,
-    ),
-  ].map(([, title = "", text = ""]) => [title, text] as const);
-
-  test("docs/stack-file.md has five recipes", () => expect(recipes).toHaveLength(5));
-
-  test.each(recipes)('the recipe "%s" can be planned', (_title, text) => {
-    const file = join(folder, "Pulumi.recipe.yaml");
-    writeFileSync(file, text);
-    const { values } = readStackFile(stackReference("recipe", file));
-    expect(() => checkedPlan(fromRuntimeConfig(values))).not.toThrow();
+describe("docs/stack-file", () => {
+  test.each(Object.keys(stackFilePages()))("docs/stack-file/%s.md has its keys of every schema", (page) => {
+    const lines = stackFilePages()[page] ?? [];
+    expectPart(`docs/stack-file/${page}.md`, "keys", lines, "test/docs/documents.test.ts");
   });
 
-  test("docs/stack-file.md has every key of every schema", () => {
-    expectPart(DOCS, "keys", stackFileReference(), "test/docs/documents.test.ts");
+  test("docs/stack-file/README.md has every kind of stack", () => {
+    expectPart("docs/stack-file/README.md", "kinds", kindTable(), "test/docs/documents.test.ts");
   });
 
   test("every key of a stack file has a sentence", () => {
@@ -80,6 +63,47 @@ function codeOf(file: string): string {
   if (file.endsWith(".yaml")) return text;
   return [...text.matchAll(/^ *```.*\n([\s\S]*?)^ *```$/gm)].map(([, code = ""]) => code).join("\n");
 }
+
+/** Code of the language `yaml`, each with its document. */
+const yamlBlocks = FILES.filter((file) => file.endsWith(".md")).flatMap((file) =>
+  [...readFileSync(join(projectRoot, file), "utf8").matchAll(/^( *)```yaml\n([\s\S]*?)^ *```$/gm)].map(
+    ([, indent = "", code = ""]) => [file, code.replaceAll(new RegExp(`^${indent}`, "gm"), "")] as const,
+  ),
+);
+
+const stackFiles = yamlBlocks.filter(([, code]) =>
+  /^config:\n(?: *#.*\n)* {2}engine-room:platform:/m.test(code),
+);
+
+test("documents have at least ten whole stack files", () =>
+  expect(stackFiles.length).toBeGreaterThanOrEqual(10));
+
+test.each(stackFiles)("%s has a stack file that can be planned (%#)", async (_file, code) => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-documents-"));
+  try {
+    const file = join(folder, "Pulumi.example.yaml");
+    writeFileSync(file, code);
+    const { exitCode, stderr } = await runCommand("plan", "--stack", "example", "--config-file", file);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test.each(yamlBlocks.filter(([, code]) => !code.startsWith("config:")))(
+  "%s has keys of a stack file that exist (%#)",
+  (_file, code) => {
+    const top = Object.keys(parse(code) as object);
+    const known = new Set(
+      describedKinds().flatMap(({ keys }) => keys.map(({ path }) => path.split(/[.[]/)[0])),
+    );
+    const unknown = top.filter(
+      (key) => key.startsWith("engine-room:") && !known.has(key.slice("engine-room:".length)),
+    );
+    expect(top.length).toBeGreaterThan(0);
+    expect(unknown).toEqual([]);
+  },
+);
 
 const typed = FILES.toSorted().flatMap((file) =>
   npmCommands(codeOf(file).replaceAll(" … ", " ")).map(

@@ -1,4 +1,4 @@
-/** JSON Schema of the stack file as users write it, for editors: from the schemas that parse it, with the sentences of docs/stack-file.md. */
+/** JSON Schema of the stack file as users write it, for editors: from the schemas that parse it, with the sentences of docs/stack-file/. */
 import { z } from "zod";
 import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { GPU_NAMES } from "../../../infra/plan/catalogue/gpus.ts";
@@ -170,7 +170,7 @@ interface Context {
   readonly share: (key: string, node: Node) => Node;
 }
 
-/** With the sentences of the keys, and what an editor offers. @param path - As in docs/stack-file.md. */
+/** With the sentences of the keys, and what an editor offers. @param path - As in docs/stack-file/. */
 function described(node: Node, path: string, context: Context): Node {
   const { properties, items, anyOf, oneOf, additionalProperties, maximum, ...rest } = node;
   // A secret, or what may be one: a text that may be encrypted, as any text may.

@@ -1,4 +1,4 @@
-/** Every key of the stack file on every platform, as Markdown: what docs/stack-file.md has between its marks. */
+/** Every key of the stack file on every platform, as Markdown: what the pages of docs/stack-file have between their marks. */
 import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
@@ -41,9 +41,37 @@ export function describedKinds(): readonly DescribedKind[] {
   return described;
 }
 
-/** @returns Lines of Markdown. */
-export function stackFileReference(): readonly string[] {
+/** Pages by the stacks whose keys they have; a key is on the first page that has all of its stacks. */
+const PAGES: Readonly<Record<string, readonly string[]>> = {
+  local: ["local"],
+  docker: ["docker", "docker-cpu"],
+  aws: ["eks", "ec2"],
+  kubernetes: ["kubernetes", "kubernetes-cpu", "eks"],
+  shared: KINDS.map(({ name }) => name),
+};
+
+/** A row of the shared page that names no stacks is of these. */
+const WITH_GPUS = ["docker", "kubernetes", "eks", "ec2"];
+
+/** @returns Lines of Markdown, by page. */
+export function stackFilePages(): Readonly<Record<string, readonly string[]>> {
   const rows = sharedRows(describedKinds());
+  return Object.fromEntries(
+    Object.keys(PAGES).map((page) => [
+      page,
+      pageLines(
+        page,
+        rows.filter(({ kinds }) => pageOf(kinds) === page),
+      ),
+    ]),
+  );
+}
+
+function pageOf(kinds: readonly string[]): string | undefined {
+  return Object.keys(PAGES).find((page) => kinds.every((kind) => PAGES[page]?.includes(kind)));
+}
+
+function pageLines(page: string, rows: readonly Row[]): readonly string[] {
   const byTop = [...new Set(rows.map(topOf))].sort().map((top) => ({
     top,
     rows: rows.filter((row) => topOf(row) === top),
@@ -51,21 +79,41 @@ export function stackFileReference(): readonly string[] {
   const [single, several] = [true, false].map((isSingle) =>
     byTop.filter((one) => isSingle === one.rows.every(({ path }) => path === one.top)),
   ) as [typeof byTop, typeof byTop];
+  const tables = [
+    ...(single.length === 0 ? [] : [{ title: "Keys of one value", rows: single.flatMap((one) => one.rows) }]),
+    ...several.map((one) => ({ title: `\`${one.top}\``, rows: one.rows })),
+  ];
+  return tables.flatMap((table, index) => [
+    ...(index === 0 ? [] : [""]),
+    `## ${table.title}`,
+    "",
+    ...rowTable(page, table.rows),
+  ]);
+}
+
+function rowTable(page: string, rows: readonly Row[]): readonly string[] {
+  const usual = page === "shared" ? WITH_GPUS : (PAGES[page] ?? []);
+  const columns = ["Key", "Value", "Default", "What"];
+  const tables = rows.some(({ kinds }) => kinds.join() !== usual.join()) ? [...columns, "Stacks"] : columns;
   return [
-    ...kindTable(rows),
-    "",
-    "### Keys of one value",
-    "",
-    ...rowTable(single.flatMap((one) => one.rows)),
-    ...several.flatMap((one) => ["", `### \`${one.top}\``, "", ...rowTable(one.rows)]),
+    `| ${tables.join(" | ")} |`,
+    `|${"---|".repeat(tables.length)}`,
+    ...rows.map((row) =>
+      rowLine(
+        row,
+        tables.length > columns.length ? [row.kinds.join() === usual.join() ? "" : stacksOf(row)] : [],
+      ),
+    ),
   ];
 }
 
-function rowTable(rows: readonly Row[]): readonly string[] {
-  return ["| Key | Value | Default | What | Stacks |", "|---|---|---|---|---|", ...rows.map(rowLine)];
+function stacksOf({ kinds }: Row): string {
+  return kinds.length === KINDS.length ? "all" : kinds.join(", ");
 }
 
-function kindTable(rows: readonly Row[]): readonly string[] {
+/** Kinds of stacks, and what each requires. */
+export function kindTable(): readonly string[] {
+  const rows = sharedRows(describedKinds());
   return [
     "| Stack | Its file says | Required besides |",
     "|---|---|---|",
@@ -118,7 +166,8 @@ function topOf({ path }: Key): string {
   return /^\w+/.exec(path)?.[0] ?? path;
 }
 
-function rowLine({ path, forms, value, default: absent, sentence, kinds }: Row): string {
+function rowLine(row: Row, stacks: readonly string[]): string {
+  const { path, forms, value, default: absent, sentence } = row;
   const unit = /\d/.test(value) ? unitOf(path) : "";
   const cells = [
     `\`${path}\``,
@@ -126,7 +175,7 @@ function rowLine({ path, forms, value, default: absent, sentence, kinds }: Row):
       (forms.length === 0 ? "" : `; with ${forms.map((form) => `\`${form}\``).join(", ")}`),
     absent,
     sentence,
-    kinds.length === KINDS.length ? "all" : kinds.join(", "),
+    ...stacks,
   ];
   return `| ${cells.map((cell) => cell.replaceAll("|", String.raw`\|`)).join(" | ")} |`;
 }
