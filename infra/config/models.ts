@@ -9,6 +9,7 @@ import {
   FLAVOURS,
   GOLDEN_PICTURE_NAMES,
   IMAGE_LAYOUTS,
+  IMAGE_PROCESSORS,
   QUANTIZATIONS,
   RECIPES,
   RUNTIMES,
@@ -145,6 +146,7 @@ export const gpuModel = z.strictObject({
 });
 
 const count = z.int().min(1);
+const channels = z.tuple([z.number(), z.number(), z.number()]);
 
 /** A row that a stack adds to the catalogue: `LanguageModel` of infra/plan/catalogue/types.ts says what its keys mean. */
 const customModel = z.strictObject({
@@ -184,6 +186,15 @@ const customModel = z.strictObject({
       runsPerImage: count.default(1),
       maxImagesPerRequest: count.default(1),
       video: z.boolean().default(false),
+      imageProcessor: z
+        .strictObject({
+          class: z.enum(IMAGE_PROCESSORS),
+          edge: count,
+          mean: channels,
+          std: channels,
+          file: z.string().min(1).default("preprocessor_config.json"),
+        })
+        .optional(),
       needsHubFolder: z.boolean().default(false),
       requirements: z.string().min(1).optional(),
       codeRepository: z

@@ -157,6 +157,8 @@ export const engineBuildSpec = z.strictObject({
     maxTokens: atLeastOne,
     answerContains: z.array(text).min(1),
   }),
+  /** What the server's image processor was planned by; the weights' own file must say the same. Absent: there is none. */
+  imageProcessor: z.looseObject({ file: plainPath, image_processor_type: text }).optional(),
 });
 
 const exportStep = z.strictObject({
@@ -254,6 +256,11 @@ const templateModel = z.strictObject({
   configFields: texts.optional(),
   /** Files by path below the folder; they replace those of the template. */
   files: z.record(plainPath, z.string()).optional(),
+  /**
+   * Path below the folder to path below the image's folder of Python models. A file of the template in such a place stays beside
+   * it, as `template_NAME`.
+   */
+  sources: z.record(plainPath, plainPath).optional(),
 });
 
 const templateRepository = z.strictObject({

@@ -5,7 +5,7 @@
  * a credential.
  */
 
-import type { Release } from "./catalogue/types.ts";
+import type { ImageProcessor, Release } from "./catalogue/types.ts";
 import type {
   CpuServerSpec,
   EncoderBuildSpec,
@@ -49,7 +49,19 @@ export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engi
       commands: fetchCommands(spec.engine),
     },
     golden: goldenQuestion(spec.engine),
+    // The tutorials' repository reads the weights' own file.
+    ...(spec.serving.flavour === "multimodal" && row.vision?.imageProcessor
+      ? { imageProcessor: processorConfig(row.vision.imageProcessor) }
+      : {}),
   } satisfies EngineBuildSpec);
+}
+
+/** By the keys of a `preprocessor_config.json`, and its path as `file`. */
+export function processorConfig({ class: type, edge, mean, std, file }: ImageProcessor) {
+  const square = { height: edge, width: edge };
+  const size =
+    type === "CLIPImageProcessor" ? { size: { shortest_edge: edge }, crop_size: square } : { size: square };
+  return { file, image_processor_type: type, ...size, image_mean: mean, image_std: std };
 }
 
 /** server.json of a language model on GPUs: what Triton loads, on what, and how it is started. */

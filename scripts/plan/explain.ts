@@ -7,6 +7,7 @@ import type { RepositoryClone } from "../../infra/plan/engine/release.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { downloadSteps, isInStore, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
+import { PYTHON_MODELS } from "../../infra/plan/repository/cpu-models.ts";
 import { TRITON_PORTS, withExitTimeout } from "../../infra/plan/repository/launch.ts";
 import type { RepositoryModel, RepositoryPlan } from "../../infra/plan/repository/repository-plan.ts";
 import { unknownName } from "../errors.ts";
@@ -82,7 +83,11 @@ function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): strin
     ],
     ...buildChapters(model),
     [
-      "In the container: the model repository, every placeholder that it has and none besides.",
+      `In the container: the model repository, every placeholder that it has and none besides.${
+        repository.models.some(({ sources }) => sources !== undefined)
+          ? ` This project's image has in ${IMAGE_MODELS} what is copied from there; it lies in ${PYTHON_MODELS}.`
+          : ""
+      }`,
       fillTemplateLines(repository),
     ],
     [
@@ -164,6 +169,8 @@ export function cloneLines({ url, commit, directory, submodule }: RepositoryClon
   ];
 }
 
+const IMAGE_MODELS = "/opt/engine-room/models";
+
 /** Templates whose folder of the version is missing, because Git keeps no empty folder. */
 const WITHOUT_VERSION: ReadonlySet<string> = new Set(["multimodal/ensemble"]);
 
@@ -177,7 +184,15 @@ export function fillTemplateLines(plan: RepositoryPlan): string[] {
 
 function modelLines(
   { allModels, fillTemplate, path }: RepositoryPlan,
-  { name, template, templateRoot = allModels, substitutions, configFields = {}, files = {} }: RepositoryModel,
+  {
+    name,
+    template,
+    templateRoot = allModels,
+    substitutions,
+    configFields = {},
+    files = {},
+    sources = {},
+  }: RepositoryModel,
 ): string[] {
   const folder = `${path}/${name}`;
   const config = `${folder}/config.pbtxt`;
@@ -194,6 +209,10 @@ function modelLines(
     ...Object.entries(files).map(
       ([file, text]) => `${line("printf", "%s", text)} > ${line(`${folder}/${file}`)}`,
     ),
+    ...Object.entries(sources).flatMap(([file, source]) => [
+      ...(file === "1/model.py" ? [line("mv", `${folder}/${file}`, `${folder}/1/template_model.py`)] : []),
+      line("cp", `${IMAGE_MODELS}/${source}`, `${folder}/${file}`),
+    ]),
   ];
 }
 

@@ -71,7 +71,14 @@ describe("images of a generate request", () => {
     }
   });
 
-  test("several images are sent as a list, and without images the field is left out", () => {
+  test("several images are sent as a list, or between spaces as one text to this project's image processor", () => {
+    const vila = requestProfile("multimodal", {
+      image: imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196, hasProcessor: true }),
+    });
+    const marked = ask([`${MERLION}?a b`, dataUrl("jpeg")], "<image> and <image>");
+    expect(bodyOf(buildGenerateRequest(vila, marked)).image_url_input).toBe(
+      `${MERLION}?a%20b ${dataUrl("jpeg")}`,
+    );
     const two = ask([MERLION, dataUrl("jpeg")], "<|image|> and <|image|>");
     expect(bodyOf(buildGenerateRequest(mllama, two)).image_url_input).toEqual([MERLION, dataUrl("jpeg")]);
     expect(bodyOf(buildGenerateRequest(mllama, ask([])))).not.toHaveProperty("image_url_input");

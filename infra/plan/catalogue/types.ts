@@ -130,6 +130,23 @@ export interface Architecture {
     | undefined;
 }
 
+/** Classes of transformers that resize by bicubic interpolation, divide by 255, subtract a mean and divide by a deviation. */
+export const IMAGE_PROCESSORS = ["BlipImageProcessor", "CLIPImageProcessor", "SiglipImageProcessor"] as const;
+
+/** How a model's pixels are made of a picture. */
+export interface ImageProcessor {
+  /** Its class; CLIP's resizes the shorter edge and takes the middle, the others make a square of the whole picture. */
+  readonly class: (typeof IMAGE_PROCESSORS)[number];
+  /** Pixels of an edge of the result. */
+  readonly edge: number;
+  /** Subtracted from red, green and blue, which are 0 to 1. */
+  readonly mean: readonly [number, number, number];
+  /** By which red, green and blue are divided then. */
+  readonly std: readonly [number, number, number];
+  /** Path of its `preprocessor_config.json` below the weights, which the build compares with these. */
+  readonly file: string;
+}
+
 /** The visual half of a vision-language model. */
 export interface VisionTower {
   /** Kind of visual engine, as TensorRT-LLM's multimodal example names it. */
@@ -151,6 +168,8 @@ export interface VisionTower {
   readonly maxImagesPerRequest: number;
   /** Whether a request may hold a video instead. */
   readonly video?: boolean | undefined;
+  /** The image processor of a model for which Triton's preprocessing has none of its own; absent: it has, or takes only pixels. */
+  readonly imageProcessor?: ImageProcessor | undefined;
   /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */
   readonly needsHubFolder: boolean;
   /** Python packages file of the release that the builder needs besides the image's own, such as `requirements-vila.txt`. */

@@ -1,6 +1,12 @@
 /** Vision-language models: LLaVA-1.5 and OneVision, BLIP-2 with OPT, VILA 1.5, Llama 3.2 Vision (MLLaMA in TensorRT-LLM). */
 import type { LanguageModel } from "./types.ts";
 
+/** `OPENAI_CLIP_MEAN` and `OPENAI_CLIP_STD` of transformers/image_utils.py. */
+const OF_CLIP = {
+  mean: [0.48145466, 0.4578275, 0.40821073],
+  std: [0.26862954, 0.26130258, 0.27577711],
+} as const;
+
 export const visionModels = {
   "llava-1.5-7b": {
     title: "LLaVA-1.5 7B",
@@ -30,6 +36,12 @@ export const visionModels = {
       attention: "prompt",
       // (336 pixels / 14 pixels a patch)²
       tokensPerImage: 576,
+      imageProcessor: {
+        class: "CLIPImageProcessor",
+        edge: 336,
+        ...OF_CLIP,
+        file: "preprocessor_config.json",
+      },
       runsPerImage: 1,
       maxImagesPerRequest: 1,
       needsHubFolder: false,
@@ -68,6 +80,8 @@ export const visionModels = {
       "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md, LLaVA: 576 features, tensor but no pipeline parallelism",
       "Architecture, pad id and chat template: config.json and chat_template.json of llava-hf/llava-1.5-7b-hf;" +
         " 7,063,427,072 parameters in all",
+      "Image processor: huggingface.co/llava-hf/llava-1.5-7b-hf preprocessor_config.json, which" +
+        " transformers/models/llava/convert_llava_weights_to_hf.py makes of openai/clip-vit-large-patch14-336",
     ],
   },
   "llava-onevision-qwen2-7b": {
@@ -170,6 +184,12 @@ export const visionModels = {
       attention: "prompt",
       // Query tokens of the Q-Former.
       tokensPerImage: 32,
+      imageProcessor: {
+        class: "BlipImageProcessor",
+        edge: 224,
+        ...OF_CLIP,
+        file: "preprocessor_config.json",
+      },
       runsPerImage: 1,
       maxImagesPerRequest: 1,
       needsHubFolder: false,
@@ -201,6 +221,8 @@ export const visionModels = {
       "Architecture and end id: config.json of Salesforce/blip2-opt-2.7b with OPT's published vocabulary of 50,272;" +
         " 3,744,679,936 parameters in all. The files of this revision are 14,979,207,136 bytes, which leaves room for" +
         " 32 rows more in the vocabulary (not verified, 0.08 million parameters)",
+      "Image processor: huggingface.co/Salesforce/blip2-opt-2.7b preprocessor_config.json, by" +
+        " transformers/models/blip_2/convert_blip_2_original_to_pytorch.py",
     ],
   },
   "vila1.5-3b": {
@@ -233,6 +255,14 @@ export const visionModels = {
       attention: "prompt",
       // 14 × 14 after the projector's downsampling of 27 × 27 patches.
       tokensPerImage: 196,
+      // With `image_aspect_ratio: resize` VILA's own code resizes to the same square first.
+      imageProcessor: {
+        class: "SiglipImageProcessor",
+        edge: 384,
+        mean: [0.5, 0.5, 0.5],
+        std: [0.5, 0.5, 0.5],
+        file: "vision_tower/preprocessor_config.json",
+      },
       runsPerImage: 1,
       maxImagesPerRequest: 4,
       needsHubFolder: false,
@@ -270,6 +300,8 @@ export const visionModels = {
         " princeton-nlp/Sheared-LLaMA-2.7B",
       "Commit of the code: examples/llm_ptq and examples/vlm_ptq of NVIDIA/TensorRT-Model-Optimizer",
       "Licence: github.com/NVlabs/VILA README.md, model licence",
+      "Image processor: huggingface.co/google/siglip-so400m-patch14-384 preprocessor_config.json; image_aspect_ratio:" +
+        " NVIDIA/TensorRT-LLM tests/unittest/_torch/modeling/test_modeling_vila.py; llava/mm_utils.py of NVlabs/VILA, process_image",
     ],
   },
   "llama-3.2-11b-vision": {

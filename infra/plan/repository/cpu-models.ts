@@ -25,6 +25,7 @@ const MODULES = {
   ensemble: ["ensemble", "model", "generation", "llama_server", "word_ban"],
   text_encoder: ["encoders", "text_encoder", "sentence_encoder", ...ENCODER_MODULES],
   vision_encoder: ["encoders", "vision_encoder", "image_input", ...ENCODER_MODULES],
+  preprocessing: ["encoders", "picture_preprocessing", "image_input"],
 } as const;
 
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */
@@ -59,8 +60,8 @@ type Computing = Readonly<
 /** Requests of a language model that may wait beside those in progress; one more is refused. */
 const MAX_QUEUED_REQUESTS = 64;
 const MAX_TEXT_BYTES = 65_536;
-const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
-const MAX_IMAGE_PIXELS = 40_000_000;
+export const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
+export const MAX_IMAGE_PIXELS = 40_000_000;
 /**
  * On two cores larger runs are no faster for texts of one length, and padding makes them slower for mixed ones: 31 short
  * texts and one of 256 tokens take 51 ms in runs of 512 tokens and 600 ms in one.

@@ -7,6 +7,7 @@ import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { imageFiles, type RepositoryClone } from "../engine/release.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
+import { MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, pythonModelFiles } from "./cpu-models.ts";
 import { type LaunchPlan, MODEL_REPOSITORY, modelLaunch } from "./launch.ts";
 import {
   executionRules,
@@ -114,15 +115,17 @@ export function valueObstacle(
 function fromTemplate(
   facts: ParameterFacts,
   template: string,
-  own: Partial<Pick<RepositoryModel, "name" | "configFields">> & { readonly overrides?: Rules } = {},
+  own: Partial<Omit<RepositoryModel, "template" | "substitutions" | "defaults">> & {
+    readonly overrides?: Rules;
+  } = {},
 ): RepositoryModel {
-  const { name = template.slice(template.indexOf("/") + 1), configFields, overrides } = own;
+  const { name = template.slice(template.indexOf("/") + 1), overrides, ...others } = own;
   const keys = facts.templates.models[template] ?? { mandatory: [], optional: [] };
   return {
     name,
     template,
     ...fillTemplate(template, keys, facts, overrides),
-    ...(configFields && { configFields }),
+    ...others,
   };
 }
 
@@ -155,7 +158,9 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
     models: [
       fromTemplate(facts, "multimodal/ensemble"),
       fromTemplate(facts, "multimodal/multimodal_encoders"),
-      ...batcherModels(facts),
+      ...batcherModels(facts).map((one) =>
+        one.name === "preprocessing" ? { ...one, ...imageProcessing(facts.model) } : one,
+      ),
     ],
     clientModel: "ensemble",
     streamingModel:
@@ -166,6 +171,32 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
 /** config.pbtxt of tensorrt_llm_bls has image_url_input and video_bytes_input from tag v0.16.0 on. */
 export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
   return compareVersions(tensorRtLlm, "0.16") >= 0;
+}
+
+/** Before 0.15 the ensemble has no input for files, and multimodal_encoders none for what preprocessing makes of them. */
+const FIRST_WITH_FILES = "0.15";
+
+/**
+ * The model's image processor, where preprocessing has none of its own for it: all_models/inflight_batcher_llm/preprocessing/1/model.py
+ * of 0.15 to 1.1 has those of LLaVA-OneVision and MLLaMA.
+ */
+function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "files" | "sources">> {
+  const processor = engine.row.vision?.imageProcessor;
+  if (processor === undefined || compareVersions(engine.release.tensorRtLlm, FIRST_WITH_FILES) < 0) return {};
+  const { edge, mean, std } = processor;
+  const settings = {
+    ...(processor.class === "CLIPImageProcessor" ? { resizeShorterEdge: edge } : {}),
+    cropSize: edge,
+    mean,
+    std,
+    maxBytes: MAX_IMAGE_BYTES,
+    maxImages: engine.limits.maxImagesPerRequest,
+    maxPixels: MAX_IMAGE_PIXELS,
+  };
+  return {
+    files: { "1/preprocess.json": `${JSON.stringify(settings)}\n` },
+    sources: pythonModelFiles("preprocessing"),
+  };
 }
 
 /** Folder of triton-inference-server/tutorials; its guides mount it there too. */

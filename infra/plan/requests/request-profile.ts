@@ -24,7 +24,7 @@ export function requestProfile(model: ModelSpec, repository: RepositoryPlan): Re
     decoupled: repository.decoupled,
     endId: engine.row.tokenizer.endId,
     padId: engine.row.tokenizer.padId,
-    image: image(model),
+    image: image(model, repository),
     kvCacheReuse: reusesCache === undefined ? serving.kvCacheReuse : reusesCache === "True",
     ...inputNames(serving.flavour, repository.templates),
     ...promptEcho(serving, excludesInput),
@@ -88,12 +88,13 @@ function inputNames(flavour: Flavour, templates: string): Partial<Pick<RequestPr
 }
 
 /** null for a text model, and for a vision-language model that is served for text alone. */
-function image({ engine, serving: { flavour } }: ModelSpec): ImageProfile | null {
+function image({ engine, serving: { flavour } }: ModelSpec, { models }: RepositoryPlan): ImageProfile | null {
   const { vision } = engine.row;
   if (vision === undefined || !takesImages(flavour)) return null;
   return imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.
     tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
+    hasProcessor: models.some(({ sources }) => sources !== undefined),
   });
 }

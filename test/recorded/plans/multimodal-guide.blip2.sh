@@ -54,7 +54,9 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text 'Question: what is shown in this picture? Answer:' \
   --batch_size=1
 
-# 7. In the container: the model repository, every placeholder that it has and none besides.
+# 7. In the container: the model repository, every placeholder that it has and none besides. This
+# project's image has in /opt/engine-room/models what is copied from there; it lies in
+# containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -65,6 +67,10 @@ cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/post
 python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
 python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/blip2-opt-2.7b/d8ddd4516442/llm,max_num_images:1,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/blip2-opt-2.7b/d8ddd4516442/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3,triton_max_batch_size:8
+printf %s $'{"cropSize":224,"mean":[0.48145466,0.4578275,0.40821073],"std":[0.26862954,0.26130258,0.27577711],"maxBytes":10485760,"maxImages":1,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
+mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
+cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
+cp /opt/engine-room/models/encoders/image_input.py /model-repository/preprocessing/1/image_input.py
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/blip2-opt-2.7b/d8ddd4516442/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.76,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
@@ -84,9 +90,6 @@ PMIX_MCA_gds=hash mpirun \
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 9. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
-python3 /app/tools/multimodal/client.py \
-  --model_type blip2 \
-  --hf_model_dir /store/weights/blip2-opt-2.7b/59a1ef6c1e5117b3f65523d1c6066825bcf315e3 \
-  --text 'Question: what is shown in this picture? Answer:' \
-  --image https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
-  --request-output-len 16
+curl -sS http://localhost:8000/v2/models/ensemble/generate \
+  --header 'content-type: application/json' \
+  --data '{"text_input":"Question: what is shown in this picture? Answer:","max_tokens":16,"bad_words":"","stop_words":"","end_id":50118,"pad_id":1,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

@@ -79,7 +79,9 @@ PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
 
-# 14. In the container: the model repository, every placeholder that it has and none besides.
+# 14. In the container: the model repository, every placeholder that it has and none besides. This
+# project's image has in /opt/engine-room/models what is copied from there; it lies in
+# containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -90,6 +92,10 @@ cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/post
 python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
 python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,max_num_images:4,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
+printf %s $'{"cropSize":384,"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5],"maxBytes":10485760,"maxImages":4,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
+mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
+cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
+cp /opt/engine-room/models/encoders/image_input.py /model-repository/preprocessing/1/image_input.py
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.77,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
@@ -109,9 +115,6 @@ PMIX_MCA_gds=hash mpirun \
 until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 
 # 16. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
-PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/tools/multimodal/client.py \
-  --model_type vila \
-  --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
-  --text $'<image>\n Please elaborate what you see in the images?' \
-  --image https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
-  --request-output-len 68
+curl -sS http://localhost:8000/v2/models/ensemble/generate \
+  --header 'content-type: application/json' \
+  --data '{"text_input":"<image>\n Please elaborate what you see in the images?","max_tokens":68,"bad_words":"","stop_words":"","end_id":2,"pad_id":2,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

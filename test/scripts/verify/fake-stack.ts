@@ -151,7 +151,7 @@ function hasPicture(body: Body): boolean {
 function answerWords(prompt: string, isAboutPicture: boolean, fault: Fault | undefined): readonly string[] {
   if (fault === "wrong answer") return [" I", " do", " not", " know"];
   if (prompt.includes("Soyer")) return [" chef", " before", " moving"];
-  if (isAboutPicture && prompt.includes("What is shown in this")) return [" a cup", " of", " coffee"];
+  if (isAboutPicture && /what is shown in this/i.test(prompt)) return [" a cup", " of", " coffee"];
   return [" after ", prompt.slice(0, 12), "."];
 }
 

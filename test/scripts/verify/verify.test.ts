@@ -183,15 +183,15 @@ describe("npx engine-room verify", () => {
   };
   writeFileSync(file, stackFileText(config));
 
-  test("a picture is sent to Triton and to the gateway, and a model that can't take one is not marked as run", async () => {
+  test("a picture is sent to Triton and to the gateway, whoever's image processor the model has", async () => {
     const out = join(mkdtempSync(join(folder, "proof-")), "l40s-25.07.json");
     const { stdout } = await verify(file, { gpu: "NVIDIA L40S", out });
     expect(stdout).toMatch(/^ok +onevision +golden question at Triton .*“a cup of coffee”$/m);
     expect(stdout).toMatch(/^ok +onevision +golden question at the gateway .*“a cup of coffee”$/m);
-    expect(stdout).toMatch(/^skipped +blip2 +golden question at Triton .*takes pictures as tensors/m);
+    expect(stdout).toMatch(/^ok +blip2 +golden question at Triton .*“a cup of coffee”$/m);
     const matrix = supportMatrix(readProofs(join(out, "..")));
     expect(matrix).toMatch(/^\| llava-onevision-qwen2-7b .*\*\*run on a GPU\*\*/m);
-    expect(matrix).not.toMatch(/^\| blip2-opt-2\.7b .*\*\*run on a GPU\*\*/m);
+    expect(matrix).toMatch(/^\| blip2-opt-2\.7b .*\*\*run on a GPU\*\*/m);
   });
 
   const faults: Readonly<Record<Fault, RegExp>> = {

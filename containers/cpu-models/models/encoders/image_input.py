@@ -35,20 +35,25 @@ class ImageLimits:
 
 
 class Preprocessing:
-    """The content of `preprocess.json`: resize the shorter edge, crop the centre, normalise each channel."""
+    """The content of `preprocess.json`: resize the shorter edge, crop the centre, normalise each channel.
+    Without `resizeShorterEdge` the whole image becomes a square of `cropSize`, whatever its shape."""
 
     def __init__(self, path: Path) -> None:
         fields: dict[str, Any] = json.loads(path.read_bytes())
-        self.resize_shorter_edge = int(fields["resizeShorterEdge"])
+        self.resize_shorter_edge: int | None = fields.get("resizeShorterEdge")
         self.crop_size = int(fields["cropSize"])
         self._mean = np.array(fields["mean"], dtype=np.float32)
         self._std = np.array(fields["std"], dtype=np.float32)
 
     def pixel_values(self, image: Image.Image) -> npt.NDArray[np.float32]:
         """Normalised channels [3, crop_size, crop_size] of an RGB image."""
-        image = _resize_shorter_edge(_limit_aspect_ratio(image), self.resize_shorter_edge)
-        left, top = ((edge - self.crop_size) // 2 for edge in image.size)
-        image = image.crop((left, top, left + self.crop_size, top + self.crop_size))
+        size = self.crop_size
+        if self.resize_shorter_edge is None:
+            image = image.resize((size, size), Image.Resampling.BICUBIC)
+        else:
+            image = _resize_shorter_edge(_limit_aspect_ratio(image), self.resize_shorter_edge)
+            left, top = ((edge - size) // 2 for edge in image.size)
+            image = image.crop((left, top, left + size, top + size))
         scaled = np.asarray(image, dtype=np.float32) / np.float32(255.0)
         return np.ascontiguousarray(((scaled - self._mean) / self._std).transpose(2, 0, 1))
 

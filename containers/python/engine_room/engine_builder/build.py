@@ -15,7 +15,13 @@ from tempfile import TemporaryDirectory
 from engine_room.engine_builder.copy_files import copy_files
 from engine_room.engine_builder.spec import EngineBuildSpec, Plan, Step
 from engine_room.engine_builder.steps import run_command
-from engine_room.engine_builder.weights import PresentWeights, are_lost, complete_weights, weights_in_use
+from engine_room.engine_builder.weights import (
+    PresentWeights,
+    are_lost,
+    check_image_processor,
+    complete_weights,
+    weights_in_use,
+)
 from engine_room.shared.builds import Filled, Product, build_once, run_step
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter
@@ -70,6 +76,8 @@ def _build_engine(spec: EngineBuildSpec, plan: Plan, report: Reporter) -> None:
             temporary_folder(scratch) as work,
             weights_in_use(spec.weights, locks, work, report) as weights,
         ):
+            if spec.image_processor is not None:
+                check_image_processor(weights.directory, spec.image_processor)
             seconds = defaultdict[str, float](float, {_LAST_FETCHING_STEP: round(weights.seconds, 1)})
             answer = _run_steps(spec, plan, work, seconds, report)
             files, seconds["copy"] = copy_files(work / "engine", folder, report)

@@ -86,6 +86,8 @@ class EngineBuildSpec:
     plan: Plan | None
     weights: Weights
     golden: Golden
+    # `file` below the weights, and what the server's image processor was planned by; None: it has none.
+    image_processor: Mapping[str, object] | None
 
 
 def read_spec(path: Path) -> EngineBuildSpec:
@@ -99,6 +101,7 @@ def read_spec(path: Path) -> EngineBuildSpec:
         plan=None if record["plan"] is None else _plan(record["plan"]),
         weights=_weights(record["weights"]),
         golden=Golden(golden["prompt"], golden.get("image"), tuple(golden["answerContains"])),
+        image_processor=record.get("imageProcessor"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -78,6 +79,32 @@ def weights_in_use(
                 bytes=present.bytes,
             )
         yield replace(present, seconds=seconds)
+
+
+def check_image_processor(weights: Path, planned: Mapping[str, object]) -> None:
+    """Raises ProgramError where these weights want other pixels. A file that is missing, or
+    lacks a key, says nothing."""
+    file = weights / str(planned["file"])
+    if not file.is_file():
+        return
+    found = json.loads(file.read_bytes())
+    name = "image_processor_type"
+    # Older files have another word for it, and newer ones may name the class of the same pixels on a GPU.
+    old = str(found.get("feature_extractor_type", "")).replace("FeatureExtractor", "ImageProcessor")
+    found[name] = str(found.get(name) or old or planned[name]).removesuffix("Fast")
+    for key, value in planned.items():
+        if key != "file" and key in found and not _is_alike(found[key], value):
+            raise ProgramError(
+                f"{file} has {key} {json.dumps(found[key])}, and the model's row in the plan "
+                f"{json.dumps(value)}: the server would show the model other pixels than it knows; name the "
+                "row of these weights, or give it their image processor.",
+                ExitCode.WRONG_SPEC,
+            )
+
+
+def _is_alike(found: object, planned: object) -> bool:
+    """A number stands for each edge in older files."""
+    return found == planned or (isinstance(planned, dict) and found in planned.values())
 
 
 def _from_hub(weights: Weights, source: HubSource, report: Reporter) -> tuple[StoredFile, ...]:

@@ -36,6 +36,7 @@ def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
     if isinstance(repository, TemplateRepository):
         for template_model in repository.models:
             _check_template(template_model)
+            _check_sources(template_model, image)
         return {}
     if repository.models is None:
         if not any(repository.path.glob(f"*/{CONFIG_FILE}")):
@@ -44,12 +45,7 @@ def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
             )
         return {}
     for model in repository.models:
-        unknown = [file for file in model.sources.values() if not (image / PYTHON_MODELS / file).is_file()]
-        if unknown:
-            raise ProgramError(
-                f"{model.name} is made of {', '.join(unknown)} of {image / PYTHON_MODELS}, and this image "
-                "does not have it; use the image and the description of one version of the project."
-            )
+        _check_sources(model, image)
     return {
         model.name: _artifact(model, image, cache)
         for model in repository.models
@@ -64,7 +60,9 @@ def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[s
     if isinstance(repository, FileRepository):
         return _fill_files(repository, spec.engine_directory, image, artifacts)
     _empty(repository.path)
-    filled = {model.name: _fill_model(model, repository.path / model.name) for model in repository.models}
+    filled = {
+        model.name: _fill_model(model, repository.path / model.name, image) for model in repository.models
+    }
     _refuse_mandatory(repository, filled)
     return [line for model in repository.models for line in _report(model, filled[model.name])]
 
@@ -77,12 +75,26 @@ def _check_template(model: TemplateModel) -> None:
         )
 
 
-def _fill_model(model: TemplateModel, folder: Path) -> FilledTemplate:
+def _check_sources(model: TemplateModel | FileModel, image: Path) -> None:
+    unknown = [file for file in model.sources.values() if not (image / PYTHON_MODELS / file).is_file()]
+    if unknown:
+        raise ProgramError(
+            f"{model.name} is made of {', '.join(unknown)} of {image / PYTHON_MODELS}, and this image "
+            "does not have it; use the image and the description of one version of the project."
+        )
+
+
+def _fill_model(model: TemplateModel, folder: Path, image: Path) -> FilledTemplate:
     _copy_folder(model.template, folder)
     (folder / VERSION_FOLDER).mkdir(exist_ok=True)
     filled = fill_template(folder / CONFIG_FILE, model.config_fields, model.substitutions)
     for inner, text in model.files.items():
         _made_parent(folder / inner).write_text(text)
+    for inner, file in model.sources.items():
+        place = _made_parent(folder / inner)
+        if place.exists():
+            place.rename(place.with_name(f"template_{place.name}"))
+        place.symlink_to(image / PYTHON_MODELS / file)
     return filled
 
 

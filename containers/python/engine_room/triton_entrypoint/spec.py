@@ -29,6 +29,9 @@ class TemplateModel:
     config_fields: Mapping[str, str]
     # Contents by path below the folder.
     files: Mapping[str, str]
+    # Python of the project: path below the folder to path below the image's folder of models. A file of the
+    # template in such a place stays beside it, as template_NAME.
+    sources: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ def _templates(record: Record) -> TemplateRepository:
             defaults=one["defaults"],
             config_fields=one.get("configFields", {}),
             files=one.get("files", {}),
+            sources=one.get("sources", {}),
         )
         for one in record["models"]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from engine_workspace import Workspace
 from model_hub import FILES, LFS, REPOSITORY, FakeHub, Handler, model_info
 
 from engine_room.shared import hubs
+from engine_room.shared.errors import ExitCode
 
 LARGE = "model-00001-of-00002.safetensors"
 SMALL = "model-00002-of-00002.safetensors"
@@ -325,3 +327,47 @@ def token_file(workspace: Workspace, content: str) -> str:
     path = workspace.folder / "token"
     path.write_text(content)
     return str(path)
+
+
+CLIP = {
+    "file": "preprocessor_config.json",
+    "image_processor_type": "CLIPImageProcessor",
+    "size": {"shortest_edge": 336},
+    "image_mean": [0.48145466, 0.4578275, 0.40821073],
+}
+
+
+@pytest.mark.parametrize(
+    ("found", "difference"),
+    [
+        ({**CLIP, "processor_class": "LlavaProcessor", "resample": 3}, None),
+        ({**CLIP, "size": 336, "image_processor_type": "CLIPImageProcessorFast"}, None),
+        ({"feature_extractor_type": "CLIPFeatureExtractor", "size": 336}, None),
+        (None, None),
+        (
+            {**CLIP, "image_processor_type": "SiglipImageProcessor"},
+            '"SiglipImageProcessor", and the model\'s row in the plan "CLIPImageProcessor"',
+        ),
+        ({"feature_extractor_type": "BlipFeatureExtractor"}, 'image_processor_type "BlipImageProcessor"'),
+        ({**CLIP, "size": {"shortest_edge": 224}}, 'size {"shortest_edge": 224}'),
+        ({**CLIP, "image_mean": [0.5, 0.5, 0.5]}, "image_mean [0.5, 0.5, 0.5]"),
+    ],
+)
+def test_weights_with_another_image_processor_are_refused_before_anything_is_built(
+    workspace: Workspace, tmp_path: Path, found: object, difference: str | None
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    if found is not None:
+        (folder / "preprocessor_config.json").write_text(json.dumps(found))
+    workspace.spec["weights"]["source"] = {"kind": "folder", "path": str(folder), "revision": "1"}
+    workspace.spec["imageProcessor"] = CLIP
+    result = workspace.build()
+    if difference is None:
+        # The next step begins, and the fake hub's weights are not there.
+        assert result.message.startswith("convert: "), result.lines
+        return
+    assert result.code == ExitCode.WRONG_SPEC
+    assert difference in result.message
+    assert workspace.tools_run == []

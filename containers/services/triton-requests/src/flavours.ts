@@ -1,6 +1,6 @@
 /** What each kind of model repository calls its inputs, and what a request must not ask of it. */
 import { imageId } from "./images.ts";
-import type { RequestFlavour, RequestProfile } from "./profile.ts";
+import { type RequestFlavour, type RequestProfile, SPLIT_MARK } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
 
 /** Options that not every model has an input for, with the value that asks for nothing. */
@@ -169,8 +169,9 @@ export function requestFields(
   const values: Values = {
     ...request,
     ...adapted(request),
-    // A bare text for one, as the walkthroughs send it.
-    images: images.length > 1 ? images : images[0],
+    // A bare text for one, as the walkthroughs send it. The input has one text a prompt, and Triton would take a list for several
+    // prompts; this project's image processor takes a text apart.
+    images: images.length > 1 && profile.image?.mark !== SPLIT_MARK ? images : images.join(" ") || undefined,
     imageId: "imageId" in inputs && profile.kvCacheReuse ? imageId(images) : undefined,
     // The empty text means "none"; releases before 24.01 require both tensors.
     badWords: "",

@@ -86,12 +86,16 @@ function countOf(images: number): string {
 
 /** @throws RequestError for what is no image, as far as that shows without decoding it, and where the model takes neither URL nor file. */
 function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInput, field: string): string {
-  const sent = typeof image === "string" && isHttpUrl(image) ? image : FILE_PREFIX + base64Of(image, field);
+  // A space would end the address.
+  const sent =
+    typeof image === "string" && isHttpUrl(image)
+      ? image.replace(/\s/g, encodeURIComponent)
+      : FILE_PREFIX + base64Of(image, field);
   if (profile?.takesFiles) return sent;
   throw new RequestError(
     "unsupported_image",
     field,
-    `${field} is ${isHttpUrl(sent) ? "an http(s) URL" : "a data URL or file"}, and this model (${flavour} repository) takes only processed pixels (FP16, from the model's own Hugging Face processor); send it with tools/multimodal/client.py of tensorrtllm_backend.`,
+    `${field} is ${isHttpUrl(sent) ? "an http(s) URL" : "a data URL or file"}, and this model (${flavour} repository) takes only processed pixels: its release is older than 24.11, or its own row has no vision.imageProcessor. Change that, or send it with tools/multimodal/client.py of tensorrtllm_backend.`,
   );
 }
 

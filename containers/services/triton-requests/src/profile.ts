@@ -29,7 +29,7 @@ const imageProfileSchema = z
   .strictObject({
     /**
      * Whether a request may hold an image as an http(s) URL, which the server fetches, or as a data URL. Where it may not, images
-     * travel only as the FP16 tensor of the model's own Hugging Face processor.
+     * travel only as the FP16 tensor of the model's own Hugging Face processor, which the server lacks.
      */
     takesFiles: z.boolean(),
     /** Images of one request at most. */
@@ -135,7 +135,7 @@ export function requestProfile(
 /** `model_type` of a visual engine, as its config.json records it (`blip2` stands for `blip2-opt`). */
 export type VisionModelType = "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
 
-/** Models whose images multimodal_encoders takes only as `image_input`: preprocessing refuses URLs and bytes for them. */
+/** Models whose images the templates' own preprocessing refuses as URLs and bytes. */
 const PROCESSED = { takesFiles: false, isRequired: true } as const;
 
 /**
@@ -161,14 +161,20 @@ const SEVERAL_IMAGES = { mark: SPLIT_MARK, prompt: "{marks}\n {question}" };
  * How a vision model takes images in a repository of a kind.
  * @param maxImages - `max_num_images` of preprocessing.
  * @param tokensPerImage - Visual tokens of an image in the prompt; 0 for cross attention.
+ * @param hasProcessor - Whether this project's image processor stands before the templates' own preprocessing.
  */
 export function imageProfile(
   modelType: VisionModelType,
   flavour: "multimodal" | "llava",
-  { maxImages, tokensPerImage }: Pick<ImageProfile, "maxImages" | "tokensPerImage">,
+  {
+    maxImages,
+    tokensPerImage,
+    hasProcessor = false,
+  }: Pick<ImageProfile, "maxImages" | "tokensPerImage"> & { readonly hasProcessor?: boolean },
 ): ImageProfile {
   if (flavour === "llava") return { ...TUTORIAL_LLAVA, maxImages: 1, tokensPerImage };
   const row = VISION_ROWS[modelType];
   const isSplit = maxImages > 1 && row.mark === null;
-  return { ...row, ...(isSplit ? SEVERAL_IMAGES : {}), maxImages, tokensPerImage };
+  const takesFiles = hasProcessor || row.takesFiles;
+  return { ...row, takesFiles, ...(isSplit ? SEVERAL_IMAGES : {}), maxImages, tokensPerImage };
 }

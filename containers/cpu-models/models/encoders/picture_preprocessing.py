@@ -1,0 +1,110 @@
+"""Triton Python model `preprocessing` where the template's own has no image processor for the model: makes
+PIXEL_VALUES of the pictures in IMAGE_URL, and leaves everything else to the template's.
+
+The template's `model.py` is beside this one as `template_model.py`. From TensorRT-LLM 0.15 on its ensemble
+hands IMAGE_URL to `preprocessing`, and PIXEL_VALUES of any model to `multimodal_encoders`. It declares one
+text a prompt for IMAGE_URL, so that several pictures come as one text, with spaces between them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import numpy as np
+import numpy.typing as npt
+import triton_python_backend_utils as pb_utils
+
+from .image_input import ImageLimits, Preprocessing, decode_image
+from .template_model import TritonPythonModel as TemplateModel
+
+INPUT, OUTPUT = "IMAGE_URL", "PIXEL_VALUES"
+FETCH_SECONDS = 30
+
+Pixels = npt.NDArray[np.float16]
+
+
+class TritonPythonModel(TemplateModel):  # type: ignore[misc]
+    """Serves one image processor."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """`preprocess.json` of the version folder has the processor and the limits."""
+        super().initialize(args)
+        file = Path(args["model_repository"]) / args["model_version"] / "preprocess.json"
+        self._preprocessing = Preprocessing(file)
+        fields = json.loads(file.read_bytes())
+        self._limits = ImageLimits(max_bytes=fields["maxBytes"], max_pixels=fields["maxPixels"])
+        self._max_images = int(fields["maxImages"])
+
+    def execute(self, requests: Sequence[Any]) -> list[Any]:
+        """One response a request, in order. A picture that can't be read refuses its request alone."""
+        pixels: list[Pixels | None] = []
+        errors: dict[int, ValueError] = {}
+        for index, request in enumerate(requests):
+            try:
+                pixels.append(self._pixels(request))
+            except ValueError as error:
+                errors[index] = error
+        readable = [_without_pictures(one) for index, one in enumerate(requests) if index not in errors]
+        answered = zip(super().execute(readable) if readable else [], pixels, strict=True)
+        return [
+            _refused(errors[index]) if index in errors else _with_pixels(*next(answered))
+            for index in range(len(requests))
+        ]
+
+    def _pixels(self, request: Any) -> Pixels | None:
+        """[prompts, pictures, 3, edge, edge]; None for a request without pictures."""
+        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
+        if tensor is None:
+            return None
+        values = tensor.as_numpy()
+        prompts = [b" ".join(np.ravel(value).tolist()).split() for value in values]
+        counts = {len(pictures) for pictures in prompts}
+        if max(counts) > self._max_images:
+            raise ValueError(
+                f"The request has {max(counts)} images, and this model takes {self._max_images} at most; "
+                "send fewer."
+            )
+        if len(counts) > 1 or 0 in counts:
+            raise ValueError("Each prompt of a request needs the same number of images, at least one.")
+        return np.stack([np.stack([self._picture(*one) for one in enumerate(row, 1)]) for row in prompts])
+
+    def _picture(self, number: int, value: bytes) -> Pixels:
+        try:
+            if value[:8].lower().startswith((b"http://", b"https://")):
+                value = _fetched(value.decode(), self._limits.max_bytes)
+            return self._preprocessing.pixel_values(decode_image(value, self._limits)).astype(np.float16)
+        except ValueError as error:
+            raise ValueError(f"image {number} of the request is refused: {error}.") from error
+
+
+def _fetched(url: str, max_bytes: int) -> bytes:
+    """The file at an address, or its first bytes, which are too many."""
+    try:
+        with urlopen(url, timeout=FETCH_SECONDS) as response:  # noqa: S310 (http and https alone come here)
+            content: bytes = response.read(max_bytes + 1)
+    except (URLError, OSError) as error:
+        raise ValueError(f"its address can't be fetched: {error}") from error
+    return content
+
+
+def _without_pictures(request: Any) -> Any:
+    inputs = [tensor for tensor in request.inputs() if tensor.name() != INPUT]
+    return pb_utils.InferenceRequest(model_name="preprocessing", requested_output_names=[], inputs=inputs)
+
+
+def _with_pixels(response: Any, pixels: Pixels | None) -> Any:
+    if pixels is None or response.has_error():
+        return response
+    outputs = [*response.output_tensors(), pb_utils.Tensor(OUTPUT, pixels)]
+    return pb_utils.InferenceResponse(output_tensors=outputs)
+
+
+def _refused(error: ValueError) -> Any:
+    return pb_utils.InferenceResponse(
+        error=pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
+    )

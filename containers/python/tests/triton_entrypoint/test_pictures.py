@@ -1,0 +1,148 @@
+"""Pictures of a request to `preprocessing` become pixels of the model's image processor, in a real Triton."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tritonclient.http as triton
+from encoder_server import running_server
+from entrypoint_image import Image
+from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
+from tritonclient.utils import InferenceServerException
+
+SPEC = "multimodal-guide.vila"
+SAMPLES = Path(__file__).parents[2] / "engine_room/encoder_builder/samples/images-1"
+LIMITS = ImageLimits(max_bytes=10 * 2**20, max_pixels=40_000_000)
+# The tensors of NVIDIA's that matter here, as its config.pbtxt has them from 0.15 on.
+CONFIG = """name: "preprocessing"
+backend: "python"
+max_batch_size: ${triton_max_batch_size}
+input [
+  { name: "QUERY" data_type: TYPE_STRING dims: [ 1 ] },
+  { name: "IMAGE_URL" data_type: TYPE_STRING dims: [ 1 ] optional: true }
+]
+output [
+  { name: "INPUT_ID" data_type: TYPE_INT32 dims: [ -1 ] },
+  { name: "PIXEL_VALUES" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] }
+]
+instance_group [ { count: 1 kind: KIND_CPU } ]
+"""
+# Like NVIDIA's, it stops at pictures of models that it has no processor for.
+MODEL = """import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.queries = 0
+
+    def execute(self, requests):
+        responses = []
+        for request in requests:
+            assert pb_utils.get_input_tensor_by_name(request, "IMAGE_URL") is None, "no preprocessor"
+            query = pb_utils.get_input_tensor_by_name(request, "QUERY").as_numpy()
+            lengths = np.array([[len(row[0])] for row in query], dtype=np.int32)
+            responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("INPUT_ID", lengths)]))
+        return responses
+"""
+
+Floats = npt.NDArray[np.float32]
+
+
+class Server:
+    """What is asked."""
+
+    def __init__(self, address: str, preprocess: Path) -> None:
+        self._client = triton.InferenceServerClient(address)
+        self._preprocessing = Preprocessing(preprocess)
+
+    def ask(self, prompts: Sequence[str], pictures: Sequence[str] = ()) -> triton.InferResult:
+        """One text of pictures a prompt."""
+        inputs = [self._texts("QUERY", prompts)]
+        if pictures:
+            inputs.append(self._texts("IMAGE_URL", pictures))
+        return self._client.infer("preprocessing", inputs)
+
+    def pixels(self, name: str) -> Floats:
+        """What the processor makes of a sample."""
+        image = decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS)
+        return self._preprocessing.pixel_values(image)
+
+    @staticmethod
+    def _texts(name: str, texts: Sequence[str]) -> triton.InferInput:
+        tensor = triton.InferInput(name, [len(texts), 1], "BYTES")
+        tensor.set_data_from_numpy(np.array([[text.encode()] for text in texts], dtype=np.object_))
+        return tensor
+
+
+def data_url(name: str) -> str:
+    """As the clients send any file."""
+    content = (SAMPLES / f"{name}.jpg").read_bytes()
+    return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The planned folder, filled by the entry point from a template with NVIDIA's tensors, alone."""
+    image = Image(tmp_path_factory.mktemp("image"), SPEC)
+    root = Path(image.spec["repository"]["allModels"]) / "inflight_batcher_llm/preprocessing"
+    (root / "config.pbtxt").chmod(0o644)
+    (root / "config.pbtxt").write_text(CONFIG)
+    (root / "1/model.py").write_text(MODEL)
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    for folder in image.repository.iterdir():
+        if folder.is_dir() and folder.name != "preprocessing":
+            shutil.rmtree(folder)
+    with running_server(image.repository) as addresses:
+        yield Server(addresses.http, image.repository / "preprocessing/1/preprocess.json")
+
+
+def test_a_picture_becomes_pixels_and_the_rest_is_the_templates(server: Server) -> None:
+    answer = server.ask(["what is this"], [data_url("coffee")])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[12]]
+    expected = server.pixels("coffee").astype(np.float16)
+    assert expected.shape == (3, 384, 384)
+    assert np.array_equal(answer.as_numpy("PIXEL_VALUES"), expected[None, None])
+
+
+def test_two_pictures_come_in_one_text(server: Server) -> None:
+    answer = server.ask(["a"], [f"{data_url('rocket')} {data_url('chelsea')}"])
+    expected = np.stack([server.pixels("rocket"), server.pixels("chelsea")]).astype(np.float16)
+    assert np.array_equal(answer.as_numpy("PIXEL_VALUES"), expected[None])
+
+
+def test_each_prompt_has_its_own_picture(server: Server) -> None:
+    answer = server.ask(["a", "bb"], [data_url("rocket"), data_url("chelsea")])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[1], [2]]
+    assert answer.as_numpy("PIXEL_VALUES").shape == (2, 1, 3, 384, 384)
+
+
+def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> None:
+    answer = server.ask(["abc"])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[3]]
+    assert answer.as_numpy("PIXEL_VALUES") is None
+
+
+@pytest.mark.parametrize(
+    ("picture", "sentence"),
+    [
+        ("data:image/jpeg;base64,/9j/4AAQ", "image 1 of the request is refused: it is no JPEG, PNG or WebP"),
+        (data_url("coffee")[:-4000], "image 1 of the request is refused: it is damaged"),
+        (f"{data_url('coffee')} hello", "image 2 of the request is refused: it is no JPEG, PNG or WebP"),
+        (" ".join([data_url("brick")] * 5), "has 5 images, and this model takes 4 at most; send fewer."),
+        ("", "needs the same number of images, at least one"),
+        ("data:image/jpeg;base64," + "A" * 14_000_000, "bytes, at most 10485760 are accepted"),
+        ("http://127.0.0.1:9/a.png", "image 1 of the request is refused: its address can't be fetched"),
+    ],
+)
+def test_what_is_no_picture_is_refused_with_a_sentence(server: Server, picture: str, sentence: str) -> None:
+    with pytest.raises(InferenceServerException, match=re.escape(sentence)):
+        server.ask(["a"], [picture])
