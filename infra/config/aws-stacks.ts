@@ -164,7 +164,7 @@ const gateway = remoteGateway.extend({
     "the ARN of a regional web ACL",
     "arn:aws:wafv2:us-east-1:111122223333:regional/webacl/models/12345678-1234-1234-1234-123456789012",
   ).optional(),
-  /** An S3 bucket, in the region of the stack, for the load balancer's access logs. docs/aws.md has the policy that it needs. */
+  /** An S3 bucket, in the region of the stack, for the load balancer's access logs. docs/platforms/aws-options.md has the policy that it needs. */
   accessLogsBucket: formattedText(
     /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
     "the name of a bucket alone, without s3:// and folders",
@@ -257,7 +257,7 @@ const common = {
   region,
   network,
   /**
-   * Key of KMS for all that the stack stores: disks, engine store, Secrets of the cluster, secrets, logs and backups. docs/aws.md
+   * Key of KMS for all that the stack stores: disks, engine store, Secrets of the cluster, secrets, logs and backups. docs/platforms/aws-options.md
    * says what its policy has to allow. Absent: AWS's own keys, and a new one for Secrets of the cluster. It stays what it was at
    * the first `up`.
    */

@@ -67,7 +67,7 @@ export async function prepareEcrPush(registry: string, names: readonly string[])
   const missing = (await Promise.all(repositories.map((name) => lacksRepository(own, name)))).flat();
   if (missing.length > 0)
     throw new UserError(
-      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`${BOOTSTRAP_COMMAND}\` (docs/aws.md).`,
+      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`${BOOTSTRAP_COMMAND}\` (docs/platforms/aws.md).`,
     );
   process.env.DOCKER_CONFIG = temporaryDockerConfig(host, await ecrToken(own.region));
 }

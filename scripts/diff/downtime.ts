@@ -324,7 +324,7 @@ function machineChanges(resources: readonly ResourceChange[]): Causes["machines"
     };
     if (type === "aws:eks/nodeGroup:NodeGroup" && kind !== "create" && kind !== "update")
       keep(poolOfGroup(change), "");
-    // docs/aws.md: an update with GPUs ends a machine before it starts the next one.
+    // docs/tasks/upgrade.md: an update with GPUs ends a machine before it starts the next one.
     if (
       type === "aws:ec2/launchTemplate:LaunchTemplate" &&
       kind === "update" &&

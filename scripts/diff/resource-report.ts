@@ -94,7 +94,7 @@ const CONSEQUENCES: readonly Consequence[] = [
       change.urn.includes("engine-room:aws:Instance$") &&
       changes(change, /^(blockDeviceMappings|imageId)\b/),
     words:
-      "the running machine keeps its image and its root disk; docs/aws.md says how to get another one (“A newer machine image, another root disk”)",
+      "the running machine keeps its image and its root disk; docs/tasks/upgrade.md says how to get another one (“A newer machine image, another root disk, on AWS”)",
   },
   {
     type: "aws:ec2/launchTemplate:LaunchTemplate",

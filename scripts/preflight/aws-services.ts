@@ -59,7 +59,7 @@ export async function keyFindings({ plan: { compute, config } }: AwsTarget): Pro
       compute === "eks"
         ? "Auto Scaling starts no machine whose disk it may not use the key for, and the cluster's driver has no right to it: machines don't join, and claims of databases stay pending."
         : "The machine and its disks are made with the rights of your credentials, which have to include the key, now and at each start.",
-      `Write \`kmsKeyArn\` with the key's ARN, whose policy docs/aws.md shows; or \`aws ec2 reset-ebs-default-kms-key-id --region ${region}\`.`,
+      `Write \`kmsKeyArn\` with the key's ARN, whose policy docs/platforms/aws-options.md shows; or \`aws ec2 reset-ebs-default-kms-key-id --region ${region}\`.`,
     ),
   ];
 }

@@ -28,7 +28,7 @@ describe("bootstrap, and a machine on EC2 beside it", needs(missing), () => {
     rmSync(join(projectRoot, `bootstrap/Pulumi.${name}.yaml`), { force: true });
   });
 
-  /** As docs/aws.md has them. */
+  /** As docs/platforms/aws.md has them. */
   async function pulumi(backend: string, ...args: string[]): Promise<string> {
     const { stdout } = await promisify(execFile)("pulumi", ["-C", "bootstrap", ...args, "--stack", name], {
       cwd: projectRoot,

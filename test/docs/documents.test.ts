@@ -201,8 +201,8 @@ test("each of the five walkthroughs has an example, and a machine on AWS has one
   ]);
 });
 
-test("docs/walkthroughs/README.md and docs/aws.md name every example", () => {
-  const text = ["walkthroughs/README.md", "aws.md"]
+test("docs/walkthroughs/README.md and docs/platforms/aws.md name every example", () => {
+  const text = ["walkthroughs/README.md", "platforms/aws.md"]
     .map((file) => readFileSync(join(projectRoot, "docs", file), "utf8"))
     .join("");
   expect(examples.filter((example) => !text.includes(`../examples/${example}.yaml`))).toEqual([]);

@@ -109,7 +109,7 @@ export function awsNotes(
   return [
     ...(config.gateway.apiKeys.length > 0 ? [] : [keyNote]),
     isRetained
-      ? "`npx engine-room down` stops at what `retain` protects: docs/aws.md says how such a stack ends, and what stays."
+      ? "`npx engine-room down` stops at what `retain` protects: docs/platforms/aws.md says how such a stack ends, and what stays."
       : `\`npx engine-room down\` deletes all that the stack has made, ${lost}. \`retain: [${stack}]\` has it stop before that.`,
   ];
 }
