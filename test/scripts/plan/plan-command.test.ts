@@ -268,7 +268,13 @@ const corrections: readonly {
   {
     example: "multimodal-guide",
     model: "vila",
-    has: ["--max_multimodal_len 6272", "--max_batch_size 32", "max_num_images:4", "image_url_input", "1/template_model.py"],
+    has: [
+      "--max_multimodal_len 6272",
+      "--max_batch_size 32",
+      "max_num_images:4",
+      "image_url_input",
+      "1/template_model.py",
+    ],
     hasNot: ["max_num_images:1"],
   },
   {

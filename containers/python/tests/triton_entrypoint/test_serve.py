@@ -148,7 +148,7 @@ def test_a_dead_rank_ends_the_server(tmp_path: Path, dying: int) -> None:
         os.kill(ranks[dying], signal.SIGKILL)
         ended = process.wait()
     assert ended.code == 3
-    # mpirun kills the other ranks, so that a look at the processes finds any of the four gone, or mpirun itself.
+    # mpirun kills the other ranks: a look at the processes finds any of the four gone, or mpirun itself.
     one = "|".join(rf"rank {rank} \(process {process_id}\)" for rank, process_id in enumerate(ranks))
     assert re.fullmatch(
         rf"({one})(, ({one}))* of 4 (has|have) died; mpirun ended with exit code 137\."
