@@ -17,6 +17,7 @@ import { type AskValues, PRINTERS, questionOf } from "../../scripts/commands/ask
 import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
 import { npmCommands, parseNpmCommand } from "../harness/npm-commands.ts";
 import type { Values } from "../infra/plan/kubernetes/stacks.ts";
+import { runCommand } from "../scripts/plan/run-plan.ts";
 import { describedKinds } from "./stack-file/reference.ts";
 
 const FOLDER = join(projectRoot, "docs/walkthroughs");
@@ -31,6 +32,9 @@ interface AskChoices {
 }
 
 const COMMAND = "npx engine-room ";
+
+/** Ends a command that prints what it would run. */
+const EXPLAINS = " --explain";
 
 const HEADER = "| The document | Here | What differs, and why |";
 
@@ -50,7 +54,7 @@ const rowsOf = (page: string): string[][] =>
 /** Names the gateway's routes for documents. */
 const ROUTES = join(projectRoot, "containers/services/gateway/src/routes/retrieval.ts");
 
-/** The stack file, and all that is recorded of it, with each command on one line. */
+/** The stack file, and all that is recorded of it. */
 function knownText(page: string): string {
   const folders = ["plans", "engine-specs", "server-specs", "encoder-specs"].flatMap((folder) => {
     const path = join(projectRoot, "test/recorded", folder);
@@ -59,11 +63,12 @@ function knownText(page: string): string {
       .map((name) => join(path, name));
   });
   return [join(projectRoot, "examples", `${page}.yaml`), ROUTES, ...folders]
-    .map((file) => readFileSync(file, "utf8"))
-    .join("\n")
-    .replaceAll(/\s*\\\n\s*/g, " ")
-    .replaceAll(/ +/g, " ");
+    .map((file) => inLines(readFileSync(file, "utf8")))
+    .join("\n");
 }
+
+/** Each command on one line. */
+const inLines = (text: string) => text.replaceAll(/\s*\\\n\s*/g, " ").replaceAll(/ +/g, " ");
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
@@ -120,6 +125,14 @@ async function parsed(line: string) {
   return (await parseNpmCommand(command ?? expect.fail(line))) ?? expect.fail(line);
 }
 
+async function explained(page: string, line: string): Promise<string> {
+  const { script, args } = npmCommands(line)[0] ?? expect.fail(line);
+  const file = join(projectRoot, "examples", `${page}.yaml`);
+  const { exitCode, stdout, stderr } = await runCommand(script, ...args, "--config-file", file);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  return inLines(stdout);
+}
+
 /** What `ask` sends or prints, with Triton and gateway at their usual ports, of the stack with the parts. */
 async function requestOf(page: string, line: string, parts: Values) {
   const { values, positionals } = await parsed(line);
@@ -172,9 +185,12 @@ describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
   test.each(rows)("the equivalent of %s is what is planned, recorded or sent", async (_left, cell = "") => {
     let request: Awaited<ReturnType<typeof requestOf>> | undefined;
     let parts: Values = {};
+    let printed = "";
     for (const code of codesOf(cell)) {
       if (code.startsWith(`${COMMAND}ask `)) request = await requestOf(page, code, parts);
-      else if (code.startsWith(COMMAND) || request?.printed.includes(code)) continue;
+      else if (code.startsWith(COMMAND))
+        printed += code.endsWith(EXPLAINS) ? await explained(page, code) : "";
+      else if (request?.printed.includes(code) || isIn(printed, code)) continue;
       else if (request !== undefined && /^\/v[12]\//.test(code)) expect(request.path).toBe(code);
       else if (request !== undefined && code.startsWith("{"))
         expect(request.body).toMatch(new RegExp(`^${pattern(code)}$`));
