@@ -21,7 +21,7 @@ import {
   stackConfig,
   withoutKeys,
 } from "./aws-stacks.ts";
-import { last, rendered, type StackValues } from "./program.ts";
+import { rendered, type StackValues } from "./program.ts";
 
 const graphs = { dev: await awsGraph("dev"), prod: await awsGraph("prod"), ec2: await awsGraph("ec2") };
 
@@ -612,19 +612,12 @@ test("the docs list every type of resource on AWS but components, with their num
     .sort()
     .map((type) => {
       const made = all.map((graph) => graph.ofType(type));
-      const owners = new Set(made.flat().map(({ parent }) => ownerOf(parent)));
-      return `| ${type} | ${made.map(({ length }) => length).join(" | ")} | ${[...owners].sort().join(", ")} |`;
+      return `| ${type} | ${made.map(({ length }) => length).join(" | ")} |`;
     });
   const sums = all.map(({ resources }) => resources.length).join(" | ");
-  const heading = [`| Type | ${Object.keys(graphs).join(" | ")} | In |`, "|---|---|---|---|---|"];
-  expectPart(DOCS, "resources", [...heading, ...rows, `| all, components too | ${sums} | |`], TEST);
+  const heading = [`| Type | ${Object.keys(graphs).join(" | ")} |`, "|---|---|---|---|"];
+  expectPart(DOCS, "resources", [...heading, ...rows, `| all, components too | ${sums} |`], TEST);
 });
-
-/** Component that a resource is in; the stack itself for those at its top. */
-function ownerOf(parent: string): string {
-  const types = parent.split("::")[2]?.split("$") ?? [];
-  return types.at(-1)?.replace(/^(engine-room|pulumi:pulumi):/, "") ?? last(parent);
-}
 
 test("the docs have the reason and the price of every component on AWS", () => {
   const text = readFileSync(join(projectRoot, DOCS), "utf8");
