@@ -3,6 +3,7 @@ import { requestProfile } from "@engine-room/triton-requests";
 import { textEncoders, visionEncoders } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
+import { chatOf } from "./requests/request-profile.ts";
 import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -43,12 +44,13 @@ function cpuModel({ name, catalogue, maxTokens, contextTokens }: CpuModelPlan) {
 
 /** The engine's limits are those of requests; a model without template completes text and does not chat. */
 function gpuModel(plan: GpuPlan, { name, spec, request, coldStart }: ModelPlan) {
-  const { row, limits } = spec.engine;
+  const { limits } = spec.engine;
+  const chat = chatOf(spec);
   const mayHaveNoServer = "cluster" in plan && plan.cluster.minReplicas[name] === 0;
   return {
     name,
     profile: request,
-    ...(row.chat === undefined ? {} : { chatTemplate: row.chat.template, stopWords: row.chat.stopWords }),
+    ...(chat === undefined ? {} : { chatTemplate: chat.template, stopWords: chat.stopWords }),
     maxTokens: limits.maxOutputTokens,
     contextTokens: limits.maxInputTokens + limits.maxOutputTokens,
     // Clients are told when it will have one.

@@ -12,7 +12,12 @@ import {
 } from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
-import { PIPELINES, type Pipeline, pipelineProfile } from "../../infra/plan/requests/request-profile.ts";
+import {
+  chatOf,
+  PIPELINES,
+  type Pipeline,
+  pipelineProfile,
+} from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { nearestName } from "../../infra/problems.ts";
 import { UsageError, UserError } from "../errors.ts";
@@ -247,7 +252,7 @@ export function asked(plan: StackPlan, name: string): Asked {
   if (plan.tier === "gpu") {
     const { request, spec, repository } = named(plan.models, name);
     const { row, limits } = spec.engine;
-    const { golden, chat } = row;
+    const { golden } = row;
     const pipelines = Object.fromEntries(
       PIPELINES.map((pipeline) => [pipeline, pipelineProfile(request, spec, repository, pipeline)]),
     );
@@ -255,7 +260,7 @@ export function asked(plan: StackPlan, name: string): Asked {
       profile: request,
       pipelines,
       golden,
-      chats: chat !== undefined,
+      chats: chatOf(spec) !== undefined,
       maxBeamWidth: limits.maxBeamWidth,
     };
   }

@@ -7,6 +7,54 @@ const OF_CLIP = {
   std: [0.26862954, 0.26130258, 0.27577711],
 } as const;
 
+/** The two models differ in the size of a picture's tiles, and in what they were taught. */
+const LLAMA_VISION = {
+  source: {
+    gated: true,
+    license: "Llama 3.2 Community License",
+    include: ["*.safetensors", "*.json"],
+    // Meta's own format of the same weights.
+    exclude: ["original/*"],
+    downloadGB: 21.3,
+    storedDtype: "bfloat16",
+  },
+  recipe: "mllama",
+  architecture: {
+    parameters: 9_775_192_080,
+    embeddingParameters: 1_050_705_920,
+    layers: 40,
+    // The other 8 layers attend to the image only.
+    kvLayers: 32,
+    heads: 32,
+    kvHeads: 8,
+    headDimension: 128,
+    hiddenSize: 4096,
+    vocabularySize: 128_256,
+  },
+  vision: {
+    modelType: "mllama",
+    attention: "cross",
+    runsPerImage: 1,
+    maxImagesPerRequest: 1,
+    needsHubFolder: true,
+    requirements: "requirements-mllama.txt",
+  },
+  dtype: "bfloat16",
+  quantizations: ["none", "int8", "int4", "fp8"],
+  pipelineParallel: false,
+  trainedContextTokens: 131_072,
+  limits: {
+    maxBatchSize: 8,
+    maxInputTokens: 1024,
+    maxOutputTokens: 1024,
+    maxBeamWidth: 1,
+    maxImagesPerRequest: 1,
+    maxNumTokens: 4096,
+  },
+  flavours: ["multimodal"],
+  runtimes: ["engine"],
+} as const;
+
 export const visionModels = {
   "llava-1.5-7b": {
     title: "LLaVA-1.5 7B",
@@ -305,60 +353,29 @@ export const visionModels = {
     ],
   },
   "llama-3.2-11b-vision": {
+    ...LLAMA_VISION,
     title: "Llama 3.2 11B Vision",
     source: {
+      ...LLAMA_VISION.source,
       repository: "meta-llama/Llama-3.2-11B-Vision",
       revision: "3f2e93603aaa5dd142f27d34b06dfa2b6e97b8be",
-      gated: true,
-      license: "Llama 3.2 Community License",
-      include: ["*.safetensors", "*.json"],
-      // Meta's own format of the same weights.
-      exclude: ["original/*"],
-      downloadGB: 21.3,
-      storedDtype: "bfloat16",
-    },
-    recipe: "mllama",
-    architecture: {
-      parameters: 9_775_192_080,
-      embeddingParameters: 1_050_705_920,
-      layers: 40,
-      // The other 8 layers attend to the image only.
-      kvLayers: 32,
-      heads: 32,
-      kvHeads: 8,
-      headDimension: 128,
-      hiddenSize: 4096,
-      vocabularySize: 128_256,
     },
     vision: {
-      modelType: "mllama",
-      // Encoder 863,567,379 and projector 31,461,376.
-      parameters: 895_028_755,
-      attention: "cross",
+      ...LLAMA_VISION.vision,
+      // Encoder 836,288,019 and projector 31,461,376.
+      parameters: 867_749_395,
       // 4 tiles × 1025 positions at the base model's 448 pixels; the instruct model's 560 pixels make it 4 × 1601 = 6404.
       tokensPerImage: 4100,
-      runsPerImage: 1,
-      maxImagesPerRequest: 1,
-      needsHubFolder: true,
-      requirements: "requirements-mllama.txt",
     },
-    dtype: "bfloat16",
-    quantizations: ["none", "int8", "int4", "fp8"],
-    pipelineParallel: false,
-    trainedContextTokens: 131_072,
-    limits: {
-      maxBatchSize: 8,
-      maxInputTokens: 1024,
-      maxOutputTokens: 1024,
-      maxBeamWidth: 1,
-      maxImagesPerRequest: 1,
-      maxNumTokens: 4096,
-    },
-    flavours: ["multimodal"],
-    runtimes: ["engine"],
     tokenizer: { endId: 128_001, padId: 128_004, addsBeginToken: true },
+    chat: {
+      // The hub has none: the base model goes on with a text.
+      template:
+        "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}",
+      stopWords: [],
+    },
     golden: {
-      // The base model goes on with a text; it was not taught to answer.
+      // It was not taught to answer.
       prompt: "This picture shows",
       image: "coffee",
       maxTokens: 16,
@@ -368,7 +385,46 @@ export const visionModels = {
       "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits and ids",
       "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md, MLLaMA: 4100 encoder positions for the base model," +
         " 6404 for instruct; bf16, tensor parallelism, int8, int4 and fp8",
-      "Architecture: config.json of meta-llama/Llama-3.2-11B-Vision; 10,670,220,835 parameters in all",
+      "Architecture: config.json of meta-llama/Llama-3.2-11B-Vision; parameters of the encoder computed from it, with" +
+        " transformers/models/mllama/modeling_mllama.py",
+    ],
+  },
+  "llama-3.2-11b-vision-instruct": {
+    ...LLAMA_VISION,
+    title: "Llama 3.2 11B Vision Instruct",
+    source: {
+      ...LLAMA_VISION.source,
+      repository: "meta-llama/Llama-3.2-11B-Vision-Instruct",
+      revision: "9eb2daaa8597bf192a8b0e73f848f3a102794df5",
+    },
+    vision: {
+      ...LLAMA_VISION.vision,
+      // Encoder 863,567,379 and projector 31,461,376.
+      parameters: 895_028_755,
+      // 4 tiles × 1601 positions at 560 pixels.
+      tokensPerImage: 6404,
+    },
+    // `<|eot_id|>` ends a turn.
+    tokenizer: { endId: 128_009, padId: 128_004, addsBeginToken: true },
+    chat: {
+      // chat_template.json without tools and dates, which it writes for chats without pictures alone.
+      template:
+        "{% for message in messages %}" +
+        "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] + '<|eot_id|>' }}" +
+        "{% endfor %}" +
+        "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}",
+      stopWords: ["<|eot_id|>"],
+    },
+    golden: {
+      prompt: "What is shown in this picture?",
+      image: "coffee",
+      maxTokens: 30,
+      answerContains: ["coffee", "espresso", "cup"],
+    },
+    sources: [
+      "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md, MLLaMA: 6404 encoder positions; bf16, tensor" +
+        " parallelism, int8, int4 and fp8",
+      "Architecture: config.json of meta-llama/Llama-3.2-11B-Vision-Instruct; 10,670,220,835 parameters in all",
     ],
   },
 } satisfies Record<string, LanguageModel>;

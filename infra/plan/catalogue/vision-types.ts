@@ -18,14 +18,30 @@ interface VisionTypeRow {
   readonly width: number;
   /** Format of the features that the builder's visual engine computes. */
   readonly features: "TYPE_FP16" | "TYPE_BF16";
+  /**
+   * A chat as all_models/multimodal wants it, whose preprocessing puts the beginning of the first turn and the end of the last
+   * around the text by itself; absent: as the model's row has it.
+   */
+  readonly chat?: { readonly template: string; readonly stopWords: readonly string[] };
   /** Folder of the tokenizer below the weights; absent: the weights' own. */
   readonly tokenizerFolder?: string;
   /** Lines of the model's source code that no image can run, and sed's commands, which find nothing in edited code. */
   readonly sourceEdits?: readonly { readonly file: string; readonly sed: string }[];
 }
 
+/** The turns between the first and the last; the system's text stands before the first. */
+const betweenTurns = (assistant: string, user: string) =>
+  "{% for message in messages %}" +
+  `{% if message['role'] == 'assistant' %}{{ ${assistant} }}` +
+  `{% elif not loop.first and messages[loop.index0 - 1]['role'] == 'assistant' %}{{ ${user} }}` +
+  "{% elif not loop.first %}{{ '\n' }}{% endif %}{{ message['content'] }}{% endfor %}";
+
+/** LLaVA and VILA were trained on the chats of Vicuna. */
+const VICUNA_CHAT = { template: betweenTurns("' ASSISTANT: '", "' USER: '"), stopWords: ["</s>", "USER:"] };
+
 const rows = {
   llava: {
+    chat: VICUNA_CHAT,
     since: "0.9",
     usesFusedMlp: true,
     checkInput: "\n {question}",
@@ -35,6 +51,14 @@ const rows = {
     features: "TYPE_FP16",
   },
   blip2: {
+    // https://huggingface.co/docs/transformers/v4.57.6/model_doc/blip-2: questions and answers one after the other.
+    chat: {
+      template:
+        "{% for message in messages %}" +
+        "{{ {'assistant': ' ', 'system': ''}.get(message['role'], 'Question: ') + message['content'] }}" +
+        "{% if message['role'] == 'user' %} Answer:{% elif not loop.last %}{{ ' ' }}{% endif %}{% endfor %}",
+      stopWords: ["\n", "Question:"],
+    },
     // 0.9 takes the language model from another repository.
     since: "0.13",
     usesFusedMlp: false,
@@ -45,6 +69,7 @@ const rows = {
     features: "TYPE_FP16",
   },
   vila: {
+    chat: VICUNA_CHAT,
     since: "0.15",
     usesFusedMlp: true,
     checkInput: "<image>\n {question}",
@@ -75,6 +100,10 @@ const rows = {
     ],
   },
   llava_onevision: {
+    chat: {
+      template: betweenTurns("'<|im_end|><|im_start|>assistant\n'", "'<|im_end|><|im_start|>user\n'"),
+      stopWords: ["<|im_end|>"],
+    },
     since: "0.15",
     usesFusedMlp: true,
     checkInput: "{question}",

@@ -6,7 +6,8 @@ import {
   type RequestProfile,
 } from "@engine-room/triton-requests";
 import { templateSet } from "../catalogue/templates.ts";
-import { type Flavour, takesImages } from "../catalogue/types.ts";
+import { type Flavour, type LanguageModel, takesImages } from "../catalogue/types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { blsTakesPictures, type RepositoryPlan } from "../repository/repository-plan.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
@@ -85,6 +86,11 @@ function inputNames(flavour: Flavour, templates: string): Partial<Pick<RequestPr
   const set = templateSet(templates);
   if (set === undefined) throw new RangeError(`The templates ${templates} are in no row of the catalogue.`);
   return { seedField: set.seedField === "seed" ? "seed" : "random_seed" };
+}
+
+/** Template and stop words of the gateway's chat with a model; undefined: it completes texts. */
+export function chatOf({ engine: { row }, serving }: ModelSpec): LanguageModel["chat"] {
+  return (serving.flavour === "multimodal" && visionTypeOf(row)?.chat) || row.chat;
 }
 
 /** null for a text model, and for a vision-language model that is served for text alone. */

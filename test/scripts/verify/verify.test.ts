@@ -189,6 +189,7 @@ describe("npx engine-room verify", () => {
     expect(stdout).toMatch(/^ok +onevision +golden question at Triton .*“a cup of coffee”$/m);
     expect(stdout).toMatch(/^ok +onevision +golden question at the gateway .*“a cup of coffee”$/m);
     expect(stdout).toMatch(/^ok +blip2 +golden question at Triton .*“a cup of coffee”$/m);
+    expect(stdout).toMatch(/^ok +blip2 +golden question at the gateway .*“a cup of coffee”$/m);
     const matrix = supportMatrix(readProofs(join(out, "..")));
     expect(matrix).toMatch(/^\| llava-onevision-qwen2-7b .*\*\*run on a GPU\*\*/m);
     expect(matrix).toMatch(/^\| blip2-opt-2\.7b .*\*\*run on a GPU\*\*/m);

@@ -5,6 +5,7 @@ import { imageProfile, type RequestProfile, requestProfile } from "@engine-room/
 import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { networkOf, type Site, startSite } from "../gateway-images/web.ts";
 import { until } from "../service-process.ts";
 import { CHAT, closedPort, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
@@ -522,7 +523,9 @@ describe("requests that no route gets", () => {
 });
 
 describe("images and repositories", () => {
-  const PNG = Buffer.from("89504e470d0a1a0a0000000d", "hex").toString("base64");
+  /** Of one pixel. */
+  const PNG =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
   const PNG_URL = `data:image/png;base64,${PNG}`;
 
@@ -540,6 +543,9 @@ describe("images and repositories", () => {
       kvCacheReuse: true,
     }),
     tutorial: requestProfile("llava"),
+    vila: requestProfile("multimodal", {
+      image: imageProfile("vila", "multimodal", { maxImages: 4, tokensPerImage: 196, hasProcessor: true }),
+    }),
     processed: requestProfile("multimodal", {
       image: imageProfile("llava", "multimodal", { maxImages: 1, tokensPerImage: 576 }),
     }),
@@ -553,6 +559,8 @@ describe("images and repositories", () => {
   }
 
   let triton: Server;
+
+  let site: Site;
 
   let gateway: RunningGateway;
 
@@ -578,6 +586,7 @@ describe("images and repositories", () => {
     });
     await new Promise<void>((resolve) => triton.listen(0, "127.0.0.1", resolve));
     const http = `http://127.0.0.1:${(triton.address() as AddressInfo).port}`;
+    site = await startSite((_request, response) => response.end(Buffer.from(PNG, "base64")));
     gateway = await startGateway({
       models: Object.entries(PROFILES).map(([name, profile]) => ({
         name,
@@ -586,18 +595,25 @@ describe("images and repositories", () => {
         chatTemplate: TEMPLATE,
         stopWords: ["<end>"],
       })),
+      imageHosts: [`pictures.test:${site.port}`],
       limits: { bodyBytes: BODY_BYTES },
       log: { level: "silent" },
     });
+    gateway.gateway.images.network = networkOf({ mayConnect: () => mayReachItself });
   });
+
+  /** As if the address of this machine were public. */
+  let mayReachItself = true;
 
   afterAll(async () => {
     await gateway.app.close();
+    await site.close();
     await new Promise((resolve) => triton.close(resolve));
   });
 
   beforeEach(() => {
     asked = [];
+    mayReachItself = true;
   });
 
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
@@ -656,6 +672,57 @@ describe("images and repositories", () => {
     });
   });
 
+  test("VILA gets two pictures as one text, one of them fetched by the gateway", async () => {
+    answer = { text_output: "Two." };
+    const urls = [PNG_URL, `http://pictures.test:${site.port}/a.png`];
+    const response = await chat("vila", [...urls.map(image), text("What differs?")]);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Two." } }] });
+    const sent = `data:image/jpeg;base64,${PNG}`;
+    expect(asked[0]?.body).toMatchObject({
+      text_input: "<image>\n<image>What differs?",
+      image_url_input: `${sent} ${sent}`,
+    });
+  });
+
+  test("nothing is fetched for a chat that its model can't take", async () => {
+    const before = site.requests.length;
+    const url = `http://pictures.test:${site.port}/a.png`;
+    for (const [model, count] of [
+      ["llmapi", 1],
+      ["onevision", 2],
+      ["processed", 1],
+    ] as const) {
+      expect((await chat(model, Array(count).fill(image(url)))).status).toBe(400);
+    }
+    expect(site.requests).toHaveLength(before);
+  });
+
+  test("an address that is not public is not connected to, whatever its name", async () => {
+    mayReachItself = false;
+    const url = `http://pictures.test:${site.port}/a.png`;
+    expect(await errorOf(await chat("vila", [image(url)]))).toMatchObject({
+      status: 400,
+      code: "image_address_not_public",
+      param: "messages[0].content[0]",
+    });
+    expect(asked).toEqual([]);
+  });
+
+  test.each<[string, string, number, string]>([
+    ["cut off", PNG.slice(0, 76), 422, "image_unreadable"],
+    ["of another format behind the first bytes", "/9j/4AAQSkZJRgABAQAAAQABAAD/", 422, "image_unreadable"],
+  ])("a picture that is %s asks no model", async (_what, base64, status, code) => {
+    for (const model of ["vila", "mllama", "tutorial"]) {
+      const url = `data:image/png;base64,${base64}`;
+      expect(await errorOf(await chat(model, [image(url)]))).toMatchObject({
+        status,
+        code,
+        param: "messages[0].content[0]",
+      });
+    }
+    expect(asked).toEqual([]);
+  });
+
   test("an image has an id made of its content where the KV cache is reused", async () => {
     answer = { text_output: "a" };
     await chat("onevision", [image(PNG_URL), text("a")]);
@@ -667,11 +734,11 @@ describe("images and repositories", () => {
 
   test.each<[string, string, object[], Record<string, unknown>, string]>([
     [
-      "an address, in upper case too",
+      "an address of a host that the configuration lacks, in upper case too",
       "mllama",
       [text("a"), image("HTTPS://example.org/a.png")],
-      { param: "messages[0].content[1]", code: "unsupported_content" },
-      "Image URLs are not fetched",
+      { param: "messages[0].content[1]", code: "image_host_not_allowed" },
+      "points to example.org, which is not in gateway.imageHosts",
     ],
     [
       "a file of the machine",

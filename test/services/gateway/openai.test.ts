@@ -161,7 +161,10 @@ describe("images", () => {
     const messages = parts({ type: "text", text: "Compare:" }, image(URL_1), image(URL_2));
     expect(readChat(messages, vila)).toEqual({
       turns: [{ role: "user", content: "Compare:<image>\n<image>" }],
-      images: [URL_1, URL_2],
+      images: [
+        { url: URL_1, param: "messages[0].content[1]" },
+        { url: URL_2, param: "messages[0].content[2]" },
+      ],
     });
   });
 

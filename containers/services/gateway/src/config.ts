@@ -201,7 +201,7 @@ const file = z.strictObject({
   limits: limits.prefault({}),
   /** Where documents are kept. Absent: there are no documents, matches and answers. */
   databases: databases.optional(),
-  /** Hosts from which images of documents and queries may be fetched. None: an image is sent, never named by its address. */
+  /** Hosts from which images of documents, queries and chats may be fetched. None: an image is sent, never named by its address. */
   imageHosts: z
     .array(z.string().refine((entry) => parseImageHost(entry) !== undefined, IMAGE_HOST_PROBLEM))
     .default([]),

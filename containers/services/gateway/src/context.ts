@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
+import type { ImageContext } from "./images/source.ts";
 import type { ConcurrencyLimiter, Deadline, RequestMemory } from "./limits.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import type { Retrieval } from "./retrieval/retrieval.ts";
@@ -15,6 +16,7 @@ export interface Gateway {
   readonly metrics: GatewayMetrics;
   readonly limiter: ConcurrencyLimiter;
   readonly memory: RequestMemory;
+  readonly images: ImageContext;
   /** Absent where the configuration has no databases. */
   readonly retrieval: Retrieval | undefined;
   /** Set when the gateway is told to stop: what runs is finished, nothing new is begun. */

@@ -8,6 +8,7 @@ import { Catalogue } from "./catalogue.ts";
 import type { GatewayConfig } from "./config.ts";
 import type { Gateway, GatewayApp } from "./context.ts";
 import { installErrorHandlers, refuseUnreadable, refuseUnroutable } from "./errors.ts";
+import { createImageContext } from "./images/source.ts";
 import { ConcurrencyLimiter, limitConnections, RequestMemory } from "./limits.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { guardRequests, observeRequests, requestId } from "./request-life.ts";
@@ -68,8 +69,9 @@ function createGateway(config: GatewayConfig, { log }: GatewayApp): Gateway {
     inFlight: () => gateway.inFlight,
   });
   const catalogue = new Catalogue(config, (upstream, kind) => metrics.upstreamErrors.inc({ upstream, kind }));
-  const retrieval = createRetrieval(config, catalogue.documentEncoder, metrics.registry, log);
-  const parts = { config, catalogue, metrics, limiter, memory, retrieval };
+  const images = createImageContext({ hosts: config.imageHosts });
+  const retrieval = createRetrieval(config, catalogue.documentEncoder, images, metrics.registry, log);
+  const parts = { config, catalogue, metrics, limiter, memory, images, retrieval };
   const gateway: Gateway = { ...parts, isDraining: false, inFlight: 0 };
   return gateway;
 }

@@ -18,7 +18,10 @@ export function isHttpUrl(text: string): boolean {
  * The request's images as they are sent: http(s) URLs, and data URLs of JPEG, PNG or WebP files.
  * @throws RequestError for whatever the model can't take, before it is asked.
  */
-export function checkedImages(profile: RequestProfile, request: GenerationRequest): readonly string[] {
+export function checkedImages(
+  profile: RequestProfile,
+  request: Pick<GenerationRequest, "text" | "images">,
+): readonly string[] {
   const { text, images = [] } = request;
   if (profile.image === null) {
     if (images.length === 0) return [];

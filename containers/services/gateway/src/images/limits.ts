@@ -54,6 +54,11 @@ export class ImageError extends ApiError {
   }
 }
 
+/** The error of an image with its place in the request; any other one as it is. */
+export function imageErrorAt(error: unknown, param: string): unknown {
+  return error instanceof ImageError ? new ApiError(error.message, { ...error.details, param }) : error;
+}
+
 /** @throws ImageError 413 for an image that is larger than the limit; `bytes` may be what its sender promises. */
 export function checkBytes(bytes: number, limits: ImageLimits): void {
   if (bytes <= limits.bytes) return;

@@ -37,15 +37,27 @@ export function createImageContext({
  * @throws ImageError for everything that is wrong with the image or its URL; ApiError 503 when too many images wait;
  * the signal's reason when it is aborted.
  */
-export function readImage(
+export async function readImage(
   source: ImageSource,
   context: ImageContext,
   signal: AbortSignal,
 ): Promise<DecodedImage> {
+  return (await readImageFile(source, context, signal)).decoded;
+}
+
+/** The file as it came, for models with an image processor of their own, once it is decoded. @throws As {@link readImage}. */
+export function readImageFile(
+  source: ImageSource,
+  context: ImageContext,
+  signal: AbortSignal,
+): Promise<{ readonly file: Uint8Array; readonly decoded: DecodedImage }> {
   const { limits, decodes, fetches } = context;
   // The bytes of a data URL are made when their turn has come: its text is there anyway.
   const decode = (bytes: () => Uint8Array) =>
-    inTurn(decodes, signal, async () => decodeImage(bytes(), limits));
+    inTurn(decodes, signal, async () => {
+      const file = bytes();
+      return { file, decoded: await decodeImage(file, limits) };
+    });
   if (source instanceof Uint8Array) return decode(() => source);
   const url = typeof source === "string" ? source : source.url;
   if (/^data:/i.test(url)) return decode(() => parseDataUrl(url, limits));

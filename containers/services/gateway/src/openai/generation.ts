@@ -4,6 +4,9 @@ import { isHttpUrl } from "@engine-room/triton-requests";
 import { Template } from "@huggingface/jinja";
 import type { ModelConfig } from "../config.ts";
 import { invalidRequest } from "../errors.ts";
+import { imageErrorAt } from "../images/limits.ts";
+import { type ImageContext, readImageFile } from "../images/source.ts";
+import type { CallContext } from "../limits.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import type { ChatCompletionRequest, ChatMessage, CompletionRequest } from "./schemas.ts";
 
@@ -52,11 +55,40 @@ export class ChatTemplate {
   }
 }
 
+/** An image of a chat: a data URL, or an address of a host in `gateway.imageHosts`; and its place in the request. */
+interface ChatImage {
+  readonly url: string;
+  readonly param: string;
+}
+
+/**
+ * The files of a chat's images, each decoded once: what is damaged or too large asks no model.
+ * @throws ApiError as for the images of documents.
+ */
+export function readChatImages(
+  images: readonly ChatImage[],
+  context: ImageContext,
+  { signal, hold }: CallContext,
+): Promise<readonly Uint8Array[]> {
+  return Promise.all(
+    images.map(async ({ url, param }) => {
+      try {
+        const { file } = await readImageFile(url, context, signal);
+        // The text of a data URL is counted already.
+        if (isHttpUrl(url)) hold?.(file.byteLength);
+        return file;
+      } catch (error) {
+        throw imageErrorAt(error, param);
+      }
+    }),
+  );
+}
+
 /** A chat request for its model. @throws ApiError 400 with numbers when it asks for too many tokens. */
 export function chatGeneration(
   request: ChatCompletionRequest,
   prompt: string,
-  images: readonly string[],
+  images: readonly Uint8Array[],
   model: ModelConfig,
 ): GenerateRequest {
   const asked = request.max_completion_tokens ?? request.max_tokens;
@@ -111,26 +143,17 @@ function samplingOf(request: ChatCompletionRequest | CompletionRequest) {
 }
 
 /**
- * A chat's messages as a chat template takes them, and the images whose places are marked in them; whether the model takes
- * these is checked with the request to it.
- * @throws ApiError 400 for images that are addresses: nothing is fetched for a client.
+ * A chat's messages as a chat template takes them, and the images whose places are marked in them, by their places in the request;
+ * whether the model takes these, {@link TextModel.checkImages} says.
  */
 export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
-  const images: string[] = [];
+  const images: ChatImage[] = [];
   const mark = model.profile.image?.mark ?? "";
   const textOf = (content: ChatMessage["content"], param: string): string => {
     if (typeof content === "string") return content;
     return content.reduce((text, part, index) => {
       if (part.type === "text") return text + part.text;
-      const { url } = part.image_url;
-      if (isHttpUrl(url)) {
-        throw invalidRequest(
-          "Image URLs are not fetched; send the image as a data URL: data:image/jpeg;base64,… (or png, webp).",
-          `${param}[${index}]`,
-          "unsupported_content",
-        );
-      }
-      images.push(url);
+      images.push({ url: part.image_url.url, param: `${param}[${index}]` });
       // Marks side by side would be read as one.
       return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
     }, "");

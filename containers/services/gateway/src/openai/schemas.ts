@@ -82,7 +82,7 @@ const imagePart = z.strictObject({
       .string()
       .min(1)
       .describe(
-        "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp). Addresses are not fetched.",
+        "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp); or an http(s) address, fetched from hosts of gateway.imageHosts alone.",
       ),
     detail: z.enum(["auto", "low", "high"]).nullish().describe("Accepted and ignored."),
   }),

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { FastifyBaseLogger } from "fastify";
 import type { z } from "zod";
 import { ApiError, invalidRequest, unavailable, validationError } from "../errors.ts";
-import { ImageError } from "../images/limits.ts";
+import { imageErrorAt } from "../images/limits.ts";
 import { type ImageSource, readImage } from "../images/source.ts";
 import { type CallContext, Deadline } from "../limits.ts";
 import { contentHash, type DocumentContent, type StoredImage } from "./document-store.ts";
@@ -123,7 +123,7 @@ export async function readRequestImage(
     hold?.(jpeg.length);
     return { sha256, bytes: jpeg, contentType: "image/jpeg", width, height };
   } catch (error) {
-    throw error instanceof ImageError ? new ApiError(error.message, { ...error.details, param }) : error;
+    throw imageErrorAt(error, param);
   }
 }
 

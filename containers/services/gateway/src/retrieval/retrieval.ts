@@ -4,7 +4,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { Registry } from "prom-client";
 import type { GatewayConfig } from "../config.ts";
 import { readDatabaseSecrets } from "../config-file.ts";
-import { createImageContext, type ImageContext } from "../images/source.ts";
+import type { ImageContext } from "../images/source.ts";
 import { type RetrievalMetrics, retrievalMetrics } from "../metrics.ts";
 import type { DocumentEncoder } from "../triton/document-encoder.ts";
 import { DocumentStore } from "./document-store.ts";
@@ -26,8 +26,9 @@ export interface Retrieval {
 
 /** @returns undefined where the configuration has no databases. @throws StartError when they can't be opened as it says. */
 export function createRetrieval(
-  { databases, imageHosts }: GatewayConfig,
+  { databases }: GatewayConfig,
   encoder: DocumentEncoder | undefined,
+  images: ImageContext,
   registry: Registry,
   log: FastifyBaseLogger,
 ): Retrieval | undefined {
@@ -41,7 +42,7 @@ export function createRetrieval(
     documents,
     vectors,
     indexer,
-    images: createImageContext({ hosts: imageHosts }),
+    images,
     metrics,
     encoder,
     close: async () => {

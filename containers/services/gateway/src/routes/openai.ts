@@ -15,7 +15,7 @@ import {
   type Usage,
   wholeAnswer,
 } from "../openai/answers.ts";
-import { chatGeneration, completionGenerations, readChat } from "../openai/generation.ts";
+import { chatGeneration, completionGenerations, readChat, readChatImages } from "../openai/generation.ts";
 import {
   type ChatCompletionRequest,
   type CompletionRequest,
@@ -107,7 +107,7 @@ export function generationRoutes(app: GatewayApp, gateway: Gateway): void {
     async (request, reply) => {
       const { body } = request;
       const served = gateway.catalogue.textModel(body.model);
-      const { config, chatTemplate } = served;
+      const { config, chatTemplate, model } = served;
       request.servedModel = config.name;
       if (chatTemplate === undefined) {
         throw invalidRequest(
@@ -117,7 +117,13 @@ export function generationRoutes(app: GatewayApp, gateway: Gateway): void {
         );
       }
       const { turns, images } = readChat(body.messages, config);
-      const generations = [chatGeneration(body, chatTemplate.render(turns), images, config)];
+      const prompt = chatTemplate.render(turns);
+      model.checkImages(
+        prompt,
+        images.map(({ url }) => url),
+      );
+      const files = await readChatImages(images, gateway.images, callContext(request));
+      const generations = [chatGeneration(body, prompt, files, config)];
       return answer(gateway, request, reply, { format: CHAT_FORMAT, served, generations, body });
     },
   );

@@ -1,6 +1,7 @@
 /** Text generation through Triton's generate extension. */
 import {
   buildGenerateRequest,
+  checkedImages,
   type GenerateOutput,
   type GenerationRequest,
   parseGenerateResponse,
@@ -99,10 +100,28 @@ export class TextModel {
       // A second run would hold a place on the GPU for as long as the first.
       return this.#triton.post({ ...sent, ...call, isIdempotent: false });
     } catch (error) {
-      if (error instanceof RequestError) throw invalidRequest(error.message, PARAMS[error.field], error.code);
-      throw error;
+      throw refusal(error);
     }
   }
+
+  /**
+   * Looks whether the model takes these images, none of which is fetched or decoded for that.
+   * @param images - Data URLs and addresses.
+   * @throws ApiError 400.
+   */
+  checkImages(text: string, images: readonly string[]): void {
+    try {
+      checkedImages(this.#config.profile, { text, images });
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+}
+
+function refusal(error: unknown): unknown {
+  return error instanceof RequestError
+    ? invalidRequest(error.message, PARAMS[error.field], error.code)
+    : error;
 }
 
 /** Parameters of the OpenAI API by the fields of a request; what has no row is no parameter of its own there. */
