@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Advisory, advisories, openAdvisories } from "../../../infra/plan/catalogue/advisories.ts";
+import { type Advisory, openAdvisories } from "../../../infra/plan/catalogue/advisories.ts";
 import { gpus } from "../../../infra/plan/catalogue/gpus.ts";
 import {
   LANGUAGE_MODELS,
@@ -25,11 +25,6 @@ const COMMAND =
   "UPDATE_RECORDED=1 npx vitest run --project unit test/docs/support-matrix/support-matrix.test.ts";
 
 const SEVERITIES: readonly Advisory["severity"][] = ["critical", "high", "medium", "low"];
-
-const COMPONENTS: Readonly<Record<Advisory["component"], string>> = {
-  triton: "Triton",
-  tensorRtLlm: "TensorRT-LLM",
-};
 
 /** Records of a folder. @throws UserError for one that can't be read. */
 export function readProofs(folder: string): readonly Proof[] {
@@ -87,8 +82,8 @@ export function supportMatrix(proofs: readonly Proof[]): string {
     "",
     "## Releases",
     "",
-    "Tags of `nvcr.io/nvidia/tritonserver:TAG-trtllm-python-py3`. Advisories: those that the tag still has, by severity; the",
-    "table below has them all.",
+    "Tags of `nvcr.io/nvidia/tritonserver:TAG-trtllm-python-py3`. Advisories: those that the tag still has, by severity;",
+    "`npx engine-room plan --full` lists them, and [advisories.json](../infra/plan/catalogue/data/advisories.json) has their sources.",
     "",
     ...markdownTable(
       ["Tag", "TensorRT-LLM", "TensorRT", "CUDA", "Driver", "Image", "Runtimes", "Verified", "Advisories"],
@@ -96,18 +91,6 @@ export function supportMatrix(proofs: readonly Proof[]): string {
     ),
     "",
     ...noteLines(),
-    "### Advisories",
-    "",
-    ...markdownTable(
-      ["Id", "Severity", "What", "Fixed in"],
-      advisories.map(({ id, severity, summary, component, fixedIn, source }) => [
-        `[${id}](${source})`,
-        severity,
-        summary,
-        `${COMPONENTS[component]} ${fixedIn}`,
-      ]),
-    ),
-    "",
     "### End of life",
     "",
     ...endOfLifeLines(),
