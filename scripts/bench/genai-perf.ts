@@ -1,167 +1,287 @@
 /**
- * A measurement by NVIDIA's own load generator, as a Job beside the stack: GenAI-Perf of the SDK image of the model's release,
- * straight at the model's Triton.
+ * A measurement of one model by NVIDIA's own load generator, GenAI-Perf: that of the SDK image of the stack's release, in a
+ * container beside the model's Triton; of a stack on this machine, that of PyPI.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
+import type { RequestFlavour } from "@engine-room/triton-requests";
 import { z } from "zod";
 import { lastLines } from "../../components/local/provider/commands.ts";
-import { tokenizerDirectory } from "../../infra/plan/engine/weights.ts";
-import type { ModelPlan } from "../../infra/plan/gpu-stack.ts";
-import { placementOf } from "../../infra/plan/kubernetes/capacity.ts";
-import { objectLabels, objectName } from "../../infra/plan/kubernetes/objects.ts";
-import { poolNamed } from "../../infra/plan/pool-space.ts";
+import { GATEWAY_PORT } from "../../infra/plan/containers/gateway.ts";
+import { tokenizerDirectory, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
-import { type ClusterProbe, kubectlText } from "../cluster/kubectl.ts";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
-import { lastLine } from "../preflight/host-probe.ts";
-import type { ClusterTarget } from "../program/targets.ts";
 
-/** Requests at a time and in all; tokens of each prompt and of each answer. */
-const LOAD = { concurrency: 8, requests: 100, inputTokens: 200, outputTokens: 100 } as const;
-
-/** `genai-perf profile` came with it: https://github.com/triton-inference-server/client/pull/745. */
-const LEAST_RELEASE = "24.08";
-
-/** What stands in the log before the figures. */
-const FIGURES_MARK = "@@figures";
-
-const ARTIFACTS = "/tmp/artifacts";
-const STORE = "/store";
-
-/** Image, start of Python, and the load itself; a Job that takes longer has hung. */
-const DEADLINE_SECONDS = 3600;
-/** Whoever started it deletes it; this is for one that was killed. */
-const KEPT_SECONDS = 3600;
-
-/** Within what the stack's quota leaves to tools. */
-const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
-
-/** @throws UserError for what GenAI-Perf can't measure. @param suffix - Of the Job's name. */
-export function genaiPerfJob(target: ClusterTarget, model: string, suffix: string) {
-  const { name: stack } = target;
-  const { plan, planned, image, tokenizer } = measured(target, model);
-  const labels = {
-    ...objectLabels(stack, { role: "bench", model }),
-    "app.kubernetes.io/managed-by": "engine-room",
-  };
-  const { nodeSelector, tolerations } = placementOf(plan, poolNamed(plan.spec.pools, planned.spec.pool));
-  return {
-    apiVersion: "batch/v1",
-    kind: "Job",
-    metadata: {
-      name: `bench-${objectName(model).slice(0, 40)}-${suffix}`,
-      namespace: plan.cluster.namespace.name,
-      labels,
-    },
-    spec: {
-      // Figures of a second try would be of a server that is warm.
-      backoffLimit: 0,
-      activeDeadlineSeconds: DEADLINE_SECONDS,
-      ttlSecondsAfterFinished: KEPT_SECONDS,
-      template: {
-        metadata: { labels },
-        spec: {
-          restartPolicy: "Never",
-          automountServiceAccountToken: false,
-          enableServiceLinks: false,
-          securityContext: {
-            runAsNonRoot: true,
-            runAsUser: 1000,
-            runAsGroup: 1000,
-            fsGroup: 1000,
-            fsGroupChangePolicy: "OnRootMismatch",
-            seccompProfile: { type: "RuntimeDefault" },
-          },
-          // Where the server is: a store that one machine mounts is mounted there.
-          nodeSelector,
-          tolerations,
-          containers: [
-            {
-              name: "bench",
-              image,
-              command: ["/bin/sh", "-ec", SCRIPT, "genai-perf"],
-              args: genaiPerfArguments(planned, tokenizer),
-              env: Object.entries(ENVIRONMENT).map(([key, value]) => ({ name: key, value })),
-              resources: { requests: REQUESTS },
-              securityContext: {
-                allowPrivilegeEscalation: false,
-                capabilities: { drop: ["ALL"] },
-                readOnlyRootFilesystem: true,
-                runAsNonRoot: true,
-              },
-              terminationMessagePolicy: "FallbackToLogsOnError",
-              volumeMounts: [
-                { name: "tmp", mountPath: "/tmp" },
-                { name: "store", mountPath: STORE, readOnly: true },
-              ],
-            },
-          ],
-          volumes: [
-            { name: "tmp", emptyDir: { sizeLimit: "2Gi" } },
-            { name: "store", persistentVolumeClaim: { claimName: plan.cluster.store.claim } },
-          ],
-        },
-      },
-    },
-  };
+export interface GenaiPerfLoad {
+  /** Requests at a time. */
+  readonly concurrency: number;
+  /** Prompts, each sent once. */
+  readonly requests: number;
+  /** Of each prompt. */
+  readonly inputTokens: number;
+  /** Of each answer; through the gateway at most. */
+  readonly outputTokens: number;
+  /** Of the prompts. */
+  readonly seed: number;
 }
 
-/** The folder below the artifacts' differs from release to release; the end of the file's name does not. */
-const SCRIPT = `genai-perf "$@"
-printf '\\n%s\\n' '${FIGURES_MARK}'
-find ${ARTIFACTS} -name '*_genai_perf.json' -exec cat {} +`;
+/** What is run, as data; nothing has been contacted. */
+export interface GenaiPerfRun {
+  /** As a person types it, or the object that a cluster is given. */
+  readonly explained: string;
+  readonly record: Omit<GenaiPerfRecord, "figures">;
+  /** @returns What it has printed. @throws UserError where it fails. */
+  run(): Promise<string>;
+}
+
+/** What a platform is asked to measure. */
+export interface GenaiPerfRequest {
+  readonly model: string;
+  readonly load: GenaiPerfLoad;
+  /** Of a stack on this machine: a folder, or a repository of the Hugging Face hub. */
+  readonly tokenizer: string | undefined;
+  /** Address of the gateway, where nothing but the stack's state knows it. */
+  gateway(): Promise<string>;
+}
+
+/** What `--out` keeps of one run. */
+export interface GenaiPerfRecord {
+  readonly model: string;
+  readonly release: string;
+  /** Key of the engine that was measured; null: the model runs without one. */
+  readonly engineKey: string | null;
+  /** null: PyPI's package. */
+  readonly image: string | null;
+  readonly load: GenaiPerfLoad;
+  readonly figures: Figures;
+}
+
+/**
+ * 24.08, the first with `genai-perf profile`, asks the hub for another tokenizer before it reads its arguments (perf_analyzer, branch
+ * r24.08, genai_perf/llm_inputs/llm_inputs.py), and the container has no way to it.
+ */
+const LEAST_RELEASE = "24.09";
+
+/** Since then it has --request-count; before, words after `--` reach perf_analyzer, which has one: genai_perf/parser.py of r24.11 and r24.12. */
+const REQUEST_COUNT_RELEASE = "24.12";
+
+/** A load that takes longer has hung. */
+export const DEADLINE_SECONDS = 3600;
+
+/** Folder of its files in a container. */
+export const ARTIFACTS = "/tmp/artifacts";
+
+const MARKS = { json: "@@figures", csv: "@@csv" } as const;
+
+/**
+ * Its files end in the log, which every platform brings here. The folder below the artifacts' differs from release to release; the end
+ * of a file's name does not.
+ *
+ * @param artifacts - A word of sh.
+ */
+export function genaiPerfScript(artifacts: string): string {
+  const files = Object.entries(MARKS).map(
+    ([type, mark]) => `echo; echo ${mark}; find ${artifacts} -name \\*_genai_perf.${type} -exec cat {} +`,
+  );
+  return ['genai-perf "$@"', ...files].join("; ");
+}
 
 /** It writes nothing outside of /tmp, and asks no hub: the tokenizer lies in the store. */
-const ENVIRONMENT: Readonly<Record<string, string>> = {
+export const ENVIRONMENT: Readonly<Record<string, string>> = {
   HF_HUB_OFFLINE: "1",
   HOME: "/tmp",
   MPLCONFIGDIR: "/tmp/matplotlib",
   TRANSFORMERS_OFFLINE: "1",
 };
 
-/** The model in the plan, the release's image, and the tokenizer's folder. @throws UserError for what GenAI-Perf can't measure. */
-function measured({ plan }: ClusterTarget, model: string) {
-  const instead = "`npx engine-room bench` without --model measures the stack through the gateway.";
+/**
+ * Repositories whose Triton model has the inputs of `--backend tensorrtllm`: text_input, max_tokens, stream, and since 25.05
+ * exclude_input_in_output (genai_perf/inputs/converters/tensorrtllm_converter.py), which multimodal's ensemble lacks. Inputs of llava
+ * and llmapi have other names, and gpt's wants stop words: these models are asked through the gateway's OpenAI API.
+ */
+const HAS_BACKEND: Readonly<Record<RequestFlavour, boolean>> = {
+  inflight_batcher_llm: true,
+  multimodal: false,
+  tritonCli: true,
+  llava: false,
+  gpt: false,
+  llmapi: false,
+};
+
+const INSTEAD = "`npx engine-room bench sweep` measures through the gateway.";
+
+/** @throws UserError for a stack without GPUs. */
+export function requireGpu<Plan extends StackPlan>(
+  plan: Plan,
+): asserts plan is Extract<Plan, { readonly tier: "gpu" }> {
   if (plan.tier !== "gpu")
     throw new UserError(
-      `GenAI-Perf measures TensorRT-LLM's servers, and the stack has \`tier: cpu\`; ${instead}`,
+      `GenAI-Perf measures TensorRT-LLM's servers in containers, and the stack has \`tier: cpu\`; ${INSTEAD}`,
     );
+}
+
+/** A model of a stack on GPUs, its release and image. @throws UserError for what GenAI-Perf can't measure. */
+export function measured(plan: StackPlan, name: string) {
+  requireGpu(plan);
   const { tag } = plan.release;
   if (isOlder(tag, LEAST_RELEASE))
     throw new UserError(
-      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${tag}; ${instead}`,
+      `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${tag}; ${INSTEAD}`,
     );
-  const planned = plan.models.find(({ name }) => name === model);
+  const planned = plan.models.find((model) => model.name === name);
   if (planned === undefined)
     throw new UserError(
-      `The stack has no model ${model}; it has ${plan.models.map(({ name }) => name).join(", ")}.`,
+      `The stack has no model ${name}; it has ${plan.models.map((model) => model.name).join(", ")}.`,
     );
-  const { engine, spec } = planned;
-  if (engine === null)
-    throw new UserError(`${model} runs without an engine, and GenAI-Perf measures engines; ${instead}`);
-  const image = `nvcr.io/nvidia/tritonserver:${tag}-py3-sdk`;
-  return {
-    plan,
-    planned,
-    image,
-    engine,
-    tokenizer: tokenizerDirectory(spec.engine.row, engine.places.weights),
-  };
+  const { request } = planned;
+  if (request.image?.isRequired === true)
+    throw new UserError(
+      `${name} answers nothing without a picture, and GenAI-Perf sends its Triton none; ${INSTEAD}`,
+    );
+  if (!HAS_BACKEND[request.flavour]) requireNoKey(plan.gateway);
+  return { planned, tag, image: `nvcr.io/nvidia/tritonserver:${tag}-py3-sdk` };
 }
 
-/** No `--service-kind`: Triton was its default, and is what `--backend` means since 25.04 took the option away. */
-function genaiPerfArguments({ name, repository }: ModelPlan, tokenizer: string): readonly string[] {
+/** GenAI-Perf hands headers to perf_analyzer in its arguments, which every user of the machine can read. */
+export function requireNoKey({ apiKeys }: StackPlan["gateway"]): void {
+  if (apiKeys.length > 0)
+    throw new UserError(
+      "The gateway asks for a key, and GenAI-Perf would show it in the arguments of perf_analyzer to every user of the machine; `npx engine-room bench sweep` measures with a key.",
+    );
+}
+
+/** Where GenAI-Perf finds Triton and gateway: `llama` and `gateway` in a cluster, `localhost` beside Triton in its network. */
+interface Hosts {
+  readonly triton: string;
+  /** With the port. */
+  readonly gateway: string;
+}
+
+/** Arguments of `genai-perf`, as those of its release are. */
+export function genaiPerfArguments(
+  { planned, tag }: ReturnType<typeof measured>,
+  load: GenaiPerfLoad,
+  hosts: Hosts,
+): readonly string[] {
+  const { name, request, repository, spec } = planned;
+  const { row, model, weights } = spec.engine;
+  const place = planned.engine?.places.weights ?? weightsDirectory(model, weights);
+  const isAtTriton = HAS_BACKEND[request.flavour];
+  return argumentsOf(load, {
+    asked: isAtTriton
+      ? // No `--service-kind`: Triton was its default, and is what `--backend` means since 25.04 took the option away.
+        [
+          ...["--model", repository.clientModel, "--backend", "tensorrtllm"],
+          ...["--url", `${hosts.triton}:${TRITON_PORTS.grpc}`],
+        ]
+      : [
+          ...["--model", name, ...(isOlder(tag, "25.04") ? ["--service-kind", "openai"] : [])],
+          ...["--endpoint-type", row.chat === undefined ? "completions" : "chat", "--url", hosts.gateway],
+        ],
+    // The option sends min_length, which TensorRT-LLM's templates have called min_tokens for as long as they have called a seed so.
+    exactLength: !isAtTriton
+      ? []
+      : request.seedField === "seed"
+        ? ["--extra-inputs", `min_tokens:${load.outputTokens}`]
+        : ["--output-tokens-mean-deterministic"],
+    tokenizer: tokenizerDirectory(row, place),
+    streams: request.decoupled,
+    artifacts: ARTIFACTS,
+    hasRequestCount: !isOlder(tag, REQUEST_COUNT_RELEASE),
+  });
+}
+
+interface Asked {
+  /** Model, kind of endpoint and address. */
+  readonly asked: readonly string[];
+  /** Words by which no answer is shorter than it should be. */
+  readonly exactLength?: readonly string[];
+  readonly tokenizer: string;
+  readonly streams: boolean;
+  readonly artifacts: string;
+  /** @default true */
+  readonly hasRequestCount?: boolean;
+}
+
+export function argumentsOf(
+  { concurrency, requests, inputTokens, outputTokens, seed }: GenaiPerfLoad,
+  { asked, exactLength = [], tokenizer, streams, artifacts, hasRequestCount = true }: Asked,
+): readonly string[] {
   return [
-    ...["profile", "--model", repository.clientModel, "--backend", "tensorrtllm"],
-    ...["--url", `${name}:${TRITON_PORTS.grpc}`, "--tokenizer", tokenizer],
-    ...(repository.decoupled ? ["--streaming"] : []),
-    ...["--concurrency", String(LOAD.concurrency), "--request-count", String(LOAD.requests)],
-    ...["--synthetic-input-tokens-mean", String(LOAD.inputTokens), "--synthetic-input-tokens-stddev", "0"],
-    ...["--output-tokens-mean", String(LOAD.outputTokens), "--output-tokens-stddev", "0"],
-    ...["--output-tokens-mean-deterministic", "--random-seed", "0"],
-    ...["--artifact-dir", ARTIFACTS, "--profile-export-file", "profile_export.json"],
+    ...["profile", ...asked, "--tokenizer", tokenizer, ...(streams ? ["--streaming"] : [])],
+    // --num-prompts is the older name of --num-dataset-entries, which all releases take.
+    ...["--concurrency", String(concurrency), "--num-prompts", String(requests)],
+    ...["--synthetic-input-tokens-mean", String(inputTokens), "--synthetic-input-tokens-stddev", "0"],
+    ...["--output-tokens-mean", String(outputTokens), "--output-tokens-stddev", "0", ...exactLength],
+    ...["--random-seed", String(seed), "--artifact-dir", artifacts],
+    ...["--profile-export-file", "profile_export.json"],
+    ...[...(hasRequestCount ? [] : ["--"]), "--request-count", String(requests)],
   ];
+}
+
+/**
+ * On a Docker host, of this machine or of EC2: in the network of the model's own container, with its volumes, read-only, of which the
+ * store has the tokenizer.
+ *
+ * @param container - Of the model's Triton. @param gateway - `host:port` in the stack's network.
+ */
+export function containerRun(plan: StackPlan, model: string, load: GenaiPerfLoad, container: string) {
+  const target = measured(plan, model);
+  const hosts = { triton: "localhost", gateway: `gateway:${GATEWAY_PORT}` };
+  return {
+    record: recordOf(target, load),
+    argv: [
+      ...["docker", "run", "--rm", "--init", "--network", `container:${container}`],
+      ...["--volumes-from", `${container}:ro`, "--user", "1000:1000", "--read-only", "--tmpfs", "/tmp"],
+      ...["--cap-drop", "ALL", "--security-opt", "no-new-privileges"],
+      ...Object.entries(ENVIRONMENT).flatMap(([key, value]) => ["--env", `${key}=${value}`]),
+      ...["--entrypoint", "/bin/sh", target.image, "-ec", genaiPerfScript(ARTIFACTS), "genai-perf"],
+      ...genaiPerfArguments(target, load, hosts),
+    ],
+  } as const;
+}
+
+export function recordOf(
+  { planned: { name, engine }, tag, image }: ReturnType<typeof measured>,
+  load: GenaiPerfLoad,
+): GenaiPerfRun["record"] {
+  return { model: name, release: tag, engineKey: engine?.key ?? null, image, load };
+}
+
+/**
+ * A command that is run from here; its standard error goes to ours as it comes.
+ *
+ * @param argv - Asked for when it runs: a machine may have to be found first.
+ */
+export function commandRun(
+  record: GenaiPerfRun["record"],
+  explained: string,
+  argv: () => Promise<readonly string[]>,
+  environment: Readonly<Record<string, string>> = {},
+): GenaiPerfRun {
+  return {
+    record,
+    explained: `${explained}\n`,
+    async run() {
+      const [program = "", ...args] = await argv();
+      const child = spawn(program, args, {
+        env: { ...process.env, ...environment },
+        // A session of Systems Manager ends with its standard input.
+        stdio: ["inherit", "pipe", "inherit"],
+        timeout: DEADLINE_SECONDS * 1000,
+      });
+      const closed = once(child, "close").catch((error: Error) => {
+        throw new UserError(`${program} can't be started: ${error.message}.`);
+      });
+      const [log, [code]] = await Promise.all([text(child.stdout), closed as Promise<[number | null]>]);
+      if (code !== 0)
+        throw new UserError(`GenAI-Perf ended with exit code ${code}; its last lines:\n${lastLines(log, 5)}`);
+      return log;
+    },
+  };
 }
 
 /** One statistic of GenAI-Perf's table. */
@@ -176,83 +296,19 @@ const statisticSchema = z.object({
 /** By GenAI-Perf's own names, such as `time_to_first_token`. */
 export type Figures = Readonly<Record<string, z.infer<typeof statisticSchema>>>;
 
-/** The figures of a Job's log. @throws UserError where there are none. */
-export function figuresOf(log: string): Figures {
-  const [, text] = log.split(`\n${FIGURES_MARK}\n`);
+/** The figures of a log, and GenAI-Perf's own CSV. @throws UserError where there are none. */
+export function figuresOf(log: string): { readonly figures: Figures; readonly csv: string } {
+  // A terminal on the way ends lines with both characters.
+  const [, files = ""] = log.replaceAll("\r\n", "\n").split(`\n${MARKS.json}\n`);
+  const [json = "", csv = ""] = files.split(`\n${MARKS.csv}\n`);
   try {
-    return Object.fromEntries(
-      Object.entries(JSON.parse(text ?? "") as object).flatMap(([name, value]) => {
-        const { data } = statisticSchema.safeParse(value);
-        return data === undefined ? [] : [[name, data]];
-      }),
-    );
+    const figures = Object.entries(JSON.parse(json) as object).flatMap(([name, value]) => {
+      const { data } = statisticSchema.safeParse(value);
+      return data === undefined ? [] : [[name, data]];
+    });
+    return { figures: Object.fromEntries(figures), csv: `${csv.trim()}\n` };
   } catch {
     throw new UserError(`GenAI-Perf has written no figures; its last lines:\n${lastLines(log, 5)}`);
-  }
-}
-
-/** What `--out` keeps of one run. */
-export interface GenaiPerfRecord {
-  readonly model: string;
-  readonly release: string;
-  /** Key of the engine that was measured. */
-  readonly engineKey: string;
-  readonly image: string;
-  readonly load: typeof LOAD;
-  readonly figures: Figures;
-}
-
-const POLL_SECONDS = 5;
-
-/**
- * Makes the Job, waits for its end, reads its figures, and deletes it, whatever came of it.
- *
- * @throws UserError where the cluster refuses it, or it fails; with its last lines.
- */
-export async function measureWithGenaiPerf(
-  target: ClusterTarget,
-  model: string,
-  probe: ClusterProbe,
-): Promise<GenaiPerfRecord> {
-  const { plan, image, engine } = measured(target, model);
-  const job = genaiPerfJob(target, model, Date.now().toString(36));
-  const { name, namespace } = job.metadata;
-  const own = ["--namespace", namespace];
-  await kubectlText(probe, ["create", ...own, "--filename", "-"], JSON.stringify(job));
-  try {
-    const failure = await jobEnd(probe, name, own);
-    const log = await probe.kubectl(["logs", ...own, "--tail", "-1", `job/${name}`]);
-    if (failure !== null)
-      throw new UserError(`The Job ${name} failed: ${failure}\n${lastLines(log.stdout, 5)}`.trimEnd());
-    if (log.exitCode !== 0)
-      throw new UserError(`The log of the Job ${name} can't be read: ${lastLine(log.stderr)}`);
-    const { key: engineKey } = engine;
-    return { model, release: plan.release.tag, engineKey, image, load: LOAD, figures: figuresOf(log.stdout) };
-  } finally {
-    await probe.kubectl(["delete", ...own, "--wait=false", "--ignore-not-found", `job/${name}`]);
-  }
-}
-
-interface JobStatus {
-  readonly status?: {
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly message?: string;
-    }[];
-  };
-}
-
-/** @returns null for success, else the Job's own words; its deadline ends the wait. */
-async function jobEnd(probe: ClusterProbe, name: string, own: readonly string[]): Promise<string | null> {
-  for (;;) {
-    const text = await kubectlText(probe, ["get", ...own, "--output", "json", `job/${name}`]);
-    const conditions = (JSON.parse(text) as JobStatus).status?.conditions ?? [];
-    const end = conditions.find(
-      ({ type, status }) => status === "True" && (type === "Complete" || type === "Failed"),
-    );
-    if (end !== undefined) return end.type === "Complete" ? null : (end.message ?? "no reason was given");
-    await sleep(POLL_SECONDS * 1000);
   }
 }
 

@@ -1,8 +1,9 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { asked, type NumberOption, readNumbers, whole } from "../ask/question.ts";
 import { send } from "../ask/send.ts";
-import { genaiPerfTable, measureWithGenaiPerf } from "../bench/genai-perf.ts";
+import { figuresOf, genaiPerfTable } from "../bench/genai-perf.ts";
 import { figureKeeper } from "../bench/load.ts";
 import { loadTargets, longestTokens, measureLoad, streams } from "../bench/stack-load.ts";
 import { largestLoad, sweep, sweepCsv, sweepLine, sweepLoads, sweepVerdict } from "../bench/sweep.ts";
@@ -12,36 +13,50 @@ import { UsageError, UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
+import { requireOutputs } from "../stack/backend.ts";
 import { type CommandResult, defineCommand, EXIT, type Values } from "./command.ts";
 
 const OPTIONS = {
   "-o, --out <file>": "the figures as JSON, besides the table",
-  "--csv <file>": "of a sweep: a row for each load",
+  "--csv <file>": "the figures as CSV: of a sweep a row for each load, else GenAI-Perf's own file",
   "--svg <file>": "of a sweep: its picture, for light and dark pages",
   "-m, --model <name>":
-    "of a stack in a cluster: measure that model's Triton with NVIDIA's GenAI-Perf, a Job of the release's SDK image; --out keeps its table. Of a sweep: the model (default: the only one)",
+    "measure that model with NVIDIA's GenAI-Perf; of a sweep: the model (default: the only one)",
+  "--concurrency <list>":
+    "requests at a time (default: 8); of a sweep several, such as 1,4,16 (default: doubled from 1, until a limit is broken)",
+  "--input-tokens <n>": "tokens of each prompt; of a sweep about (default: 200)",
+  "--output-tokens <n>": "tokens of each answer; through the gateway at most (default: 100)",
+  "--prompts <n>": "of GenAI-Perf: prompts, each sent once (default: 100)",
+  "--seed <n>": "of GenAI-Perf: seed of the prompts (default: 0)",
+  "--tokenizer <folder>":
+    "of GenAI-Perf on this machine: the tokenizer that counts, as a folder or a repository of the Hugging Face hub (default: the model's repository)",
+  "--explain": "of GenAI-Perf: print the command, or the Job of a cluster, and run nothing",
   "--ttft-ms <n>": "of a sweep: limit of the p95 of the time to first token",
   "--itl-ms <n>": "of a sweep: limit of the p95 of the inter-token latency",
-  "--concurrency <list>":
-    "of a sweep: requests at a time, such as 1,4,16 (default: doubled from 1, until a limit is broken)",
   "--seconds <n>": "of a sweep: how long new requests are sent at each load (default: 10)",
-  "--input-tokens <n>": "of a sweep: tokens of each prompt, about (default: 200)",
-  "--output-tokens <n>": "of a sweep: tokens of each answer, at most (default: 100)",
 } as const;
 
 type BenchValues = Values<typeof OPTIONS>;
 type OptionName = keyof BenchValues;
 
-const OF_A_SWEEP: readonly OptionName[] = [
-  "csv",
-  "svg",
-  "ttftMs",
-  "itlMs",
-  "concurrency",
-  "seconds",
-  "inputTokens",
-  "outputTokens",
-];
+const SWEEP = "`npx engine-room bench sweep`";
+const GENAI_PERF = "`npx engine-room bench --model NAME`";
+
+/** The forms of the command that an option is for; `--out` and `--model` say which form it is. */
+const FORMS: Readonly<Partial<Record<OptionName, readonly string[]>>> = {
+  csv: [SWEEP, GENAI_PERF],
+  svg: [SWEEP],
+  concurrency: [SWEEP, GENAI_PERF],
+  inputTokens: [SWEEP, GENAI_PERF],
+  outputTokens: [SWEEP, GENAI_PERF],
+  prompts: [GENAI_PERF],
+  seed: [GENAI_PERF],
+  tokenizer: [GENAI_PERF],
+  explain: [GENAI_PERF],
+  ttftMs: [SWEEP],
+  itlMs: [SWEEP],
+  seconds: [SWEEP],
+};
 
 const milliseconds = (flag: string): NumberOption => ({
   flag,
@@ -50,12 +65,23 @@ const milliseconds = (flag: string): NumberOption => ({
   isInRange: (value) => value > 0 && value <= 3_600_000,
 });
 
-const NUMBERS = {
+const TOKENS = {
+  inputTokens: whole("--input-tokens", 10, 1_048_576),
+  outputTokens: whole("--output-tokens", 2, 1_048_576),
+} as const;
+
+const SWEEP_NUMBERS = {
+  ...TOKENS,
   ttftMs: milliseconds("--ttft-ms"),
   itlMs: milliseconds("--itl-ms"),
   seconds: whole("--seconds", 1, 3600),
-  inputTokens: whole("--input-tokens", 10, 1_048_576),
-  outputTokens: whole("--output-tokens", 2, 1_048_576),
+} as const;
+
+const GENAI_PERF_NUMBERS = {
+  ...TOKENS,
+  concurrency: whole("--concurrency", 1, 9999),
+  prompts: whole("--prompts", 1, 1_000_000),
+  seed: whole("--seed", 0, 2 ** 32 - 1),
 } as const;
 
 const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -72,36 +98,84 @@ export const command = defineCommand({
   options: OPTIONS,
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
+    "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of flavour `gpt` are asked through the gateway. Of a stack on this machine it is that of PATH (pip install genai-perf), and asks the gateway.",
     "A sweep asks the gateway, and a model without chat template its own server. Its exit code is 1 where no load keeps the limits.",
   ],
   asksCluster: true,
   asksGateway: true,
   async run({ stack, values, positionals: [what] }) {
+    const { model, out } = values;
+    const form = what === "sweep" ? SWEEP : model === undefined ? undefined : GENAI_PERF;
+    requireForm(values, form);
     requireFolders(values);
     if (what === "sweep") return runSweep(stack, values);
-    const foreign = OF_A_SWEEP.filter((name) => values[name] !== undefined);
-    if (foreign.length > 0)
-      throw new UsageError(`${foreign.map(flagOf).join(", ")}: for \`npx engine-room bench sweep\` alone.`);
-    const { model, out } = values;
-    if (model === undefined) {
-      return withEndpoints(stack, ["triton"], async (outputs) => {
-        const targets = loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
-        figureKeeper(out)("load", await measureLoad(targets, print));
-        return EXIT.ok;
-      });
-    }
-    const cluster = (await operationsOf(stack)).cluster();
-    if (cluster === null)
-      throw new UsageError(
-        "--model is for stacks of `platform: kubernetes`; without it the gateway is measured.",
-      );
-    const record = await measureWithGenaiPerf(cluster.target, model, cluster.probe);
-    write(out, `${JSON.stringify(record, null, 2)}\n`);
-    return { text: `${genaiPerfTable(record.figures).join("\n")}\n` };
+    if (model !== undefined) return runGenaiPerf(stack, model, values);
+    return withEndpoints(stack, ["triton"], async (outputs) => {
+      const targets = loadTargets(readPlan(stack), outputs, process.env.ENGINE_ROOM_API_KEY);
+      figureKeeper(out)("load", await measureLoad(targets, print));
+      return EXIT.ok;
+    });
   },
 });
 
 const flagOf = (name: OptionName) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+/** @throws UsageError with a sentence for each option of another form. */
+function requireForm(values: BenchValues, form: string | undefined): void {
+  const problems = (Object.keys(FORMS) as OptionName[]).flatMap((name) => {
+    const forms = FORMS[name] ?? [];
+    return values[name] === undefined || (form !== undefined && forms.includes(form))
+      ? []
+      : [`${flagOf(name)} is for ${forms.join(" and ")}.`];
+  });
+  if (problems.length > 0) throw new UsageError(problems.join("\n"));
+}
+
+/** @throws UserError with a sentence for each that the model does not take. */
+function requireTokens(
+  plan: StackPlan,
+  name: string,
+  tokens: { readonly input: number; readonly output: number },
+): void {
+  const longest = longestTokens(plan, name);
+  const problems = (["input", "output"] as const).flatMap((kind) =>
+    tokens[kind] <= longest[kind]
+      ? []
+      : [`--${kind}-tokens is ${tokens[kind]}, and ${name} takes ${longest[kind]} at most.`],
+  );
+  if (problems.length > 0) throw new UserError(problems.join("\n"));
+}
+
+async function runGenaiPerf(
+  stack: StackReference,
+  model: string,
+  values: BenchValues,
+): Promise<CommandResult> {
+  const numbers = readNumbers(GENAI_PERF_NUMBERS, { ...values });
+  const { concurrency = 8, prompts = 100, inputTokens = 200, outputTokens = 100, seed = 0 } = numbers;
+  if (prompts < concurrency)
+    throw new UsageError(
+      `--prompts is ${prompts}, and --concurrency ${concurrency}: there must be a prompt for each request at a time.`,
+    );
+  const operations = await operationsOf(stack);
+  const { tokenizer } = values;
+  if (tokenizer !== undefined && operations.platform !== "local")
+    throw new UsageError(
+      "--tokenizer is for stacks on this machine: in a container it is that of the model's weights.",
+    );
+  const run = await operations.genaiPerf({
+    model,
+    load: { concurrency, requests: prompts, inputTokens, outputTokens, seed },
+    tokenizer,
+    gateway: async () => (await requireOutputs(stack)).endpoints.gateway,
+  });
+  requireTokens(readPlan(stack), model, { input: inputTokens, output: outputTokens });
+  if (values.explain === true) return { text: run.explained };
+  const { figures, csv } = figuresOf(await run.run());
+  write(values.out, `${JSON.stringify({ ...run.record, figures }, null, 2)}\n`);
+  write(values.csv, csv);
+  return { text: `${genaiPerfTable(figures).join("\n")}\n` };
+}
 
 /** Measures cost minutes: a file that can't be written is said before them. @throws UsageError with a sentence for each. */
 function requireFolders(values: BenchValues): void {
@@ -121,7 +195,12 @@ function write(file: string | undefined, text: string): void {
 }
 
 async function runSweep(stack: StackReference, values: BenchValues): Promise<CommandResult> {
-  const { seconds = 10, inputTokens = 200, outputTokens = 100, ...limits } = readNumbers(NUMBERS, values);
+  const {
+    seconds = 10,
+    inputTokens = 200,
+    outputTokens = 100,
+    ...limits
+  } = readNumbers(SWEEP_NUMBERS, values);
   const { ttftMs, itlMs } = limits;
   if ((ttftMs ?? itlMs) === undefined)
     throw new UsageError(
@@ -133,17 +212,7 @@ async function runSweep(stack: StackReference, values: BenchValues): Promise<Com
   const name = values.model ?? (names.length === 1 ? names[0] : undefined);
   if (name === undefined) throw new UsageError(`Choose a model with --model: ${names.join(", ")}.`);
   const model = asked(plan, name);
-  const longest = longestTokens(plan, name);
-  const tooLong = [
-    ["--input-tokens", inputTokens, longest.input] as const,
-    ["--output-tokens", outputTokens, longest.output] as const,
-  ].filter(([, tokens, most]) => tokens > most);
-  if (tooLong.length > 0)
-    throw new UserError(
-      tooLong
-        .map(([flag, tokens, most]) => `${flag} is ${tokens}, and ${name} takes ${most} at most.`)
-        .join("\n"),
-    );
+  requireTokens(plan, name, { input: inputTokens, output: outputTokens });
   return withEndpoints(stack, model.chats ? [] : ["triton"], async ({ endpoints }) => {
     const server = endpoints.models[name];
     if (server === undefined)

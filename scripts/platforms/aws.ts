@@ -2,6 +2,7 @@
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
 import { SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { type ChartName, installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
+import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import type { AwsPlan } from "../../infra/plan/gpu-stack.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -25,6 +26,7 @@ import {
 } from "../aws/pools.ts";
 import { hasReleases, removePendingReleases } from "../aws/releases.ts";
 import { AwsError } from "../aws/session.ts";
+import { commandRun, containerRun } from "../bench/genai-perf.ts";
 import { clusterProbe } from "../cluster/kubectl.ts";
 import { awaitServers, changeServers, serverTable } from "../cluster/sleep.ts";
 import { forwards, localEndpoints, sessionForwards, wantedEndpoints } from "../connect/forwards.ts";
@@ -58,7 +60,9 @@ import {
 } from "./operations.ts";
 
 /** What both have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
-function awsOperations(source: StackSource): Omit<Operations, "status" | "logs" | "shells" | "logged"> {
+function awsOperations(
+  source: StackSource,
+): Omit<Operations, "status" | "logs" | "shells" | "logged" | "genaiPerf"> {
   const { stack, values } = source;
   const place = { account: String(values.account), region: String(values.region) };
   const target = () => readAwsTarget(stack);
@@ -305,6 +309,15 @@ export function ec2Operations(source: StackSource): Operations {
     logs: ({ lines, follow }) =>
       sessions((name) => `sudo docker logs --tail ${lines}${follow ? " --follow" : ""} ${name}`),
     shells: () => sessions((name) => `sudo docker exec -it ${name} ${SHELL}`),
+    async genaiPerf({ model, load }) {
+      const { plan, context } = target();
+      const { record, argv } = containerRun(plan, model, load, objectName(source.stack.name, model));
+      const line = shellLine(["sudo", ...argv]);
+      const command = line.replaceAll(" \\\n  ", " ");
+      return commandRun(record, line, async () =>
+        terminalSession(context.region, await requireMachine(context), command),
+      );
+    },
     async forwarding(parts) {
       const { stack, context } = target();
       const addresses = await forwards(wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/));

@@ -1,6 +1,9 @@
 /** Stacks on a Docker host, of this machine or behind ssh. */
 import { planImages } from "../../infra/image-inputs.ts";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
+import { objectName } from "../../infra/plan/docker/host-objects.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { commandRun, containerRun } from "../bench/genai-perf.ts";
 import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { dockerLines, ofStack, removeLeftovers, stackContainers } from "../docker-host/containers.ts";
 import { isServing, serviceStatuses } from "../docker-host/service-states.ts";
@@ -43,6 +46,12 @@ export function operations(source: StackSource): Operations {
         container,
       ]),
     shells: () => containerPrograms(target(), (container) => ["exec", interactive(), container, SHELL]),
+    async genaiPerf({ model, load }) {
+      const { plan } = target();
+      const { record, argv } = containerRun(plan, model, load, objectName(stack.name, model));
+      const environment = { DOCKER_HOST: plan.host.uri };
+      return commandRun(record, shellLine(argv, environment), async () => argv, environment);
+    },
     images() {
       const { plan } = target();
       const { needed, inputs, found: images } = planImages(plan);

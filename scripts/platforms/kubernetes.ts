@@ -1,6 +1,7 @@
 /** Stacks in a cluster that a kubeconfig reaches. */
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
+import { jobRun } from "../bench/genai-perf-job.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { changeServers, sleepReport, wakeReport } from "../cluster/sleep.ts";
 import { execTargets, isServing, logTargets, workloadStatuses } from "../cluster/workloads.ts";
@@ -73,6 +74,10 @@ export function operations(source: StackSource): Operations {
           { argv: [...words, workload, "--", SHELL] },
         ]),
       );
+    },
+    async genaiPerf({ model, load }) {
+      const cluster = target();
+      return jobRun(cluster, model, load, clusterProbe(cluster.stack.context));
     },
     images() {
       const { plan } = target();

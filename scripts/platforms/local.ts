@@ -44,6 +44,7 @@ export function operations(source: StackSource): Operations {
       });
       return new Map(await Promise.all(shells));
     },
+    genaiPerf: async (request) => (await import("../bench/genai-perf-local.ts")).localRun(stack, request),
     images: () => null,
     async installPrograms(install) {
       const { host, findings } = await preflight(stack);

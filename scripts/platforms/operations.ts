@@ -2,6 +2,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { GenaiPerfRequest, GenaiPerfRun } from "../bench/genai-perf.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { ServerChange } from "../cluster/sleep.ts";
 import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
@@ -115,6 +116,8 @@ export interface Operations {
   logs(options: LogOptions): Promise<ReadonlyMap<string, ServiceProgram>>;
   /** A shell where each service runs, by service. It takes a terminal where standard input is one. */
   shells(): Promise<ReadonlyMap<string, ServiceProgram>>;
+  /** @throws UserError for what GenAI-Perf can't measure. */
+  genaiPerf(request: GenaiPerfRequest): Promise<GenaiPerfRun>;
   /** null: the platform runs without images. */
   images(): StackImages | null;
 
@@ -167,7 +170,7 @@ export interface Operations {
   afterDown(deletesData: boolean, out: NodeJS.WriteStream): Promise<boolean>;
 }
 
-type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "images";
+type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "genaiPerf" | "images";
 
 /** What containers have; `-t` of `docker exec` and `kubectl exec` fails where standard input is no terminal. */
 export const SHELL = "bash";

@@ -2,11 +2,10 @@
  * What the API server takes and refuses: misspelt fields, wrong types, what definitions of kinds and Pod Security forbid. And
  * the tests' own judges of the same, which need no server: kubeconform, and rules of the standard `restricted`.
  */
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { genaiPerfJob } from "../../scripts/bench/genai-perf.ts";
-import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
-import { readClusterTarget } from "../../scripts/program/targets.ts";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { genaiPerfJob } from "../../scripts/bench/genai-perf-job.ts";
+import { clusterTarget } from "../../scripts/program/targets.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp } from "../harness/kubernetes/bring-up.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
@@ -19,6 +18,7 @@ import {
   volumeFor,
 } from "../harness/kubernetes/scenes.ts";
 import { restrictedViolations } from "../infra/plan/kubernetes/restricted.ts";
+import { STACK } from "../scripts/cluster/fake-kubectl.ts";
 import {
   changed,
   claim,
@@ -217,12 +217,15 @@ describeWithCluster("admission", ({ api, modules }) => {
   });
 
   test("the Job of `npx engine-room bench` is taken without a warning under Pod Security `restricted`", async () => {
-    const target = readClusterTarget(stackReference("tests", join(projectRoot, "Pulumi.onprem.yaml")));
+    const { plan } = checkedPlan({ ...STACK, models: [{ name: "gpt", model: "gpt2-medium" }] });
+    if (plan.platform !== "kubernetes") expect.fail("not a stack in a cluster");
+    const target = clusterTarget(plan, "tests");
     const { object } = target.stack.namespace;
     const { name, labels } = (object ?? expect.fail("The stack creates no namespace.")).metadata;
     await bringUp(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }]);
     try {
-      const job = genaiPerfJob(target, "llava", "tests");
+      const load = { concurrency: 8, requests: 100, inputTokens: 200, outputTokens: 100, seed: 0 };
+      const job = genaiPerfJob(target, "gpt", load, "tests");
       const { warnings } = await api.apply({ ...job });
       expect(warnings).toEqual([]);
     } finally {

@@ -56,7 +56,7 @@ const ROUTES = join(projectRoot, "containers/services/gateway/src/routes/retriev
 
 /** The stack file, and all that is recorded of it. */
 function knownText(page: string): string {
-  const folders = ["plans", "engine-specs", "server-specs", "encoder-specs"].flatMap((folder) => {
+  const folders = ["plans", "engine-specs", "server-specs", "encoder-specs", "bench"].flatMap((folder) => {
     const path = join(projectRoot, "test/recorded", folder);
     return readdirSync(path)
       .filter((name) => name.startsWith(`${page}.`))

@@ -130,7 +130,7 @@ describe("the picture", () => {
 
   test("the same rows give the same bytes", async () => {
     expect(sweepPicture('llama <7b> & "others"', structuredClone(RISING), limits)).toBe(picture);
-    await expect(picture).toMatchFileSnapshot("sweep.svg");
+    await expect(picture).toMatchFileSnapshot("../../recorded/bench/sweep.svg");
   });
 
   test("a sweep of one load without inter-token latency, and one without requests, are drawn", () => {
@@ -175,7 +175,7 @@ describe("the command line", () => {
 
   test("options of a sweep without `sweep` are refused by name", async () => {
     await expect(run([], { ttftMs: "9", svg: "x.svg" })).rejects.toThrow(
-      "--svg, --ttft-ms: for `npx engine-room bench sweep` alone.",
+      "--svg is for `npx engine-room bench sweep`.\n--ttft-ms is for `npx engine-room bench sweep`.",
     );
   });
 });

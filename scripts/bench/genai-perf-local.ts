@@ -1,0 +1,77 @@
+/** GenAI-Perf of PyPI, against the gateway of a stack on this machine. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import type { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
+import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { UserError } from "../errors.ts";
+import type { StackReference } from "../program/stack-file.ts";
+import { readPlan } from "../program/targets.ts";
+import {
+  argumentsOf,
+  commandRun,
+  type GenaiPerfRequest,
+  type GenaiPerfRun,
+  genaiPerfScript,
+  requireNoKey,
+} from "./genai-perf.ts";
+
+/** The newest, of August 2025: AIPerf has followed it. */
+const PACKAGE = "genai-perf==0.0.16";
+
+/** Where the hub has the tokenizer: a GGUF file has it in a form that GenAI-Perf can't read. */
+const TOKENIZERS: Readonly<Record<(typeof MODEL_NAMES)[number], string>> = {
+  "smollm2-135m-instruct": "HuggingFaceTB/SmolLM2-135M-Instruct",
+};
+
+/** @throws UserError for a model that the stack lacks, and for a gateway that asks for a key. */
+export async function localRun(
+  stack: StackReference,
+  { model: name, load, tokenizer, gateway }: GenaiPerfRequest,
+): Promise<GenaiPerfRun> {
+  const plan = readPlan(stack);
+  if (plan.tier !== "cpu") throw new Error(`${stack.name} is not a local stack.`);
+  const planned = plan.models.find((model) => model.name === name);
+  if (planned === undefined)
+    throw new UserError(
+      `The stack has no model ${name}; it has ${plan.models.map((model) => model.name).join(", ")}.`,
+    );
+  requireNoKey(plan.gateway);
+  const url = await gateway();
+  const argumentsFor = (artifacts: string) =>
+    argumentsOf(load, {
+      asked: ["--model", name, "--endpoint-type", "chat", "--url", url],
+      tokenizer: tokenizer ?? TOKENIZERS[planned.model],
+      streams: true,
+      artifacts,
+    });
+  const record = { model: name, release: plan.release, engineKey: null, image: null, load };
+  return {
+    record,
+    explained: `${shellLine(["genai-perf", ...argumentsFor("artifacts")])}\n`,
+    async run() {
+      requirePrograms();
+      const artifacts = mkdtempSync(join(tmpdir(), "engine-room-genai-perf-"));
+      const argv = ["sh", "-ec", genaiPerfScript(`'${artifacts}'`), "genai-perf", ...argumentsFor(artifacts)];
+      try {
+        return await commandRun(record, "", async () => argv).run();
+      } finally {
+        rmSync(artifacts, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+/** @throws UserError where PATH lacks GenAI-Perf, or the program that it runs. */
+function requirePrograms(): void {
+  const folders = (process.env.PATH ?? "").split(delimiter);
+  const isThere = (program: string) => folders.some((folder) => existsSync(join(folder, program)));
+  if (!isThere("genai-perf"))
+    throw new UserError(
+      `There is no genai-perf on PATH. In a virtual environment of Python 3.10 to 3.13, on Linux with glibc 2.38 or newer: pip install ${PACKAGE}; or \`npx engine-room bench sweep\`, which needs nothing.`,
+    );
+  if (!isThere("perf_analyzer"))
+    throw new UserError(
+      "genai-perf is on PATH, and perf_analyzer, which it runs, is not: its wheels are for Linux with glibc 2.38 or newer (Ubuntu 24.04, Debian 13), and elsewhere pip takes version 0.1.0, which has no program. `npx engine-room bench sweep` needs neither.",
+    );
+}
