@@ -20,6 +20,21 @@ export function hubChecks<Config extends GpuStackConfig>(reference: (config: Con
       };
     }),
 
+    /**
+     * A warning, as whoever leaves `revision` out wants what `modelscope download` gives. ModelScope's API lists branches and tags, and the
+     * commit of no repository is published elsewhere: https://github.com/modelscope/modelscope/issues/1386.
+     */
+    modelScopeIsPinned: eachModel<Config>(({ engine: { weights }, path }) =>
+      weights.kind !== "modelscope" || weights.revision !== "master"
+        ? []
+        : {
+            severity: "warning",
+            path: `${path}.weights.revision`,
+            reason: `\`master\` of ${weights.repository} is a branch of ModelScope, and moves: weights that come later go by the same folder and engine key.`,
+            fix: `Write a tag, or the commit that \`git ls-remote https://www.modelscope.cn/${weights.repository}.git master\` prints: \`weights: { from: modelscope, revision: COMMIT }\`.`,
+          },
+    ),
+
     oneToken: ({ config }) => {
       const keys = tokenKeys(config).map((key) => `hub.${key}`);
       const [, second] = keys;

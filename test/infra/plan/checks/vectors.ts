@@ -700,6 +700,16 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: dockerModel({ model: "llama-2-7b" }, { hub: { tokenFile: "/run/token" } }),
     says: /Llama 2 Community License/,
   },
+  modelScopeIsPinned: {
+    path: "models[0].weights.revision",
+    severity: "warning",
+    fails: dockerModel({ model: "llama-2-7b-chat", weights: { from: "modelscope" } }),
+    passes: dockerModel({
+      model: "llama-2-7b-chat",
+      weights: { from: "modelscope", revision: "0123456789abcdef0123456789abcdef01234567" },
+    }),
+    says: /is a branch of ModelScope, and moves/,
+  },
   oneToken: {
     path: "hub.tokenFile",
     fails: { ...dockerValues, hub: { token: "hf_clear", tokenFile: "/run/token" } },
