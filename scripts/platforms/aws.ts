@@ -224,7 +224,6 @@ export function eksOperations(source: StackSource): Operations {
       return removed;
     },
     forwarding: cluster.forwarding,
-    cluster: cluster.cluster,
     async status() {
       const report = await cluster.status();
       const { plan, context } = target();

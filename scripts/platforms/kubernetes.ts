@@ -104,10 +104,6 @@ export function operations(source: StackSource): Operations {
       print(wakeReport(cluster.name, servers));
       return { isComplete, servers };
     },
-    cluster() {
-      const cluster = target();
-      return { target: cluster, probe: clusterProbe(cluster.stack.context) };
-    },
   };
 }
 

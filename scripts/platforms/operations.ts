@@ -3,7 +3,6 @@ import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { GenaiPerfRequest, GenaiPerfRun } from "../bench/genai-perf.ts";
-import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { ServerChange } from "../cluster/sleep.ts";
 import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
 import { UsageError } from "../errors.ts";
@@ -12,7 +11,7 @@ import type { engineFinding } from "../preflight/docker-reading.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";
-import type { AwsTarget, ClusterTarget } from "../program/targets.ts";
+import type { AwsTarget } from "../program/targets.ts";
 import { alignedLines } from "../stack/endpoint-table.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
 import type { Deployment, StackRecord } from "../stack/state.ts";
@@ -129,8 +128,6 @@ export interface Operations {
   tunnel(): Promise<Tunnel> | null;
   /** The stack's Docker host; null: none that can be asked. */
   hostProbe(): HostProbe | null;
-  /** The stack's cluster; null: it is in none. */
-  cluster(): { readonly target: ClusterTarget; readonly probe: ClusterProbe } | null;
 
   /**
    * @param print - Called with each part that is done: a later one may fail.
@@ -194,7 +191,6 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
     isBehindSsh: () => false,
     tunnel: () => null,
     hostProbe: () => null,
-    cluster: () => null,
     sleep: () => Promise.reject(notScaled("sleep", "down", "ends it and keeps its documents")),
     wake: () => Promise.reject(notScaled("wake", "start", "brings it up")),
     installPrograms: nothing,
