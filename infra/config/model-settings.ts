@@ -40,14 +40,42 @@ const flags = z
 export const engine = z
   .strictObject({
     /** Flags of your own for TensorRT-LLM's programs, such as `builder: { use_fused_mlp: enable }`; `true`: a flag without value. */
-    extraFlags: z.strictObject({
-      /** For convert_checkpoint.py; with `quantization: fp8` for quantize.py. */
-      converter: flags,
-      /** For trtllm-build. */
-      builder: flags,
-      /** For the builder of the visual engine. */
-      vision: flags,
-    }),
+    extraFlags: z
+      .strictObject({
+        /** For convert_checkpoint.py; with `quantization` `fp8`, `int8_sq` and `int4_awq` for quantize.py. */
+        converter: flags,
+        /** For trtllm-build. */
+        builder: flags,
+        /** For the builder of the visual engine. */
+        vision: flags,
+      })
+      .optional(),
+    /** Texts that `fp8`, `int8_sq` and `int4_awq` are calibrated with; absent: those of NVIDIA's examples. */
+    calibration: z
+      .strictObject({
+        /** Data set of the hub that quantize.py knows; absent: cnn_dailymail. */
+        dataset: formattedText(
+          /^(pileval|([\w.-]+\/)?[\w.-]*cnn_dailymail[\w.-]*)$/,
+          "a data set that quantize.py knows: pileval, cnn_dailymail, or one of the hub with that in its name",
+          "abisee/cnn_dailymail",
+        ).optional(),
+        /** Your own data set in place of one of the hub, with a split `train` and a column `text`, such as a file `train.jsonl`. */
+        folder: z
+          .strictObject({
+            /** Folder in the engine store. */
+            path: formattedText(
+              /^\/store(\/[\w.-]*[\w-])+$/,
+              "a folder below /store, which is the engine store in every container",
+              "/store/calibration/support",
+            ),
+            /** Your label for its content; engines are rebuilt when it changes. */
+            revision: z.string().min(1).max(100),
+          })
+          .optional(),
+        /** Number of texts; absent: 512, or 32 with `int4_awq`. */
+        samples: z.int().min(1).max(100_000).optional(),
+      })
+      .optional(),
   })
   .optional();
 

@@ -76,6 +76,8 @@ const engineKeyFields = z.strictObject({
   quantization: text,
   tensorParallel: atLeastOne,
   pipelineParallel: atLeastOne,
+  /** The user's word for the content of a folder of calibration samples. */
+  calibration: text.optional(),
   /** Step name to its words, places as `<weights>`. */
   steps: z.record(z.string(), z.array(z.string())),
 });
@@ -107,6 +109,7 @@ const engineBuildPlan = z.strictObject({
     vision: absolutePath,
     goldenImage: absolutePath,
     scripts: absolutePath,
+    calibration: absolutePath.optional(),
   }),
   steps: z.array(buildStep).min(1),
   /** Ranks: tensor parallel times pipeline parallel. */

@@ -43,6 +43,16 @@ export interface EngineSpec {
   readonly limits: EngineLimits;
   /** `kvCacheReuse` or `chunkedContext`: attention to a prompt then reads pages of the KV cache. */
   readonly pagedContext: boolean;
+  /** What a quantization is calibrated with; absent: as NVIDIA's examples do. */
+  readonly calibration?:
+    | {
+        /** Of the hub; quantize.py knows its columns. */
+        readonly dataset?: string | undefined;
+        /** In the engine store; `revision` is the user's word for its content. */
+        readonly folder?: { readonly path: string; readonly revision: string } | undefined;
+        readonly samples?: number | undefined;
+      }
+    | undefined;
   /** Absent: none. */
   readonly extraFlags?: {
     readonly converter?: ExtraFlags | undefined;

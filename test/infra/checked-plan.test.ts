@@ -72,7 +72,6 @@ test("problems of the checks and names that can't be resolved are reported toget
     "models[0].name",
     "models[2].name",
     "models[1].quantization",
-    "models[1].quantization",
     "models[1].triton.maxBatchSize",
     "pools[0].nodes.min",
     "gateway.apiKeys",

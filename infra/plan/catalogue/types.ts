@@ -21,9 +21,43 @@ export interface MachineType {
 export const DTYPES = ["float16", "bfloat16"] as const;
 export type Dtype = (typeof DTYPES)[number];
 
-/** `int8` and `int4` quantize weights only; `fp8` quantizes weights and activations, with calibration. */
-export const QUANTIZATIONS = ["none", "int8", "int4", "fp8"] as const;
+/**
+ * `int8` and `int4` quantize weights only. The others are calibrated: `fp8` and `int8_sq` (SmoothQuant) quantize weights and
+ * activations, `int4_awq` (AWQ) weights only.
+ */
+export const QUANTIZATIONS = ["none", "int8", "int4", "fp8", "int8_sq", "int4_awq"] as const;
 export type Quantization = (typeof QUANTIZATIONS)[number];
+
+/**
+ * What quantizations need: a number format of the GPU, and samples that quantize.py calibrates with, as in NVIDIA's examples. With
+ * more than 32 for AWQ quantize.py takes 32. tensorrt_llm/quantization/quantize_by_modelopt.py of NVIDIA/TensorRT-LLM at v0.10.0
+ * to v0.16.0.
+ */
+export const quantizations: Readonly<
+  Record<
+    Exclude<Quantization, "none">,
+    {
+      readonly format: "fp8" | "int8" | "int4";
+      readonly calibration: { readonly samples: number; readonly mostSamples: number } | null;
+    }
+  >
+> = {
+  int8: { format: "int8", calibration: null },
+  int4: { format: "int4", calibration: null },
+  fp8: { format: "fp8", calibration: { samples: 512, mostSamples: 100_000 } },
+  int8_sq: { format: "int8", calibration: { samples: 512, mostSamples: 100_000 } },
+  int4_awq: { format: "int4", calibration: { samples: 32, mostSamples: 32 } },
+};
+
+/** Of a quantization that quantize.py calibrates; null: it needs none. */
+export function calibrationOf(quantization: Quantization) {
+  return quantization === "none" ? null : quantizations[quantization].calibration;
+}
+
+/** Whether a GPU computes a quantization. */
+export function computesQuantization({ formats }: Pick<Gpu, "formats">, quantization: Quantization): boolean {
+  return quantization === "none" || formats.includes(quantizations[quantization].format);
+}
 
 /** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine, text models only. */
 export const RUNTIMES = ["engine", "llmapi"] as const;

@@ -7,7 +7,7 @@
  * formats: https://nvidia.github.io/TensorRT-LLM/reference/support-matrix.html.
  */
 import { releases } from "../catalogue/releases.ts";
-import type { Release } from "../catalogue/types.ts";
+import { computesQuantization, type Release } from "../catalogue/types.ts";
 import { dividesHeads, visualNumbers } from "../engine/engine-size.ts";
 import { splitsIntoStages, unsupportedReason } from "../engine/recipes.ts";
 import { weightsDirectory } from "../engine/weights.ts";
@@ -223,7 +223,7 @@ export const gpuChecks = {
 
   quantizationOfGpu: eachModel(({ engine: { target, quantization }, path }) => {
     const { gpu } = target;
-    if (quantization === "none" || gpu.formats.includes(quantization)) return [];
+    if (computesQuantization(gpu, quantization)) return [];
     const isFp8 = quantization === "fp8";
     return {
       path: `${path}.quantization`,

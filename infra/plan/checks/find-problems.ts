@@ -2,6 +2,7 @@
 import type { Problem } from "../../problems.ts";
 import { type accountChecks, meantRegion, type regionChecks } from "./aws.ts";
 import type { existingPartChecks, networkChecks } from "./aws-network.ts";
+import { calibrationChecks } from "./calibration.ts";
 import { asProblems, type CheckedStack, type Checks, type Finding, flatFindings } from "./check.ts";
 import type { eksChecks } from "./eks.ts";
 import { engineChecks, gpuChecks } from "./engine.ts";
@@ -19,6 +20,7 @@ export const commonChecks = {
   ...nameChecks,
   ...engineChecks,
   ...engineFlagChecks,
+  ...calibrationChecks,
   ...gpuChecks,
   ...servingChecks,
   ...tritonParameterChecks,
@@ -39,6 +41,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "tokensPerStepHoldBatch",
   "recipeOfRelease",
   "flagsAreOfRelease",
+  "samplesAreUsed",
   "parametersAreKnown",
   "repositoryServesModel",
   "diskHoldsBuild",

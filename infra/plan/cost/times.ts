@@ -12,11 +12,11 @@ const HUB_MB_PER_SECOND = 100;
 /**
  * Conversion. Without quantization, Llama-3-8B (15 GiB) took 24 s (https://github.com/michaelnny/llama3_inference). Weight-only
  * int4 of Qwen1.5-MoE (26.7 GiB) took 193 s (github.com/LongWeihan/trtllm-moe-runtime-optimizer, docs/07_int4wo_build.md); AWQ of Llama-3-8B (15 GiB) "about 5 minutes"
- * on a g6.2xlarge (https://www.infracloud.io/blogs/running-llama-3-with-triton-tensorrt-llm/), and fp8 runs the same tool with
- * the same calibration.
+ * on a g6.2xlarge (https://www.infracloud.io/blogs/running-llama-3-with-triton-tensorrt-llm/), and fp8 and SmoothQuant run the same
+ * tool.
  */
 const CONVERT_BASE_SECONDS = 8;
-const CONVERT_SECONDS_PER_GIB = { none: 1.1, int8: 7, int4: 7, fp8: 20 } as const;
+const CONVERT_SECONDS_PER_GIB = { none: 1.1, int8: 7, int4: 7, fp8: 20, int8_sq: 20, int4_awq: 20 } as const;
 
 /**
  * trtllm-build: gpt2-medium (0.66 GiB) 41 s (NVIDIA/TensorRT-LLM examples/models/core/gpt/README.md), Llama-3-8B bf16

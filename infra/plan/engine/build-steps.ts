@@ -1,5 +1,5 @@
 /** The commands of a build after its weights are there: packages, converter, trtllm-build, visual engine, golden question. */
-import type { GoldenQuestion, VisionTower } from "../catalogue/types.ts";
+import { calibrationOf, type GoldenQuestion, type VisionTower } from "../catalogue/types.ts";
 import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
@@ -76,25 +76,33 @@ function sourceCode(
   ];
 }
 
+/** GPUs from which on examples/quantization/README.md of NVIDIA/TensorRT-LLM halves the groups of weights that share a scale. */
+const AWQ_SMALL_GROUPS_FROM = 4;
+
 /**
  * Hugging Face weights to a TensorRT-LLM checkpoint. Parallelism is decided here and nowhere else: trtllm-build reads it
- * from the checkpoint. fp8 is calibrated by the quantizer, with as many samples as NVIDIA's examples, and for Llama 3.2 Vision
- * with the data set of its guide, as the default is text only; weight-only formats are the converter's.
+ * from the checkpoint. fp8, SmoothQuant and AWQ are calibrated by the quantizer, with as many samples as NVIDIA's examples, and for
+ * Llama 3.2 Vision with the data set of its guide, as the default is text only; weight-only formats are the converter's.
  */
 export function convertStep({ spec, recipe, places }: BuildContext): StepDraft {
   const { row, dtype, quantization, tensorParallel, pipelineParallel } = spec;
-  const isCalibrated = quantization === "fp8";
+  const calibration = calibrationOf(quantization);
+  const isCalibrated = calibration !== null;
+  const { dataset, folder, samples = calibration?.samples } = spec.calibration ?? {};
+  const usesScienceQa = row.vision?.attention === "cross" && "scienceqa";
+  const samplesFrom = (folder && places.calibration) ?? dataset ?? usesScienceQa;
   const { converterModelType: type } = row;
   const flags = converterFlags(row.recipe, isCalibrated);
   return {
     name: "convert",
-    summary: isCalibrated ? "calibrated fp8 checkpoint" : "checkpoint of TensorRT-LLM",
+    summary: isCalibrated ? `calibrated ${quantization} checkpoint` : "checkpoint of TensorRT-LLM",
     argv: commandLine(
       `python3 ${places.scripts}/${isCalibrated ? recipe.quantizer : recipe.converter(row.recipe)}`,
       !isCalibrated && type !== undefined && [row.recipe === "gpt" ? "--gpt_variant" : "--model_type", type],
       `${flags.weights} ${places.weights} ${flags.output} ${places.checkpoint} --dtype ${dtype}`,
-      isCalibrated && "--qformat fp8 --calib_size 512",
-      isCalibrated && row.vision?.attention === "cross" && "--calib_dataset scienceqa",
+      isCalibrated && `--qformat ${quantization} --calib_size ${samples}`,
+      isCalibrated && samplesFrom && `--calib_dataset ${samplesFrom}`,
+      quantization === "int4_awq" && tensorParallel >= AWQ_SMALL_GROUPS_FROM && "--awq_block_size 64",
       !isCalibrated && quantization !== "none" && `${flags.weightOnly} ${quantization}`,
       tensorParallel > 1 && `${flags.tensorParallel} ${tensorParallel}`,
       pipelineParallel > 1 && `--pp_size ${pipelineParallel}`,

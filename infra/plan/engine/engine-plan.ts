@@ -32,6 +32,7 @@ const PLACE_NAMES: EnginePlan["places"] = {
   vision: "<vision>",
   goldenImage: "<goldenImage>",
   scripts: "<scripts>",
+  calibration: "<calibration>",
 };
 
 /**
@@ -107,6 +108,7 @@ function engineKeyFields(spec: EngineSpec, steps: readonly StepDraft[]): EngineK
     quantization: spec.quantization,
     tensorParallel: spec.tensorParallel,
     pipelineParallel: spec.pipelineParallel,
+    ...(spec.calibration?.folder === undefined ? {} : { calibration: spec.calibration.folder.revision }),
     steps: Object.fromEntries(steps.map(({ name, argv }) => [name, argv])),
   };
 }
@@ -114,6 +116,7 @@ function engineKeyFields(spec: EngineSpec, steps: readonly StepDraft[]): EngineK
 function enginePlaces(spec: EngineSpec, key: string): EnginePlan["places"] {
   const engine = `/store/engines/${spec.model}/${key}`;
   const { image } = goldenQuestion(spec);
+  const samples = spec.calibration?.folder;
   return {
     weights: weightsDirectory(spec.model, spec.weights),
     code: codeDirectory(spec),
@@ -123,6 +126,7 @@ function enginePlaces(spec: EngineSpec, key: string): EnginePlan["places"] {
     vision: `${engine}/vision`,
     goldenImage: image === undefined ? GOLDEN_FOLDER : `${GOLDEN_FOLDER}/${image}.png`,
     scripts: imageFiles(spec.release, spec.layout).examples,
+    ...(samples === undefined ? {} : { calibration: samples.path }),
   };
 }
 

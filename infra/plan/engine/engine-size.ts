@@ -1,5 +1,12 @@
 /** How engines are divided among GPUs, and their sizes: of visual engines, and estimates for memory, disks and machines, in GiB. */
-import type { Architecture, EngineLimits, LanguageModel, Quantization, Runtime } from "../catalogue/types.ts";
+import {
+  type Architecture,
+  calibrationOf,
+  type EngineLimits,
+  type LanguageModel,
+  type Quantization,
+  type Runtime,
+} from "../catalogue/types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
@@ -7,8 +14,9 @@ import { GIB } from "../units.ts";
 /** float16 and bfloat16 alike. */
 const DTYPE_BYTES = 2;
 
-/** Weights that share one scale when quantized to 4 bits, and the bytes of the scale. */
+/** Weights that share one scale when quantized to 4 bits, and the bytes of the scale. AWQ on four GPUs has groups of 64. */
 const INT4_GROUP = 128;
+const AWQ_GROUP = 64;
 const INT4_SCALE_BYTES = 2;
 
 /** Bytes of one quantized weight, scales included. */
@@ -17,6 +25,8 @@ const WEIGHT_BYTES: Readonly<Record<Quantization, number>> = {
   int8: 1,
   fp8: 1,
   int4: 0.5 + INT4_SCALE_BYTES / INT4_GROUP,
+  int8_sq: 1,
+  int4_awq: 0.5 + INT4_SCALE_BYTES / AWQ_GROUP,
 };
 
 const STORED_BYTES: Readonly<Record<LanguageModel["source"]["storedDtype"], number>> = {
@@ -64,7 +74,7 @@ type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "p
  * Size of an engine on disk, and of its weights on GPUs. Embedding, output head and a visual engine are never quantized.
  *
  * The first pipeline stage has the embedding and the last one the head. Tensor parallelism splits layers and head. The converters
- * leave the embedding whole on each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints (fp8) and the PyTorch
+ * leave the embedding whole on each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints and the PyTorch
  * backend (tensorrt_llm/_torch/modules/embedding.py) split it. A table of positions counts as head, and the second copy of a head
  * that is tied to the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
  * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py.
@@ -76,7 +86,7 @@ export function engineBytesGiB(spec: SizedSpec, runtime: Runtime = "engine"): En
   const { parameters, embeddingParameters, vocabularySize, hiddenSize } = spec.row.architecture;
   const vocabulary = Math.min(vocabularySize * hiddenSize, embeddingParameters);
   const layersGiB = ((parameters - embeddingParameters) * WEIGHT_BYTES[quantization]) / GIB;
-  const copies = quantization === "fp8" || runtime === "llmapi" ? 1 : tensorParallel;
+  const copies = calibrationOf(quantization) !== null || runtime === "llmapi" ? 1 : tensorParallel;
   const embeddingGiB = (vocabulary * DTYPE_BYTES * copies) / GIB;
   const headGiB = ((embeddingParameters - vocabulary) * DTYPE_BYTES) / GIB;
   const endsGiB = pipelineParallel === 1 ? embeddingGiB + headGiB : Math.max(embeddingGiB, headGiB);

@@ -27,6 +27,7 @@ const LABELS: Readonly<Record<ScalarField, string>> = {
   quantization: "quantization",
   tensorParallel: "tensor parallelism",
   pipelineParallel: "pipeline parallelism",
+  calibration: "calibration samples",
 };
 
 /** Every difference between two sets of key fields; empty exactly when their keys are equal. */

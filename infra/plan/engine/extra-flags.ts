@@ -1,19 +1,20 @@
 /** A user's own flags for the programs that build an engine, and the flags that keys of the stack file decide. */
 import type { BuildProgram } from "../catalogue/build-flags.ts";
+import { calibrationOf } from "../catalogue/types.ts";
 import type { EngineSpec, ExtraFlags } from "../spec.ts";
 
 /** Sections of `engine.extraFlags`. */
 export const FLAG_SECTIONS = ["converter", "builder", "vision"] as const;
 export type FlagSection = (typeof FLAG_SECTIONS)[number];
 
-/** The program of a section, as the catalogue and as people call it. fp8 is converted by the quantizer. */
+/** The program of a section, as the catalogue and as people call it. What is calibrated is converted by the quantizer. */
 export function flagProgram(
   section: FlagSection,
   { row, quantization }: Pick<EngineSpec, "row" | "quantization">,
 ): { readonly program: BuildProgram; readonly title: string } {
   if (section === "builder") return { program: "trtllm-build", title: "trtllm-build" };
   if (section === "vision") return { program: "vision", title: "the builder of visual engines" };
-  return quantization === "fp8"
+  return calibrationOf(quantization) !== null
     ? { program: "quantize", title: "quantize.py" }
     : { program: row.recipe, title: `convert_checkpoint.py (${row.recipe})` };
 }
@@ -98,10 +99,12 @@ const DECIDED_BY: Readonly<Record<FlagSection, Readonly<Record<string, readonly 
 export function deciders(
   section: FlagSection,
   name: string,
-  { pagedContext }: Pick<EngineSpec, "pagedContext">,
+  { pagedContext, calibration }: Pick<EngineSpec, "pagedContext" | "calibration">,
 ): readonly string[] | undefined {
   const table = DECIDED_BY[section];
   if (Object.hasOwn(table, name)) return table[name];
+  const isCalibration = section === "converter" && (name === "calib_dataset" || name === "calib_size");
+  if (isCalibration && calibration !== undefined) return ["engine.calibration"];
   // The cache is neither reused nor filled in chunks without it.
   const isPaged = section === "builder" && name === "use_paged_context_fmha" && pagedContext;
   return isPaged ? ["triton.kvCacheReuse", "triton.chunkedContext"] : undefined;

@@ -1,6 +1,6 @@
 /** The commands that build engines, by version of TensorRT-LLM. */
 import { compareVersions } from "../catalogue/releases.ts";
-import type { Recipe, Release } from "../catalogue/types.ts";
+import { calibrationOf, type Recipe, type Release } from "../catalogue/types.ts";
 import { visionTypes } from "../catalogue/vision-types.ts";
 import type { EngineSpec } from "../spec.ts";
 
@@ -103,8 +103,10 @@ function recipeOf(tensorRtLlm: string) {
       if (!has(since)) return null;
       return `${has("0.20") ? `models/${folder}/` : ""}${recipe}/convert_checkpoint.py`;
     },
-    /** Quantizer with calibration, for fp8. */
+    /** Quantizer with calibration. */
     quantizer: has("0.10") ? "quantization/quantize.py" : null,
+    /** Whether the quantizer takes a folder of samples. */
+    calibratesFromFolder: has("0.11"),
     /** Flag that bounds a sequence: prompt and answer together, or the answer alone. */
     sequenceFlag: has("0.11") ? "--max_seq_len" : "--max_output_len",
     /** Whether a text model needs flags for the attention plugin, padding removal, context FMHA and the paged KV cache. */
@@ -167,8 +169,8 @@ export function unsupportedReason(
   const named = `release ${release.tag} (TensorRT-LLM ${release.tensorRtLlm})`;
   const recipe = buildRecipe(release);
   if (recipe === null) return `${named} builds no TensorRT engines`;
-  if (spec.quantization === "fp8" && recipe.quantizer === null) {
-    return `${named} has no verified recipe for fp8`;
+  if (calibrationOf(spec.quantization) !== null && recipe.quantizer === null) {
+    return `${named} has no verified recipe for ${spec.quantization}`;
   }
   if (recipe.converter(row.recipe) === null) {
     return `${named} has no converter for ${model} (recipe ${row.recipe})`;

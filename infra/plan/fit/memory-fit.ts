@@ -2,7 +2,7 @@
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, orderingHourlyUsd, PRICE_REGIONS } from "../catalogue/prices.ts";
-import type { Gpu, MachineType } from "../catalogue/types.ts";
+import { computesQuantization, type Gpu, type MachineType } from "../catalogue/types.ts";
 import { poolHourlyUsd } from "../cost/pool-price.ts";
 import { dividesHeads, engineBytesGiB } from "../engine/engine-size.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
@@ -161,7 +161,7 @@ function buildPoolsText({ models }: GpuStackSpec, { name, gpu }: PoolSpec, other
 }
 
 function computes(gpu: Gpu, { dtype, quantization }: EngineSpec): boolean {
-  return gpu.formats.includes(dtype) && (quantization === "none" || gpu.formats.includes(quantization));
+  return gpu.formats.includes(dtype) && computesQuantization(gpu, quantization);
 }
 
 /** Whether all of the tenants have the verdict "fits" wherever they land. */

@@ -63,7 +63,8 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     pipelineParallel: model.pipelineParallel,
     limits: engineLimits(model.limits, row.limits, release),
     pagedContext: reusesKvCache(model, { row, release }) || model.triton.chunkedContext,
-    ...(model.engine === undefined ? {} : { extraFlags: model.engine.extraFlags }),
+    ...(model.engine?.extraFlags === undefined ? {} : { extraFlags: model.engine.extraFlags }),
+    ...(model.engine?.calibration === undefined ? {} : { calibration: model.engine.calibration }),
   };
   const buildPool =
     model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);

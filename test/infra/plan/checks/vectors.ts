@@ -30,6 +30,26 @@ const withParameters = (parameters: Values, model: Values = {}, rest: Values = {
   dockerModel({ triton: { parameters }, ...model }, rest);
 const withBuilderFlags = (builder: Values, rest: Values = {}) =>
   dockerModel({ engine: { extraFlags: { builder } } }, rest);
+const ownSamples = { path: "/store/calibration/support", revision: "first" };
+const withCalibration = (calibration: Values, model: Values = {}, rest: Values = {}) =>
+  dockerModel({ quantization: "int8_sq", engine: { calibration }, ...model }, rest);
+const onEightGpus = (model: Values) => ({
+  ...dockerModel({ model: "llama-2-7b", ...model }),
+  host: { instanceType: "p4d.24xlarge", diskGiB: 400 },
+});
+/** 20 GB in 8 bits, 40 GB as they are stored. */
+const largeRow = (model: Values) => ({
+  ...dockerCustom(
+    {
+      source: { ...customModel.source, downloadGB: 40 },
+      architecture: { ...customModel.architecture, parameters: 20_000_000_000 },
+      quantizations: ["int4", "int4_awq"],
+    },
+    "large",
+    model,
+  ),
+  host: { instanceType: "g5.8xlarge", diskGiB: 400 },
+});
 const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
 const publicGateway = {
   exposure: "public",
@@ -403,6 +423,25 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: dockerModel({ dtype: "bfloat16" }, { host: { instanceType: "g5.4xlarge" } }),
     says: /7\.5.*8\.0/,
   },
+  samplesAreUsed: {
+    path: "models[0].engine.calibration",
+    fails: withCalibration({ samples: 8 }, { quantization: "int8" }),
+    passes: withCalibration({ samples: 8 }, { quantization: "int8_sq" }),
+    says: /^Quantization int8 needs no samples\.$/,
+  },
+  awqGroupsDivide: {
+    path: "models[0].tensorParallel",
+    fails: onEightGpus({ quantization: "int4_awq", tensorParallel: 8 }),
+    passes: onEightGpus({ quantization: "int4_awq", tensorParallel: 4 }),
+    says: /8 GPUs would split them/,
+  },
+  gpusHoldCalibration: {
+    path: "models[0].quantization",
+    fails: largeRow({ quantization: "int4_awq" }),
+    passes: largeRow({ quantization: "int4" }),
+    says: /loads large as it is stored, 37\.3 GiB, and 1 × A10G of the build hold 21\.9/,
+    severity: "warning",
+  },
   quantizationOfGpu: {
     path: "models[0].quantization",
     fails: dockerModel({ model: "llama-2-7b", quantization: "fp8" }),
@@ -411,7 +450,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
   },
   quantizationOfModel: {
     path: "models[0].quantization",
-    fails: dockerModel({ quantization: "fp8" }, onL40S),
+    fails: dockerModel({ quantization: "int4_awq" }, onL40S),
     passes: dockerModel({ model: "llama-2-7b", quantization: "fp8" }, onL40S),
   },
   dtypeOfModel: {
@@ -1319,6 +1358,39 @@ export const moreMistakes: readonly (readonly [
     "models[0].model",
     dockerCustom({ vision: { ...customVision, modelType: "vila" } }),
     /\/store\/weights\/own\//,
+  ],
+  [
+    "samplesAreUsed",
+    "models[0].engine.calibration.dataset",
+    withCalibration({ dataset: "pileval", folder: ownSamples }),
+    /^The samples are those of a data set of the hub or of a folder, and both are given\.$/,
+  ],
+  [
+    "samplesAreUsed",
+    "models[0].engine.calibration.folder",
+    withCalibration({ folder: ownSamples }, {}, { release: "24.06" }),
+    /0\.11 is the first that reads a folder/,
+  ],
+  [
+    "samplesAreUsed",
+    "models[0].engine.calibration.folder",
+    withCalibration({ folder: ownSamples }, { model: "llama-3.2-11b-vision", quantization: "fp8" }),
+    /those of scienceqa/,
+  ],
+  [
+    "samplesAreUsed",
+    "models[0].engine.calibration.samples",
+    withCalibration({ samples: 64 }, { model: "llama-2-7b", quantization: "int4_awq" }),
+    /with 32 texts, however many/,
+  ],
+  [
+    "flagsAreTheUsers",
+    "models[0].engine.extraFlags.converter.calib_size",
+    dockerModel({
+      quantization: "int8_sq",
+      engine: { calibration: { samples: 8 }, extraFlags: { converter: { calib_size: 16 } } },
+    }),
+    /by engine\.calibration of the model/,
   ],
   [
     "pipelineParallelIsKnown",

@@ -228,11 +228,11 @@ export const invariants = {
 
   "the GPU computes the model's formats": ({ models }) =>
     models.flatMap(({ name, spec: { engine } }) => {
-      const { formats } = engine.target.gpu;
+      const formats: readonly string[] = engine.target.gpu.formats;
       return wrong([
         [formats.includes(engine.dtype), `${name}: ${engine.dtype}`],
         [
-          engine.quantization === "none" || formats.includes(engine.quantization),
+          engine.quantization === "none" || formats.includes(engine.quantization.replace(/_.*/, "")),
           `${name}: ${engine.quantization}`,
         ],
       ]);
