@@ -109,6 +109,21 @@ export const bucketWeights = z
   .discriminatedUnion("from", [hubWeights, modelScopeWeights, s3Weights, folderWeights])
   .optional();
 
+/** A question whose answer shows that a model works. */
+const golden = z.strictObject({
+  /** Text of the question. */
+  prompt: z.string().min(1),
+  /** Bundled picture that it is about; absent: that of the row for a model with images. */
+  image: z.enum(GOLDEN_PICTURE_NAMES).optional(),
+  /** Longest answer. */
+  maxTokens: z.int().min(1).max(512).default(30),
+  /** The answer holds one of these, upper and lower case alike. */
+  answerContains: z.array(z.string().min(1)).min(1),
+});
+
+/** Question of your own that the build, `smoke` and `verify` ask in place of the catalogue's; another one builds no engine anew. */
+const ownGolden = golden.optional();
+
 export const gpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
   name: resourceName,
@@ -136,6 +151,7 @@ export const gpuModel = z.strictObject({
   buildPool: resourceName.optional(),
   /** GPU numbers of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).min(1).max(16).optional(),
+  golden: ownGolden,
   /** A reason here accepts the verdict "does not fit". */
   memoryFit: z
     .strictObject({
@@ -224,12 +240,7 @@ const customModel = z.strictObject({
     .strictObject({ template: z.string().min(1), stopWords: z.array(z.string()).default([]) })
     .optional(),
   imagePrompt: z.string().min(1).optional(),
-  golden: z.strictObject({
-    prompt: z.string().min(1),
-    image: z.enum(GOLDEN_PICTURE_NAMES).optional(),
-    maxTokens: z.int().min(1).max(512).default(30),
-    answerContains: z.array(z.string().min(1)).min(1),
-  }),
+  golden,
   sources: z.array(z.string().min(1)).default(["the stack file"]),
 });
 
@@ -405,6 +416,8 @@ const cpuModel = z.strictObject({
   maxTokens: z.int().min(1).max(131_071).optional(),
   /** CPU threads; 0 takes all cores but one, which is left to the other servers. */
   threads: z.int().min(0).max(256).default(0),
+  /** Question of your own that `smoke` and `verify` ask in place of the catalogue's. */
+  golden: golden.omit({ image: true }).optional(),
 });
 
 export const cpuEncoders = z.strictObject({

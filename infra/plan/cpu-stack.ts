@@ -94,6 +94,7 @@ function planParts(
       contextTokens: model.contextTokens,
       maxTokens: model.maxTokens ?? Math.floor(model.contextTokens / 2),
       threads: model.threads,
+      ...(model.golden === undefined ? {} : { golden: model.golden }),
       ports: ports("ports" in model ? model.ports : {}, publishedModelPorts(index)),
     })),
     encoders: {

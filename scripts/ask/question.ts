@@ -264,10 +264,16 @@ export function asked(plan: StackPlan, name: string): Asked {
       maxBeamWidth: limits.maxBeamWidth,
     };
   }
-  const { model, catalogue } = named(plan.models, name);
+  const { model, catalogue, golden } = named(plan.models, name);
   const { endId, padId } = catalogue;
   const profile = requestProfile("inflight_batcher_llm", { endId, padId });
-  return { profile, pipelines: {}, golden: cpuGoldenQuestions[model], chats: true, maxBeamWidth: null };
+  return {
+    profile,
+    pipelines: {},
+    golden: golden ?? cpuGoldenQuestions[model],
+    chats: true,
+    maxBeamWidth: null,
+  };
 }
 
 /** @throws UserError with the nearest name, or all of them. */

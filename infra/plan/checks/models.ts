@@ -2,7 +2,7 @@
  * Models: names, rows that a stack adds to the catalogue, and how Triton serves them. Rules of one kind of repository are with it,
  * in repository/.
  */
-import { showValue } from "../../problems.ts";
+import { pathParts, showValue, valueAt } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import { LLMAPI_PICTURES_SOURCE, RELEASE_TAGS, releases } from "../catalogue/releases.ts";
 import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
@@ -195,6 +195,26 @@ export const servingChecks = {
       reason: `A server processes at most ${serving.maxBatchSize} requests at a time (its maxBatchSize); the rest of ${serving.concurrentRequests} would wait.`,
       fix: `${atMost(serving.maxBatchSize)}, or raise limits.maxBatchSize and triton.maxBatchSize.`,
     };
+  }),
+
+  ownGoldenIsAsked: eachModel(({ engine: { row, limits, model }, path: modelPath }, { config }) => {
+    const path = `${modelPath}.golden`;
+    if (valueAt(config, pathParts(path)) === undefined) return [];
+    const { image, maxTokens } = row.golden;
+    return [
+      image !== undefined &&
+        row.vision === undefined && {
+          path: `${path}.image`,
+          reason: `${model} is a text model: it can't be asked about an image.`,
+          fix: "Remove it.",
+        },
+      maxTokens > limits.maxOutputTokens && {
+        path: `${path}.maxTokens`,
+        value: showValue(maxTokens),
+        reason: `The engine gives answers of at most ${limits.maxOutputTokens} tokens.`,
+        fix: `${atMost(limits.maxOutputTokens)}, or raise limits.maxOutputTokens, which builds another engine.`,
+      },
+    ];
   }),
 
   llavaTutorialLimits: eachModel(({ serving, engine, path }) => {

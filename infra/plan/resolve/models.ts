@@ -6,6 +6,7 @@ import { compareVersions } from "../catalogue/releases.ts";
 import type {
   EngineLimits,
   Flavour,
+  GoldenQuestion,
   HubSource,
   ImageLayout,
   LanguageModel,
@@ -44,7 +45,7 @@ export function resolveModels(context: ModelContext): readonly ModelSpec[] {
 
 function resolveModel(model: GpuModelConfig, path: string, context: ModelContext): ModelSpec | null {
   const { platform, release, layout, report } = context;
-  const row = modelRow(model.model, path, context);
+  const row = modelRow(model, path, context);
   const pool = gpuPool(context, `${path}.pool`, model.pool, MODEL_NEED);
   if (row === null) return null;
   const weights = resolveWeights(model.weights, row.source, path, report);
@@ -80,10 +81,14 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
 }
 
 /** A model of the stack file comes before one of the catalogue; a check reports that two have one name. */
-function modelRow(name: string, path: string, { config, report }: ModelContext): LanguageModel | null {
+function modelRow(
+  { model: name, golden }: GpuModelConfig,
+  path: string,
+  { config, report }: ModelContext,
+): LanguageModel | null {
   const own: Readonly<Record<string, LanguageModel>> = config.catalogue.models;
   const row = rowOf(own, name) ?? rowOf<LanguageModel>(languageModels, name);
-  if (row !== undefined) return row;
+  if (row !== undefined) return golden === undefined ? row : withGolden(row, golden);
   report(
     unknownName(
       `${path}.model`,
@@ -94,6 +99,12 @@ function modelRow(name: string, path: string, { config, report }: ModelContext):
     ),
   );
   return null;
+}
+
+/** A question of the stack file about no picture of its own is about that of the row. */
+function withGolden(row: LanguageModel, golden: GoldenQuestion): LanguageModel {
+  const { image } = row.golden;
+  return { ...row, golden: { ...(image === undefined ? {} : { image }), ...golden } };
 }
 
 /** In place of a missing name, so that checks which don't look at it still run. */

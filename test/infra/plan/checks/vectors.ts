@@ -50,6 +50,7 @@ const largeRow = (model: Values) => ({
   ),
   host: { instanceType: "g5.8xlarge", diskGiB: 400 },
 });
+const golden = { prompt: "2 + 2 =", answerContains: ["4"] };
 const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
 const publicGateway = {
   exposure: "public",
@@ -505,6 +506,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: dockerModel({ limits: { maxBatchSize: 4 }, concurrentRequests: 5 }),
     passes: dockerModel({ limits: { maxBatchSize: 4 }, concurrentRequests: 4 }),
     says: /4.*5/,
+  },
+  ownGoldenIsAsked: {
+    path: "models[0].golden.maxTokens",
+    fails: dockerModel({ golden: { ...golden, maxTokens: 257 } }),
+    passes: dockerModel({ golden: { ...golden, maxTokens: 256 } }),
+    says: /at most 256 tokens/,
   },
   llavaTutorialLimits: {
     path: "models[0].limits.maxInputTokens",
@@ -1391,6 +1398,12 @@ export const moreMistakes: readonly (readonly [
       engine: { calibration: { samples: 8 }, extraFlags: { converter: { calib_size: 16 } } },
     }),
     /by engine\.calibration of the model/,
+  ],
+  [
+    "ownGoldenIsAsked",
+    "models[0].golden.image",
+    dockerModel({ golden: { ...golden, image: "coffee" } }),
+    /gpt2-medium is a text model/,
   ],
   [
     "pipelineParallelIsKnown",

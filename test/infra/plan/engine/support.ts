@@ -7,7 +7,9 @@ export function namedWords(plan: EnginePlan, name: EnginePlan["steps"][number]["
   const steps = plan.steps.filter((step) => step.name === name);
   if (steps.length !== 1) throw new Error(`${steps.length} steps named ${name}`);
   // The longest path first: a folder's path begins those of its files.
-  const places = Object.entries(plan.places as Readonly<Record<string, string>>).sort(([, a], [, b]) => b.length - a.length);
+  const places = Object.entries(plan.places as Readonly<Record<string, string>>).sort(
+    ([, a], [, b]) => b.length - a.length,
+  );
   return steps.flatMap(({ argv }) =>
     argv.map((word) => places.reduce((text, [place, path]) => text.replace(path, `<${place}>`), word)),
   );
