@@ -3,6 +3,7 @@ import { parseConfig, type StackConfig } from "./config/config.ts";
 import { planStack } from "./plan/plan-stack.ts";
 import type { PlanResult, StackPlan } from "./plan/stack-plan.ts";
 import { ConfigError } from "./problems.ts";
+import { readTemplateFolders } from "./template-folders.ts";
 
 interface CheckedPlan extends PlanResult {
   readonly plan: StackPlan;
@@ -19,8 +20,9 @@ interface CheckedPlan extends PlanResult {
  */
 export function checkedPlan(values: Readonly<Record<string, unknown>>): CheckedPlan {
   const config = parseConfig(values);
-  const result = planStack(config, values);
-  const { plan, problems } = result;
-  if (plan === null) throw new ConfigError(problems);
-  return { ...result, plan, config };
+  const { templates, problems: unread } = readTemplateFolders(config);
+  const result = planStack(config, values, templates);
+  const problems = [...unread, ...result.problems];
+  if (result.plan === null || unread.length > 0) throw new ConfigError(problems);
+  return { ...result, plan: result.plan, config };
 }

@@ -128,4 +128,9 @@ export const triton = section({
       ),
     )
     .optional(),
+  /**
+   * Folder whose files take the place of the release's templates, relative to the project's: `tensorrt_llm/config.pbtxt`, with
+   * the release's placeholders, or `postprocessing/1/model.py`.
+   */
+  templates: formattedText(/^\S{1,300}$/, "the path of a folder without spaces", "templates/chat").optional(),
 });

@@ -20,7 +20,7 @@ import { kubernetesPlatform } from "./kubernetes/platform.ts";
 import { repositoryPlan } from "./repository/repository-plan.ts";
 import { requestProfile } from "./requests/request-profile.ts";
 import { resolveStack } from "./resolve-stack.ts";
-import type { GpuStackSpec, ModelSpec } from "./spec.ts";
+import type { GpuStackSpec, ModelSpec, TemplateFiles } from "./spec.ts";
 import type { PlanResult } from "./stack-plan.ts";
 
 /**
@@ -28,17 +28,19 @@ import type { PlanResult } from "./stack-plan.ts";
  * below meets a combination that can't be built.
  *
  * @param written - The stack file without the defaults of its schema.
+ * @param templates - Content of the folders that `triton.templates` names.
  */
 export function planStack(
   config: StackConfig,
   written: Readonly<Record<string, unknown>> = config,
+  templates: ReadonlyMap<string, TemplateFiles> = new Map(),
 ): PlanResult {
   if (config.tier === "cpu") {
     const { problems, warnings } = findCpuProblems(config, written);
     return { plan: problems.length > 0 ? null : planCpuStack(config), problems, warnings };
   }
   const platform = platformOf(config);
-  const { spec, problems: unresolved } = resolveStack(config, platform);
+  const { spec, problems: unresolved } = resolveStack(config, platform, templates);
   const fit = memoryFit(spec);
   const { problems, warnings } = findProblems({ config, written, spec, fit }, platform.checks, unresolved);
   const plan = problems.length > 0 ? null : platform.plan(config, planParts(config, spec, fit));

@@ -8,7 +8,7 @@ import type { GpuPlatform } from "./gpu-platform.ts";
 import { resolveModels } from "./resolve/models.ts";
 import { rowOf, unknownRelease } from "./resolve/names.ts";
 import { resolveEncoders, resolvePools } from "./resolve/pools.ts";
-import type { GpuStackSpec } from "./spec.ts";
+import type { GpuStackSpec, TemplateFiles } from "./spec.ts";
 
 /**
  * Resolves a stack file. What can't be resolved is a problem, with what exists instead, and is left out of the
@@ -17,6 +17,7 @@ import type { GpuStackSpec } from "./spec.ts";
 export function resolveStack(
   config: GpuStackConfig,
   platform: GpuPlatform,
+  templates: ReadonlyMap<string, TemplateFiles> = new Map(),
 ): {
   readonly spec: GpuStackSpec;
   readonly problems: readonly Problem[];
@@ -31,7 +32,7 @@ export function resolveStack(
   const declared = platform.pools(config);
   const pools = resolvePools(declared, platform.isRented, report);
   const choice = { config, platform, declared, pools, report };
-  const models = resolveModels({ ...choice, release, layout });
+  const models = resolveModels({ ...choice, release, layout, templates });
   const hasDatabases = config.encoders !== false && config.databases !== "external";
   const withoutEncoders: GpuStackSpec = {
     runsOn: platform.runsOn,

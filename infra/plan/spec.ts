@@ -61,6 +61,9 @@ export interface EngineSpec {
   };
 }
 
+/** Texts by path below the model repository, such as `postprocessing/1/model.py`. */
+export type TemplateFiles = Readonly<Record<string, string>>;
+
 /** How Triton serves a model; no engine depends on it. */
 export interface ServingSpec {
   /** Name in the stack. */
@@ -92,6 +95,8 @@ export interface ServingSpec {
   readonly maxAttentionWindowTokens?: number | undefined;
   /** Placeholders of templates that no other field decides; absent: none. */
   readonly parameters?: Readonly<Record<string, string | number | boolean>>;
+  /** In place of the release's; absent: none. */
+  readonly templateFiles?: TemplateFiles;
   /** Requests that must be answered at the same time; the KV cache is planned for them. */
   readonly concurrentRequests: number;
   /** Servers of this model behind one name. */

@@ -190,15 +190,18 @@ function modelLines(
     templateRoot = allModels,
     substitutions,
     configFields = {},
-    files = {},
+    files: { "config.pbtxt": ownConfig, ...files } = {},
     sources = {},
   }: RepositoryModel,
 ): string[] {
   const folder = `${path}/${name}`;
   const config = `${folder}/config.pbtxt`;
+  const written = (file: string, text: string) =>
+    `${line("printf", "%s", text)} > ${line(`${folder}/${file}`)}`;
   return [
     line("cp", "-r", `${templateRoot}/${template}`, folder),
     ...(WITHOUT_VERSION.has(String(template)) ? [line("mkdir", "-p", `${folder}/1`)] : []),
+    ...(ownConfig === undefined ? [] : [written("config.pbtxt", ownConfig)]),
     ...Object.entries(configFields).flatMap(([field, value]) => [
       line("sed", "-i", `/^${field}\\b/d`, config),
       `${line("echo", `${field}: ${value}`)} >> ${line(config)}`,
@@ -206,9 +209,7 @@ function modelLines(
     ...(Object.keys(substitutions).length === 0
       ? []
       : [line("python3", fillTemplate, "-i", config, fillTemplateArgument(substitutions))]),
-    ...Object.entries(files).map(
-      ([file, text]) => `${line("printf", "%s", text)} > ${line(`${folder}/${file}`)}`,
-    ),
+    ...Object.entries(files).map(([file, text]) => written(file, text)),
     ...Object.entries(sources).flatMap(([file, source]) => [
       ...(file === "1/model.py" ? [line("mv", `${folder}/${file}`, `${folder}/1/template_model.py`)] : []),
       line("cp", `${IMAGE_MODELS}/${source}`, `${folder}/${file}`),

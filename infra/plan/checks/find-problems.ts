@@ -11,6 +11,7 @@ import { fitChecks } from "./fit.ts";
 import { customModelChecks, nameChecks, servingChecks } from "./models.ts";
 import { buildChecks, encoderChecks, poolChecks } from "./pools.ts";
 import { type driverChecks, releaseChecks } from "./release.ts";
+import { templateChecks } from "./templates.ts";
 import { tritonParameterChecks } from "./triton-parameters.ts";
 
 /** Checks of every platform, shown before the platform's own. */
@@ -24,6 +25,7 @@ export const commonChecks = {
   ...gpuChecks,
   ...servingChecks,
   ...tritonParameterChecks,
+  ...templateChecks,
   ...poolChecks,
   ...buildChecks,
   ...encoderChecks,
@@ -43,6 +45,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "flagsAreOfRelease",
   "samplesAreUsed",
   "parametersAreKnown",
+  "templatesAreServed",
   "repositoryServesModel",
   "diskHoldsBuild",
   ...(Object.keys(fitChecks) as (keyof typeof fitChecks)[]),

@@ -69,12 +69,23 @@ export function repositoryPlan(
     fillTemplate,
     clones: [...clones, ...(plan.clones ?? [])],
     path: MODEL_REPOSITORY,
-    models: [...plan.models].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    models: plan.models
+      .map((one) => withOwnFiles(one, model.serving))
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
     launch: modelLaunch(model, engine, plan.environment),
     clientModel: plan.clientModel,
     streamingModel: plan.streamingModel ?? plan.clientModel,
     decoupled: isDecoupled(model.serving),
   };
+}
+
+/** A folder with the files that the stack file has for it, in place of the template's. */
+function withOwnFiles(one: RepositoryModel, { templateFiles = {} }: ModelSpec["serving"]): RepositoryModel {
+  const prefix = `${one.name}/`;
+  const own = Object.entries(templateFiles).filter(([path]) => path.startsWith(prefix));
+  if (own.length === 0) return one;
+  const files = Object.fromEntries(own.map(([path, text]) => [path.slice(prefix.length), text]));
+  return { ...one, files: { ...one.files, ...files } };
 }
 
 /** Paths of a stack file may have characters that fill_template.py or config.pbtxt reads otherwise. */

@@ -14,7 +14,7 @@ import type {
 } from "../catalogue/types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { repositoryProblems } from "../repository/problems.ts";
-import type { EngineSpec, ModelSpec, ServingSpec, WeightsSource } from "../spec.ts";
+import type { EngineSpec, ModelSpec, ServingSpec, TemplateFiles, WeightsSource } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
 import { gpuPool, namedPool, type PoolChoice } from "./pools.ts";
 
@@ -33,6 +33,7 @@ const MODEL_NEED: Parameters<typeof gpuPool>[3] = {
 interface ModelContext extends PoolChoice {
   readonly release: Release;
   readonly layout: ImageLayout;
+  readonly templates: ReadonlyMap<string, TemplateFiles>;
 }
 
 /** Models whose row and pool are known; the others are reported and left out. */
@@ -71,7 +72,7 @@ function resolveModel(model: GpuModelConfig, path: string, context: ModelContext
     model.buildPool === undefined ? pool : namedPool(context, model.buildPool, `${path}.buildPool`);
   const withFlavour = (flavour: Flavour): ModelSpec => ({
     engine,
-    serving: servingSpec(model, engine, flavour),
+    serving: servingSpec(model, engine, flavour, context),
     pool: pool.name,
     buildPool: (buildPool ?? pool).name,
     gpuIndices: platform.runsOn === "host" ? model.gpuIndices : undefined,
@@ -179,7 +180,12 @@ function defaultFlavour(
 }
 
 /** Every field by name: copying the rest of an object would be a twentieth of a plan's time. */
-function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour): ServingSpec {
+function servingSpec(
+  model: GpuModelConfig,
+  engine: EngineSpec,
+  flavour: Flavour,
+  { templates }: Pick<ModelContext, "templates">,
+): ServingSpec {
   const { triton } = model;
   // The repository of the LLaVA tutorial has a batch of 1 written in.
   const maxBatchSize = triton.maxBatchSize ?? (flavour === "llava" ? 1 : engine.limits.maxBatchSize);
@@ -204,6 +210,7 @@ function servingSpec(model: GpuModelConfig, engine: EngineSpec, flavour: Flavour
     maxTokensInPagedKvCache: triton.maxTokensInPagedKvCache,
     maxAttentionWindowTokens: triton.maxAttentionWindowTokens,
     ...(triton.parameters === undefined ? {} : { parameters: triton.parameters }),
+    ...(triton.templates === undefined ? {} : { templateFiles: templates.get(triton.templates) ?? {} }),
     concurrentRequests: model.concurrentRequests ?? maxBatchSize,
     replicas: model.replicas,
   };

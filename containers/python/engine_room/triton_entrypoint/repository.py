@@ -87,9 +87,10 @@ def _check_sources(model: TemplateModel | FileModel, image: Path) -> None:
 def _fill_model(model: TemplateModel, folder: Path, image: Path) -> FilledTemplate:
     _copy_folder(model.template, folder)
     (folder / VERSION_FOLDER).mkdir(exist_ok=True)
-    filled = fill_template(folder / CONFIG_FILE, model.config_fields, model.substitutions)
+    # One of them may be a config.pbtxt with placeholders.
     for inner, text in model.files.items():
         _made_parent(folder / inner).write_text(text)
+    filled = fill_template(folder / CONFIG_FILE, model.config_fields, model.substitutions)
     for inner, file in model.sources.items():
         place = _made_parent(folder / inner)
         if place.exists():

@@ -119,6 +119,21 @@ def test_commas_colons_and_backslashes_arrive(tmp_path: Path, value: str) -> Non
     assert f'"{value}"' in image.configs()["tensorrt_llm"]
 
 
+def test_a_config_of_the_user_is_filled_in_place_of_the_template(tmp_path: Path) -> None:
+    image = Image(tmp_path, GPT)
+    (engine,) = (one for one in image.spec["repository"]["models"] if one["name"] == "tensorrt_llm")
+    engine["files"] = {
+        "config.pbtxt": 'name: "mine" # of ${engine_dir}\nbackend: "${triton_backend}"\n',
+        "1/lib/own.py": "# mine\n",
+    }
+    ended = image.check()
+    assert ended.code == 0, ended.said
+    backend = engine["substitutions"]["triton_backend"]
+    assert f'\nbackend: "{backend}"\n' in image.configs()["tensorrt_llm"]
+    assert image.configs()["tensorrt_llm"].startswith('name: "mine"')
+    assert (image.repository / "tensorrt_llm/1/lib/own.py").read_text() == "# mine\n"
+
+
 def test_fields_with_blocks_are_replaced_whole(tmp_path: Path) -> None:
     image = Image(tmp_path, "llmapi.chat")
     config = tmp_path / "app/all_models/llmapi/tensorrt_llm/config.pbtxt"

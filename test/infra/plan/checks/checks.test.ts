@@ -8,9 +8,14 @@ import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
 import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 
+const TEMPLATES = new Map([
+  ["templates/own", { "tensorrt_llm/1/model.py": "# own" }],
+  ["templates/strange", { "tensorrt/1/model.py": "# own" }],
+]);
+
 function checkedStack(values: Values): CheckedStack {
   const config = parseConfig(values) as GpuStackConfig;
-  const { spec } = resolveStack(config, platformOf(config));
+  const { spec } = resolveStack(config, platformOf(config), TEMPLATES);
   return { config, written: values, spec, fit: memoryFit(spec) };
 }
 

@@ -513,6 +513,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: dockerModel({ golden: { ...golden, maxTokens: 256 } }),
     says: /at most 256 tokens/,
   },
+  templatesAreServed: {
+    path: "models[0].triton.templates",
+    fails: dockerModel({ triton: { templates: "templates/strange" } }),
+    passes: dockerModel({ triton: { templates: "templates/own" } }),
+    says: /tensorrt\/1\/model\.py is of no model/,
+  },
   llavaTutorialLimits: {
     path: "models[0].limits.maxInputTokens",
     fails: dockerModel({ ...llava, flavour: "llava", limits: { maxInputTokens: 2049 } }),

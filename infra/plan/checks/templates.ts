@@ -1,0 +1,93 @@
+/** A user's own files in place of the release's templates. */
+import { nearestName } from "../../problems.ts";
+import { enginePlan } from "../engine/engine-plan.ts";
+import { unsupportedReason } from "../engine/recipes.ts";
+import { repositoryProblems } from "../repository/problems.ts";
+import { type RepositoryModel, repositoryPlan } from "../repository/repository-plan.ts";
+import type { ModelSpec } from "../spec.ts";
+import { type Check, eachModel, type Finding } from "./check.ts";
+
+export const templateChecks = {
+  templatesAreServed: eachModel((model) => {
+    const { templateFiles, ...serving } = model.serving;
+    if (templateFiles === undefined || !hasRepository(model)) return [];
+    const engine = serving.runtime === "engine" ? enginePlan(model.engine) : null;
+    const { models } = repositoryPlan({ ...model, serving }, engine, 1);
+    return Object.entries(templateFiles).map(([file, text]) => {
+      const problem = fileProblem(file, text, models);
+      return problem === null ? [] : { path: `${model.path}.triton.templates`, ...problem };
+    });
+  }),
+} satisfies Record<string, Check>;
+
+/** Others are reported already. */
+function hasRepository(model: ModelSpec): boolean {
+  const isBuilt = model.serving.runtime !== "engine" || unsupportedReason(model.engine) === null;
+  return isBuilt && repositoryProblems(model).length === 0;
+}
+
+type Problem = Pick<Finding, "reason" | "fix">;
+
+function fileProblem(file: string, text: string, models: readonly RepositoryModel[]): Problem | null {
+  const [folder = "", ...rest] = file.split("/");
+  const inner = rest.join("/");
+  if (/(^|\/)requirements[^/]*\.txt$/.test(file)) {
+    return {
+      reason: `${file} lists packages, and servers install none: each start would need a package index.`,
+      fix: "Install them in an image of your own, and name it in image.base.",
+    };
+  }
+  const names = models.map(({ name }) => name);
+  const model = models.find(({ name }) => name === folder);
+  if (model === undefined || inner === "") {
+    const nearest = nearestName(folder, names);
+    return {
+      reason: `${file} is of no model of the repository, which has ${names.join(", ")}.`,
+      fix: nearest === undefined ? `Put it below the folder of a model.` : `Did you mean \`${nearest}\`?`,
+    };
+  }
+  if (model.files !== undefined && Object.hasOwn(model.files, inner)) {
+    return {
+      reason: `The plan writes ${file} from other keys of the model.`,
+      fix: "Remove the file, and set the keys.",
+    };
+  }
+  return inner === "config.pbtxt" ? configProblem(file, text, model) : null;
+}
+
+/** Text format of protobuf, as far as brackets, quotes and fields go; placeholders count as words. */
+const TOKEN =
+  /[\s]+|#[^\n]*|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[{<[]|[}>\]]|[:,;]|(?:\$\{[^}\n]*\}|[A-Za-z0-9_.+-])+/y;
+const CLOSES: Readonly<Record<string, string>> = { "{": "}", "<": ">", "[": "]" };
+
+function configProblem(file: string, text: string, model: RepositoryModel): Problem | null {
+  const known = Object.keys({ ...model.substitutions, ...model.defaults });
+  const open: string[] = [];
+  let position = 0;
+  const refused = (complaint: string): Problem => ({
+    reason: `${file} is not text of protobuf: line ${text.slice(0, position).split("\n").length} ${complaint}.`,
+    fix: "Begin with the release's own file, which `npx engine-room shell` shows in the container.",
+  });
+  while (position < text.length) {
+    TOKEN.lastIndex = position;
+    const token = TOKEN.exec(text)?.[0];
+    if (token === undefined) return refused(`has ${JSON.stringify(text[position])}, which has no meaning`);
+    if (token in CLOSES) open.push(CLOSES[token] ?? "");
+    else if (/^[}>\]]$/.test(token) && open.pop() !== token)
+      return refused(`closes ${token} that is not open`);
+    const strange = token.startsWith("#")
+      ? undefined
+      : [...token.matchAll(/\$\{([^}]*)\}/g)]
+          .map(([, name = ""]) => name)
+          .find((name) => !known.includes(name));
+    if (strange !== undefined) {
+      const nearest = nearestName(strange, known);
+      return {
+        reason: `${file} has the placeholder ${strange}, which the release's template of ${model.name} lacks: nothing would fill it in.`,
+        fix: nearest === undefined ? "Write its value in its place." : `Did you mean \`${nearest}\`?`,
+      };
+    }
+    position += token.length;
+  }
+  return open.length === 0 ? null : refused(`ends with ${open.join("")} not closed`);
+}

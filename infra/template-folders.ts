@@ -1,0 +1,76 @@
+/** Reads the folders of `triton.templates`, which lie beside the stack file: the plan itself reads no file. */
+import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { StackConfig } from "./config/config.ts";
+import type { TemplateFiles } from "./plan/spec.ts";
+import { type Problem, showValue } from "./problems.ts";
+
+/** Of all files of a folder: they reach pods in a ConfigMap, which holds 1 MiB with the rest of a server's description. */
+const MOST_BYTES = 500_000;
+
+const projectRoot = fileURLToPath(new URL("../", import.meta.url));
+
+/** Files of every folder that the stack file names, by its words for the folder; what can't be served is a problem. */
+export function readTemplateFolders(config: StackConfig): {
+  readonly templates: ReadonlyMap<string, TemplateFiles>;
+  readonly problems: readonly Problem[];
+} {
+  const templates = new Map<string, TemplateFiles>();
+  const problems: Problem[] = [];
+  if (config.tier === "cpu") return { templates, problems };
+  for (const [index, { triton }] of config.models.entries()) {
+    if (triton.templates === undefined || templates.has(triton.templates)) continue;
+    const { files, refused } = readFolder(resolve(projectRoot, triton.templates));
+    templates.set(triton.templates, files);
+    const [path, value] = [`models[${index}].triton.templates`, showValue(triton.templates)];
+    problems.push(...refused.map((problem) => ({ path, value, ...problem })));
+  }
+  return { templates, problems };
+}
+
+type Refused = Pick<Problem, "reason" | "fix">;
+
+function readFolder(folder: string): { readonly files: TemplateFiles; readonly refused: readonly Refused[] } {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    const fix =
+      "Write the path of a folder from the project's folder on, where Pulumi.yaml is, or an absolute one.";
+    return { files: {}, refused: [{ reason: `There is no folder ${folder}.`, fix }] };
+  }
+  const files: Record<string, string> = {};
+  const refused: Refused[] = [];
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
+  let bytes = 0;
+  for (const entry of entries.toSorted((a, b) => (pathOf(a) < pathOf(b) ? -1 : 1))) {
+    const path = pathOf(entry).slice(folder.length + 1);
+    if (entry.isDirectory()) continue;
+    if (!entry.isFile()) {
+      refused.push({
+        reason: `${path} is ${entry.isSymbolicLink() ? "a link, which may lead out of the folder" : "no file"}.`,
+        fix: "Put a copy of the file there.",
+      });
+      continue;
+    }
+    const content = readFileSync(join(folder, path));
+    bytes += content.length;
+    const text = content.toString("utf8");
+    if (text.includes("\0") || !Buffer.from(text).equals(content)) {
+      refused.push({ reason: `${path} is not text in UTF-8.`, fix: "Put text files there alone." });
+    }
+    files[path] = text;
+  }
+  if (entries.length === 0)
+    refused.push({ reason: "The folder is empty.", fix: "Put a file there, or remove the key." });
+  if (bytes > MOST_BYTES) {
+    refused.push({
+      reason: `Its files have ${bytes} bytes, and servers get at most ${MOST_BYTES}.`,
+      fix: "Put large files into an image of your own, and name it in image.base.",
+    });
+    return { files: {}, refused };
+  }
+  return { files, refused };
+}
+
+function pathOf({ parentPath, name }: Dirent): string {
+  return join(parentPath, name);
+}

@@ -1,0 +1,149 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { checkedPlan } from "../../infra/checked-plan.ts";
+import { serverSpec } from "../../infra/plan/container-specs.ts";
+import { ConfigError } from "../../infra/problems.ts";
+import { fillTemplateLines } from "../../scripts/plan/explain.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "engine-room-templates-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function put(path: string, content: string | Buffer): void {
+  mkdirSync(dirname(join(folder, path)), { recursive: true });
+  writeFileSync(join(folder, path), content);
+}
+
+const stack = (templates: string | undefined, model: object = {}) => ({
+  platform: "docker",
+  host: { instanceType: "g5.4xlarge", diskGiB: 250 },
+  encoders: false,
+  models: [
+    { name: "gpt", model: "gpt2-medium", triton: templates === undefined ? {} : { templates }, ...model },
+  ],
+});
+
+function problemsOf(values: object): readonly string[] {
+  try {
+    checkedPlan(values as Record<string, unknown>);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.problems.map(({ path, reason }) => `${path}: ${reason}`);
+  }
+}
+
+function serverOf(values: object) {
+  const { plan } = checkedPlan(values as Record<string, unknown>);
+  if (plan.tier !== "gpu") throw new Error("A plan on GPUs is expected.");
+  const [model] = plan.models;
+  if (model === undefined) throw new Error("The plan has no model.");
+  return { model, text: serverSpec(model, 30) };
+}
+
+const CONFIG = `name: "tensorrt_llm"
+backend: "\${triton_backend}" # not \${a_placeholder}
+max_batch_size: \${triton_max_batch_size}
+parameters { key: 'gpt_model_path' value: { string_value: "\${engine_dir}" } }
+`;
+
+test("files of the folder reach the server in place of the release's, and another content is another server", () => {
+  put("tensorrt_llm/config.pbtxt", CONFIG);
+  put("postprocessing/1/model.py", "# mine\n");
+  const first = serverOf(stack(folder));
+  const models = JSON.parse(first.text).repository.models as { name: string; files?: object }[];
+  expect(models.filter(({ files }) => files !== undefined).map(({ name, files }) => [name, files])).toEqual([
+    ["postprocessing", { "1/model.py": "# mine\n" }],
+    ["tensorrt_llm", { "config.pbtxt": CONFIG }],
+  ]);
+  // The release's values are filled into the user's own config.pbtxt.
+  const lines = fillTemplateLines(first.model.repository).filter((line) =>
+    /\/tensorrt_llm(\/|$)/m.test(line),
+  );
+  expect(lines.map((line) => line.split(" ")[0])).toEqual(["cp", "printf", "python3"]);
+  put("postprocessing/1/model.py", "# mine, changed\n");
+  const changed = serverOf(stack(folder));
+  expect(changed.text).not.toBe(first.text);
+  expect(changed.model.engine?.key).toBe(first.model.engine?.key);
+  expect(serverOf(stack(undefined)).text).not.toContain("mine");
+});
+
+const PATH = "models[0].triton.templates";
+
+test.each([
+  ["an empty folder", () => {}, "The folder is empty."],
+  [
+    "a model that the repository lacks",
+    () => put("tensorrtllm/config.pbtxt", CONFIG),
+    /^tensorrtllm\/config\.pbtxt is of no model of the repository, which has ensemble, /,
+  ],
+  ["a file beside the models", () => put("notes.txt", "x"), /^notes\.txt is of no model/],
+  ["packages", () => put("preprocessing/requirements.txt", "numpy"), /servers install none/],
+  [
+    "bytes that are no text",
+    () => put("preprocessing/1/model.py", Buffer.from([0x80, 0])),
+    "preprocessing/1/model.py is not text in UTF-8.",
+  ],
+  [
+    "too many bytes",
+    () => put("preprocessing/1/model.py", "#".repeat(500_001)),
+    "Its files have 500001 bytes, and servers get at most 500000.",
+  ],
+  [
+    "a link",
+    () => {
+      put("preprocessing/1/model.py", "#");
+      symlinkSync("/etc/passwd", join(folder, "preprocessing/1/secrets.py"));
+    },
+    "preprocessing/1/secrets.py is a link, which may lead out of the folder.",
+  ],
+  [
+    "a placeholder that the template lacks",
+    () => put("tensorrt_llm/config.pbtxt", CONFIG.replace("engine_dir", "engin_dir")),
+    /has the placeholder engin_dir, which the release's template of tensorrt_llm lacks/,
+  ],
+  [
+    "a bracket that is not closed",
+    () => put("tensorrt_llm/config.pbtxt", `${CONFIG}instance_group [`),
+    /is not text of protobuf: line 5 ends with \] not closed/,
+  ],
+  [
+    "another bracket",
+    () => put("tensorrt_llm/config.pbtxt", "a { b: 1 ]\n"),
+    /line 1 closes \] that is not open/,
+  ],
+  [
+    "a quote that is not closed",
+    () => put("tensorrt_llm/config.pbtxt", 'a: 1\nname: "x\n'),
+    /line 2 has "\\"", which has no meaning/,
+  ],
+] as const)("%s is refused with a sentence", (_name, fill, reason) => {
+  fill();
+  const problems = problemsOf(stack(folder));
+  expect(problems).toHaveLength(1);
+  expect(problems[0]?.startsWith(`${PATH}: `)).toBe(true);
+  expect(problems[0]?.slice(PATH.length + 2)).toEqual(
+    typeof reason === "string" ? reason : expect.stringMatching(reason),
+  );
+});
+
+test("a folder that is not there is reported with the stack's other problems", () => {
+  const problems = problemsOf(stack(join(folder, "missing"), { quantization: "int4_awq" }));
+  expect(problems.map((problem) => problem.split(": ")[0])).toEqual([PATH, "models[0].quantization"]);
+  expect(problems[0]).toContain(`There is no folder ${join(folder, "missing")}.`);
+});
+
+test("a file that the plan writes itself stays the plan's", () => {
+  put("tensorrt_llm/1/model.yaml", "model: other\n");
+  const values = {
+    ...stack(folder, { model: "llama-2-7b", runtime: "llmapi", flavour: "llmapi" }),
+    hub: { token: "hf_example" },
+  };
+  expect(problemsOf(values)).toEqual([
+    `${PATH}: The plan writes tensorrt_llm/1/model.yaml from other keys of the model.`,
+  ]);
+});
