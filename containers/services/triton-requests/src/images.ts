@@ -98,7 +98,7 @@ function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInpu
   throw new RequestError(
     "unsupported_image",
     field,
-    `${field} is ${isHttpUrl(sent) ? "an http(s) URL" : "a data URL or file"}, and this model (${flavour} repository) takes only processed pixels: its release is older than 24.11, or its own row has no vision.imageProcessor. Change that, or send it with tools/multimodal/client.py of tensorrtllm_backend.`,
+    `${field} is ${isHttpUrl(sent) ? "an http(s) URL" : "a data URL or file"}, and this model (${flavour} repository) takes only processed pixels: ensembles take files from release 24.11 on, their BLS from 24.12 on, and rows of your own with vision.imageProcessor. Change that, or send it with tools/multimodal/client.py of tensorrtllm_backend.`,
   );
 }
 

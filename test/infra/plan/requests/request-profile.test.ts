@@ -1,9 +1,9 @@
 import { buildGenerateRequest, type RequestProfile } from "@engine-room/triton-requests";
 import { expect, test } from "vitest";
-import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
+import { type LanguageModelName, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import { TEMPLATE_REFS } from "../../../../infra/plan/catalogue/templates.ts";
-import type { Release } from "../../../../infra/plan/catalogue/types.ts";
+import type { LanguageModel, Release } from "../../../../infra/plan/catalogue/types.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
 import { repositoryPlan } from "../../../../infra/plan/repository/repository-plan.ts";
 import { pipelineProfile, requestProfile } from "../../../../infra/plan/requests/request-profile.ts";
@@ -165,6 +165,30 @@ test("the profile of LLaVA-1.5's tutorial has one required image", () => {
       tokensPerImage: 576,
     },
   });
+});
+
+test.each([
+  ["blip2-opt-2.7b", "24.10", false],
+  ["blip2-opt-2.7b", "24.11", true],
+  ["llava-1.5-7b", "25.07", true],
+  ["vila1.5-3b", "26.02", true],
+  ["llava-onevision-qwen2-7b", "24.12", true],
+  ["llama-3.2-11b-vision-instruct", "25.07", true],
+] as const)("files and addresses as pictures of %s on %s: %s", (model, tag, takesFiles) => {
+  const wish: Wish = { model, serving: { flavour: "multimodal" }, release: releases[tag] };
+  expect(profile(wish).image).toMatchObject({ takesFiles });
+});
+
+test("a model of one's own takes files where its row has an image processor", () => {
+  const row: LanguageModel = languageModels["llava-1.5-7b"];
+  const takesFiles = (vision: LanguageModel["vision"]) => {
+    const served = servedModel(engineSpec("llava-1.5-7b", { row: { ...row, vision } }), {
+      flavour: "multimodal",
+    });
+    return requestProfile(served, repositoryPlan(served, enginePlan(served.engine), 0.5)).image?.takesFiles;
+  };
+  expect(takesFiles(row.vision)).toBe(true);
+  expect(takesFiles(row.vision && { ...row.vision, imageProcessor: undefined })).toBe(false);
 });
 
 test("the profile takes as many images as the engine is built for", () => {
