@@ -64,7 +64,7 @@ export function readImageLock(file: string = imageLockFile()): ImageLock {
   const lock = JSON.parse(readFileSync(file, "utf8")) as Partial<ImageLock>;
   if (lock.version !== 1 || typeof lock.images !== "object")
     throw new Error(
-      `${file} is no lock file of version 1; restore it, or delete it and run \`npx engine-room images\`.`,
+      `${file} is not a lock file of version 1; restore it, or delete it and run \`npx engine-room images\`.`,
     );
   return { version: 1, images: lock.images };
 }

@@ -40,7 +40,7 @@ export async function assertSuccess(response: Response): Promise<void> {
   const { status, url } = response;
   const text = await response.text();
   if (status === 401)
-    throw new UserError(`${errorMessage(text)} Put the gateway's key into ENGINE_ROOM_API_KEY.`);
+    throw new UserError(`${errorMessage(text)} Set ENGINE_ROOM_API_KEY to the gateway's key.`);
   if (status === 429) throw new UserError("The rate limit of the gateway is reached; try again in a minute.");
   throw new UserError(`${url} answered ${status}: ${errorMessage(text)}`);
 }

@@ -96,7 +96,7 @@ const network = section({
   flowLogs: z.boolean().default(NETWORK_DEFAULTS.flowLogs),
   /** Networks that the VPC is connected to, by peering or VPN; an internal gateway answers them too. */
   peeredCidrs: z.array(ipv4Cidr).max(20).default([]),
-  /** An existing VPC, instead of a new one. */
+  /** An existing VPC, instead of a VPC of the stack. */
   existing: existingNetwork.optional(),
 });
 
@@ -148,14 +148,17 @@ const gateway = remoteGateway.extend({
       certificateArn: arn(
         "acm",
         "\\S+",
-        "an ARN of acm",
+        "the ARN of a certificate in ACM",
         "arn:aws:acm:us-east-1:111122223333:certificate/12345678-1234-1234-1234-123456789012",
       ),
     })
     .optional(),
   /** Route 53 zone for the record of `hostname`, and of the certificate that the stack makes; absent: the record is yours to create. */
   zoneId: formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ").optional(),
-  /** Networks whose clients a public load balancer answers; absent: everybody. An internal one answers the VPC and `network.peeredCidrs`. */
+  /**
+   * Networks whose clients a public load balancer answers; absent: everyone. An internal load balancer answers the VPC and
+   * `network.peeredCidrs`.
+   */
   allowedCidrs: z.array(apiCidr).min(1).max(40).optional(),
   /** A web ACL of AWS WAF, in the region of the stack, which looks at all requests first. */
   wafAclArn: arn(
@@ -187,7 +190,7 @@ const clusterPool = awsPool.extend({
   capacity: z.enum(["onDemand", "spot", "capacityBlock"]).default("onDemand"),
   /**
    * Further instance types, with the same GPU and as many of them, and at least as large as `instanceType`: AWS starts them in this order
-   * where it has none of those before. Room is computed for `instanceType`, cost for the dearest.
+   * where it lacks the types before. Room is computed for `instanceType`, cost for the dearest.
    */
   otherInstanceTypes: z.array(z.string().min(1).max(30)).max(10).default([]),
   prePullImages,
@@ -258,7 +261,7 @@ const common = {
   network,
   /**
    * Key of KMS for all that the stack stores: disks, engine store, Secrets of the cluster, secrets, logs and backups. docs/platforms/aws-options.md
-   * says what its policy has to allow. Absent: AWS's own keys, and a new one for Secrets of the cluster. It stays what it was at
+   * says what its policy has to allow. Absent: AWS's own keys, and another key for Secrets of the cluster. It stays as it was at
    * the first `up`.
    */
   kmsKeyArn: arn(
@@ -268,7 +271,7 @@ const common = {
     "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012",
   ).optional(),
   access: section({
-    /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: nobody does; `privateCidrs` reach it. */
+    /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: no one does; `privateCidrs` reach it. */
     endpoint: z.enum(["public", "private"]).default("public"),
     /** Networks of the internet that may reach the cluster's API. A public gateway answers any client that has a key. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
@@ -282,18 +285,21 @@ const common = {
     viewers: principals,
   }),
   iam: section({
-    /** Policy that limits what every role of the stack may do, where an account lets nobody make roles without it. */
+    /** Policy that limits what every role of the stack may do, where an account requires it for new roles. */
     permissionsBoundaryArn: formattedText(
       /^arn:aws[a-z-]*:iam::(\d{12}|aws):policy\/\S+$/,
       "the ARN of a policy of IAM",
       "arn:aws:iam::111122223333:policy/boundary",
     ).optional(),
-    /** Path of the stack's roles and its instance profile. It stays what it was at the first `up`, because EKS takes no other role for a cluster. */
+    /**
+     * Path of the stack's roles and its instance profile. It stays as it was at the first `up`, because EKS does not change the role of
+     * a cluster.
+     */
     path: formattedText(/^\/([\w+=,.@-]+\/)+$/, "a path that begins and ends with a slash", "/engine-room/")
       .max(512)
       .optional(),
   }),
-  /** Tags of all that takes tags, besides the project's own. Another value replaces machines of a cluster, one after the other. */
+  /** Tags of all that takes tags, in addition to the project's own. Another value replaces machines of a cluster, one after the other. */
   tags: z.record(tagText(128, ""), tagText(256, "=")).default({}),
   engineStore,
   logs: section({
@@ -322,7 +328,7 @@ const common = {
     /** Only with `emails`. AWS sends a mail at 80 % of it, and when it forecasts more; absent: 1.2 times the planned cost. */
     monthlyUsd: z.number().min(1).max(10_000_000).optional(),
     /**
-     * What the budget adds up. `stack`: costs with the tag `engine-room:stack`, once it is active as a cost allocation tag; in an
+     * The costs that the budget adds up. `stack`: costs with the tag `engine-room:stack`, once it is active as a cost allocation tag; in an
      * organisation only the management account activates it, and before that the budget sees nothing. `account`: all costs of the
      * account.
      */
@@ -371,8 +377,8 @@ export const eksStack = z.strictObject({
   gateway: gateway.extend({ minReplicas: minGateways }).prefault({}),
   cluster: section({
     /**
-     * An existing cluster, in the network that `network.existing` names, instead of a new one. Its version, address, access and add-ons
-     * stay as they are. Its stacks have a `namespace` each.
+     * An existing cluster, in the network that `network.existing` names, instead of a cluster of the stack. Its version, address, access and
+     * add-ons stay as they are. Its stacks have a `namespace` each.
      */
     existing: z
       .strictObject({
@@ -400,7 +406,7 @@ export const eksStack = z.strictObject({
     /** Logs of the control plane, and flow logs of the VPC. */
     logRetentionDays,
     /**
-     * Logs of the control plane in CloudWatch, billed by the GB. By default those that nobody can make up for later: who did what
+     * Logs of the control plane in CloudWatch, billed by the GB. By default those that can't be restored later: who did what
      * (`audit`), and whom AWS let in (`authenticator`). The others are for faults of the control plane, which AWS runs.
      */
     controlPlaneLogs: z

@@ -86,7 +86,7 @@ function regionProblems(config: BootstrapConfig): readonly Problem[] {
     {
       path: "region",
       value: config.region,
-      reason: "It is no region of the commercial cloud or of GovCloud.",
+      reason: "It is not a region of the commercial cloud or of GovCloud.",
       fix: "Write a region such as us-east-1.",
     },
   ];
@@ -106,7 +106,7 @@ function stackProblems({ stacks }: BootstrapConfig): readonly Problem[] {
         reason:
           other === stack
             ? "The list has it twice."
-            : `Who deploys ${other} could change ${stack}: rights over a stack go by the first part of its resources' names.`,
+            : `The deployer of ${other} could change ${stack}: rights over a stack go by the first part of its resources' names.`,
         fix:
           other === stack
             ? "Remove one of them."

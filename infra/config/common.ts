@@ -103,7 +103,7 @@ export const cpuImages = z.strictObject({
   /** Where `npx engine-room images` pushes them; absent: each host builds its own. */
   registry: formattedText(
     /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/,
-    "a registry, with a path where it wants one and without scheme",
+    "a registry, with a path if it requires one and without scheme",
     "ghcr.io/example/engine-room",
   ).optional(),
   /** Base images that replace those of the Dockerfiles: from a mirror, or your own. */
@@ -151,7 +151,7 @@ const gatewayParts = {
       }),
     )
     .default([]),
-  /** Per key, or per client address without keys; 0 is no limit. */
+  /** Per key, or per client address without keys; 0 means no limit. */
   requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
   /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. Without any URLs are refused. */
   imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
@@ -182,7 +182,7 @@ export const remoteGateway = z.strictObject({
   /** Port on which clients reach the gateway. */
   port: z.int().min(1).max(65535).default(8080),
   ...gatewayParts,
-  /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everybody. */
+  /** `host`: this machine only. `internal`: the network of the cluster or machine. `public`: everyone. */
   exposure: z.enum(["host", "internal", "public"]).optional(),
   /** Name by which clients reach it; needed for TLS. */
   hostname: formattedText(
@@ -206,7 +206,7 @@ export const remoteGateway = z.strictObject({
   replicas: z.int().min(1).max(100).default(1),
 });
 
-/** `mock`: this project's own small servers. `container`: the real images. `external`: servers that are there already. */
+/** `mock`: this project's own small servers. `container`: the real images. `external`: existing servers. */
 export const databaseChoice = z.enum(["mock", "container", "external"]).default("mock");
 
 /** Address of a server that speaks HTTP. */
@@ -249,7 +249,7 @@ export const externalBySecrets = z.strictObject({
   /** A Qdrant server. */
   vector: z.strictObject({
     url: vectorUrl,
-    /** API key of the server; absent: it wants none. */
+    /** API key of the server; absent: the server requires no key. */
     apiKey: secret.optional(),
   }),
 });

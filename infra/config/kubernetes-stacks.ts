@@ -60,7 +60,7 @@ const tolerations = z.array(toleration).max(20).default([]);
 export const clusterModel = gpuModel.extend({
   minReplicas,
   /**
-   * How a server is replaced: `surge` starts the new one first, `inPlace` frees the GPU first. Absent: `surge` where the
+   * How a server is replaced: `surge` starts the new server first, `inPlace` frees the GPU first. Absent: `surge` where the
    * pool has room for one more.
    */
   rollout: z.enum(["surge", "inPlace"]).optional(),
@@ -180,7 +180,7 @@ export const clusterParts = {
   /** Namespace of everything that the stack makes. */
   namespace: resourceName.default("engine-room"),
   /**
-   * Namespaces whose pods may ask Triton itself, besides the gateway: a notebook's, or a service's that speaks Triton's
+   * Namespaces whose pods may ask Triton itself, in addition to the gateway: a notebook's, or a service's that speaks Triton's
    * protocol. Triton has no keys.
    */
   tritonClients: z.array(resourceName).max(20).default([]),
@@ -211,7 +211,7 @@ export const clusterParts = {
       /** A Qdrant server. */
       vector: z.strictObject({
         url: vectorUrl,
-        /** API key of the server; absent: it wants none. */
+        /** API key of the server; absent: the server requires no key. */
         apiKey: secret.optional(),
         apiKeySecret: secretKey("api-key").optional(),
       }),
@@ -223,7 +223,7 @@ export const clusterParts = {
 
 export const gpuMonitoringOptions = monitoringOptions
   .extend({
-    /** Service of dcgm-exporter, as the GPU operator makes it; `false`: there is none. */
+    /** Service of dcgm-exporter, as the GPU operator makes it; `false`: the cluster has no exporter. */
     gpuExporter: z
       .union([
         z.literal(false),
@@ -280,7 +280,7 @@ const clusterPool = pool.extend({
   capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
   /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
   nodeSelector,
-  /** Besides that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
+  /** In addition to that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
   tolerations,
   /** Resource by which the device plugin gives out a GPU, or a part of one; absent: the plugin's own name for it. */
   gpuResource: formattedText(

@@ -86,7 +86,7 @@ const PARAMETER_VALUE = [
 
 /** How Triton serves the model; nothing here rebuilds an engine. */
 export const triton = section({
-  /** Triton's backend for the engine: the one in C++, or the one in Python. */
+  /** Triton's backend for the engine: in C++ or in Python. */
   backend: z.enum(["tensorrtllm", "python"]).default("tensorrtllm"),
   /** Triton's batch; absent: the engine's. */
   maxBatchSize: z.int().min(1).max(2048).optional(),

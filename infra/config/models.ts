@@ -121,7 +121,7 @@ const golden = z.strictObject({
   answerContains: z.array(z.string().min(1)).min(1),
 });
 
-/** Question of your own that the build, `smoke` and `verify` ask in place of the catalogue's; another one builds no engine anew. */
+/** Question of your own that the build, `smoke` and `verify` ask in place of the catalogue's; another question does not rebuild engines. */
 const ownGolden = golden.optional();
 
 export const gpuModel = z.strictObject({
@@ -244,7 +244,7 @@ const customModel = z.strictObject({
   sources: z.array(z.string().min(1)).default(["the stack file"]),
 });
 
-/** A machine described by its parts, where it is no EC2 instance type. */
+/** A machine described by its parts, where it is not an EC2 instance type. */
 export const machine = z.strictObject({
   /** Row of the GPU catalogue: `A10G`, `RTX 4090`. Absent: no GPU. */
   gpu: z.string().min(1).max(60).optional(),
@@ -302,7 +302,7 @@ export const pool = z.strictObject({
     /** Most machines. */
     max: z.int().min(1).max(1000).default(1),
   }),
-  /** Price of one machine, where the table has none or another one is paid; spot machines have no price without it. */
+  /** Price of one machine, where the table has no price, or you pay another; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
   diskGiB,
   sharing,
@@ -316,7 +316,7 @@ const encoders = z.strictObject({
   vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
   /** Encoder of texts. */
   text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
-  /** What the encoders run on. */
+  /** The device that the encoders run on. */
   device: z.enum(["cpu", "gpu"]).default("cpu"),
   /** Number format; absent: `fp32` on a CPU, `fp16` on a GPU. */
   precision: z.enum(["fp32", "fp16", "int8"]).optional(),

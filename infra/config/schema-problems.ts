@@ -189,5 +189,5 @@ function boundMessage(issue: z.core.$ZodRawIssue<z.core.$ZodIssueTooSmall | z.co
     origin === "string" ? `${number} character${number === 1 ? "" : "s"}` : `${number}${unitOf(issue.path)}`;
   const more = isTooSmall ? "more" : "less";
   if (!inclusive) return `It must be ${more} than ${bound}.\nUse ${more} than ${bound}.`;
-  return `${isTooSmall ? "Smaller than the least" : "Larger than the most"} allowed, ${bound}.\nUse ${bound} or ${more}.`;
+  return `${isTooSmall ? "Smaller than the minimum" : "Larger than the maximum"} allowed, ${bound}.\nUse ${bound} or ${more}.`;
 }

@@ -23,7 +23,7 @@ export interface Endpoints {
   readonly gatewayReach: Reach;
   /** DNS name of the load balancer before the gateway, as the target of an own DNS record; null: there is none. */
   readonly gatewayDnsName: string | null;
-  /** `mongodb://` address without password; null where an external one is kept in a secret. */
+  /** `mongodb://` address without password; null where the address of an external database is kept in a secret. */
   readonly mongo: string | null;
   /** HTTP address of the vector database, null where the stack has none. */
   readonly vector: string | null;

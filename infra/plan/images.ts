@@ -78,7 +78,7 @@ export function clusterImages(
   const problem = {
     path: needsRegistry ? "images.registry" : "(images.lock.json)",
     value: registry ?? "(absent)",
-    reason: `Images are pulled by their digests, and images.lock.json has none of this content for ${missing.join(", ")}.`,
+    reason: `Images are pulled by their digests, and images.lock.json has no digest of this content for ${missing.join(", ")}.`,
     fix: `${needsRegistry ? "Name a registry that the stack reaches, and run" : "Run"} \`npx engine-room images --push\` once where Docker is.`,
   };
   return { images, problems: [problem] };

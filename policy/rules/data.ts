@@ -22,7 +22,7 @@ function encryption(
   // Launch templates and storage classes have texts.
   const isEncrypted = value === true || value === "true";
   const found = value === undefined ? "absent" : JSON.stringify(value);
-  const reason = `${path} is ${found}: weights, engines and documents would lie on it unencrypted.`;
+  const reason = `${path} is ${found}: weights, engines and documents would be stored on it unencrypted.`;
   return violatedIf(!isEncrypted, reason, fix);
 }
 
@@ -162,7 +162,7 @@ function allowedActions(document: unknown): readonly Finding[] {
     const actions = [at(statement, "Action")].flat();
     const wide = actions.find((action) => typeof action === "string" && /^(\*+|[\w-]+:\*+)$/.test(action));
     if (wide === undefined && actions.includes(UNKNOWN)) return undecided(`${path}.Action`);
-    const reason = `${path} allows ${wide}: everybody with the role can do all of it.`;
+    const reason = `${path} allows ${wide}: everyone with the role can do all of it.`;
     return violatedIf(wide !== undefined, reason, ACTIONS_FIX);
   });
 }

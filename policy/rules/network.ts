@@ -40,7 +40,7 @@ function hasTlsAnnotation(resource: CheckedResource): boolean {
 }
 
 function missingKeys({ hasApiKeys }: StackFacts): readonly Finding[] {
-  const reason = "The gateway behind it requires no API key: everybody who reaches it can use the models.";
+  const reason = "The gateway behind it requires no API key: everyone who reaches it can use the models.";
   return violatedIf(!hasApiKeys, reason, KEYS_FIX);
 }
 
@@ -79,7 +79,7 @@ const service = entrance((resource) => {
   if (type !== "LoadBalancer" && type !== "NodePort") return undefined;
   return [
     {
-      reason: `A Service of type ${type} gives its ports to whoever reaches ${type === "NodePort" ? "a machine of the cluster" : "its address"}, without TLS.`,
+      reason: `A Service of type ${type} opens its ports to everyone who reaches ${type === "NodePort" ? "a machine of the cluster" : "its address"}, without TLS.`,
       fix: "Leave the Service at ClusterIP, and lead clients to it through an Ingress or an HTTPRoute with TLS.",
     },
   ];
@@ -96,11 +96,11 @@ function publishedPort(port: unknown, isGateway: boolean, { hasApiKeys }: StackF
   const where = `Port ${String(at(port, "external"))} is bound to ${ip}`;
   if (PRIVATE_ADDRESS.test(ip)) return [];
   if (!isGateway) {
-    const reason = `${where}, and only the gateway checks keys: everybody who reaches the host uses it.`;
+    const reason = `${where}, and only the gateway checks keys: everyone who reaches the host can use it.`;
     return [{ reason, fix: "Bind it to 127.0.0.1." }];
   }
   if (!hasApiKeys) {
-    const reason = `${where}, and the gateway requires no API key: everybody who reaches the host uses it.`;
+    const reason = `${where}, and the gateway requires no API key: everyone who reaches the host can use it.`;
     return [{ reason, fix: KEYS_FIX }];
   }
   return [
@@ -127,14 +127,14 @@ export const publicEndpointIsGuarded: Rule = {
         .filter((host) => !secured.includes(host));
       return violatedIf(
         open.length > 0 && !hasTlsAnnotation(resource),
-        `The Ingress has no TLS for ${open.join(", ")}: keys and prompts cross the network in clear.`,
+        `The Ingress has no TLS for ${open.join(", ")}: keys and prompts cross the network in plain text.`,
         "Set gateway.tls and gateway.hostname, or keep it inside with `exposure: internal`.",
       );
     }),
     "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute": entrance((_route, { listenerEndsTls }) =>
       violatedIf(
         !listenerEndsTls,
-        "The listener of its Gateway does not terminate TLS (gateway.route.tls is false): keys and prompts are sent in clear.",
+        "The listener of its Gateway does not terminate TLS (gateway.route.tls is false): keys and prompts are sent in plain text.",
         "Name a listener with a certificate in gateway.route.listener.",
       ),
     ),
@@ -158,7 +158,7 @@ export const publicEndpointIsGuarded: Rule = {
       return [
         ...violatedIf(
           protocol !== "HTTPS" && protocol !== "TLS",
-          `A listener of a load balancer that faces the internet speaks ${protocol}: keys and prompts cross it in clear.`,
+          `A listener of a load balancer that faces the internet speaks ${protocol}: keys and prompts cross it in plain text.`,
           "Give it protocol HTTPS and a certificate, or a redirect to HTTPS; or make the load balancer internal.",
         ),
         ...ifReachable(missingKeys(facts), facts),
@@ -198,7 +198,7 @@ function openPorts(path: string, rule: unknown): readonly Finding[] {
   const ports = isRange ? `ports ${fromPort} to ${toPort}` : `port ${fromPort ?? "of any number"}`;
   return violatedIf(
     open !== undefined,
-    `${path} lets ${String(open)} reach ${ports}, and only ${TLS_PORT} is meant for everybody.`,
+    `${path} lets ${String(open)} reach ${ports}, and only ${TLS_PORT} is meant for everyone.`,
     "Name the networks, or the security group, that may reach it.",
   );
 }

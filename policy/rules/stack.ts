@@ -11,7 +11,7 @@ function labelled(property: string, names: readonly string[], fix: string, pairK
       ? Object.fromEntries(found.map((pair) => [String(at(pair, pairKey)), at(pair, "value")]))
       : found;
     const missing = names.filter((name) => at(labels, name) === undefined || at(labels, name) === "");
-    const reason = `${property} lacks ${missing.join(", ")}: nobody sees which stack it belongs to.`;
+    const reason = `${property} lacks ${missing.join(", ")}: its stack can't be identified.`;
     return violatedIf(missing.length > 0, reason, fix);
   };
 }
@@ -122,7 +122,7 @@ export const releaseHasFixes: Rule = {
               .filter((end) => end.runtime === runtime)
               .map(({ statement, source }) => ({
                 reason: `${name ?? "A model"} runs on ${tag} with runtime ${runtime}: ${statement} ${source}`,
-                fix: "Move text models to `runtime: llmapi` on a newer release; else let nobody but the gateway reach Triton's own ports.",
+                fix: "Move text models to `runtime: llmapi` on a newer release; else allow only the gateway to reach Triton's own ports.",
               }));
           }),
   },

@@ -18,11 +18,11 @@ import { type AnswerFigures, send } from "./send.ts";
 export const SKIP_REASONS = {
   doesNotStream: "its repository is not decoupled, so it does not stream",
   completesText:
-    "it has no chat template, and the gateway's /v1/completions, which needs none, takes no pictures",
+    "it has no chat template, and the gateway's /v1/completions, which needs no template, does not accept pictures",
   pictureIsTensor: "it takes pictures as tensors, which Triton's generate extension can't carry",
   noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
   batchOfOne: "its largest batch is one",
-  noEngine: "it has no engine: nothing was built for it",
+  noEngine: "it has no engine to measure",
   noManifest: "the manifest of what was built can't be read in the container that serves it",
   noContainers: "this stack runs processes of this machine; start times are read from containers",
   notRunning: "its container does not run on the host",

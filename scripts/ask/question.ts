@@ -182,7 +182,7 @@ export function requirePassedOn(
     );
   else if (beamWidth > 1 && endpoint === "gateway")
     problems.push(
-      "The gateway's API has no beam width, as OpenAI's has none; --endpoint triton asks the model's own server, which completes the text as it is.",
+      "The gateway's API has no beam width, like OpenAI's API; --endpoint triton asks the model's own server, which completes the text as it is.",
     );
   if (beamWidth > 1 && stream)
     problems.push("--stream prints one text, and --beam-width makes several; leave one of them out.");

@@ -18,7 +18,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
     return problem(
       "credentials",
       `Your credentials are of the account ${Account}.`,
-      `The stack file says ${account}${isExample ? ", the account of examples" : ""}, and you are ${Arn}. Nothing else was asked.`,
+      `The stack file names the account ${account}${isExample ? ", the account of examples" : ""}, and you are ${Arn}. Nothing else was asked.`,
       isExample
         ? `Write \`account: "${Account}"\` if the stack belongs there; else take credentials of its account, and write that one.`
         : "Take credentials of the stack's account, or correct `account`.",
@@ -166,7 +166,7 @@ export function leftoversReport({ region, stack }: Place, tagged: readonly strin
     "",
   ].join("\n");
   if (tagged instanceof AwsError)
-    return `What still costs money is not known: ${tagged.words}. Look for ${tag} in ${region} (${TAG_EDITOR}).\n${untagged}`;
+    return `It is unknown which resources still cost money: ${tagged.words}. Look for ${tag} in ${region} (${TAG_EDITOR}).\n${untagged}`;
   const costly = leftovers(region, tagged);
   const free = tagged.length - costly.length;
   const others = free === 0 ? "" : ` ${free} more with it cost nothing by themselves.`;

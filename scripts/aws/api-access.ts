@@ -72,8 +72,8 @@ export async function unreachedReason(cluster: Cluster): Promise<string | undefi
   const { name, resourcesVpcConfig } = cluster;
   const open = openTo(cluster);
   return open.length === 0
-    ? `The API of ${name} gives no answer here: it answers ${resourcesVpcConfig?.vpcId ?? "its VPC"} alone, and there the networks of access.privateCidrs. Connect this machine to one of them, as by VPN, or run this there.`
-    : `The API of ${name} gives no answer here: of the internet it answers ${open.join(", ")}. Where your address is another one now, write it into access.apiCidrs; \`npx engine-room up\` opens the API to it.`;
+    ? `The API of ${name} does not answer here: it answers ${resourcesVpcConfig?.vpcId ?? "its VPC"} alone, and there the networks of access.privateCidrs. Connect this machine to one of them, as by VPN, or run this there.`
+    : `The API of ${name} does not answer here: of the internet it answers ${open.join(", ")}. Where your address is another one now, write it into access.apiCidrs; \`npx engine-room up\` opens the API to it.`;
 }
 
 async function answers(endpoint: string): Promise<boolean> {

@@ -57,7 +57,7 @@ export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<Readonl
  *
  * @param registry - With the path before the names of images.
  * @param names - Of the images that are pushed.
- * @throws UserError where a repository is missing, or ECR gives no token.
+ * @throws UserError where a repository is missing, or ECR did not return a token.
  */
 export async function prepareEcrPush(registry: string, names: readonly string[]): Promise<void> {
   const [host = "", ...path] = registry.split("/");
@@ -67,7 +67,7 @@ export async function prepareEcrPush(registry: string, names: readonly string[])
   const missing = (await Promise.all(repositories.map((name) => lacksRepository(own, name)))).flat();
   if (missing.length > 0)
     throw new UserError(
-      `ECR has no repository ${missing.join(", ")}, and takes no image without one; make them first: \`${BOOTSTRAP_COMMAND}\` (docs/platforms/aws.md).`,
+      `ECR has no repository ${missing.join(", ")}, and does not accept an image without a repository; create them first: \`${BOOTSTRAP_COMMAND}\` (docs/platforms/aws.md).`,
     );
   process.env.DOCKER_CONFIG = temporaryDockerConfig(host, await ecrToken(own.region));
 }
@@ -82,6 +82,6 @@ async function lacksRepository({ account, region }: EcrHost, name: string): Prom
 async function ecrToken(region: string): Promise<string> {
   const answer = await ask("ecr:GetAuthorizationToken", region, {});
   const token = answer?.authorizationData?.[0]?.authorizationToken;
-  if (token === undefined) throw new UserError("ECR gives no token.");
+  if (token === undefined) throw new UserError("ECR did not return a token.");
   return token;
 }

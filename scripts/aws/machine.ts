@@ -168,7 +168,7 @@ export async function databaseDiskFinding({ plan, context }: AwsTarget): Promise
     return problem(
       "databaseDisk",
       `The databases' disk ${first.VolumeId} is in ${first.AvailabilityZone}, and the machine would be in ${zone}.`,
-      "A disk is of one zone: `npx engine-room up` would delete it with all documents, and make an empty one.",
+      "A disk is of one zone: `npx engine-room up` would delete it with all documents, and create an empty disk.",
       `Write \`zone: ${letter}\` for the pool, and have ${letter} among the zones of the network. To leave that zone, take a snapshot of ${first.VolumeId} if its documents matter, then run \`npx engine-room down --stack ${stack}\` and \`npx engine-room up --stack ${stack}\`.`,
     );
   }

@@ -51,7 +51,7 @@ export async function removePendingReleases(
     const deletion = ["delete", "secret", name, "--namespace", namespace];
     if (minutes > 0)
       running.push(
-        `Helm has ${release} as ${status} since ${created}: somebody runs \`up\`, or an \`up\` was killed. In the second case \`kubectl ${deletion.join(" ")}\` lets the next one begin; in ${minutes} min \`npx engine-room up\` does it by itself.`,
+        `Helm has ${release} as ${status} since ${created}: another \`up\` is running, or an \`up\` was killed. In the second case \`kubectl ${deletion.join(" ")}\` lets the next one begin; in ${minutes} min \`npx engine-room up\` does it by itself.`,
       );
     else if ((await kubectl(deletion)).exitCode === 0) removed.push(`${status} of ${release} (${name})`);
   }

@@ -22,7 +22,7 @@ const IGNORED_DRIFT: Readonly<
     types: SCALED,
     reason: "the Deployment controller counts its roll-outs there",
   },
-  "spec.volumeName": { types: CLAIM, reason: "whoever binds the claim writes which volume it got" },
+  "spec.volumeName": { types: CLAIM, reason: "the volume binder writes which volume the claim got" },
   ...Object.fromEntries(
     [
       "pv.kubernetes.io/bind-completed",
@@ -32,7 +32,7 @@ const IGNORED_DRIFT: Readonly<
       "volume.kubernetes.io/selected-node",
     ].map((annotation) => [
       `metadata.annotations["${annotation}"]`,
-      { types: CLAIM, reason: "whoever binds and provisions the volume notes what was chosen" },
+      { types: CLAIM, reason: "the volume binder and the provisioner note the chosen volume" },
     ]),
   ),
 };
@@ -95,7 +95,7 @@ export function driftReport(stack: string, { resources, ignored }: Drift): strin
           code(stack),
           ` ${length === 1 ? "is" : "are"} not as the program says. `,
           code(`npx engine-room up --stack ${stack}`),
-          " makes them so; what was changed on purpose belongs into the stack file.",
+          " undoes the drift; intended changes belong in the stack file.",
         ];
   const drifted = resources.flatMap(({ operation, urn, paths }) => [
     point([code(operation), " ", code(urn)]),

@@ -78,7 +78,7 @@ function requireLock(lockFile: Buffer): LockedImages {
   } catch (error) {
     reason = (error as Error).message;
   }
-  throw new UserError(`${LOCK_PATH} is no list of digests: ${reason}`);
+  throw new UserError(`${LOCK_PATH} is not a list of digests: ${reason}`);
 }
 
 /** To where the default branch is: an older lock file on it would only be in the way. */

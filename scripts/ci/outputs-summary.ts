@@ -89,7 +89,7 @@ export function previewStackFailure(stack: string, commit: string, runUrl: strin
     code(commit.slice(0, 12)),
     ", or did not answer as it should: ",
     link("the run", runUrl),
-    " says why. What an earlier commit brought up may still be there.",
+    " says why. Resources of an earlier commit may still exist.",
   ];
   return `${markdownInline(text)}\n`;
 }

@@ -17,8 +17,8 @@ const STACK_NAME = /^pr-([1-9]\d{0,8})$/;
 
 /** Stacks that are never deployed by a job, and why. */
 const OF_ONE_MACHINE: Readonly<Record<string, string>> = {
-  kind: "it is for a cluster on somebody's own machine",
-  local: "it is for processes of somebody's own machine",
+  kind: "it is for a cluster on a developer's own machine",
+  local: "it is for processes on a developer's own machine",
 };
 
 /** Stacks whose environment `preview-<stack>` would be one of another purpose, with other credentials; GitHub does not look at case. */
@@ -121,7 +121,7 @@ export const PREVIEW_TEMPLATE = "kind";
 export function previewStackName(pullRequest: string): string {
   const name = `pr-${pullRequest}`;
   if (!STACK_NAME.test(name))
-    throw new UserError(`${JSON.stringify(pullRequest)} is no number of a pull request, such as 12.`);
+    throw new UserError(`${JSON.stringify(pullRequest)} is not the number of a pull request, such as 12.`);
   return name;
 }
 

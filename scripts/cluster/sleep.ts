@@ -111,7 +111,13 @@ export function wakeChanges(
 }
 
 function missing(server: string): PlannedChange {
-  return { server, from: null, to: null, note: "is not there; `npx engine-room up` makes it", commands: [] };
+  return {
+    server,
+    from: null,
+    to: null,
+    note: "does not exist; `npx engine-room up` creates it",
+    commands: [],
+  };
 }
 
 /** An autoscaler leaves a Deployment alone that has no pods. */
@@ -170,6 +176,6 @@ Requests for these models are answered with 503 and Retry-After. \`npx engine-ro
 export function wakeReport(name: string, changes: readonly ServerChange[]): string {
   return `${serverTable(changes)}
 
-\`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on machines that are there.
+\`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on running machines.
 `;
 }

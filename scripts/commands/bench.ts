@@ -17,7 +17,7 @@ import { requireOutputs } from "../stack/backend.ts";
 import { type CommandResult, defineCommand, EXIT, type Values } from "./command.ts";
 
 const OPTIONS = {
-  "-o, --out <file>": "the figures as JSON, besides the table",
+  "-o, --out <file>": "write the figures as JSON, in addition to the table",
   "--csv <file>": "the figures as CSV: of a sweep a row for each load, else GenAI-Perf's own file",
   "--svg <file>": "of a sweep: its picture, for light and dark pages",
   "-m, --model <name>":

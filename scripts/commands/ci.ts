@@ -166,7 +166,7 @@ const TASKS = {
   },
   "deployed-commit": {
     summary:
-      "the commit that the last `up` of --stack ran with, as the state has it; nothing where it has none",
+      "the commit that the last `up` of --stack ran with, according to the state; prints nothing if the state has no commit",
     needs: ["stack"],
     run: async ({ stack }) => {
       const commit = await (await pulumiBackend(stack)).deployedCommit();

@@ -14,7 +14,7 @@ import { defineCommand, EXIT, printResult } from "./command.ts";
 export const command = defineCommand({
   argument: {
     name: "[part...]",
-    text: "of a cluster or a machine on EC2, what is forwarded besides the gateway",
+    text: "for a cluster or a machine on EC2: endpoints to forward in addition to the gateway",
     choices: {
       triton: "the servers of encoders and models",
       databases: "MongoDB and the vector database",

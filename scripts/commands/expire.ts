@@ -10,11 +10,11 @@ export const command = defineCommand({
       "print JSON: {stacks, isDone}; a stack has name, time (over, running, retained, unlimited, updating, unknown), why, cost of an hour; isDone is false where --down left an expired stack",
     "--down": "delete expired stacks, as `npx engine-room down` does; a failure stops no other deletion",
     "--begin-within <minutes>":
-      "with --down: begin no deletion later than this from now, where credentials expire while it runs",
+      "with --down: start no deletion later than this many minutes from now, where credentials expire while it runs",
   },
   notes: [
     "The time to live (`guard.ttlHours`) counts from the end of a stack's last `up`, and is that of this `up`: the state is asked, not the stack file. Never deleted: a stack that its own `retain` names, and a stack on which another operation runs. Needs the Pulumi CLI.",
-    "Exit code 1 where an expired stack was not deleted, or its deletion not begun, and where a person has to look because nothing is known.",
+    "Exit code 1 if an expired stack was not deleted, if its deletion was not started, or if a stack's state is unknown and needs a check by hand.",
   ],
   takesNoStack: true,
   async run({ values, out }) {
@@ -27,7 +27,7 @@ export const command = defineCommand({
     const pulumi = findPulumi();
     if (pulumi === undefined)
       throw new UserError(
-        "Only the Pulumi CLI has stacks with a ttl, and there is none on PATH; put `pulumi` there (https://www.pulumi.com/docs/install/) and try again.",
+        "Only the Pulumi CLI has stacks with a ttl, and `pulumi` is not on PATH; install it (https://www.pulumi.com/docs/install/) and try again.",
       );
     const stacks = await survey(
       stateUrls().map((url) => new PulumiState(pulumi, url)),

@@ -47,7 +47,7 @@ export const command = defineCommand({
     const { uri, registry, needed } = target;
     const unknown = only.find((name) => !(needed as readonly string[]).includes(name));
     if (unknown !== undefined)
-      throw new UsageError(`--only ${unknown} is no image of this stack; it has ${needed.join(", ")}.`);
+      throw new UsageError(`--only ${unknown} is not an image of this stack; it has ${needed.join(", ")}.`);
     if (values.charts === true) return chartCopies(aws, stack.name);
     if (values.mirror === true && push)
       throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
@@ -95,7 +95,7 @@ export const command = defineCommand({
 /** What is published, and the commands that copy it to where the stack file has the copies. */
 function chartCopies(aws: StackImages["aws"], stack: string): CommandResult {
   if (aws?.plan.compute !== "eks")
-    throw new UsageError(`--charts is for stacks on EKS, which install charts; ${stack} has none.`);
+    throw new UsageError(`--charts is for stacks on EKS, which install charts; ${stack} has no charts.`);
   const { images, charts } = aws.plan.config.cluster.mirror;
   const plans = chartPlans(aws.plan, aws.context);
   const imageCopies = plans
@@ -136,7 +136,7 @@ async function mirror(
   const lines = images.map(
     ({ source, digest, isThere }) => `${source} ${digest}: ${isThere ? "copied already" : "to copy"}\n`,
   );
-  const copies = isDryRun && work.length > 0 ? "the copies once they are there" : "the copies";
+  const copies = isDryRun && work.length > 0 ? "the copies once they exist" : "the copies";
   return {
     json: { images },
     text: `${lines.join("")}To build on ${copies}, write into the stack file, and run \`npx engine-room images --stack ${stack} --push\` again:\n${mirrorLines(images)}`,

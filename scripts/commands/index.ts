@@ -24,13 +24,13 @@ type Loader = CommandEntry["load"];
 const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Loader]>>>> = {
   "Bring up and change a stack:": {
     start: ["set this machine up and bring the whole service up on it", () => own(import("./start.ts"))],
-    init: ["write the stack file of a new stack, by a few questions", () => own(import("./init.ts"))],
+    init: ["ask a few questions and write the stack file of a new stack", () => own(import("./init.ts"))],
     plan: ["print what a stack builds, runs and costs; contacts nothing", () => own(import("./plan.ts"))],
     preflight: ["check machine, cluster or account for what a stack needs", () => ofStack("preflight")],
     preview: ["show what `up` would change, property by property", () => ofStack("preview")],
     up: ["bring a stack to what its file says", () => ofStack("up")],
     refresh: ["sync a stack's state with reality", () => ofStack("refresh")],
-    down: ["stop and delete a stack, but for its documents", () => ofStack("down")],
+    down: ["stop and delete a stack, but keep its documents", () => ofStack("down")],
   },
   "Use a stack:": {
     outputs: ["print endpoint URLs, models, release and cost", () => ofStack("outputs")],

@@ -11,7 +11,7 @@ export const command = defineCommand({
   async run({ positionals: [name = "default"] }) {
     if (!resourceName.safeParse(name).success)
       throw new UsageError(
-        `${JSON.stringify(name)} is no name for a key: lower-case letters, digits and hyphens.`,
+        `${JSON.stringify(name)} is not a valid key name: use lower-case letters, digits and hyphens.`,
       );
     // 256 random bits: a plain hash of them can't be searched, so only the hash is ever stored.
     const key = `er-${randomBytes(32).toString("base64url")}`;

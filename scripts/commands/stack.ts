@@ -55,7 +55,7 @@ export const preview = defineCommand({
 export const up = defineCommand({
   options: {
     "--json": `print JSON: {stack, changes, unchanged, outputs}; ${CHANGE}; outputs are those of \`outputs --json\``,
-    "-y, --yes": "rent machines without a question; CI=true means the same",
+    "-y, --yes": "rent machines without confirmation; CI=true means the same",
     "--policies":
       "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
     "--approved <file>":
@@ -90,7 +90,7 @@ export const down = defineCommand({
     "--delete-data": "the documents of its databases as well",
     "--json":
       "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false where AWS does not say what still costs money",
-    "-y, --yes": "delete rented machines and what is on them without a question; CI=true means the same",
+    "-y, --yes": "delete rented machines and their data without confirmation; CI=true means the same",
   },
   notes: [
     "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 where AWS does not say, and where the account has things of a stack that the state does not know.",

@@ -15,7 +15,7 @@ import { defineCommand, EXIT } from "./command.ts";
 export const command = defineCommand({
   options: {
     "-y, --yes":
-      "install missing Debian packages (as root), and rent machines, without a question; CI=true means the same",
+      "install missing Debian packages (as root), and rent machines, without confirmation; CI=true means the same",
     "--no-samples": "leave a new stack without documents, instead of loading the sample pictures",
     "--json": "print JSON as `up` does: {stack, changes, unchanged, outputs}",
   },

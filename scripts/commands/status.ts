@@ -8,13 +8,13 @@ import { defineCommand, EXIT } from "./command.ts";
 export const command = defineCommand({
   options: {
     "-w, --watch": "show it again and again until Ctrl-C",
-    "--interval <seconds>": { text: "between two looks of --watch, 1 to 3600", default: "2" },
-    "--json": "print the services as one JSON list; with --watch a line for each look",
+    "--interval <seconds>": { text: "time between two reports of --watch, 1 to 3600", default: "2" },
+    "--json": "print the services as one JSON list; with --watch a line for each report",
   },
   notes: [
     "State, uptime, ports and log file of each. Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
     "--watch draws over what it showed before on a terminal, and elsewhere prints one report below the other, each with its time.",
-    "Exit code 1 when a service that should run does not, or there is none; 0 when Ctrl-C ends --watch.",
+    "Exit code 1 if a service that should run does not, or if the stack has no services; 0 when Ctrl-C ends --watch.",
   ],
   asksCluster: true,
   async run({ stack, values: { watch, interval, json } }) {

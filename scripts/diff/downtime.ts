@@ -259,7 +259,7 @@ function stopSeconds(change: ResourceChange): number {
 
 /** The gateway, encoders and databases. */
 function otherDowntime(who: string, change: ResourceChange): Downtime | null {
-  if (change.kind === "delete") return { who, isAway: true, words: [strong("served no more")] };
+  if (change.kind === "delete") return { who, isAway: true, words: [strong("no longer served")] };
   const { type } = change;
   const replaced = rollout(change);
   if (type !== "kubernetes:apps/v1:StatefulSet" && replaced !== "replaced" && replaced !== "inPlace")
@@ -267,7 +267,11 @@ function otherDowntime(who: string, change: ResourceChange): Downtime | null {
   const { replicas = 1 } = podsOf(change);
   return replicas > 1
     ? null
-    : { who, isAway: true, words: [strong("away"), "; its old container ends before the new one starts"] };
+    : {
+        who,
+        isAway: true,
+        words: [strong("away"), "; its old container ends before the new container starts"],
+      };
 }
 
 interface StoppingBuild {
@@ -332,7 +336,7 @@ function machineChanges(resources: readonly ResourceChange[]): Causes["machines"
     )
       keep(
         /^(.+)-machines-template$/s.exec(name)?.[1],
-        " one at a time, and with GPUs the old one ends first",
+        " one at a time, and with GPUs the old machine ends first",
       );
     if (type === "aws:ec2/instance:Instance" && kind !== "create")
       if (kind !== "update" || properties.some(({ path }) => path === "instanceType"))

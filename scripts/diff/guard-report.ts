@@ -92,7 +92,7 @@ function width(range: string): Inline {
   if (bits >= 8) return [];
   return [
     ", ",
-    strong(bits === 0 ? "which is everybody" : "which is wider than any network of an organisation"),
+    strong(bits === 0 ? "which is everyone" : "which is wider than any network of an organisation"),
   ];
 }
 

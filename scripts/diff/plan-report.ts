@@ -124,8 +124,8 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
   const builds = new Map(newBuilds.map((build) => [build.engine, build]));
   const building = (engine: string): string => {
     const build = builds.get(engine);
-    if (build === undefined) return ", which is there already";
-    const unless = isUnknown ? ", unless it is there already" : "";
+    if (build === undefined) return ", which already exists";
+    const unless = isUnknown ? ", unless it already exists" : "";
     return `; built in ${duration(build.seconds)} for ${usd(build.usd, SUM_DIGITS)} (estimate)${unless}`;
   };
   return [

@@ -66,7 +66,7 @@ function shownCharacters({ sections }: StackReport, { open, folded, points: most
 
 function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boolean): readonly string[] {
   const { stack, comparison, notes, sections, whole } = report;
-  const rest = ["What is left out here ", ...whole];
+  const rest = ["The rest ", ...whole];
   let room = OPEN_CHARACTERS;
   const shown = sections.map((section) => {
     const { entries, rest: further } = openEntries(section, amounts);

@@ -41,7 +41,7 @@ export function refusals(diff: StackDiff): readonly Inline[] {
       (violation): Inline => [
         "The stack breaks ",
         ...brokenText(violation),
-        " The base could not be rendered, so whether it breaks the policy too is unknown: run the check again, or mend the violation.",
+        " The base could not be rendered, so whether it breaks the policy too is unknown: run the check again, or fix the violation.",
       ],
     ),
   ];

@@ -46,7 +46,7 @@ export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
 const KEPT: Readonly<Record<NonNullable<ResourceChange["kept"]>, string>> = {
   protected: "it is protected, so `up` refuses to delete it",
   retained:
-    "it is retained: the old one stays where it is, no stack knows it any more, and a new one can't have its name",
+    "it is retained: the old resource stays, outside of any stack, and a new resource can't have its name",
 };
 
 /** What a change means beyond what a resource graph says. */
@@ -74,7 +74,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     type: "aws:eks/cluster:Cluster",
     applies: (change) => change.kind === "update" && changes(change, /^vpcConfig\.subnetIds\b/),
     words:
-      "EKS takes subnets only in the zones that the cluster was made with, and wants one in each of them; it refuses others",
+      "EKS takes subnets only in the zones that the cluster was made with, and requires one in each of them; it refuses others",
   },
   // https://docs.aws.amazon.com/eks/latest/userguide/delete-managed-node-group.html
   {
@@ -104,7 +104,7 @@ const CONSEQUENCES: readonly Consequence[] = [
       // Its own tags make no version of it.
       changes(change, /^(?!(tags|tagsAll|updateDefaultVersion)\b)/),
     words:
-      "EKS replaces the machines of its pool one at a time, and gives them the newest image too; with GPUs the old one ends first, and its models are away meanwhile",
+      "EKS replaces the machines of its pool one at a time, and gives them the newest image too; with GPUs the old machine ends first, and its models are unavailable meanwhile",
   },
 ];
 
@@ -189,7 +189,7 @@ function resourceEntry(change: ResourceChange): Entry {
   const notes: readonly Inline[] = [
     ...(kind === "replace" ? causes(change, "because of ", kind) : []),
     // What is retained never goes.
-    ...(deletedFirst === true && kept !== "retained" ? [["the old one goes first"]] : []),
+    ...(deletedFirst === true && kept !== "retained" ? [["the old resource is deleted first"]] : []),
     ...(kept === null ? [] : [[kept]]),
   ];
   const text: Inline = [code(label), ...(notes.length === 0 ? [] : [": ", ...joined(notes, "; ")])];

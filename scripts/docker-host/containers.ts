@@ -82,7 +82,7 @@ export async function removeLeftovers(
   const foreign = running.map(containerName).filter((name) => !begunNames.has(name));
   if (foreign.length > 0)
     throw new UserError(
-      `The Docker host has ${foreign.length} running containers of a stack ${stack} that the state of this checkout does not know (${foreign.join(" ")}), so they may be another user's. Take another name for the stack, or remove them: \`docker --host ${probe.uri} rm --force ${foreign.join(" ")}\`.`,
+      `The Docker host has ${foreign.length} running containers of a stack ${stack} that the state of this checkout does not know (${foreign.join(" ")}), so they may be another user's. Choose another name for the stack, or remove them: \`docker --host ${probe.uri} rm --force ${foreign.join(" ")}\`.`,
     );
   if (names.length > 0) await dockerLines(probe, ["rm", "--force", ...names]);
   const networks = await dockerLines(probe, ["network", "ls", "--quiet", "--no-trunc", ...ofStack(stack)]);

@@ -80,7 +80,7 @@ export function lifetimeOf({ name, isUpdating, lastOperation, lastUp }: StackRec
 }
 
 function unknown(reason: string, needsPerson: boolean): Lifetime {
-  const why = `${reason.replaceAll(/\s+/g, " ")}${needsPerson ? "; a person has to look at it" : ""}`;
+  const why = `${reason.replaceAll(/\s+/g, " ")}${needsPerson ? "; check it by hand" : ""}`;
   return { time: "unknown", why, needsPerson };
 }
 

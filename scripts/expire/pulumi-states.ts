@@ -143,7 +143,7 @@ export class PulumiState {
     if (result.success) return result.data;
     const wrong = result.error.issues.map(({ path, message }) => `${formatPath(path)}: ${message}`);
     throw new UserError(
-      `What \`pulumi ${command.slice(0, 2).join(" ")}\` prints is not what is expected (${wrong.join("; ")}).`,
+      `The output of \`pulumi ${command.slice(0, 2).join(" ")}\` has an unexpected format (${wrong.join("; ")}).`,
     );
   }
 }

@@ -78,7 +78,7 @@ async function lockEntry(state: ImageState, { probe }: MakeOptions): Promise<Loc
     .find(([name = "", digest]) => digest?.startsWith("sha256:") && repository.endsWith(name));
   if (found === undefined)
     throw new UserError(
-      `The engine knows no digest of ${tagged}${stderr === "" ? "" : ` (${stderr.trim()})`}; push it again.`,
+      `The engine has no digest of ${tagged}${stderr === "" ? "" : ` (${stderr.trim()})`}; push it again.`,
     );
   return { contentHash, reference: `${repository}@${found[1]}` };
 }
@@ -200,6 +200,6 @@ async function publishedDigest(source: string, probe: HostProbe): Promise<string
 function isMirrored(registry: string, digest: string): Promise<boolean> {
   const [host = "", ...path] = registry.split("/");
   const own = ecrHost(host);
-  if (own === null) throw new Error(`${host} is no registry of ECR.`);
+  if (own === null) throw new Error(`${host} is not a registry of ECR.`);
   return hasEcrImage({ ...own, repository: [...path, MIRROR_REPOSITORY].join("/"), digest });
 }

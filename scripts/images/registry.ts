@@ -101,7 +101,7 @@ async function authorizationFor(
   const parts = new Map([...bearer.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
   const realm = new URL(parts.get("realm") ?? "");
   if (realm.protocol !== "https:" && !isPlain)
-    throw new Error(`It wants credentials sent to ${realm.origin}, without TLS`);
+    throw new Error(`It requires credentials to be sent to ${realm.origin}, without TLS`);
   const parameters = new URLSearchParams({
     service: parts.get("service") ?? "",
     scope: parts.get("scope") ?? scope,

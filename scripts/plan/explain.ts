@@ -83,9 +83,9 @@ function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): strin
     ],
     ...buildChapters(model),
     [
-      `In the container: the model repository, every placeholder that it has and none besides.${
+      `In the container: the model repository, all of its placeholders and no others.${
         repository.models.some(({ sources }) => sources !== undefined)
-          ? ` This project's image has in ${IMAGE_MODELS} what is copied from there; it lies in ${PYTHON_MODELS}.`
+          ? ` This project's image has the files that are copied from ${IMAGE_MODELS}; their sources are in ${PYTHON_MODELS}.`
           : ""
       }`,
       fillTemplateLines(repository),

@@ -366,7 +366,7 @@ async function instanceStatus({ context }: InstanceTarget): Promise<StatusReport
     [
       `machine ${id} ${type} in ${region}: ${state}`,
       isRunning
-        ? `What runs on it:\n${shellLine(containers)}`
+        ? `List its containers with:\n${shellLine(containers)}`
         : `\`npx engine-room wake --stack ${stack}\` starts it.`,
     ],
   );

@@ -137,6 +137,6 @@ async function status(docker: DockerTarget): Promise<StatusReport> {
     return [name, state, life.join(", "), container, Object.values(ports).join(", ")];
   });
   return statusReport(services, isHealthy, rows, [
-    !isHealthy && `Not all of them are as the stack file wants them; ${start} mends that.`,
+    !isHealthy && `Some of them differ from the stack file; ${start} fixes that.`,
   ]);
 }

@@ -127,7 +127,7 @@ async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
     sleeping > 0 &&
       `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
     !isHealthy &&
-      `Not all of them are as the stack file wants them; \`npx engine-room logs\` says more, and ${up} makes what is missing.`,
+      `Some of them differ from the stack file; \`npx engine-room logs\` says more, and ${up} creates missing objects.`,
   ]);
 }
 

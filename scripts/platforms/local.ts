@@ -87,6 +87,6 @@ async function status(stack: StackReference): Promise<StatusReport> {
   const start = `\`npx engine-room start --stack ${stack.name}\``;
   return statusReport(services, isHealthy, rows, [
     services.length === 0 && `The stack ${stack.name} has no processes; ${start} brings it up.`,
-    services.length > 0 && !isHealthy && `Not all of them run under supervisord; ${start} mends that.`,
+    services.length > 0 && !isHealthy && `Not all of them run under supervisord; ${start} fixes that.`,
   ]);
 }

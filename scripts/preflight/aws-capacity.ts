@@ -146,7 +146,7 @@ export async function reservationFindings(
       // Machines of a Capacity Block are started as a kind of their own.
       [
         (held?.ReservationType === "capacity-block") !== isBlock,
-        isBlock ? "is no Capacity Block" : "is a Capacity Block, and the pool has capacity: onDemand",
+        isBlock ? "is not a Capacity Block" : "is a Capacity Block, and the pool has capacity: onDemand",
       ],
       [
         held?.State !== "active",
@@ -162,7 +162,7 @@ export async function reservationFindings(
         warning(
           "reservations",
           `The Capacity Block ${id} of the pool ${pool} ends at ${day(held?.EndDate)}.`,
-          "EKS takes its machines away 40 minutes before, and models of the pool have none then.",
+          "EKS terminates its machines 40 minutes before the end, and models of the pool are unavailable from then on.",
           "Buy the next block before, and write its id as `capacityReservationId`; or move the models to another pool.",
         ),
       ];
@@ -173,7 +173,7 @@ export async function reservationFindings(
       report(
         "reservations",
         `The capacity reservation ${id} of the pool ${pool} ${what}.`,
-        `The pool wants up to ${most} × ${instanceType} in ${zones.join(", ")}, and \`npx engine-room up\` waits for ${planned}; no other machine is started for a pool that names a reservation.`,
+        `The pool requests up to ${most} × ${instanceType} in ${zones.join(", ")}, and \`npx engine-room up\` waits for ${planned}; no other machine is started for a pool that names a reservation.`,
         "Correct `capacityReservationId`, the instance type, the zones or `nodes.max` of the pool, or enlarge the reservation (aws ec2 modify-capacity-reservation).",
       ),
     ];

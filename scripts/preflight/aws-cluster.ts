@@ -24,7 +24,7 @@ export async function existingClusterFindings({ plan, context }: AwsTarget): Pro
       problem(
         "cluster",
         `There is no cluster ${name} in ${region}.`,
-        "EKS has none of that name in the account.",
+        "EKS has no cluster of this name in the account.",
         `Correct ${key}, or leave \`cluster.existing\` out: the stack then makes one.`,
       ),
     ];
@@ -81,7 +81,7 @@ export async function existingClusterFindings({ plan, context }: AwsTarget): Pro
       warning(
         "cluster",
         `The cluster ${name} has no access entries.`,
-        "EKS lets the stack's machines join by a line that it adds to the ConfigMap aws-auth: whoever applies that ConfigMap anew ends their access.",
+        "EKS lets the stack's machines join by a line that it adds to the ConfigMap aws-auth: applying that ConfigMap again removes their access.",
         `Its owner adds entries, and the ConfigMap stays valid: aws eks update-cluster-config --region ${region} --name ${name} --access-config authenticationMode=API_AND_CONFIG_MAP`,
       ),
     );

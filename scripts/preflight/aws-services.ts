@@ -20,7 +20,7 @@ export async function fileSystemFindings({ context: { region }, plan }: AwsTarge
       problem(
         "engineStore",
         `There is no file system ${id}.`,
-        `EFS has none of that id in ${region} for this account.`,
+        `EFS has no file system with this id in ${region} for this account.`,
         "Correct `engineStore.existing.fileSystemId`, or leave `existing` out: the stack then makes one.",
       ),
     ];
@@ -128,7 +128,7 @@ export async function tokenFindings(target: AwsTarget): Promise<Found> {
     void findings.push(problem("hubToken", ...words));
   if (token === undefined)
     found(
-      "The secret with the hub's token is not there.",
+      "The secret with the hub's token does not exist.",
       `Secrets Manager has no ${arn}, or it has no value yet.`,
       `aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in \`hub.tokenSecretArn\`.`,
     );

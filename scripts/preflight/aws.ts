@@ -92,7 +92,7 @@ function unanswered(check: string, looksAt: string, error: unknown): Finding {
   if (!(error instanceof AwsError)) throw error;
   return warning(
     check,
-    `${error.action} gives no answer.`,
+    `${error.action} does not answer.`,
     `${error.words}; so this was not checked: ${looksAt}.`,
     `Allow your credentials ${error.action}, which only reads; AWS_ENDPOINT_URL, proxies and the region decide who is asked.`,
   );

@@ -206,7 +206,7 @@ export function quotaFindings(
           "quota",
           `The quota ${name} does not hold all pods of the stack.`,
           `Together they ask for ${wanted} ${key}; ${used[key] ?? 0} of ${hard} are used.`,
-          "Ask whoever owns the namespace for more, use another namespace, or plan fewer replicas.",
+          "Ask the owner of the namespace for a larger quota, use another namespace, or plan fewer replicas.",
         ),
       ];
     });

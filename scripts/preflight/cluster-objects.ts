@@ -130,7 +130,7 @@ interface Refusal {
 }
 
 /** Of the namespace's or the cluster's owner. */
-const ASK_OWNER = "Ask whoever owns the cluster for it, or use another namespace.";
+const ASK_OWNER = "Ask the owner of the cluster for it, or use another namespace.";
 
 /** The first that fits. */
 const REFUSALS: readonly Refusal[] = [
@@ -139,7 +139,7 @@ const REFUSALS: readonly Refusal[] = [
     check: "rights",
     what: ([, verb, resource, group = ""]) =>
       `You may not ${verb} ${resource}${group === "" ? "" : `.${group}`}.`,
-    fix: "Ask whoever owns the cluster for the right; `createNamespace: false` and `priorityClasses: none` do without objects of the whole cluster.",
+    fix: "Ask the owner of the cluster for the right; `createNamespace: false` and `priorityClasses: none` avoid cluster-wide objects.",
   },
   {
     words: /no matches for kind "(\w+)" in version "([^"]+)"/,
@@ -156,8 +156,8 @@ const REFUSALS: readonly Refusal[] = [
   {
     words: /PersistentVolumeClaim "([^"]+)" is invalid/,
     check: "claim",
-    what: ([, name]) => `The claim ${name} is there already, and Kubernetes does not change such a claim.`,
-    fix: "Write in engineStore the values that `kubectl get pvc --output yaml` shows; or delete the claim with all its engines, and the stack makes a new one.",
+    what: ([, name]) => `The claim ${name} already exists, and Kubernetes does not change such a claim.`,
+    fix: "Write in engineStore the values that `kubectl get pvc --output yaml` shows; or delete the claim with all its engines, and the stack creates another claim.",
   },
   // `up` replaces them.
   {
@@ -290,7 +290,7 @@ export async function rightsFindings(
       "rights",
       `You may not ${words.join(", ")} in the namespace ${namespace}.`,
       "`npx engine-room up` watches pods, `down` deletes, and logs, connect, sleep and wake need the others.",
-      "Ask whoever owns the cluster for a Role with these, and a RoleBinding to your user.",
+      "Ask the owner of the cluster for a Role with these, and a RoleBinding to your user.",
     ),
   ];
 }

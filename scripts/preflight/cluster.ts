@@ -94,7 +94,7 @@ function notListed(isNodes: boolean): Finding {
     "machines",
     `You may not list ${isNodes ? "nodes" : "pods of all namespaces"}.`,
     isNodes ? "So machines, GPUs and drivers are not checked." : "So every GPU counts as free.",
-    "Ask whoever owns the cluster to run preflight, or for the ClusterRole view.",
+    "Ask the owner of the cluster to run preflight, or for the ClusterRole view.",
   );
 }
 
@@ -113,7 +113,7 @@ function namespaceFindings(
   return [
     problem(
       "namespace",
-      `The namespace ${namespace.name} is there already, and the stack ${stackName} has not made it.`,
+      `The namespace ${namespace.name} already exists, and the stack ${stackName} did not create it.`,
       `${owner === undefined ? "Its owner is not known" : `The stack ${owner} has made it`}, and it would get this stack's Pod Security labels and quota.`,
       "Name another one in `namespace`; or write `createNamespace: false`, which leaves it as it is.",
     ),
@@ -127,9 +127,9 @@ function namedSecrets({ builds, servers, imagePullSecrets, ingress, apiKeys }: K
     .filter(({ name, from }) => from === null && name !== apiKeys?.metadata.name);
   const tls = ingress === null || isCertified(ingress) ? undefined : ingress.spec?.tls?.[0]?.secretName;
   const all = [
-    ...mounted.map(({ name, key }) => [name, key, "Pods that mount it wait until it is there."] as const),
+    ...mounted.map(({ name, key }) => [name, key, "Pods that mount it wait until it exists."] as const),
     ...imagePullSecrets.map((name) => {
-      const why = "images.pullSecrets names it; without it a private registry gives no image.";
+      const why = "images.pullSecrets names it; without it images of a private registry can't be pulled.";
       return [name, ".dockerconfigjson", why] as const;
     }),
     ...(tls === undefined ? [] : [[tls, "tls.crt", "It is the certificate of gateway.hostname."] as const]),
@@ -252,7 +252,7 @@ function classFindings(
           check,
           name === null ? `The cluster has no default class for ${key}.` : `There is no class ${name}.`,
           `${key} ${name === null ? "is not set" : "names it"}; the cluster has ${classes.map(({ metadata }) => metadata.name).join(", ") || "none"}.`,
-          `Name one of the cluster's classes in ${key}; where it has none, install a driver.`,
+          `Name one of the cluster's classes in ${key}; if it has no class, install a driver.`,
         ),
       ];
     const isShared = key === "engineStore.storageClass" && spec?.accessModes?.[0] === "ReadWriteMany";

@@ -181,14 +181,14 @@ function gpuFindings(
       const partitioned = problem(
         "gpus",
         `GPU ${index} is in MIG mode.`,
-        "A container that gets it gets its partitions, and the stack is planned for the whole GPU.",
-        `\`sudo nvidia-smi -i ${index} -mig 0\` on the host, while nobody uses it.`,
+        "A container with this GPU sees its partitions, and the stack is planned for the whole GPU.",
+        `\`sudo nvidia-smi -i ${index} -mig 0\` on the host, while the GPU is unused.`,
       );
       const busy = warning(
         "busyGpus",
-        `Others use GPU ${index}.`,
+        `Other processes use GPU ${index}.`,
         `${usedMiB} of its ${memoryMiB} MiB are taken, and the plan counts on all of them.`,
-        "`nvidia-smi` on the host says who; end that, or give the models other GPUs with models[].gpuIndices.",
+        "`nvidia-smi` on the host lists them; stop them, or give the models other GPUs with models[].gpuIndices.",
       );
       // One driver serves all GPUs of a machine.
       const card = {

@@ -71,8 +71,7 @@ export function findingsReport(
   findings: readonly Finding[],
   width: number = PAGE_COLUMNS,
 ): string {
-  if (findings.length === 0)
-    return `Nothing that the stack needs is missing on ${host}, as far as can be seen.\n`;
+  if (findings.length === 0) return `Preflight passed on ${host}.\n`;
   const sorted = findings.toSorted(
     (a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"),
   );

@@ -103,8 +103,8 @@ export function diskFindings(
     return warning(
       "disk",
       `The free space of ${path} can't be measured.`,
-      `\`df -Pk\` gives no answer there, and ${own.map(({ what, gb }) => `${gb.toFixed(1)} GB of ${what}`).join(", ")} are needed.`,
-      "Look at the disk yourself, and go on where it has the room.",
+      `\`df -Pk\` does not answer there, and ${own.map(({ what, gb }) => `${gb.toFixed(1)} GB of ${what}`).join(", ")} are needed.`,
+      "Check the free space of the disk yourself, and continue if it is enough.",
     );
   });
   const full = [...mounts.values()].flatMap(({ mount, freeBytes, freeFiles }) => {

@@ -69,7 +69,7 @@ export function probeProgram(
       });
     const timer = setTimeout(() => {
       child.kill("SIGKILL");
-      text.stderr += `${program} gave no answer within ${TIMEOUT_MILLISECONDS / 1000} s`;
+      text.stderr += `${program} did not answer within ${TIMEOUT_MILLISECONDS / 1000} s`;
     }, TIMEOUT_MILLISECONDS);
     child.on("error", (error) => {
       clearTimeout(timer);

@@ -129,7 +129,7 @@ async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): P
       `the gateway refuses the request; put its key into ENGINE_ROOM_API_KEY (${reason})`,
     );
   if (status === 404 || status === 405)
-    throw new GatewayRefusal(`the gateway takes no documents (${reason})`);
+    throw new GatewayRefusal(`the gateway does not accept documents (${reason})`);
   throw new RequestRefusal(reason);
 }
 
@@ -175,9 +175,9 @@ function outcomesOf(documents: readonly PreparedDocument[], text: string): Outco
     // Refused below.
   }
   if (answer.documents?.length !== documents.length)
-    throw new RequestRefusal("the gateway's answer is no list of its documents");
+    throw new RequestRefusal("the gateway's answer is not a list of its documents");
   return answer.documents.map(({ status, error }) =>
-    status === "failed" ? { status, reason: error?.message ?? "the gateway gave no reason" } : { status },
+    status === "failed" ? { status, reason: error?.message ?? "the gateway did not say why" } : { status },
   );
 }
 

@@ -198,7 +198,7 @@ async function run(argv: readonly string[], what: string, cwd: string, { signal 
   const why = result.timedOut
     ? `did not end within ${NPM_TIMEOUT_SECONDS} s`
     : `failed: ${lastLines(result.stderr || result.stdout, 4)}`;
-  throw new UserError(`${what} ${why}; check the network and run it again.`);
+  throw new UserError(`${what} ${why}; check the network and run the command again.`);
 }
 
 async function take(file: string, { picture, destination }: WantedPicture): Promise<void> {

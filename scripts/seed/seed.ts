@@ -51,7 +51,7 @@ export async function seedSamplesOnce(
   const state = await mark.read();
   if (state === "settled") return undefined;
   if (state === "begun") {
-    out.write("  going on with the sample pictures, whose load did not come to its end\n");
+    out.write("  resuming the load of the sample pictures\n");
     return seedSamples(mark, options);
   }
   const onWait = (reason: string, seconds: number) => void out.write(`  ${waitLine(reason, seconds)}\n`);

@@ -54,7 +54,7 @@ export function readApprovedPreview(path: string): ApprovedPreview {
   try {
     const found = approvedPreviewSchema.parse(JSON.parse(readFileSync(path, "utf8")));
     if (found.digest !== jsonDigest(found.changes))
-      throw new Error("its digest is not that of its changes, so that it was cut off or edited.");
+      throw new Error("its digest does not match its changes: the file was truncated or edited.");
     return found;
   } catch (error) {
     throw new UserError(
@@ -122,6 +122,6 @@ export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview)
   const more = differences.length - MOST_LINES;
   const lines = [...differences.slice(0, MOST_LINES), ...(more > 0 ? [`${more} more`] : [])];
   throw new UserError(
-    `Nothing of the stack ${now.stack} was changed, because its preview is no longer the approved one: ${counted(differences.length, "resource")} ${differences.length === 1 ? "differs" : "differ"}.\n${lines.map((line) => `- ${line}`).join("\n")}\nChoose "Re-run all jobs" in the newest run of \`deploy\`: it makes a preview of the present state, which somebody can approve. "Re-run failed jobs" asks for this one again.`,
+    `Nothing of the stack ${now.stack} was changed, because its preview differs from the approved preview: ${counted(differences.length, "resource")} ${differences.length === 1 ? "differs" : "differ"}.\n${lines.map((line) => `- ${line}`).join("\n")}\nChoose "Re-run all jobs" in the newest run of \`deploy\`: it previews the current state, which can then be approved. "Re-run failed jobs" asks for this one again.`,
   );
 }

@@ -30,7 +30,7 @@ export async function isConfirmed(
   if (operation === "down" && record !== "resources") return true;
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw new UserError(
-      `\`${operation}\` of the stack ${stack.name} is about rented machines, and nobody can be asked without a terminal. Add --yes to go on; CI=true means the same.`,
+      `\`${operation}\` of the stack ${stack.name} changes rented machines, and without a terminal it can't be confirmed. Add --yes to continue; CI=true means the same.`,
     );
   const { changes } = await backend.preview({ operation, out: process.stderr });
   process.stderr.write(
@@ -41,7 +41,7 @@ export async function isConfirmed(
 }
 
 const LOST =
-  "Documents of its databases, engines and weights are deleted, but for what `retain` of the stack file names.\n";
+  "Documents of its databases, engines and weights are deleted, except those of stacks that `retain` of the stack file names.\n";
 
 /** @param before - Of the last `up`; undefined: there was none, or it is not known. */
 function upCost(stack: StackReference, before: StackValues | undefined): string {

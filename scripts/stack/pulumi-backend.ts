@@ -285,7 +285,7 @@ export class PulumiBackend implements StackBackend {
     const operations = await operationsOf(this.#stack);
     const removed = await operations.removeLeftovers(async () => (await this.#state()) ?? EMPTY);
     if (removed.length > 0)
-      process.stderr.write(`Removed what a command that was killed had left: ${removed.join(", ")}.\n`);
+      process.stderr.write(`Removed leftovers of a killed command: ${removed.join(", ")}.\n`);
   }
 
   /** One operation of Pulumi's Automation API, with its steps shown as they happen. */
@@ -358,7 +358,7 @@ export class PulumiBackend implements StackBackend {
     }
     const [, exitCode = "unknown"] = /exit code (\d+)/.exec(error.message) ?? [];
     const sentence = `\`pulumi ${operation}\` ended with exit code ${exitCode}`;
-    if (errors.size > 0) return new UserError(`${sentence}; its errors stand above.`);
+    if (errors.size > 0) return new UserError(`${sentence}; its errors are above.`);
     const words = error.message.split("\n").filter((line) => /^\s*(stderr: )?error: /.test(line));
     return new UserError([`${sentence}.`, ...new Set(words.map(passphraseAdvice))].join("\n"));
   }

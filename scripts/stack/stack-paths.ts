@@ -77,7 +77,7 @@ export function refuseOtherBackend(stack: string, url: string): void {
   throw new UserError(
     [
       `The stack ${stack} belongs to the backend ${backend}, and Pulumi uses ${url}.`,
-      `To go on there: \`pulumi login ${backend}\`. To move it here:`,
+      `To continue there: \`pulumi login ${backend}\`. To move it here:`,
       `  PULUMI_BACKEND_URL=${backend} pulumi stack export --stack ${stack} --file ${stack}.json`,
       `  pulumi stack init ${stack} && pulumi stack import --stack ${stack} --file ${stack}.json && rm -r ${record}`,
     ].join("\n"),
@@ -101,7 +101,7 @@ export function assertTryoutOwns(stack: string): void {
   const why =
     process.env.ENGINE_ROOM_RUNNER === "tryout"
       ? "Unset ENGINE_ROOM_RUNNER, which asks for the try-out runner"
-      : "There is none on PATH; put `pulumi` there";
+      : "`pulumi` is not on PATH; install it";
   throw new UserError(
     `The stack ${stack} belongs to the Pulumi CLI${where}. ${why}, and try again. Where the stack is gone, delete ${owner.record}.`,
   );

@@ -71,13 +71,16 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
 /** Exit code where a program can't be started, as shells have it. */
 const NOT_STARTED = 127;
 
+/** Exit code of a check that this machine can't run, as Automake has it. */
+export const SKIPPED = 77;
+
 /** How often the results of a running suite are read. */
 const READ_EVERY_MS = 100;
 
 /** In the order in which they are started: those that mostly wait come first. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   stack: {
-    summary: "whole stacks: up, use, kill, mend, down; commands in processes of their own",
+    summary: "whole stacks: up, use, kill, repair, down; commands in processes of their own",
     needsPython: true,
     run: (context) => vitest("stack", context),
   },
@@ -103,7 +106,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (context) => vitest("unit", context),
   },
   check: {
-    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles and workflows",
+    summary: "types, lint and format of TypeScript and Python, lint of Dockerfiles, workflows and texts",
     needsPython: true,
     run: check,
   },
@@ -196,14 +199,16 @@ async function check({ python, execute, report }: SuiteContext): Promise<void> {
     [python, ["-m", "ruff", "format", "--check", "."]],
     [join(dirname(python), "hadolint"), DOCKERFILES],
     [join(dirname(python), "zizmor"), ["--offline", "--no-progress", ".github"]],
+    [nodeBin("tsx"), ["test/prose/lint.ts", python]],
   ];
   report({ files: checks.length });
   await sideBySide(checks, availableParallelism(), async ([command, args]) => {
     const started = performance.now();
     const code = await execute(command, args);
     const file = (command === python ? args.slice(1) : [basename(command), ...args.slice(0, 1)]).join(" ");
-    const reason = code === 0 ? "" : `ended with exit code ${code}`;
-    const state = code === 0 ? "passed" : "failed";
+    const reason =
+      code === 0 ? "" : code === SKIPPED ? "no Go that can build it" : `ended with exit code ${code}`;
+    const state = code === 0 ? "passed" : code === SKIPPED ? "skipped" : "failed";
     const seconds = (performance.now() - started) / 1000;
     report({ file, seconds, tests: [{ title: "", state, reason }] });
   });

@@ -53,7 +53,7 @@ export class TryoutBackend implements StackBackend {
   async up({ enforcesPolicies = false, approved }: UpOptions = {}): Promise<StackChanges> {
     if (enforcesPolicies || approved !== undefined)
       throw new UserError(
-        "Policies are enforced and previews compared by the Pulumi CLI, and the try-out runner has none; put `pulumi` on PATH, or leave out --policies and --approved.",
+        "Policies are enforced and previews compared by the Pulumi CLI, and the try-out runner has no policies; put `pulumi` on PATH, or leave out --policies and --approved.",
       );
     // Planned before anything is read or started, so that a mistake costs nothing.
     await this.#refuseOtherPlatforms();
@@ -63,7 +63,8 @@ export class TryoutBackend implements StackBackend {
         progress: () => {},
         // Before an `up` only what is gone is worth a line.
         end: ({ operation, name }) =>
-          operation === "delete" && reporter.note(`${name} is missing or not whole; it will be made again`),
+          operation === "delete" &&
+          reporter.note(`${name} is missing or incomplete; it will be created again`),
       }).refresh();
       const before = await this.lastApplied();
       for (const line of before === undefined ? [] : changeLines(before, this.#values())) reporter.note(line);

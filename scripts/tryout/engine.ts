@@ -100,7 +100,7 @@ export class TryoutEngine implements MonitorOwner {
     const secret = Object.entries(inputs).find(([, value]) => containsSecret(value));
     const reason =
       custom && (this.#runner.handlerOf(type) === undefined || readId !== undefined)
-        ? "is no local: resource to create"
+        ? "is not a local: resource to create"
         : option !== undefined
           ? `uses the resource option ${option}`
           : secret !== undefined

@@ -188,7 +188,7 @@ export async function checkMetricNames(url: string, expected: readonly MetricSer
     const more = missing.length > SHOWN ? `, and ${missing.length - SHOWN} more` : "";
     throw new Error(`${missing.length} of ${expected.length} series are missing: ${names.join(", ")}${more}`);
   }
-  return { text: `all ${expected.length} series are there`, figures: { series: expected.length } };
+  return { text: `all ${expected.length} series exist`, figures: { series: expected.length } };
 }
 
 /** Whether a page in Prometheus' text format has a series with these labels, and maybe others. */

@@ -118,7 +118,7 @@ export function parseProof(text: string, source: string): Proof {
     ({ path, message }) => `  ${path.length === 0 ? "(file)" : formatPath(path)}: ${message}`,
   );
   throw new UserError(
-    `${source} is no proof file that this version reads; \`npx engine-room verify\` writes one.\n${lines.join("\n")}`,
+    `${source} is not a proof file that this version reads; \`npx engine-room verify\` writes one.\n${lines.join("\n")}`,
   );
 }
 

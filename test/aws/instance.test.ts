@@ -217,7 +217,9 @@ test("status shows the machine's state and the command that lists what runs on i
   const { exitCode, stdout } = await command("status");
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(
-    new RegExp(`^machine ${id} g5\\.4xlarge in us-west-2: running\nWhat runs on it:\naws ssm start-session `),
+    new RegExp(
+      `^machine ${id} g5\\.4xlarge in us-west-2: running\nList its containers with:\naws ssm start-session `,
+    ),
   );
   const { stdout: json } = await command("status", "--json");
   expect(JSON.parse(json)).toEqual([{ name: "machine", id, type: "g5.4xlarge", state: "running" }]);

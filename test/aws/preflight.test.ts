@@ -225,7 +225,7 @@ test("a missing secret, or one without a token, is a problem of the hub's token"
   const { ARN = "" } = await secrets.send(new CreateSecretCommand({ Name: "hub-token" }));
   const whats = async () =>
     ofCheck(await found({ ...VALUES, hub: { tokenSecretArn: ARN } }), "hubToken").map(({ what }) => what);
-  expect(await whats()).toEqual(["The secret with the hub's token is not there."]);
+  expect(await whats()).toEqual(["The secret with the hub's token does not exist."]);
   const store = (SecretString: string) =>
     secrets.send(new PutSecretValueCommand({ SecretId: ARN, SecretString }));
   await store('{"token":"hf_x"}');
@@ -242,7 +242,7 @@ test("preflight reads the machines that run", async () => {
   ]);
   // moto has no quotas of EC2, and no defaults.
   const whats = ofCheck(await found(), "quotas").map(({ what }) => what);
-  expect(whats).toEqual([expect.stringMatching(/^servicequotas:\w+ gives no answer\.$/)]);
+  expect(whats).toEqual([expect.stringMatching(/^servicequotas:\w+ does not answer\.$/)]);
 });
 
 test("the databases' disk with the stack's tags is a problem in another zone or of another size", async () => {

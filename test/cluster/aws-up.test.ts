@@ -120,7 +120,7 @@ describeWithCluster(
       const again = await stack.plain("up", "--yes");
       expect(again.code).not.toBe(0);
       expect(again.stdout + again.stderr).toMatch(
-        /The node group spare\S* is CREATE_FAILED, and takes no size/,
+        /The node group spare\S* is CREATE_FAILED, and can't be resized/,
       );
       const replaced = await stack.plain("up", "--yes", "--replace", "**::spare-machines-group");
       expect(replaced.stdout + replaced.stderr).not.toContain("error:");

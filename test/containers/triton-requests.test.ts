@@ -111,7 +111,7 @@ describe("images of a generate request", () => {
       profileOf("llava_onevision"),
       ask([], "a"),
       "image_missing",
-      /the request has none/,
+      /the request has no image/,
     ],
     [
       "a URL where pixels must be",

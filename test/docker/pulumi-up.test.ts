@@ -117,9 +117,7 @@ describeWithEngine(
         return result.stderr.includes("is locked by the Pulumi CLI") ? undefined : result;
       });
       expect(code, stderr).toBe(0);
-      expect(stderr).toContain(
-        `Removed what a command that was killed had left: ${stack.stack.name}-encoders.`,
-      );
+      expect(stderr).toContain(`Removed leftovers of a killed command: ${stack.stack.name}-encoders.`);
       const after = await stack.ids();
       expect(after.encoders).not.toBe(before.encoders);
       expect(Object.keys(after)).toEqual(SERVICES);

@@ -71,16 +71,16 @@ const SERVICES: readonly Service[] = [
 
 const HEAD = `# Limits
 
-What each service takes from its clients, and what it does beyond that. The numbers are the services' own constants, and those of the
+The limits of each service for its clients, and its answer beyond them. The numbers are the services' own constants, and those of the
 gateway's configuration its defaults; \`UPDATE_RECORDED=1 npx vitest run test/docs\` writes this file.
 
 The second table of a service computes its memory with all limits reached at the same time; a test holds the sum below the memory of the
-service's container. What the kernel keeps for connections is not in it, nor the pages of files that it caches. A stack file's
+service's container. The memory of the kernel for connections is not in it, nor the pages of files that it caches. A stack file's
 \`gateway.limits.bodyMiB\` above 16 raises the memory of requests, of which there is room for four of the largest.
 
 The factors are those of bodies that clients send for a reason. Lists of empty objects take more: 16 bytes for each byte in mock-mongo, 40
 in mock-vector while it reads them. mock-mongo does not count whole messages of up to 64 KiB that wait for their turn, mock-vector not the
-answers that it is making. Both are for laptops and tests, and only the gateway stands between them and others.
+answers that it is making. Both are for laptops and tests, and only the gateway protects them from other clients.
 `;
 
 function documentOf(services: readonly Service[]): string {

@@ -140,7 +140,7 @@ export function testStarts(
     writeFileSync(join(damaged, file), "no database ".repeat(1000));
     expect(await refused(noDirectory)).toContain(`The data in ${noDirectory} can't be opened: `);
     expect(await refused(damaged)).toBe(
-      `The data in ${damaged} can't be opened: ${file} is no LMDB file; choose another directory with --data.`,
+      `The data in ${damaged} can't be opened: ${file} is not an LMDB file; choose another directory with --data.`,
     );
   });
 

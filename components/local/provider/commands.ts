@@ -99,12 +99,12 @@ export async function runOrThrow(
     throw await diskFullError(paths);
   if (timedOut)
     throw new Error(
-      `${purpose} did not end within ${options.timeoutSeconds} s; check the network and run it again.`,
+      `${purpose} did not end within ${options.timeoutSeconds} s; check the network and run the command again.`,
     );
   const failure = registry === undefined ? undefined : connectionFailure(output);
   if (failure !== undefined)
     throw new Error(
-      `${purpose} failed: ${failure}. It downloads from ${registry}; check the network, and run it again.`,
+      `${purpose} failed: ${failure}. It downloads from ${registry}; check the network, and run the command again.`,
     );
   throw new Error(`${purpose} failed: ${lastLines(stderr || stdout, 8)}`);
 }

@@ -21,7 +21,7 @@ export function isUsableRoot(path: string): boolean {
 }
 
 export const UNUSABLE_ROOT = {
-  why: "supervisord and PATH take no path with * ? [ ] : or a line break.",
+  why: "supervisord and PATH do not accept a path with * ? [ ] : or a line break.",
   fix: "Move the project to a path without these characters.",
 } as const;
 
@@ -99,7 +99,7 @@ export async function refuseChanged(path: string, sha256: string): Promise<void>
   if (actual === undefined) throw new Error(`${path} does not exist; restore it from the repository.`);
   if (actual !== sha256)
     throw new Error(
-      `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run it again.`,
+      `${path} has SHA-256 ${actual} instead of ${sha256}: it changed while the program ran; run the command again.`,
     );
 }
 
@@ -174,7 +174,7 @@ export async function diskFullError(paths: readonly string[]): Promise<Error> {
     ? ", or set ENGINE_ROOM_CACHE_DIR to a folder on a larger disk"
     : "";
   return new Error(
-    `The disk of ${path} was full; it has ${freeMB.toFixed(0)} MB${inodes} free now. Free more there${otherwise}, and run it again.`,
+    `The disk of ${path} was full; it has ${freeMB.toFixed(0)} MB${inodes} free now. Free more there${otherwise}, and run the command again.`,
   );
 }
 

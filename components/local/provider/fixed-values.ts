@@ -25,7 +25,7 @@ export const fixedValues = resourceHandler<FixedValues, FixedValues>({
       );
       const failures = changed.map((name) => ({
         property: z.core.toDotPath(["values", name]),
-        reason: `${what} has ${name} ${before?.[name] ?? "of AWS's choice"}; ${values[name] ?? "another one"} would replace it by an empty one. ${fix}`,
+        reason: `${what} has ${name} ${before?.[name] ?? "of AWS's choice"}; ${values[name] ?? "another one"} would replace it with an empty resource. ${fix}`,
       }));
       return { outputs: {}, failures };
     },

@@ -27,7 +27,7 @@ export const REMOTE_TYPES: readonly string[] = [
 export function handlerOf(type: string): ResourceHandler {
   if (!(type in handlers))
     throw new Error(
-      `${type} is no resource of the package local, which has ${Object.keys(handlers).join(", ")}.`,
+      `${type} is not a resource of the package local, which has ${Object.keys(handlers).join(", ")}.`,
     );
   return handlers[type as keyof typeof handlers];
 }

@@ -17,7 +17,7 @@ const projectPath = z
 /** Folder that this provider creates and deletes: below a stack's own folder, never the stack's folder itself. */
 const stackContentPath = projectPath.regex(
   /^\.stacks\/[^/]+\/./,
-  "must lie in a stack's folder, as in .stacks/local/python",
+  "must be in a stack's folder, as in .stacks/local/python",
 );
 
 const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 lower-case hex digits");

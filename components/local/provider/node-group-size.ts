@@ -103,13 +103,13 @@ async function resize(
   const deadline = Date.now() + LONGEST_WAIT_MILLISECONDS;
   const wait = async (state: string) => {
     if (Date.now() > deadline)
-      throw new Error(`${name} is still ${state}, and takes no size until then. Run \`up\` again later.`);
+      throw new Error(`${name} is still ${state}, and can't be resized until then. Run \`up\` again later.`);
     await sleep(pollMilliseconds, undefined, signal && { signal });
   };
   while (true) {
     const { status = "", scalingConfig = {} } = (await describe(connection, size.nodeGroupArn)) ?? {};
     if (status === "" || LOST_GROUPS.includes(status))
-      throw new Error(`${name} is ${status || "gone"}, and takes no size.`);
+      throw new Error(`${name} is ${status || "gone"}, and can't be resized.`);
     const change = sizeChange(size, scalingConfig);
     if (change === null) return;
     if (BUSY_GROUPS.includes(status)) {

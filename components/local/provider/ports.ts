@@ -47,7 +47,7 @@ export async function choosePorts(
     else if (!(await isUsable(asked))) {
       const holder = holders.get(asked) ?? (await portHolder(asked));
       taken[portName] =
-        `${name}: the ${portName} port ${asked} is taken by ${holder}; end that or choose another port (0 takes a free one).`;
+        `${name}: the ${portName} port ${asked} is taken by ${holder}; stop it or choose another port (0 chooses a free port).`;
     }
     ports[portName] = port;
     holders.set(port, `${name}, as ${portName}`);

@@ -53,7 +53,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     const { stackDirectory, name, python } = wanted;
     if (!(await exists(fromRoot(python))))
       throw new Error(
-        `${name}: ${python} does not exist, so nothing can keep the process running; make it first.`,
+        `${name}: ${python} does not exist, so the process can't be kept running; create it first.`,
       );
     const previous = (await readRecord(stackDirectory, name))?.ports ?? oldPorts;
     // Before the running process is stopped.
@@ -183,7 +183,7 @@ export function startFailure(
     case "EXITED":
       return starts > MOST_FAILED_STARTS ? `ended ${starts - 1} times while it started` : undefined;
     default:
-      return `was stopped while it started (${info?.statename ?? "supervisord no longer knows it"})`;
+      return `was stopped while it started (${info?.statename ?? "supervisord no longer has it"})`;
   }
 }
 

@@ -108,7 +108,7 @@ async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
           ({ AssociationId = "", Status = "", ExecutionSummary }) => ({
             id: AssociationId,
             status: Status,
-            words: ExecutionSummary || "Systems Manager gives no reason",
+            words: ExecutionSummary || "Systems Manager does not say why",
           }),
         );
       } catch (error) {
@@ -159,7 +159,7 @@ function isServed(targets: readonly Target[]): boolean {
 
 function unserved(targets: readonly Target[], instanceId: string, seconds: number): string {
   const words = targets.map(({ id, state, words: reason }) => `${id} is ${state} (${reason})`);
-  return `The load balancer sends no requests to ${instanceId} after ${seconds} s: ${words.join(", ") || "no machine is registered with it"}. The log of the gateway on the machine says whether it is asked.`;
+  return `The load balancer sends no requests to ${instanceId} after ${seconds} s: ${words.join(", ") || "no machine is registered with it"}. The log of the gateway on the machine shows whether requests arrive.`;
 }
 
 interface Wait {

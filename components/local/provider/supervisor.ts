@@ -263,7 +263,7 @@ export async function endOrphans(stackDirectory: string, names?: readonly string
   }
   if (left.length === 0) return count;
   const who = left.map(({ pid, name }) => `${name} (pid ${pid})`).join(", ");
-  throw new Error(`${who} of ${stackDirectory} cannot be ended; end it and run it again.`);
+  throw new Error(`${who} of ${stackDirectory} can't be stopped; stop it and run the command again.`);
 }
 
 /** supervisord first: it would start the others again. */

@@ -116,5 +116,5 @@ export function awsNotes(
 
 /** @param dnsName - Of the load balancer. */
 export function recordNote({ hostname }: EdgePlan, dnsName: string): string {
-  return `Nobody finds ${hostname} until its record points at the load balancer: a CNAME, or an alias, of ${dnsName}.`;
+  return `Clients can't resolve ${hostname} until its record points at the load balancer: a CNAME, or an alias, of ${dnsName}.`;
 }

@@ -111,7 +111,7 @@ export const RESERVED_NETWORKS: readonly ReservedNetwork[] = [
   { cidr: "192.168.0.0/16", what: "private addresses (RFC 1918)", use: "machines" },
   { cidr: "198.18.0.0/15", what: "addresses for measurements (RFC 2544)", use: "machines" },
   { cidr: "224.0.0.0/4", what: "addresses of multicast (RFC 5771)", use: "other" },
-  { cidr: "240.0.0.0/4", what: "addresses that nobody has (RFC 1112)", use: "other" },
+  { cidr: "240.0.0.0/4", what: "reserved addresses (RFC 1112)", use: "other" },
   { cidr: "192.0.2.0/24", what: "addresses for examples (RFC 5737)", use: "example" },
   { cidr: "198.51.100.0/24", what: "addresses for examples (RFC 5737)", use: "example" },
   { cidr: "203.0.113.0/24", what: "addresses for examples (RFC 5737)", use: "example" },

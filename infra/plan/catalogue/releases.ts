@@ -336,7 +336,7 @@ function versionParts(version: string): readonly number[] {
   const [text, numbers = "", candidate, post = 0] =
     /^(\d+(?:\.\d+){0,3})(?:rc(\d+))?(?:\.post(\d+))?$/.exec(version) ?? [];
   if (text === undefined)
-    throw new RangeError(`${version} is no version of TensorRT-LLM, such as 0.20.0 or 1.3.0rc2.`);
+    throw new RangeError(`${version} is not a version of TensorRT-LLM, such as 0.20.0 or 1.3.0rc2.`);
   const suffix = candidate === undefined ? Number(post) : Number(candidate) - Number.MAX_SAFE_INTEGER;
   const parts = [...`${numbers}.0.0.0`.split(".").slice(0, 4).map(Number), suffix];
   known.set(version, parts);

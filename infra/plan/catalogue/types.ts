@@ -63,7 +63,7 @@ export function computesQuantization({ formats }: Pick<Gpu, "formats">, quantiza
 export const RUNTIMES = ["engine", "llmapi"] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
-/** Where TensorRT-LLM's files lie in an image: NVIDIA's own image, or one of TensorRT-LLM's `tritonrelease` stage. */
+/** Where TensorRT-LLM's files are in an image: NVIDIA's own image, or one of TensorRT-LLM's `tritonrelease` stage. */
 export const IMAGE_LAYOUTS = ["ngc", "tritonrelease"] as const;
 export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
 
@@ -206,7 +206,7 @@ export interface VisionTower {
   readonly imageProcessor?: ImageProcessor | undefined;
   /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */
   readonly needsHubFolder: boolean;
-  /** Python packages file of the release that the builder needs besides the image's own, such as `requirements-vila.txt`. */
+  /** Python packages file of the release that the builder needs in addition to the image's own, such as `requirements-vila.txt`. */
   readonly requirements?: string | undefined;
   /** A source repository that the builder must have (`--vila_path`), at a commit. */
   readonly codeRepository?:
@@ -224,7 +224,7 @@ export interface HubSource {
   readonly repository: string;
   /** Commit, 40 hexadecimal digits; null where none could be verified, and the stack must then name one. */
   readonly revision: string | null;
-  /** Whether the hub wants an accepted licence and a token. */
+  /** Whether the hub requires an accepted licence and a token. */
   readonly gated: boolean;
   /** SPDX id, or the name of the licence. */
   readonly license: string;
@@ -276,13 +276,13 @@ export interface LanguageModel {
   readonly limits: EngineLimits;
   /** Repositories that can serve it, the default first. */
   readonly flavours: readonly Flavour[];
-  /** What can serve it: a TensorRT engine, or the LLM API of TensorRT-LLM. */
+  /** Runtimes that can serve it: a TensorRT engine, or the LLM API of TensorRT-LLM. */
   readonly runtimes: readonly Runtime[];
   /** Facts of its tokenizer that Triton needs. */
   readonly tokenizer: {
     /** Id of the token that ends an answer: `eos_token_id`. */
     readonly endId: number;
-    /** Id of the token that fills a batch: `pad_token_id`, or the end token where there is none. */
+    /** Id of the token that fills a batch: `pad_token_id`, or the end token. */
     readonly padId: number;
     /** Whether TensorRT-LLM's tokenizer adds the begin token by itself. */
     readonly addsBeginToken: boolean;

@@ -78,7 +78,7 @@ export const regionChecks = {
     return {
       severity: "warning",
       path: "region",
-      reason: `There is no price table for ${region}: cost sums lack ${isUnpriced ? "its machines" : "everything besides machines"}. There are tables for ${PRICE_REGIONS.join(", ")}.`,
+      reason: `There is no price table for ${region}: cost sums lack ${isUnpriced ? "its machines" : "everything except machines"}. There are tables for ${PRICE_REGIONS.join(", ")}.`,
       fix: `Write ${keys.join(" and ")}.`,
     };
   },
@@ -111,7 +111,7 @@ export const accountChecks = {
         value: key,
         reason: isTaken
           ? "AWS, Kubernetes or the stack itself sets tags of this name."
-          : "Another key differs from it in capital letters alone, which IAM takes for the same.",
+          : "Another key differs only in capital letters, and IAM treats both as the same key.",
         fix: "Use another name.",
       };
     }),
@@ -120,7 +120,7 @@ export const accountChecks = {
     Object.keys(tags).length > MOST_TAGS && {
       path: "tags",
       value: count(Object.keys(tags).length, "tag"),
-      reason: "AWS takes 50 tags of a resource, and up to ten are the stack's own.",
+      reason: "AWS allows 50 tags per resource, and the stack sets up to ten of them.",
       fix: `Keep ${MOST_TAGS}.`,
     },
 
@@ -133,7 +133,7 @@ export const accountChecks = {
     return {
       path: "iam.permissionsBoundaryArn",
       reason: `The policy is in ${partition === own ? `account ${owner}` : `the partition ${partition}`}, and IAM takes one of account ${account} or of AWS itself, in ${own}.`,
-      fix: `Write arn:${own}:iam::${account}:policy/NAME, of a policy that is there.`,
+      fix: `Write arn:${own}:iam::${account}:policy/NAME, of a policy that exists.`,
     };
   },
 
@@ -181,7 +181,7 @@ export const accountChecks = {
       severity: "warning",
       path: "guard.emails",
       reason:
-        "No budget is created: nobody is notified when the stack costs more than planned or is left running.",
+        "No budget is created: no one is notified when the stack costs more than planned or is left running.",
       fix: "Add an address.",
     };
   },
@@ -216,7 +216,7 @@ export const accountChecks = {
     if (lines.slice(spec.pools.length).some(({ hourlyUsd }) => hourlyUsd === null)) return [];
     return {
       path: "otherHourlyUsd",
-      reason: `Everything besides the pools has a price in ${spec.region}; ${otherHourlyUsd} USD would be ignored.`,
+      reason: `Everything except the pools has a price in ${spec.region}; ${otherHourlyUsd} USD would be ignored.`,
       fix: "Remove it.",
     };
   },

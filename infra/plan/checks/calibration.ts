@@ -74,7 +74,7 @@ export const calibrationChecks = {
     return {
       severity: "warning",
       path: `${path}.quantization`,
-      reason: `quantize.py loads ${engine.model} as it is stored, ${needGiB.toFixed(1)} GiB, and ${ranks} × ${gpu.name} of the build hold ${haveGiB.toFixed(1)}: the rest lies in host memory, which makes calibration slow.`,
+      reason: `quantize.py loads ${engine.model} as it is stored, ${needGiB.toFixed(1)} GiB, and ${ranks} × ${gpu.name} of the build hold ${haveGiB.toFixed(1)}: the rest is in host memory, which makes calibration slow.`,
       fix: "Use a larger GPU, or int8 or int4, which need no calibration.",
     };
   }),

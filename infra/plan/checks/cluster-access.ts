@@ -20,7 +20,7 @@ export const clusterAccessChecks = {
     access.endpoint === "public" &&
     access.apiCidrs.length === 0 && {
       path: "access.apiCidrs",
-      reason: "Nobody could reach the cluster's API, including this program.",
+      reason: "No one could reach the cluster's API, including this program.",
       fix: `Add your address: ${OWN_ADDRESS}. Or write endpoint: private, and privateCidrs for the network that you are in.`,
     },
 
@@ -28,7 +28,7 @@ export const clusterAccessChecks = {
     access.endpoint === "private" &&
     access.apiCidrs.length > 0 && {
       path: "access.apiCidrs",
-      reason: "With `endpoint: private` the cluster's API answers nobody on the internet.",
+      reason: "With `endpoint: private` the cluster's API does not answer on the internet.",
       fix: "Remove it, or write endpoint: public.",
     },
 
@@ -60,7 +60,7 @@ export const clusterAccessChecks = {
   }),
 
   apiCidrsBeginNetworks: eachApiCidr((cidr, path) =>
-    beginsNetwork(path, cidr, `, or ${cidr.split("/")[0]}/32 for the one address`),
+    beginsNetwork(path, cidr, `, or ${cidr.split("/")[0]}/32 for that single address`),
   ),
 
   // EKS refuses them: "The block cannot include reserved addresses."
@@ -72,7 +72,7 @@ export const clusterAccessChecks = {
     return {
       path,
       reason: `${reserved.cidr} has ${reserved.what}: they are not on the internet, and EKS refuses them.`,
-      fix: `Write ${OWN_ADDRESS}; networks of the VPC, or connected to it, belong into access.privateCidrs.`,
+      fix: `Write ${OWN_ADDRESS}; networks of the VPC, or connected to it, belong in access.privateCidrs.`,
     };
   }),
 
@@ -80,7 +80,7 @@ export const clusterAccessChecks = {
     !access.creatorIsAdmin &&
     access.admins.length === 0 && {
       path: "access.admins",
-      reason: "With `creatorIsAdmin: false` nobody could administer the cluster, including this program.",
+      reason: "With `creatorIsAdmin: false` no one could administer the cluster, including this program.",
       fix: "Add the role or user that runs `up`.",
     },
 
@@ -90,7 +90,7 @@ export const clusterAccessChecks = {
       (arn, index) =>
         access.admins.includes(arn) && {
           path: `access.viewers[${index}]`,
-          reason: "It is one of access.admins, and EKS takes a principal once.",
+          reason: "It is also in access.admins, and EKS allows one entry per principal.",
           fix: "Remove it here, or there.",
         },
     ),

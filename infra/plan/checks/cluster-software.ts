@@ -16,7 +16,7 @@ export const softwareChecks = {
       .filter((name) => !own.includes(name))
       .map((name) => ({
         path: `cluster.chartValues.${name}`,
-        reason: `The stack does not install ${name}, and nothing would come of its values. It installs ${oneOf(own)}.`,
+        reason: `The stack does not install ${name}, so its values would have no effect. It installs ${oneOf(own)}.`,
         fix:
           name === "fluent-bit"
             ? "Write `logs: { cloudwatch: {} }`, or remove it."
@@ -40,7 +40,7 @@ export const softwareChecks = {
     if ((charts["kube-prometheus-stack"] ?? "install") === "install") return [];
     return {
       path,
-      reason: `Alertmanager sends alerts, and the stack ${isInstalled("kube-prometheus-stack", charts) ? "does not configure one that exists already" : "has none without kube-prometheus-stack"}.`,
+      reason: `Alertmanager sends alerts, and the stack ${isInstalled("kube-prometheus-stack", charts) ? "does not configure one that exists already" : "has no Alertmanager without kube-prometheus-stack"}.`,
       fix: "Remove it, or cluster.charts.kube-prometheus-stack.",
     };
   },

@@ -69,13 +69,13 @@ export const eksChecks = {
       if (pool.capacityReservationId !== undefined)
         return {
           path: where,
-          reason: `${pool.capacityReservationId} is of one instance type, and AWS starts no other one for a pool that names it.`,
+          reason: `${pool.capacityReservationId} is of one instance type, and AWS does not start another type for a pool that names it.`,
           fix: "Remove it, or move it to a pool of its own.",
         };
       if (other.gpu !== machine.gpu || other.gpus !== machine.gpus)
         return {
           path: where,
-          reason: `${type} has ${gpusOf(other)}, and ${instanceType} has ${gpusOf(machine)}: an engine and its server are for one kind and number.`,
+          reason: `${type} has ${gpusOf(other)}, and ${instanceType} has ${gpusOf(machine)}: an engine runs only on the kind and number of GPUs that it was built for.`,
           fix: "Use types with the same GPUs, or a pool of its own.",
         };
       const smaller = (["vcpus", "memoryGiB", "localDiskGB"] as const).find(
@@ -102,14 +102,15 @@ export const eksChecks = {
         },
         !BLOCK_TYPES.test(instanceType) && {
           path: `${path}.instanceType`,
-          reason: "AWS sells Capacity Blocks of P instances; this project knows no other type that has them.",
+          reason:
+            "AWS sells Capacity Blocks of P instances; this project does not support them with other types.",
           fix: "Use the type of the block, or capacity: onDemand.",
         },
         // EKS empties the group 40 minutes before the block ends, and nothing is to be had before it begins.
         Math.max(nodes.min, warm) > 0 && {
           path: nodes.min > 0 ? `${path}.nodes.min` : `${path}.warm`,
           reason:
-            "A Capacity Block has a begin and an end, and machines that are kept would be asked for outside of them.",
+            "A Capacity Block has a start and an end, and machines that are kept would be requested outside of it.",
           fix: "Write 0: the autoscaler starts machines of the block when pods need them.",
         },
       ];

@@ -269,8 +269,8 @@ export const buildChecks = {
       path: isHost ? "engines.whenFull" : `${pool.path}.nodes.max`,
       reason:
         short.length === 0
-          ? `Time slicing does not divide a GPU's memory, so that ${what} built on a machine without servers; when all servers run, ${pool.name} has none.`
-          : `When all servers run, ${isHost ? "the host has no" : `no machine of ${pool.name} has`} room to build ${name}, which takes ${shortageWords(short)}.`,
+          ? `Time slicing does not divide a GPU's memory, so that ${what} built on a machine without servers; when all servers run, ${pool.name} has no such machine.`
+          : `When all servers run, ${isHost ? "the host does not have" : `no machine of ${pool.name} has`} room to build ${name}, which takes ${shortageWords(short)}.`,
       fix: `${ways.join(", ")}.`,
     };
   }),
@@ -301,7 +301,7 @@ export const encoderChecks = {
     if (gpuIndices === undefined) return [];
     const path = "encoders.gpuIndices";
     if (device === "cpu")
-      return { path, reason: "Encoders with `device: cpu` take no GPU.", fix: "Remove it." };
+      return { path, reason: "Encoders with `device: cpu` do not use a GPU.", fix: "Remove it." };
     if (spec.runsOn !== "host") {
       const reason = "GPU numbers are for a single machine; in a cluster the scheduler assigns GPUs.";
       return { path, reason, fix: "Remove it." };

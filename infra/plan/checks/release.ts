@@ -77,7 +77,7 @@ export const releaseChecks = {
       return {
         path,
         reason:
-          "Without a fixed tag or digest, builds and servers may run different images, and engines load only in the one that built them.",
+          "Without a fixed tag or digest, builds and servers may run different images, and engines load only in the image that built them.",
         fix: "Add a tag or a digest.",
       };
     }

@@ -97,7 +97,7 @@ function problemOf(
   const { planned, isMandatory } = placeholder;
   if (isMandatory && !(/^\d/.test(planned ?? "") ? Number.isSafeInteger(value) : /^\w+$/.test(String(value))))
     return {
-      reason: `${name} stands outside quotes of config.pbtxt, where Triton reads one word; the plan's own is ${planned}.`,
+      reason: `${name} is outside quotes in config.pbtxt, where Triton reads one word; the plan's own is ${planned}.`,
       fix: `Use a value of the same kind as ${planned}.`,
     };
   const obstacle = valueObstacle(String(value), templateSet(release.templates) ?? { escapesCommas: true });

@@ -200,7 +200,7 @@ function refuseName(stack: string): void {
       path: "(name of the stack)",
       value: JSON.stringify(stack),
       reason:
-        "The names of containers and volumes begin with it, and Docker wants a letter or digit first, then letters, digits, `_`, `.` and `-`.",
+        "The names of containers and volumes begin with it, and Docker requires a letter or digit first, then letters, digits, `_`, `.` and `-`.",
       fix: "Give the stack another name with `--stack`.",
     },
   ]);

@@ -48,7 +48,7 @@ export function dockerNotes(plan: DockerPlan, volumes: readonly DockerVolume[]):
   const notes: string[] = [];
   if (host.gatewayAddress !== LOOPBACK && gateway.apiKeys.length === 0)
     notes.push(
-      `Everybody who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npx engine-room key\` makes a key.`,
+      `Everyone who reaches ${host.gatewayAddress}:${gateway.port} may use the models: gateway.apiKeys is empty; \`npx engine-room key\` makes a key.`,
     );
   if (plan.tier === "cpu") notes.push(...cpuWeightNotes(plan));
   else if (plan.host.storePath !== null)

@@ -247,6 +247,6 @@ function releaseBase(name: ImageName, triton: TritonBase | null): TritonBase | n
   const source = imageSources[name];
   if (source.kind === "official" || !source.hasRelease) return null;
   if (triton === null)
-    throw new Error(`The image ${name} stands on a release of Triton, and none was given.`);
+    throw new Error(`The image ${name} is based on a release of Triton, and no release was given.`);
   return triton;
 }

@@ -60,7 +60,7 @@ export function encoderProblems({ device, precision }: EncodersSpec, gpu: Gpu | 
   if (gpu === null)
     return {
       path: "encoders.pool",
-      reason: "The encoders are to run on a GPU, and the machines of this pool have none.",
+      reason: "The encoders need a GPU, and the machines of this pool have no GPU.",
       fix: "Name a pool with GPUs, or write device: cpu.",
     };
   const format = FORMATS[precision];

@@ -50,7 +50,7 @@ function databaseEndpoints(
 /** Notes for users of a cluster that others made: who reaches the gateway, and what `down` leaves in it. */
 export function ownerNotes(plan: ClusterPlan): readonly string[] {
   const { ingress } = plan.cluster;
-  const who = ingress === null ? "Every pod of the cluster" : `Everybody who reaches ${ingress.host}`;
+  const who = ingress === null ? "Every pod of the cluster" : `Everyone who reaches ${ingress.host}`;
   const keyNote =
     plan.gateway.apiKeys.length === 0 &&
     `${who} may use the models: gateway.apiKeys is empty; \`npx engine-room key\` makes a key.`;
@@ -69,7 +69,7 @@ export function clusterNotes(plan: ClusterPlan): readonly string[] {
       plan.spec.whenFull === "stopServer" &&
       "While an engine is built, the scheduler may take the GPU of a server for it: the model is away until then.",
     monitoring === null &&
-      `Nobody watches the stack${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
+      `The stack is not monitored${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
   ].filter((note) => note !== false);
 }
 

@@ -127,7 +127,7 @@ function refuseName(stack: string): void {
       path: "(name of the stack)",
       value: JSON.stringify(stack),
       reason:
-        "Labels carry it, and Kubernetes wants at most 63 letters, digits, `_`, `.` and `-`, with a letter or digit at both ends.",
+        "Labels contain it, and Kubernetes allows at most 63 letters, digits, `_`, `.` and `-`, with a letter or digit at both ends.",
       fix: "Give the stack another name with `--stack`.",
     },
   ]);

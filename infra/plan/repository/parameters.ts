@@ -238,9 +238,7 @@ export function fillTemplate(
     if (typeof value !== "object") {
       substitutions[key] = typeof value === "boolean" ? (value ? "True" : "False") : String(value);
     } else if (mandatory.includes(key)) {
-      throw new Error(
-        `${template} does not load without ${key}, and its rule gives no value (${value.keep}).`,
-      );
+      throw new Error(`${template} does not load without ${key}, and its rule has no value (${value.keep}).`);
     } else {
       defaults[key] = value.keep;
     }

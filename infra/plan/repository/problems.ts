@@ -19,7 +19,7 @@ export function repositoryProblems(model: ModelSpec): readonly Finding[] {
     return [
       {
         ...at(model, "flavour", flavour),
-        reason: `The runtime is ${runtime}; all_models/llmapi is the one repository without an engine, and has no use for one.`,
+        reason: `The runtime is ${runtime}; all_models/llmapi is the only repository without an engine.`,
         fix:
           runtime === "llmapi"
             ? "Write flavour: llmapi, or runtime: engine."

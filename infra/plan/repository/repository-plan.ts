@@ -117,7 +117,7 @@ export function valueObstacle(
   }
   // The value lands between quotes of config.pbtxt, where it is protobuf text; "${" would read as not filled in.
   if (/["\\$\p{Cc}]/u.test(value)) {
-    return "it stands between quotes of config.pbtxt, where quotes, backslashes, dollar signs and control characters have a meaning.";
+    return "it is between quotes in config.pbtxt, where quotes, backslashes, dollar signs and control characters have a meaning.";
   }
   return null;
 }

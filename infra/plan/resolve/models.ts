@@ -140,7 +140,7 @@ function resolveWeights(
       if (repository === undefined) {
         report({
           path: `${path}.weights.repository`,
-          reason: `The catalogue knows no copy of ${source.repository} on ModelScope.`,
+          reason: `The catalogue has no copy of ${source.repository} on ModelScope.`,
           fix: "Name one in weights.repository, or leave `weights` out to download from Hugging Face.",
         });
       }

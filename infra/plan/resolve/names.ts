@@ -50,7 +50,7 @@ export function unknownRelease(tag: string, tags: readonly string[]): Finding {
 }
 
 function existing(names: readonly string[]): string {
-  if (names.length === 0) return "There is none.";
+  if (names.length === 0) return "The list is empty.";
   return names.length === 1 ? `There is ${names[0]} alone.` : `There are ${names.join(", ")}.`;
 }
 

@@ -181,8 +181,8 @@ export function gpuPool(
 const ENCODERS_POOL = "encoders.pool";
 
 const ENCODERS_NEED: GpuNeed = {
-  reason: "the encoders are to run on one",
-  misplaced: (pool) => `The encoders are to run on a GPU, and the machines of ${pool} have none.`,
+  reason: "the encoders need one",
+  misplaced: (pool) => `The encoders need a GPU, and the machines of ${pool} have no GPU.`,
   otherwise: ", or write `device: cpu` under encoders",
 };
 

@@ -88,7 +88,7 @@ test("another zone of the databases' disk is refused before the disk is replaced
     {
       property: "values.availabilityZone",
       reason: expect.stringMatching(
-        /^The databases' disk has availabilityZone us-east-1a; us-east-1b would replace it by an empty one\. Write the old value/,
+        /^The databases' disk has availabilityZone us-east-1a; us-east-1b would replace it with an empty resource\. Write the old value/,
       ),
     },
   ]);

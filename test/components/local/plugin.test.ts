@@ -117,7 +117,7 @@ describe("plugin", { shuffle: false }, () => {
   test("the plugin refuses a type that it does not have", async () => {
     const request = { Urn: urnOf("Nothing"), Properties: struct({}) };
     await expect(call("create", "CreateRequest", request)).rejects.toThrow(
-      "local:index:Nothing is no resource of the package local",
+      "local:index:Nothing is not a resource of the package local",
     );
   });
 

@@ -420,7 +420,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     expect(failures).toEqual([
       {
         property: "requestedPorts.grpc",
-        reason: `x: the grpc port ${port} is taken by x, as http; end that or choose another port (0 takes a free one).`,
+        reason: `x: the grpc port ${port} is taken by x, as http; stop it or choose another port (0 chooses a free port).`,
       },
     ]);
   });

@@ -115,7 +115,7 @@ function stacksOf({ kinds }: Row): string {
 export function kindTable(): readonly string[] {
   const rows = sharedRows(describedKinds());
   return [
-    "| Stack | Its file says | Required besides |",
+    "| Stack | Its file says | Also required |",
     "|---|---|---|",
     ...KINDS.map(({ name, says }) => {
       const required = rows.filter(

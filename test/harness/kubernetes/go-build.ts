@@ -102,9 +102,10 @@ async function buildModule(
   target: string,
   { go, cache, report }: BuildContext,
 ): Promise<void> {
-  const { programs, files, variables, buildMinutes } = goModules[name];
+  const { programs, files, variables, buildMinutes, hasC } = goModules[name];
   const goMod = await readFile(join(sourceFolder(name), "go.mod"), "utf8");
-  const options = { cwd: sourceFolder(name), environment: goEnvironment(cache) };
+  const environment = { ...goEnvironment(cache), ...(hasC ? { CGO_ENABLED: "1" } : {}) };
+  const options = { cwd: sourceFolder(name), environment };
   const folder = await temporaryFolder(target);
   const started = performance.now();
   report(`Building ${name} for the tests, once: about ${buildMinutes} min on two cores …`);

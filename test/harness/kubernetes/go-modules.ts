@@ -2,7 +2,16 @@
 import { join } from "node:path";
 
 /** Folders of `go/`, each with a go.mod and a go.sum of its own: their programs need different versions of the same modules. */
-export const GO_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube", "actionlint", "compose"] as const;
+export const GO_MODULES = [
+  "kubeconform",
+  "crds",
+  "etcd",
+  "kwok",
+  "kube",
+  "actionlint",
+  "compose",
+  "vale",
+] as const;
 export type GoModuleName = (typeof GO_MODULES)[number];
 
 /** Those that the tests' own cluster is made of. */
@@ -15,6 +24,8 @@ interface GoModule {
   readonly variables: (version: string) => Readonly<Record<string, string>>;
   /** What is kept beside the programs, by name: a path below a required module. */
   readonly files: Readonly<Record<string, string>>;
+  /** Whether its packages have C code, for which the machine's C compiler is needed. */
+  readonly hasC?: true;
   /** What a build from nothing took on two cores in minutes; for the line that announces it. */
   readonly buildMinutes: string;
 }
@@ -99,6 +110,13 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
     variables: none,
     files: {},
     buildMinutes: "1",
+  },
+  vale: {
+    programs: { vale: "github.com/vale-cli/vale/v3/cmd/vale" },
+    variables: none,
+    files: {},
+    hasC: true,
+    buildMinutes: "3",
   },
 };
 

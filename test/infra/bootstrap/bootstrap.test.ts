@@ -319,13 +319,13 @@ describe("configuration", () => {
 
   test("a region that AWS does not have is refused", () => {
     expect(problemsOf({ ...VALUES, region: "us-east-9" })).toEqual([
-      "region: It is no region of the commercial cloud or of GovCloud.",
+      "region: It is not a region of the commercial cloud or of GovCloud.",
     ]);
   });
 
   test("a stack whose name begins with another one's is refused, and so is one that is named twice", () => {
     expect(problemsOf({ ...VALUES, stacks: ["dev", "dev-2", "dev"] })).toEqual([
-      expect.stringMatching(/^stacks\[1\]: Who deploys dev could change dev-2/),
+      expect.stringMatching(/^stacks\[1\]: The deployer of dev could change dev-2/),
       "stacks[2]: The list has it twice.",
     ]);
     expect(problemsOf({ ...VALUES, stacks: ["dev", "develop"] })).toEqual([]);

@@ -286,7 +286,7 @@ test.each<[string, Values, string, string, string]>([
     "that is too long",
     { models: [{ name: "a".repeat(41), model: "x" }] },
     "models[0].name",
-    "Larger than the most allowed, 40 characters.",
+    "Larger than the maximum allowed, 40 characters.",
     "Use 40 characters or less.",
   ],
   [

@@ -570,7 +570,7 @@ describe("`up` in a cluster", async () => {
       owner: empty,
       program: program(config),
     });
-    await expect(run).rejects.toThrow(/images\.lock\.json has none .* for services, trtllm, encoders/);
+    await expect(run).rejects.toThrow(/images\.lock\.json has no digest .* for services, trtllm, encoders/);
     expect(empty.made.filter(({ type }) => type.startsWith("kubernetes:"))).toEqual([]);
   });
 });

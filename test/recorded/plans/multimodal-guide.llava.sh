@@ -54,8 +54,8 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text $'\n What is shown in this picture?' \
   --batch_size=1
 
-# 7. In the container: the model repository, every placeholder that it has and none besides. This
-# project's image has in /opt/engine-room/models what is copied from there; it lies in
+# 7. In the container: the model repository, all of its placeholders and no others. This project's
+# image has the files that are copied from /opt/engine-room/models; their sources are in
 # containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble

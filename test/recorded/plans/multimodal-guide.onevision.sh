@@ -55,7 +55,7 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text 'What is shown in this image?' \
   --batch_size=1
 
-# 7. In the container: the model repository, every placeholder that it has and none besides.
+# 7. In the container: the model repository, all of its placeholders and no others.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1

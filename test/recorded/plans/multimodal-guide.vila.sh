@@ -79,8 +79,8 @@ PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
 
-# 14. In the container: the model repository, every placeholder that it has and none besides. This
-# project's image has in /opt/engine-room/models what is copied from there; it lies in
+# 14. In the container: the model repository, all of its placeholders and no others. This project's
+# image has the files that are copied from /opt/engine-room/models; their sources are in
 # containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble

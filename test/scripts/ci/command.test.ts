@@ -112,7 +112,7 @@ describe("`ci diff-policies`", () => {
     [
       "breaks a mandatory policy, and its base could not be rendered",
       { base: { ...base, ...failed }, violations: [{ ...violation, isNew: null }] },
-      "The stack breaks the mandatory policy p by Ingress a/b: R. F. The base could not be rendered, so whether it breaks the policy too is unknown: run the check again, or mend the violation.",
+      "The stack breaks the mandatory policy p by Ingress a/b: R. F. The base could not be rendered, so whether it breaks the policy too is unknown: run the check again, or fix the violation.",
     ],
     [
       "has a problem that the base does not have",
@@ -167,7 +167,7 @@ test("`ci require-images` fails for a stack without digests, with the pull reque
   const { exitCode, stderr } = await ci("require-images", "--stack", "onprem");
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(
-    /^The stack onprem is not deployed .* has none of this content for services, trtllm, /,
+    /^The stack onprem is not deployed .* has no digest of this content for services, trtllm, /,
   );
   expect(stderr).toContain("a pull request of the branch images-lock: merge it");
   expect(stderr).toContain("`npx engine-room images --stack onprem --push`");
@@ -323,7 +323,7 @@ test.each([
   [["ended-stacks", "--stacks", "x", "--hours", "soon"], 2, '--hours takes a number above 0, not "soon".'],
   [["expire-issue", "--result", "cancelled", "--run", "x"], 1, 'success or failure, not "cancelled"'],
   [["summary", "--stack", "dev", "--outputs", "nowhere.json"], 1, "There is no file "],
-  [["preview-stack-file", "--pull-request", "../x"], 1, "no number of a pull request"],
+  [["preview-stack-file", "--pull-request", "../x"], 1, "not the number of a pull request"],
 ])("`ci` refuses %j with exit code %i: %s", async (args, exitCode, sentence) => {
   const result = await ci(...args);
   expect(result.exitCode).toBe(exitCode);
@@ -454,7 +454,7 @@ test("a matrix refuses stacks without a file, and those that are never deployed"
     "There is no Pulumi.z.yaml to deploy; there are stack files of dev, kind, local, onprem, prod.",
   );
   expect(() => matrixStacks("deployed", "kind")).toThrow(
-    "The stack kind is not deployed: it is for a cluster on somebody's own machine.",
+    "The stack kind is not deployed: it is for a cluster on a developer's own machine.",
   );
   expect(() => matrixStacks("deployed", "Stack-end", ["Stack-end"])).toThrow(
     "The stack Stack-end is not deployed: its environment preview-Stack-end is that of stacks of pull requests; give the stack another name.",
@@ -496,9 +496,9 @@ test("the stack of a pull request keeps the template's values, and its registry 
 });
 
 test.each(["0", "-1", "1; rm", "1e3", "", "12345678901", "../1"])(
-  "%j is no number of a pull request",
+  "%j is not the number of a pull request",
   (number) => {
-    expect(() => previewStackName(number)).toThrow("no number of a pull request");
+    expect(() => previewStackName(number)).toThrow("not the number of a pull request");
   },
 );
 

@@ -503,7 +503,7 @@ test("a report of drift has operations, paths and what was ignored with its reas
   );
   expect(driftReport("onprem", drift)).toBe(
     [
-      "1 resource of the stack `onprem` is not as the program says. `npx engine-room up --stack onprem` makes them so; what was changed on purpose belongs into the stack file.",
+      "1 resource of the stack `onprem` is not as the program says. `npx engine-room up --stack onprem` undoes the drift; intended changes belong in the stack file.",
       "",
       `- \`update\` \`${SERVICE}\``,
       "  - `spec.type`",

@@ -205,7 +205,7 @@ test("`sleep` and `wake` change no server that the cluster lacks", () => {
         server: "llava",
         from: null,
         to: null,
-        note: expect.stringContaining("is not there"),
+        note: expect.stringContaining("does not exist"),
         commands: [],
       },
     ]);
@@ -507,7 +507,7 @@ describe("with a kubectl", () => {
     kubectl.answers({ "get deployments.apps": { items: [] } });
     const sleep = await kubectl.run("sleep");
     expect(sleep.code).toBe(0);
-    expect(sleep.text).toMatch(/llava +- +- +is not there/);
+    expect(sleep.text).toMatch(/llava +- +- +does not exist/);
     const wake = await kubectl.run("wake", "--json");
     expect(wake.code).toBe(1);
     expect(wake.text).toContain('"isComplete": false');

@@ -308,7 +308,7 @@ const wrong: Readonly<
   ],
   "a namespace of unknown origin": [
     { ...healthy, namespaceLabels: {} },
-    ["problem", "namespace", /engine-room is there already.*Its owner is not known/],
+    ["problem", "namespace", /engine-room already exists.*Its owner is not known/],
   ],
   "another stack's namespace": [
     { ...healthy, namespaceLabels: { "app.kubernetes.io/instance": "kitchen" } },
@@ -322,7 +322,7 @@ const wrong: Readonly<
           'Error from server (Invalid): PersistentVolumeClaim "engine-store" is invalid: spec: Forbidden: spec is immutable after creation',
       },
     },
-    ["problem", "claim", /claim engine-store is there already.*spec is immutable after creation/],
+    ["problem", "claim", /claim engine-store already exists.*spec is immutable after creation/],
   ],
   "a field that the server does not know": [
     {

@@ -160,14 +160,14 @@ test("machines that are replaced take their models away, unless a new server wai
   });
 });
 
-test("a removed model is served no more, and a new one is not away", async () => {
+test("a removed model is no longer served, and a new one is not away", async () => {
   const two = {
     ...cluster,
     pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 2 } }, cpu],
     models: [gpt, { ...gpt, name: "other" }],
   };
   const one = { ...two, models: [gpt] };
-  expect((await downtime(two, one)).entries).toEqual(["- other: served no more"]);
+  expect((await downtime(two, one)).entries).toEqual(["- other: no longer served"]);
   expect((await downtime(one, two)).away).toBe(0);
 });
 
@@ -198,7 +198,9 @@ test("the gateway on EC2 is away where its configuration or a secret that it rea
       vector: { url: "https://vector.example.com" },
     },
   });
-  const away = [expect.stringMatching(/^- gateway: away; its old container ends before the new one starts$/)];
+  const away = [
+    expect.stringMatching(/^- gateway: away; its old container ends before the new container starts$/),
+  ];
   expect((await downtime(external("a"), external("b"))).entries).toEqual(away);
   const limited = { ...onEc2, gateway: { limits: { queuedRequests: 7 } } };
   expect((await downtime(onEc2, limited)).entries).toEqual(away);

@@ -231,11 +231,11 @@ test("a comment that leaves something out names what has all of it, with the pre
   );
   const rendered = markdownComment([stackDiff({ resources })]);
   expect(rendered).toContain(
-    "What is left out here is in the run's artifact, and in what `npx engine-room diff --stack dev --base origin/main --format json` prints.",
+    "The rest is in the run's artifact, and in what `npx engine-room diff --stack dev --base origin/main --format json` prints.",
   );
   const previewed = markdownComment([stackDiff({ resources, source: "pulumi-preview" })]);
   expect(previewed).toContain(
-    "What is left out here is in what `npx engine-room diff --stack dev --base origin/main --preview state.json --format json` prints after `npx engine-room ci state-preview --stack dev > state.json`.",
+    "The rest is in what `npx engine-room diff --stack dev --base origin/main --preview state.json --format json` prints after `npx engine-room ci state-preview --stack dev > state.json`.",
   );
   expect(previewed).not.toContain("artifact");
 });

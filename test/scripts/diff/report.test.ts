@@ -66,12 +66,12 @@ test("lost data comes first, and then possible replacements with their reason", 
   );
   expect(lines.slice(0, 9)).toEqual([
     "Look at these first",
-    "  - PersistentVolumeClaim models/engines is replaced: it is retained: the old one stays where it is,",
-    "    no stack knows it any more, and a new one can't have its name",
+    "  - PersistentVolumeClaim models/engines is replaced: it is retained: the old resource stays,",
+    "    outside of any stack, and a new resource can't have its name",
     "  - Deployment models/gpt may be replaced: the table of replacements does not know spec.new",
     "  - PersistentVolumeClaim models/engines is deleted: it is protected, so `up` refuses to delete it",
     "Downtime (estimates of the plan)",
-    "  - Deployment models/old: served no more",
+    "  - Deployment models/old: no longer served",
     "Replaced",
     "  - PersistentVolumeClaim models/engines: retained",
   ]);
@@ -134,7 +134,7 @@ test("rebuilt engines have reasons, time and cost of each build", () => {
     "Engines",
     "  - rebuilt for gpt: gpt2/a → gpt2/b; built in 10 min for no price (estimate)",
     "    - gpu A10G 8.6 → L4 8.9",
-    "  - needed for chat: llama/c, which is there already",
+    "  - needed for chat: llama/c, which already exists",
     "  - no longer needed for old: old/d, which stays in the engine store",
     "  - no longer needed for older: llama/c, which another model needs",
   ]);
@@ -393,7 +393,7 @@ test("a base with the stack that can't be planned is reported as unknown, not as
   expect(unknown.lines).toEqual([
     "The base: npm ci failed.",
     "Engines",
-    "  - needed for gpt: gpt2/a; built in 60 s for $0.10 (estimate), unless it is there already",
+    "  - needed for gpt: gpt2/a; built in 60 s for $0.10 (estimate), unless it already exists",
     "Cost (US dollars)",
     "  - a month: unknown → $0.00",
     "  - engines, built once (estimate): $0.10",
@@ -425,7 +425,7 @@ test("changed properties are points, of a replacement with those that cause it",
   });
   expect(linesOf(stackDiff({ resources: [several, change()] })).lines).toEqual([
     "Replaced",
-    "  - Deployment models/gpt: because of spec.image; the old one goes first",
+    "  - Deployment models/gpt: because of spec.image; the old resource is deleted first",
     "    - data.a: secret, changed",
     '    - spec.image: "a" → "b"',
     '    - spec.tags[0]: absent → "new"',

@@ -298,7 +298,7 @@ test("the report says that the claims of larger databases stay as they are", asy
 test("the report says that the retained claim of the engine store blocks one of another class", async () => {
   const diff = await diffOf({}, { engineStore: { storageClass: "efs", sizeGiB: 200 } });
   expect(textReport(diff).replaceAll(/\s+/g, " ")).toContain(
-    "PersistentVolumeClaim models/engine-store is replaced: it is retained: the old one stays where it is, no stack knows it any more, and a new one can't have its name",
+    "PersistentVolumeClaim models/engine-store is replaced: it is retained: the old resource stays, outside of any stack, and a new resource can't have its name",
   );
 });
 

@@ -95,11 +95,11 @@ test("a `docker inspect` without an answer is an error", async () => {
     ...probe,
     docker: async (args) =>
       args[0] === "inspect"
-        ? { exitCode: null, stdout: "", stderr: "docker gave no answer within 30 s" }
+        ? { exitCode: null, stdout: "", stderr: "docker did not answer within 30 s" }
         : probe.docker(args),
   };
   await expect(removeLeftovers("room", known(), slow)).rejects.toThrow(
-    "`docker inspect` failed at unix:///fake.sock: docker gave no answer within 30 s",
+    "`docker inspect` failed at unix:///fake.sock: docker did not answer within 30 s",
   );
 });
 

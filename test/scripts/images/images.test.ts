@@ -293,7 +293,9 @@ esac
     test("`images` refuses a push without a registry, an image of another stack, and another platform", async () => {
       configure({ ...cpu, images: {} });
       expect((await command("--push")).stderr).toContain("set images.registry");
-      expect((await command("--only", "trtllm")).stderr).toContain("--only trtllm is no image of this stack");
+      expect((await command("--only", "trtllm")).stderr).toContain(
+        "--only trtllm is not an image of this stack",
+      );
       configure({ platform: "local", models: cpu.models });
       expect((await command()).stderr).toContain("platform: docker");
     });

@@ -112,7 +112,7 @@ describe("an `up` after an approval", () => {
       expect.stringMatching(/: create in the approved preview, unchanged now$/),
     );
     expect(() => requireApproved(approved(), now)).toThrow(
-      /^Nothing of the stack demo was changed, because its preview is no longer the approved one: 2 resources differ\.\n- .*\n- .*\nChoose "Re-run all jobs" in the newest run of `deploy`/,
+      /^Nothing of the stack demo was changed, because its preview differs from the approved preview: 2 resources differ\.\n- .*\n- .*\nChoose "Re-run all jobs" in the newest run of `deploy`/,
     );
   });
 

@@ -101,7 +101,7 @@ fi
     const { exitCode, stdout, stderr } = await preview("broken");
     expect(exitCode).toBe(1);
     expect(stdout).toContain("error: no resource plugin\n");
-    expect(stderr).toContain("`pulumi preview` ended with exit code 255; its errors stand above.");
+    expect(stderr).toContain("`pulumi preview` ended with exit code 255; its errors are above.");
   });
 });
 

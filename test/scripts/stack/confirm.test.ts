@@ -100,7 +100,7 @@ test.each(["up", "down"])("`%s` without a terminal asks for --yes", async (opera
   const { code, shown } = await run([operation]);
   expect(code).toBe(1);
   expect(shown).toContain(
-    `\`${operation}\` of the stack ${NAME} is about rented machines, and nobody can be asked without a terminal. Add --yes`,
+    `\`${operation}\` of the stack ${NAME} changes rented machines, and without a terminal it can't be confirmed. Add --yes`,
   );
   expect(operations()).not.toContain("up");
   expect(operations()).not.toContain("destroy");

@@ -167,7 +167,7 @@ async function register(
 }
 
 test.each([
-  ["another package's resource", "aws:s3:Bucket", {}, "is no local: resource"],
+  ["another package's resource", "aws:s3:Bucket", {}, "is not a local: resource"],
   ["a protected resource", "local:index:Thing", { protect: true }, "resource option protect"],
   [
     "a resource kept on delete",

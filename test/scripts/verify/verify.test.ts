@@ -263,7 +263,7 @@ describe("npx engine-room verify", () => {
     const before = servers.asked.length;
     const { exitCode, stderr } = await verify("llava-1.5", { out });
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(`${out} is no proof file that this version reads`);
+    expect(stderr).toContain(`${out} is not a proof file that this version reads`);
     expect(stderr).toContain('Unrecognized key: "host"');
     expect(stderr).toMatch(/^ {2}gpu: /m);
     expect(servers.asked).toHaveLength(before);
@@ -353,7 +353,7 @@ describe("a proof file", () => {
         },
       ],
     });
-    expect(text).toContain("x.json is no proof file that this version reads");
+    expect(text).toContain("x.json is not a proof file that this version reads");
     expect(text).toMatch(/^ {2}gpu: /m);
     expect(text).toMatch(/^ {2}models\[0\]: Unrecognized key: "hostname"/m);
     expect(text).toMatch(/^ {2}models\[1\]\.run\.driver: /m);

@@ -774,7 +774,7 @@ describe("images and repositories", () => {
       "onevision",
       [text("a")],
       { code: "image_missing" },
-      "the request has none",
+      "the request has no image",
     ],
     [
       "an image for a repository that takes prepared pixels",

@@ -163,7 +163,7 @@ class Client {
   }
 }
 
-test("a gateway for 3 connections closes the one that is idle the longest for a fourth, counts and logs it", async () => {
+test("a gateway for 3 connections closes the connection that is idle the longest for a fourth, counts and logs it", async () => {
   const peer = await silentPeer();
   const limits = { connections: 3, requestSeconds: 60 };
   const gateway = run(configOf({ encoders: peer.port, model: peer.port }, { limits, log: {} }));

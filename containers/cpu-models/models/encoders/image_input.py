@@ -66,17 +66,17 @@ def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
     data = _from_data_url(value, limits) if value[:5].lower() == b"data:" else value
     if len(data) > limits.max_bytes:
         raise ValueError(
-            f"it has {len(data)} bytes, at most {limits.max_bytes} are accepted; send a smaller one"
+            f"it has {len(data)} bytes, at most {limits.max_bytes} are accepted; send a smaller image"
         )
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
     except Exception as error:
-        raise ValueError(f"it is no JPEG, PNG or WebP image that can be read ({len(data)} bytes)") from error
+        raise ValueError(f"it is not a readable JPEG, PNG or WebP image ({len(data)} bytes)") from error
     width, height = image.size
     if width * height > limits.max_pixels:
         raise ValueError(
             f"it has {width} x {height} pixels, at most {limits.max_pixels} in all are accepted; "
-            f"send a smaller one"
+            f"send a smaller image"
         )
     try:
         image.load()
@@ -96,7 +96,7 @@ def _from_data_url(value: bytes, limits: ImageLimits) -> bytes:
     if len(encoded) // 4 * 3 > limits.max_bytes + 2:
         raise ValueError(
             f"it has about {len(encoded) // 4 * 3} bytes, at most {limits.max_bytes} are accepted; "
-            f"send a smaller one"
+            f"send a smaller image"
         )
     try:
         return base64.b64decode(encoded, validate=True)

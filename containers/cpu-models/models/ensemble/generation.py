@@ -132,8 +132,8 @@ def _ignores_end(inputs: _Inputs, model_end_id: int) -> bool:
     end_id = inputs.integer("end_id", model_end_id)
     if end_id not in (model_end_id, -1):
         raise RequestError(
-            f"end_id is {end_id}; it must be {model_end_id}, the model's own, or -1 to go on past it up to "
-            "max_tokens."
+            f"end_id is {end_id}; it must be {model_end_id}, the model's own, or -1 to continue past it up "
+            "to max_tokens."
         )
     return end_id == -1
 

@@ -82,7 +82,7 @@ def build(spec: BuildSpec, output: Path, cache: Path) -> str:
         facts = json.dumps({"artifact": spec.artifact, "weights": source.label, "meaning": meaning})
         _write_files(output, {**files, FACTS_FILE: f"{facts}\n".encode()})
         return facts
-    raise ProgramError(f"no source of the {spec.artifact} can be had: {'; '.join(reasons)}.")
+    raise ProgramError(f"no source of the {spec.artifact} is available: {'; '.join(reasons)}.")
 
 
 def _report(line: str) -> None:

@@ -46,7 +46,7 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
     grid = math.isqrt(max(positions.shape[0] - 1, 0))
     if width % HEAD_WIDTH or grid * grid + 1 != positions.shape[0]:
         raise ProgramError(
-            f"{weights.origin}: {positions.shape[0]} positions of width {width} are no CLIP vision tower, "
+            f"{weights.origin}: {positions.shape[0]} positions of width {width} are not a CLIP vision tower, "
             f"which has a square of patches plus one, and a multiple of {HEAD_WIDTH} channels."
         )
     size = grid * patch
@@ -77,8 +77,8 @@ def build_clip_text(weights: Weights) -> bytes:
     positions = weights.float32("text_model.embeddings.position_embedding.weight", None, width)
     if width % HEAD_WIDTH:
         raise ProgramError(
-            f"{weights.origin}: tokens of {width} channels are no CLIP text tower, which has a multiple of "
-            f"{HEAD_WIDTH}."
+            f"{weights.origin}: tokens of {width} channels are not a CLIP text tower, which has a multiple "
+            f"of {HEAD_WIDTH}."
         )
     graph = OnnxGraph("clip_text")
     input_ids, mask = text_inputs(graph)

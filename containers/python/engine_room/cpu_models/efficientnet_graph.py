@@ -44,7 +44,7 @@ def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, Preprocessing]:
     expected = sum(repeats for _, repeats in STAGES)
     if blocks != expected:
         raise ProgramError(
-            f"{weights.origin}: {blocks} blocks are no EfficientNet-Lite0, which has {expected}."
+            f"{weights.origin}: {blocks} blocks are not an EfficientNet-Lite0, which has {expected}."
         )
     strides = [first if index == 0 else 1 for first, repeats in STAGES for index in range(repeats)]
 

@@ -116,13 +116,13 @@ def _package_files(source: Source) -> dict[str, Path]:
         path = Path(str(distribution.locate_file(inner)))
         if not path.is_file():
             raise ProgramError(
-                f"{source.label}: has no file {inner}; correct the spec or install the package anew."
+                f"{source.label}: has no file {inner}; correct the spec or reinstall the package."
             )
         actual = sha256_of(path)
         if actual != expected:
             raise ProgramError(
-                f"{path}: sha-256 is {actual}, expected {expected}; the file is not used: install the "
-                f"package anew, or correct the spec if it is meant to have changed."
+                f"{path}: sha-256 is {actual}, expected {expected}; the file is not used: reinstall "
+                "the package, or correct the spec if the file was changed on purpose."
             )
         files[inner] = path
     return files

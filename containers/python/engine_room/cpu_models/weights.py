@@ -218,7 +218,7 @@ def _views(path: Path, state: Any, begins: Mapping[str, int]) -> dict[str, Array
     tensors: dict[str, Array] = {}
     for name, one in state.items():
         if not isinstance(one, _Tensor):
-            raise TypeError(f"its entry {name!r} is no tensor")
+            raise TypeError(f"its entry {name!r} is not a tensor")
         if 0 in one.shape:
             tensors[name] = np.empty(one.shape, one.storage.dtype)
             continue

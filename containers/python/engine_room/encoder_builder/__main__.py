@@ -29,7 +29,7 @@ def _run(options: argparse.Namespace, report: Reporter) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = builder_parser("encoder_builder", "Build the encoders of a stack into the engine store.")
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("build", help="build what a spec says; at once where it is complete")
+    one = commands.add_parser("build", help="build a spec; returns at once if the build is complete")
     one.add_argument("spec", type=Path, metavar="SPEC.json")
     add_step_parsers(commands)
     return parser

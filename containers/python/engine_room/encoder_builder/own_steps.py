@@ -90,12 +90,12 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _revision(text: str) -> str:
     if _REVISION.fullmatch(text) is None:
-        raise argparse.ArgumentTypeError(f"{text} is no commit of 40 hexadecimal digits")
+        raise argparse.ArgumentTypeError(f"{text} is not a commit of 40 hexadecimal digits")
     return text
 
 
 def _file(text: str) -> tuple[str, str]:
     path, _, sha256 = text.rpartition("=")
     if not is_plain_path(path) or _SHA256.fullmatch(sha256) is None:
-        raise argparse.ArgumentTypeError(f"{text} is no path with its sha-256")
+        raise argparse.ArgumentTypeError(f"{text} is not a path with its sha-256")
     return path, sha256

@@ -67,7 +67,7 @@ def _tokenizer(path: Path, max_tokens: int) -> Tokenizer:
         tokenizer = Tokenizer.from_file(str(path))
     # The library raises plain Exception.
     except Exception as error:
-        raise ProgramError(f"{path} is no tokenizer: {error}.", ExitCode.WRONG_SPEC) from error
+        raise ProgramError(f"{path} is not a tokenizer: {error}.", ExitCode.WRONG_SPEC) from error
     # The file may carry settings of its own, such as padding to 128 tokens.
     tokenizer.enable_padding()
     tokenizer.enable_truncation(max_tokens)

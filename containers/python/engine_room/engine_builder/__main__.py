@@ -34,11 +34,11 @@ def _parser() -> argparse.ArgumentParser:
         "engine_builder", "Build a TensorRT-LLM engine into the engine store, and look after the store."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("build", help="build what a spec says; at once where it is complete")
+    one = commands.add_parser("build", help="build a spec; returns at once if the build is complete")
     one.add_argument("spec", type=Path, metavar="SPEC.json")
     one = commands.add_parser("verify", help="read every file of an engine, or of weights")
     one.add_argument("directory", type=_folder, metavar="DIR")
-    one = commands.add_parser("gc", help="remove what is not kept")
+    one = commands.add_parser("gc", help="remove all builds that are not kept")
     one.add_argument("store", type=_folder, metavar="STORE")
     one.add_argument(
         "--keep",
@@ -48,7 +48,11 @@ def _parser() -> argparse.ArgumentParser:
         help="engine keys, or their first 12 digits, or paths below the store",
     )
     one.add_argument(
-        "--min-age", type=parse_age, required=True, metavar="AGE", help="younger ones stay: 90s, 30m, 12h, 7d"
+        "--min-age",
+        type=parse_age,
+        required=True,
+        metavar="AGE",
+        help="younger builds stay: 30m, 12h or 7d",
     )
     one.add_argument("--dry-run", action="store_true", help="only tell")
     return parser
@@ -62,7 +66,7 @@ def parse_age(text: str) -> float:
     """Seconds of `90s`, `30m`, `12h`, `7d`. Raises ArgumentTypeError."""
     match = re.fullmatch(r"(\d+)([smhd])", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age; write 90s, 30m, 12h or 7d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age; write 90s, 30m, 12h or 7d")
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[match[2]]
 
 

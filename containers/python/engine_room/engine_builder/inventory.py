@@ -98,7 +98,7 @@ def entries(store: Path) -> Iterator[Entry]:
     """Engines and weights, complete or not, sorted by path; what builders are copying too, unless it gets its
     name meanwhile."""
     if not store.is_dir():
-        raise ProgramError(f"{store} is no folder; give the store's path.", ExitCode.WRONG_SPEC)
+        raise ProgramError(f"{store} is not a folder; give the store's path.", ExitCode.WRONG_SPEC)
     for kind, top in (("engine", store / ENGINES), ("weights", store / WEIGHTS)):
         for model in _folders(top):
             for directory in _folders(model):

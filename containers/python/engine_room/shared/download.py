@@ -126,7 +126,7 @@ def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[
         found = _verified(hub, final, file)
         if isinstance(found, StoredFile):
             return found
-        tell("weights-damaged", f"{final} {found}; it is fetched anew", path=file.path)
+        tell("weights-damaged", f"{final} {found}; it is fetched again", path=file.path)
         final.unlink()
     # What an earlier builder left may be wrong; what comes from the first byte on is the hub's.
     resumed = partial.is_file()

@@ -22,14 +22,14 @@ class ExitCode(IntEnum):
     FAILED = 1, "anything else"
     # argparse has the same code.
     WRONG_SPEC = 2, "the arguments, the spec, or the weights that it names are wrong"
-    WRONG_MACHINE = 3, "another GPU or another image than what is built is planned for"
+    WRONG_MACHINE = 3, "the GPU or the image differs from the plan"
     NO_ACCESS = 4, "no access to the weights: no token, a licence that is not accepted, or no such files"
-    UNREACHABLE = 5, "the source of the weights does not answer, or refuses for now"
-    DAMAGED = 6, "files are not those that they should be"
+    UNREACHABLE = 5, "the source of the weights does not answer, or refuses temporarily"
+    DAMAGED = 6, "files differ from the expected content"
     NO_SPACE = 7, "a disk is full"
     STORE = 8, "the store or the scratch folder can't be written to or locked"
     STEP = 9, "a command of the plan failed"
-    WRONG_ANSWER = 10, "what was built does not answer the golden question, or compute what its source does"
+    WRONG_ANSWER = 10, "the build does not answer the golden question, or its results differ from its source"
 
 
 class ProgramError(Exception):

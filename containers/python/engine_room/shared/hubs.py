@@ -195,12 +195,12 @@ class Hub:
             message = f"is not there at this revision{said}, or is private; look at {self.page}."
         elif self._token is None:
             message = (
-                f"answers {status}{said}: it wants a token; accept the licence at {self.page} and give the "
-                "stack a token of that account."
+                f"answers {status}{said}: it requires a token; accept the licence at {self.page} and give "
+                "the stack a token of that account."
             )
         else:
             message = (
-                f"answers {status}{said} in spite of the token; accept the licence at {self.page} with the "
+                f"answers {status}{said} despite the token; accept the licence at {self.page} with the "
                 "account that the token is of."
             )
         return ProgramError(f"{name} {message}", ExitCode.NO_ACCESS)
@@ -350,7 +350,7 @@ def read_token(environment: Mapping[str, str]) -> str | None:
     except OSError as error:
         why = f"can't be read: {error.strerror}"
     except UnicodeDecodeError:
-        why = "can't be read: it is no ASCII text"
+        why = "can't be read: it is not ASCII text"
     if why is not None:
         raise ProgramError(
             f"{name}, which HF_TOKEN_PATH names, {why}; mount the hub's token there.", ExitCode.NO_ACCESS

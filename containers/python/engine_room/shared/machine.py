@@ -112,13 +112,13 @@ def check_triton(release: Release, *, is_needed: bool) -> None:
     running = os.environ.get(TAG_VARIABLE)
     if running is None and is_needed:
         raise _wrong(
-            f"this is no image of NVIDIA's Triton ({TAG_VARIABLE} is not set), and the plan is for release "
-            f"{release.tag}; use its image."
+            f"this is not an image of NVIDIA's Triton ({TAG_VARIABLE} is not set), and the plan is for "
+            f"release {release.tag}; use its image."
         )
     if running is not None and running != release.tag:
         raise _wrong(
             f"this is the image of release {running}, and the plan is for release {release.tag}; use its "
-            "image, or plan anew for this one."
+            "image, or plan for this release."
         )
 
 
@@ -126,7 +126,7 @@ def _other_version(name: str, found: str | None, planned: str, release: Release)
     has = f"no {name}" if found is None else f"{name} {found}"
     return _wrong(
         f"this image has {has}, and the plan is for {planned}; use the image of release {release.tag}, or "
-        "plan anew for this one."
+        "plan for this release."
     )
 
 
@@ -150,7 +150,7 @@ def _parse_gpu(line: str) -> VisibleGpu:
     parts = [part.strip() for part in line.split(",")]
     if len(parts) != 3:
         raise _wrong(
-            f"nvidia-smi prints {line!r} instead of name, compute capability and driver; mend the driver."
+            f"nvidia-smi prints {line!r} instead of name, compute capability and driver; repair the driver."
         )
     return VisibleGpu(parts[0].removeprefix("NVIDIA "), parts[1], parts[2])
 
@@ -170,7 +170,7 @@ def _output(*command: str) -> str:
     except OSError as error:
         raise _wrong(f"the container has no {program}; {_REMEDIES[program]}.") from error
     except subprocess.TimeoutExpired:
-        raise _wrong(f"{program} gave no answer in {_TIMEOUT_SECONDS} s; {_REMEDIES[program]}.") from None
+        raise _wrong(f"{program} did not answer within {_TIMEOUT_SECONDS} s; {_REMEDIES[program]}.") from None
     if done.returncode != 0:
         words = (done.stdout + done.stderr).strip().splitlines()
         raise _wrong(

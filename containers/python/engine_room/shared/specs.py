@@ -15,7 +15,7 @@ from engine_room.shared.errors import ExitCode, ProgramError
 # Of the builders' specs; a change of a field's meaning is another version.
 VERSION = 1
 _SHOWN_CHARACTERS = 80
-_REMEDY = "build the image anew, or make the plan anew with the project's version that the image is of"
+_REMEDY = "rebuild the image, or create the plan with the image's version of the project"
 
 
 class Record(dict[str, Any]):
@@ -45,7 +45,7 @@ def read_record(path: Path, name: str, wanted: int = VERSION) -> Record:
     version = value.get("version") if isinstance(value, dict) else None
     if not isinstance(value, dict) or version != wanted:
         raise _refused(
-            f"{path} is no {name}.json of version {wanted}, which this image reads: its version is "
+            f"{path} is not version {wanted} of {name}.json, which this image reads: its version is "
             f"{_shown(version)}; {_REMEDY}."
         )
     return Record(value, path)
@@ -58,7 +58,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise _refused(f"{path} can't be read: {error.strerror}; mount the spec there.") from error
     except (ValueError, RecursionError) as error:
-        raise _refused(f"{path} is not valid JSON: {error}; make it anew.") from error
+        raise _refused(f"{path} is not valid JSON: {error}; create it again.") from error
 
 
 def wrong_field(path: Path | str, field: str, value: object, wanted: str) -> ProgramError:

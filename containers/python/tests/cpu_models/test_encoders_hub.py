@@ -102,7 +102,7 @@ def test_the_command_uses_and_keeps_the_cache(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert command(tmp_path, hub_source()) == 0
     assert (
-        f"has {len(CONTENT) - 1} bytes and must have {len(CONTENT)}; it is fetched anew"
+        f"has {len(CONTENT) - 1} bytes and must have {len(CONTENT)}; it is fetched again"
         in capsys.readouterr().err
     )
     assert len(hub.transfers) == 2

@@ -79,8 +79,8 @@ def test_a_data_url_is_decoded(prefix: str) -> None:
         (b"data:image/png;base64,a*b=", "not valid base64"),
         (b"data:image/png;base64,abc", "not valid base64"),
         (b"data:image/png;base64," + b"A" * 1_400_000, "at most 1000000 are accepted"),
-        (b"data:image/png;base64,", r"no JPEG, PNG or WebP image that can be read \(0 bytes\)"),
-        (b"data:image/png;base64,aGVsbG8=", r"can be read \(5 bytes\)"),
+        (b"data:image/png;base64,", r"not a readable JPEG, PNG or WebP image \(0 bytes\)"),
+        (b"data:image/png;base64,aGVsbG8=", r"readable JPEG, PNG or WebP image \(5 bytes\)"),
     ],
 )
 def test_malformed_data_urls_are_refused(value: bytes, reason: str) -> None:
@@ -90,7 +90,7 @@ def test_malformed_data_urls_are_refused(value: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "TIFF", "PPM", "ICO", "PDF"])
 def test_other_formats_are_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match="no JPEG, PNG or WebP"):
+    with pytest.raises(ValueError, match="not a readable JPEG, PNG or WebP"):
         decode_image(encoded(picture(), kind), LIMITS)
 
 
@@ -98,7 +98,7 @@ def test_other_formats_are_refused(kind: str) -> None:
     "value", [b"", b"hello", b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"RIFF\x10\0\0\0WEBPVP8 "]
 )
 def test_files_that_are_not_images_are_refused(value: bytes) -> None:
-    with pytest.raises(ValueError, match="no JPEG, PNG or WebP"):
+    with pytest.raises(ValueError, match="not a readable JPEG, PNG or WebP"):
         decode_image(value, LIMITS)
 
 
@@ -110,7 +110,7 @@ def noise(width: int, height: int) -> Image.Image:
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.9])
 def test_truncated_files_are_refused(kind: str, part: float) -> None:
     data = encoded(noise(200, 200), kind)
-    with pytest.raises(ValueError, match=r"damaged|no JPEG, PNG or WebP"):
+    with pytest.raises(ValueError, match=r"damaged|not a readable JPEG, PNG or WebP"):
         decode_image(data[: int(len(data) * part)], LIMITS)
 
 

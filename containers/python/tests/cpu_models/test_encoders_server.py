@@ -258,8 +258,8 @@ def test_the_server_refuses_bad_images_and_keeps_running(
     bomb = io.BytesIO()
     Image.new("L", (9000, 9000)).save(bomb, "PNG")
     for value, reason in {
-        b"": r"no JPEG, PNG or WebP image that can be read \(0 bytes\)",
-        b"GIF89a": "no JPEG, PNG or WebP",
+        b"": r"not a readable JPEG, PNG or WebP image \(0 bytes\)",
+        b"GIF89a": "not a readable JPEG, PNG or WebP",
         bomb.getvalue(): "has 9000 x 9000 pixels, at most 40000000 in all",
         b"x" * 10_485_761: "has 10485761 bytes, at most 10485760 are accepted",
     }.items():

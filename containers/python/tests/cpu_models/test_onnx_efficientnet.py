@@ -169,7 +169,7 @@ def test_the_graph_is_valid_and_reproducible(built: Build, vision_encoder: Path)
 
 def test_a_larger_variant_is_refused(state: dict[str, Any]) -> None:
     more = {**state, "_blocks.16._project_conv.weight": np.zeros((320, 1152, 1, 1), dtype=np.float32)}
-    with pytest.raises(ProgramError, match="17 blocks are no EfficientNet-Lite0"):
+    with pytest.raises(ProgramError, match="17 blocks are not an EfficientNet-Lite0"):
         build_efficientnet_lite0(Weights("the file", more))
 
 

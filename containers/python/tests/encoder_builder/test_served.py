@@ -268,7 +268,7 @@ def test_a_failing_tower_fails_the_requests_of_its_run_alone(source: Vectors, to
 
 def test_a_bad_image_is_refused_before_it_reaches_its_tower(towers: Towers) -> None:
     before = towers.counts("vision_tower")
-    with pytest.raises(InferenceServerException, match="image 2 of 2 is refused: it is no JPEG"):
+    with pytest.raises(InferenceServerException, match="image 2 of 2 is refused: it is not a readable JPEG"):
         towers.ask("vision_encoder", image=[PICTURES[0], b"GIF89a"])
     assert towers.counts("vision_tower") == before
 

@@ -56,10 +56,13 @@ def test_the_token_is_sent_to_the_hub_alone(shop: Workshop) -> None:
 @pytest.mark.parametrize(
     ("token", "words"),
     [
-        (None, "answers 401 (Access to this model is restricted): it wants a token; accept the licence at"),
+        (
+            None,
+            "answers 401 (Access to this model is restricted): it requires a token; accept the licence at",
+        ),
         (
             "hf_other",
-            "answers 403 (Access to this model is restricted) in spite of the token; accept the licence at",
+            "answers 403 (Access to this model is restricted) despite the token; accept the licence at",
         ),
     ],
 )

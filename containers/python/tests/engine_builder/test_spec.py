@@ -56,7 +56,7 @@ def test_a_spec_of_another_version_is_refused(workspace: Workspace) -> None:
     workspace.spec["version"] = 2
     result = workspace.build()
     assert result.code == 2
-    assert "engine.json of version 1, which this image reads: its version is 2; build the image anew" in (
+    assert "version 1 of engine.json, which this image reads: its version is 2; rebuild the image" in (
         result.message
     )
 

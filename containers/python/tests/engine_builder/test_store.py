@@ -307,5 +307,5 @@ def test_an_age_is_a_number_and_a_unit(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "7", "d", "1.5h", "-1d", "7w"])
 def test_an_age_without_a_whole_number_and_a_unit_is_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no age"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not an age"):
         parse_age(text)

@@ -168,7 +168,9 @@ def test_a_gated_model_names_the_page_of_its_licence(alone: Workspace, hub: Fake
     hub.token = TOKEN
     result = alone.build()
     assert result.code == 4
-    assert "owner/model answers 401 (Access to this model is restricted): it wants a token" in result.message
+    assert (
+        "owner/model answers 401 (Access to this model is restricted): it requires a token" in result.message
+    )
     assert f"accept the licence at {hub.endpoint}/owner/model" in result.message
 
 
@@ -178,7 +180,7 @@ def test_a_token_whose_account_has_not_accepted_the_licence_is_refused(
     hub.token = TOKEN
     result = alone.build(HF_TOKEN_PATH=token_file(alone, "hf_of_somebody_else"))
     assert result.code == 4
-    assert "answers 403 (Access to this model is restricted) in spite of the token" in result.message
+    assert "answers 403 (Access to this model is restricted) despite the token" in result.message
     assert "somebody_else" not in result.lines
 
 

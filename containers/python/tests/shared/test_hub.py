@@ -186,7 +186,7 @@ def test_the_line_end_of_a_file_is_not_part_of_the_token(tmp_path: Path) -> None
         ("", "holds no token"),
         ("a token", "holds no token"),
         ("a\ntoken", "holds no token"),
-        ("é", "can't be read: it is no ASCII text"),
+        ("é", "can't be read: it is not ASCII text"),
     ],
 )
 def test_a_file_without_a_token_is_reported(tmp_path: Path, content: str | None, message: str) -> None:

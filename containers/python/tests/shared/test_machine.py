@@ -154,7 +154,7 @@ def test_partitions_must_be_the_planned_ones(machine: Machine) -> None:
             "0.21.0",
             "this image has TensorRT-LLM 0.21.0, and the plan is for 0.20.0; use the image of release 25.07, "
             "or plan "
-            "anew for this one.",
+            "for this release.",
         ),
         ("tensorrt_llm", "0.20.0.post1", "this image has TensorRT-LLM 0.20.0.post1, and"),
         ("tensorrt_llm", "0.20.0rc3", "this image has TensorRT-LLM 0.20.0rc3, and"),
@@ -208,7 +208,7 @@ def test_a_planned_version_of_tensorrt_may_leave_out_its_last_numbers(
 def test_the_image_of_another_release_is_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     del machine
     check_triton(RELEASE, is_needed=False)
-    with pytest.raises(ProgramError, match="this is no image of NVIDIA's Triton"):
+    with pytest.raises(ProgramError, match="this is not an image of NVIDIA's Triton"):
         check_triton(RELEASE, is_needed=True)
     monkeypatch.setenv(TAG_VARIABLE, "25.07")
     check_triton(RELEASE, is_needed=True)

@@ -52,16 +52,14 @@ def test_every_missing_field_is_named(kind: str, path: Path, tmp_path: Path) -> 
                 named += 1
                 assert error.code == ExitCode.WRONG_SPEC
                 if field != "version":
-                    assert str(error).startswith(
-                        f"{changed}: {where}{field} is missing; build the image anew"
-                    )
+                    assert str(error).startswith(f"{changed}: {where}{field} is missing; rebuild the image")
     assert named >= 8
 
 
 def test_a_missing_field_in_a_list_is_named(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text('{"version": 1, "models": [{}, {"a": {}}]}')
-    with pytest.raises(ProgramError, match=r"spec\.json: models\[1\]\.a\.name is missing; build"):
+    with pytest.raises(ProgramError, match=r"spec\.json: models\[1\]\.a\.name is missing; rebuild"):
         read_record(path, "server")["models"][1]["a"]["name"]
 
 
@@ -73,19 +71,19 @@ def test_a_missing_field_in_a_list_is_named(tmp_path: Path) -> None:
         ("[" * 100_000, " is not valid JSON: "),
         (
             "[]",
-            " is no engine.json of version 1, which this image reads: its version is null; ",
+            " is not version 1 of engine.json, which this image reads: its version is null; ",
         ),
         (
             "{}",
-            " is no engine.json of version 1, which this image reads: its version is null; ",
+            " is not version 1 of engine.json, which this image reads: its version is null; ",
         ),
         (
             '{"version": 2}',
-            " is no engine.json of version 1, which this image reads: its version is 2; ",
+            " is not version 1 of engine.json, which this image reads: its version is 2; ",
         ),
         (
             '{"version": "1"}',
-            ' is no engine.json of version 1, which this image reads: its version is "1"; ',
+            ' is not version 1 of engine.json, which this image reads: its version is "1"; ',
         ),
     ],
 )

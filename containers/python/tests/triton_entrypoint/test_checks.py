@@ -110,7 +110,7 @@ def test_missing_weights_are_reported(tmp_path: Path, spec: str, model: str) -> 
     (tmp_path / "store/weights").rename(tmp_path / "elsewhere")
     ended = image.check()
     assert ended.code == 1
-    assert f"the weights of {model}, {image.spec['weightsDirectory']}, are not there; run the build" in (
+    assert f"the weights of {model}, {image.spec['weightsDirectory']}, do not exist; run the build" in (
         ended.sentence
     )
 
@@ -120,18 +120,18 @@ def test_missing_weights_are_reported(tmp_path: Path, spec: str, model: str) -> 
     [
         (
             lambda spec: spec.update(version=1),
-            "server.json is no server.json of version 2, which this image reads: its version is 1; build the "
-            "image anew, or make the plan anew with the project's version that the image is of.",
+            "server.json is not version 2 of server.json, which this image reads: its version is 1; rebuild "
+            "the image, or create the plan with the image's version of the project.",
         ),
         (
             lambda spec: spec["repository"]["models"][1].pop("substitutions"),
-            "server.json: repository.models[1].substitutions is missing; build the "
-            "image anew, or make the plan anew with the project's version that the image is of.",
+            "server.json: repository.models[1].substitutions is missing; rebuild the "
+            "image, or create the plan with the image's version of the project.",
         ),
         (
             lambda spec: spec.pop("launch"),
-            "server.json: launch is missing; build the image anew, or make the plan anew with the "
-            "project's version that the image is of.",
+            "server.json: launch is missing; rebuild the image, or create the plan with "
+            "the image's version of the project.",
         ),
     ],
 )

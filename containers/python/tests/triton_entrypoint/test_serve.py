@@ -152,7 +152,7 @@ def test_a_dead_rank_ends_the_server(tmp_path: Path, dying: int) -> None:
     one = "|".join(rf"rank {rank} \(process {process_id}\)" for rank, process_id in enumerate(ranks))
     assert re.fullmatch(
         rf"({one})(, ({one}))* of 4 (has|have) died; mpirun ended with exit code 137\."
-        r"|mpirun ended with exit code 137, and nobody asked it to\.",
+        r"|mpirun ended with exit code 137, without a request to stop\.",
         ended.sentence,
     )
     assert image.termination_log.read_text() == f"{ended.sentence}\n"
@@ -191,7 +191,7 @@ def test_a_launcher_that_is_killed_leaves_no_rank(tmp_path: Path) -> None:
         launcher = int(Path(f"/proc/{ranks[0]['pid']}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(launcher, signal.SIGKILL)
         ended = process.wait()
-    assert ended.sentence == "mpirun ended with signal 9 (SIGKILL), and nobody asked it to."
+    assert ended.sentence == "mpirun ended with signal 9 (SIGKILL), without a request to stop."
     wait_until(lambda: not any(is_alive(rank["pid"]) for rank in ranks), "the ranks have ended")
 
 
@@ -204,9 +204,8 @@ def test_a_python_model_that_dies_ends_the_server(tmp_path: Path) -> None:
         ended = process.wait()
     assert ended.code == 3
     assert ended.sentence == (
-        f"a Python model of tritonserver has died (process {stub}), without which Triton goes on and fails "
-        "every "
-        "request."
+        f"a Python model of tritonserver has died (process {stub}), without which Triton "
+        "continues and fails every request."
     )
 
 
@@ -246,7 +245,7 @@ def test_a_signal_after_the_end_does_not_hide_how_it_ended(monkeypatch: pytest.M
             signal.signal(number, handler)
     assert calls == ["test_"]
     assert outcome.code == supervise.ExitCode.SERVER_ENDED
-    assert outcome.sentence == "false ended with exit code 1, and nobody asked it to."
+    assert outcome.sentence == "false ended with exit code 1, without a request to stop."
 
 
 def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
@@ -282,7 +281,7 @@ def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    assert outcome.sentence == "tritonserver ended with exit code 1, and nobody asked it to."
+    assert outcome.sentence == "tritonserver ended with exit code 1, without a request to stop."
 
 
 def stop(number: int, _: object) -> None:

@@ -93,7 +93,7 @@ def test_a_taken_port_is_named_with_its_option() -> None:
     http, grpc = free_ports(2)
     check_ports({"http": http, "grpc": grpc})
     with socket.create_server(("127.0.0.1", grpc)):
-        expected = f"--grpc-port {grpc} can't be had: Address already in use; stop what"
+        expected = f"--grpc-port {grpc} is not available: Address already in use; stop what"
         with pytest.raises(ProgramError, match=expected):
             check_ports({"http": http, "grpc": grpc})
 

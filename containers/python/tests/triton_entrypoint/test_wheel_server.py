@@ -102,7 +102,9 @@ def test_sigterm_ends_the_server_in_order_and_leaves_nothing(server: ServeProces
 def test_a_killed_server_leaves_no_stub_and_no_shared_memory(server: ServeProcess) -> None:
     stubs = server.stubs()
     assert server.kill_server() == 3
-    assert "tritonserver ended with signal 9 (SIGKILL), and nobody asked it to.\n" in server.log.read_text()
+    assert (
+        "tritonserver ended with signal 9 (SIGKILL), without a request to stop.\n" in server.log.read_text()
+    )
     assert not regions(server.repository)
     assert not any(is_alive(stub) for stub in stubs)
 
@@ -132,7 +134,7 @@ def test_a_model_that_does_not_load_ends_the_server_and_leaves_nothing(tmp_path:
     server = ServeProcess(server_spec(repository))
     assert server.wait() == 3
     assert "ValueError: broken" in server.log.read_text()
-    assert "tritonserver ended with exit code 1, and nobody asked it to.\n" in server.log.read_text()
+    assert "tritonserver ended with exit code 1, without a request to stop.\n" in server.log.read_text()
     assert not regions(repository)
 
 
@@ -157,8 +159,8 @@ def test_a_taken_port_is_reported_at_once(server: ServeProcess, tmp_path: Path) 
     second = ServeProcess(spec, ["--http-port", str(server.http_port)])
     assert second.wait() == 1
     assert second.log.read_text() == (
-        f"triton_entrypoint: --http-port {server.http_port} can't be had: Address already in use; stop what "
-        "listens there or choose another port.\n"
+        f"triton_entrypoint: --http-port {server.http_port} is not available: Address already in use; stop "
+        "what listens there or choose another port.\n"
     )
 
 

@@ -138,20 +138,20 @@ export const limits = z.strictObject({
     .min(1024)
     .max(2 ** 30)
     .default(4 * 1024 * 1024)
-    .describe("Largest request body; a larger one is answered with 413. Images may be larger."),
+    .describe("Largest request body; larger bodies are answered with 413. Images may be larger."),
   requestSeconds: z
     .number()
     .positive()
     .max(86_400)
     .default(300)
-    .describe("From the request's arrival until its answer is made; then 504."),
+    .describe("Time from the request's arrival to its answer; then 504."),
   readSeconds: z
     .number()
     .positive()
     .max(3600)
     .default(10)
     .describe(
-      "For a client to read its answer, besides a second for each 16 KiB of it; then its connection is closed.",
+      "Time for a client to read its answer, plus a second for each 16 KiB of it; then its connection is closed.",
     ),
   memoryBytes: z
     .int()

@@ -21,7 +21,7 @@ export function memoryUses(
       of: "connections",
       count: connections,
       bytesEach: 30 * KIB,
-      source: "measured with 5,000 idle connections: 14 KiB each; and 16 KiB of a head that is not whole",
+      source: "measured with 5,000 idle connections: 14 KiB each; and 16 KiB of an incomplete head",
     },
     {
       of: "bytes of requests being answered",

@@ -14,26 +14,26 @@ export const LIMITS = {
   connections: {
     value: 8192,
     means:
-      "Connections at the same time; a further one takes the place of that which has been idle for the longest time.",
+      "Connections at the same time; another connection replaces the connection that has been idle for the longest time.",
   },
   idleSeconds: {
     value: 3600,
     means: "A connection that sends nothing this long is closed; drivers open another.",
   },
-  messageSeconds: { value: 30, means: "A message must be whole this long after its first byte." },
+  messageSeconds: { value: 30, means: "A message must be complete this long after its first byte." },
   replySeconds: { value: 60, means: "A reply must be read this long after it was sent." },
   openCursors: { value: 10_000, means: "Open cursors; more are refused." },
   cursorIdleSeconds: { value: 600, means: "A cursor that is not read from this long is closed." },
   cursorBytes: {
     value: 40 * MIB,
     means:
-      "What all queries hold together, also between two batches: keys of sorted documents, and results that were computed; a query that needs more is refused.",
+      "Memory of all queries together, also between two batches: keys of sorted documents, and results that were computed; a query that needs more is refused.",
   },
   runningReads: { value: 12, means: "Batches that are put together at the same time; more wait." },
   arrivingBytes: {
     value: 128 * MIB,
     means:
-      "Messages that are not whole, or wait for room; beyond it those connections are closed whose messages have not been whole for the longest time.",
+      "Incomplete messages, and messages that wait for room; beyond it the connections are closed whose messages have been incomplete for the longest time.",
   },
   messageBytes: {
     value: 48_000_000,
@@ -74,7 +74,7 @@ export function memoryUses(limits: ServerLimits): MemoryUse[] {
         "what is read ahead while a command runs, a reply that is not waited for, and 6 KiB of an idle one (measured with 5,000)",
     },
     {
-      of: "messages that are not whole, or wait",
+      of: "incomplete and waiting messages",
       count: 1,
       bytesEach: limits.arrivingBytes,
       source: "arrivingBytes",

@@ -51,10 +51,10 @@ async function serve(socket: Socket, server: MongoServer): Promise<void> {
       if (reader.bytes === 0) arriving.delete(socket);
       else if (!socket.destroyed) {
         const { messageSeconds: seconds, arrivingBytes: bytes } = limits;
-        const cutOff = () => drop(socket, server, "a message was not whole in time", { seconds });
+        const cutOff = () => drop(socket, server, "a message was not complete in time", { seconds });
         timer ??= setTimeout(cutOff, seconds * 1000);
         const giveWay = () =>
-          drop(socket, server, "a message was not whole when others needed room", { bytes });
+          drop(socket, server, "a message was not complete when others needed room", { bytes });
         arriving.set(socket, reader.bytes, giveWay);
       }
     }

@@ -51,7 +51,7 @@ function setAt(document: Document, path: string, value: unknown): void {
     const name = parts[index + 1] ?? last;
     const isIndex = /^\d+$/.test(name) && isContainer(next) && Number(name) - next.length <= MAX_PADDING;
     if (!isContainer(next) || (Array.isArray(next) && !isIndex)) {
-      const what = Array.isArray(next) ? "an array" : "an element that is no document and no array";
+      const what = Array.isArray(next) ? "an array" : "an element that is neither a document nor an array";
       throw new CommandError(28, `Cannot create field '${name}' in ${what}: the path '${path}'`);
     }
     inner = next;

@@ -59,7 +59,7 @@ export function parseMessage(message: Buffer): Request {
 function parseMsg(message: Buffer, requestId: number): Request {
   const flags = message.readUInt32LE(HEADER_BYTES);
   if ((flags & REQUIRED_BITS & ~MORE_TO_COME) !== 0) {
-    throw new WireError(`Flag bits ${flags.toString(16)}: this server knows no checksums and no exhaust`);
+    throw new WireError(`Flag bits ${flags.toString(16)}: this server does not support checksums or exhaust`);
   }
   let body: Document | undefined;
   const sequences: [name: string, documents: Uint8Array[]][] = [];

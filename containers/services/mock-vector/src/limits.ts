@@ -8,9 +8,9 @@ export const LIMITS = {
   connections: {
     value: 8192,
     means:
-      "Connections at the same time; a further one takes the place of that which has been idle for the longest time.",
+      "Connections at the same time; another connection replaces the connection that has been idle for the longest time.",
   },
-  bodyBytes: { value: 64 * MIB, means: "Largest request; a larger one is answered with 413." },
+  bodyBytes: { value: 64 * MIB, means: "Largest request; larger requests are answered with 413." },
   transitBytes: {
     value: 80 * MIB,
     means:

@@ -110,7 +110,7 @@ function limitTransit(app: FastifyInstance, limits: ServerLimits): HeldBytes<Ser
   });
   app.addHook("preParsing", (request, { raw }, payload, done) => {
     const giveWay = () => {
-      request.log.warn("a request was not whole when others needed room; the connection is closed");
+      request.log.warn("a request was not complete when others needed room; the connection is closed");
       request.raw.socket.destroy();
     };
     const count = (bytes: number, drop: (() => void) | undefined) => {

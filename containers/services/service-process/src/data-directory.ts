@@ -28,7 +28,7 @@ export async function openStore<T>(
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (await lock(directory)) {
       const path = join(directory, file);
-      if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is no LMDB file`);
+      if (existsSync(path) && !isLmdb(path)) throw new Error(`${file} is not an LMDB file`);
       outliveFailedCommits();
       return new Store(directory);
     }

@@ -41,7 +41,7 @@ function checkCount({ maxImages, isRequired }: ImageProfile, count: number): voi
     throw new RequestError(
       "image_missing",
       "images",
-      "This model answers about an image, and the request has none; add one.",
+      "This model answers questions about an image, and the request has no image; add one.",
     );
   }
   if (count > maxImages) {
@@ -122,7 +122,7 @@ function checkedFile(base64: string, field: string): string {
   const digits = base64.replace(/={1,2}$/, "");
   // Python's decoder drops characters that are none of its alphabet, and would so read another file.
   if (base64.length % 4 !== 0 || /[^A-Za-z0-9+/]/.test(digits)) {
-    throw invalidImage(field, "is no valid base64; encode the file anew, with padding.");
+    throw invalidImage(field, "is not valid base64; encode the file again, with padding.");
   }
   if (FILE_HEAD.test(Buffer.from(base64.slice(0, 16), "base64").toString("hex"))) return base64;
   throw invalidImage(field, "does not begin like a JPEG, PNG or WebP file; send one of these.");

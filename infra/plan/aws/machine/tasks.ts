@@ -255,7 +255,7 @@ function instanceTask(command: Command, { name: stackName }: AwsContext): Instan
       {
         path: "models",
         value: command.name,
-        reason: `What the instance is told in one command has ${bytes} bytes, and Systems Manager takes ${DOCUMENT_BYTES}.`,
+        reason: `The instructions of the instance in one command have ${bytes} bytes, and Systems Manager takes ${DOCUMENT_BYTES}.`,
         fix: "Serve fewer models on the instance, or write `compute: eks`.",
       },
     ]);

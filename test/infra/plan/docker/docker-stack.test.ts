@@ -344,7 +344,7 @@ test("an internal gateway is published on the host's address with a note about o
   expect(containerOf(stack, "gateway").args.ports[0]?.ip).toBe("10.0.0.5");
   expect(others.every(({ ip }) => ip === "127.0.0.1")).toBe(true);
   expect(stack.endpoints.gateway).toBe("http://10.0.0.5:8080");
-  expect(stack.notes[0]).toMatch(/^Everybody who reaches 10\.0\.0\.5:8080/);
+  expect(stack.notes[0]).toMatch(/^Everyone who reaches 10\.0\.0\.5:8080/);
   const apiKeys = [{ name: "alice", sha256: "0".repeat(64) }];
   const withKey = stackOf({ ...values, gateway: { exposure: "internal", apiKeys } });
   expect(withKey.notes.join()).not.toContain("Everybody");

@@ -128,7 +128,7 @@ test("images keep their order, and a missing hash or release is an error", () =>
   expect(images.map(({ name }) => name)).toEqual(["trtllm", "services"]);
   const withoutHash = { ...options(), contentHashes: {} };
   expect(() => named("services", withoutHash)).toThrow("content hash of the image services");
-  expect(() => named("trtllm", { ...options(), triton: null })).toThrow("image trtllm stands on a release");
+  expect(() => named("trtllm", { ...options(), triton: null })).toThrow("image trtllm is based on a release");
 });
 
 test("the lock key of an image on a release has the release", () => {
@@ -201,7 +201,7 @@ describe("the lock file", () => {
     const file = join(folder, "images.lock.json");
     expect(readImageLock(file)).toEqual({ version: 1, images: {} });
     writeFileSync(file, '{"version": 2}');
-    expect(() => readImageLock(file)).toThrow("no lock file of version 1");
+    expect(() => readImageLock(file)).toThrow("not a lock file of version 1");
   });
 
   test("ENGINE_ROOM_IMAGE_LOCK names the lock file in place of the project's", () => {

@@ -378,7 +378,7 @@ const withoutInt8 = { ...gpus.A10G, name: "Old", computeCapability: "6.0", forma
 test.each([
   ["fp16 on a CPU", { ...onCpu, precision: "fp16" }, null, "encoders.precision", /float32 graphs/],
   ["int8 on a CPU", { ...onCpu, precision: "int8" }, null, "encoders.precision", /float32 graphs/],
-  ["a GPU in a pool without one", b32, null, "encoders.pool", /have none/],
+  ["a GPU in a pool without one", b32, null, "encoders.pool", /have no GPU/],
   [
     "int8 on a GPU without it",
     { ...b32, precision: "int8" },

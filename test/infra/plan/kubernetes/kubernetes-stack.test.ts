@@ -737,7 +737,7 @@ test("images that were never pushed are reported in one problem and planned unde
     {
       path: "(images.lock.json)",
       value: "r.example.org/room",
-      reason: expect.stringContaining("none of this content for trtllm, encoders."),
+      reason: expect.stringContaining("no digest of this content for trtllm, encoders."),
       fix: expect.stringMatching(/^Run `npx engine-room images --push`/),
     },
   ]);

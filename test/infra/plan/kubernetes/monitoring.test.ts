@@ -419,12 +419,12 @@ test("`monitoring: none` makes no monitoring and adds a note", () => {
   const plan = clusterPlan(clusterValues);
   const { monitoring, notes } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
   expect(monitoring).toBeNull();
-  expect(notes.join("\n")).toContain("Nobody watches the stack");
+  expect(notes.join("\n")).toContain("The stack is not monitored");
   const { notes: withMonitoring } = kubernetesStack(clusterPlan(watchedValues), {
     stack: "demo",
     images: lockedImages(plan),
   });
-  expect(withMonitoring.join("\n")).not.toContain("Nobody watches the stack");
+  expect(withMonitoring.join("\n")).not.toContain("The stack is not monitored");
 });
 
 interface MonitorSpec {

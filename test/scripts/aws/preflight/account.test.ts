@@ -77,7 +77,7 @@ test("each denied action is a warning", async () => {
     "servicequotas:GetServiceQuota": denied,
   });
   expect(findings.every(({ severity }) => severity === "warning")).toBe(true);
-  const actions = findings.map(({ what }) => /^(\S+) gives no answer\.$/.exec(what)?.[1]);
+  const actions = findings.map(({ what }) => /^(\S+) does not answer\.$/.exec(what)?.[1]);
   expect(new Set(actions)).toEqual(
     new Set(["ec2:DescribeInstanceTypeOfferings", "servicequotas:GetServiceQuota"]),
   );

@@ -182,7 +182,7 @@ describe("capacity reservations", () => {
 
     test("an ordinary reservation is none", async () => {
       const [finding] = await found(holding(), reserved, block);
-      expect(finding).toMatchObject({ severity: "problem", what: `${named} is no Capacity Block.` });
+      expect(finding).toMatchObject({ severity: "problem", what: `${named} is not a Capacity Block.` });
     });
 
     test("its machines count against no quota of vCPUs", async () => {

@@ -88,7 +88,9 @@ export function capabilitiesOf(services) {
   const notices = services
     .filter(({ state }) => state !== "ready")
     .map(({ name, kind = "", state, detail }) => {
-      const consequence = kind.endsWith("-model") ? "It gives no answers" : "Searches that need it fail";
+      const consequence = kind.endsWith("-model")
+        ? "It does not answer questions"
+        : "Searches that need it fail";
       return notice("warning", `${name} is ${state}: ${detail}. ${consequence} until it is ready.`);
     });
   const lacks = (/** @type {string} */ sentence) => notices.push(notice("info", sentence));

@@ -5,12 +5,12 @@ import { ApiError } from "../errors.ts";
 /** What docs/limits.md says of each comes from here. */
 export const IMAGE_LIMITS = {
   // The largest photographs of phones are 5 to 8 MiB.
-  bytes: { value: 10 * 1024 * 1024, means: "The encoded image; a larger one is answered with 413." },
+  bytes: { value: 10 * 1024 * 1024, means: "The encoded image; larger images are answered with 413." },
   pixels: { value: 40_000_000, means: "Width × height by the file's header; beyond it 413." },
   wholeBytes: {
     value: 56 * 1024 * 1024,
     means:
-      "Of a picture that must be in memory as a whole to be decoded: interlaced PNG, progressive JPEG and WebP; beyond it 413.",
+      "Memory for a picture that is decoded as a whole: interlaced PNG, progressive JPEG and WebP; beyond it 413.",
   },
   // WebP has 16,383 at most; a phone's panorama stays below it.
   sidePixels: { value: 16_384, means: "Longest side by the file's header; beyond it 413." },
@@ -21,7 +21,7 @@ export const IMAGE_LIMITS = {
     means: "Longest side of the stored form; a larger picture is scaled down.",
   },
   // 40 million pixels of the costliest file take one to four seconds of one core.
-  decodeSeconds: { value: 10, means: "For the pixels of one image, in whole seconds; then 422." },
+  decodeSeconds: { value: 10, means: "Time to decode the pixels of one image, in whole seconds; then 422." },
   concurrentDecodes: { value: 2, means: "Images decoded at one time; two keep two cores busy." },
   concurrentFetches: {
     value: 4,
@@ -37,7 +37,7 @@ export const IMAGE_LIMITS = {
   },
   fetchSeconds: {
     value: 10,
-    means: "From the look-up of a name to the last byte, all redirects included; then 504.",
+    means: "Time from the look-up of a name to the last byte, all redirects included; then 504.",
   },
 } as const satisfies Readonly<Record<string, Limit>>;
 

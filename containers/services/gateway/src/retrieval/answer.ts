@@ -190,7 +190,7 @@ export function answerModel(
     const served = catalogue.textModel(id);
     if (canAsk(served)) return served;
     throw invalidRequest(
-      `${id} cannot answer questions: it has no chat template and takes no images; choose another model.`,
+      `${id} cannot answer questions: it has no chat template and does not accept images; choose another model.`,
       "model",
       "unsupported_model",
     );

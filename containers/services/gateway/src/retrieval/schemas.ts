@@ -124,7 +124,7 @@ export const writeRequest = z.unknown().meta({ anyOf: [documentRequest, batchReq
 export const writeResponse = z.object({
   documents: z.array(
     z.object({
-      id: z.string().nullable().describe("null where a wrong document has none."),
+      id: z.string().nullable().describe("null if a rejected document has no id."),
       status: z.enum(["created", "updated", "unchanged", "failed"]),
       error: errorResponse.shape.error.omit({ type: true }).optional(),
     }),
@@ -229,7 +229,7 @@ export const matchRequest = z
       .min(0)
       .max(LONGEST_TEXT_BYTES)
       .default(DEFAULT_TEXT_CHARACTERS)
-      .describe("Of each match's text at most; GET /v1/documents/{id} has the whole."),
+      .describe("Maximum length of each match's text; GET /v1/documents/{id} returns all of it."),
     via: z
       .enum(["vectors", "describe"])
       .default("vectors")
@@ -259,7 +259,7 @@ const partScore = z.object({
 
 const match = z.object({
   id: z.string(),
-  score: z.number().describe("Of the fusion; cosine similarity where there is none."),
+  score: z.number().describe("Score of the fusion, or the cosine similarity without a fusion."),
   scores: z.object({ text: partScore.optional(), image: partScore.optional() }),
   text: z.string().nullable(),
   textTruncated: z.boolean().describe("Whether the document's text is longer."),

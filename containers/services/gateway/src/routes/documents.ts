@@ -96,7 +96,7 @@ export function documentRoutes(app: GatewayApp, gateway: Gateway, retrieval: Ret
         tags,
         summary: "Read a document's image",
         description:
-          "image/jpeg, with the SHA-256 of its content as ETag; with `sha256` in the address it may be cached for ever.",
+          "image/jpeg, with the SHA-256 of its content as ETag; with `sha256` in the address it may be cached forever.",
         params,
         querystring: z.strictObject({
           sha256: z

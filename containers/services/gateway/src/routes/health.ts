@@ -33,9 +33,12 @@ const service = z.object({
     .describe("`completion-model`: a language model that does not chat."),
   state: z
     .enum(["ready", "starting", "away"])
-    .describe("`starting`: its server is running, but takes no requests yet, or no more vectors."),
-  latencyMilliseconds: z.number().nullable().describe("Of the probe; null where the service is not ready."),
-  detail: z.string().describe("What it serves; the reason if it is not ready."),
+    .describe("`starting`: its server is running, but does not accept requests yet, or no more vectors."),
+  latencyMilliseconds: z
+    .number()
+    .nullable()
+    .describe("Duration of the probe; null if the service is not ready."),
+  detail: z.string().describe("The content that it serves, or the reason why it is not ready."),
 });
 type ServiceState = z.infer<typeof service>;
 
