@@ -9,6 +9,9 @@ import { type Problem, showValue } from "./problems.ts";
 /** Of all files of a folder: they reach pods in a ConfigMap, which holds 1 MiB with the rest of a server's description. */
 const MOST_BYTES = 500_000;
 
+/** A machine of EC2 gets a description in one document of Systems Manager, of 60 kB in base64 (plan/aws/machine/tasks.ts). */
+const MOST_BYTES_ON_EC2 = 32_000;
+
 const projectRoot = fileURLToPath(new URL("../", import.meta.url));
 
 /** Files of every folder that the stack file names, by its words for the folder; what can't be served is a problem. */
@@ -19,9 +22,13 @@ export function readTemplateFolders(config: StackConfig): {
   const templates = new Map<string, TemplateFiles>();
   const problems: Problem[] = [];
   if (config.tier === "cpu") return { templates, problems };
+  const isEc2 = "compute" in config && config.compute === "ec2";
   for (const [index, { triton }] of config.models.entries()) {
     if (triton.templates === undefined || templates.has(triton.templates)) continue;
-    const { files, refused } = readFolder(resolve(projectRoot, triton.templates));
+    const { files, refused } = readFolder(
+      resolve(projectRoot, triton.templates),
+      isEc2 ? MOST_BYTES_ON_EC2 : MOST_BYTES,
+    );
     templates.set(triton.templates, files);
     const [path, value] = [`models[${index}].triton.templates`, showValue(triton.templates)];
     problems.push(...refused.map((problem) => ({ path, value, ...problem })));
@@ -31,7 +38,10 @@ export function readTemplateFolders(config: StackConfig): {
 
 type Refused = Pick<Problem, "reason" | "fix">;
 
-function readFolder(folder: string): { readonly files: TemplateFiles; readonly refused: readonly Refused[] } {
+function readFolder(
+  folder: string,
+  mostBytes: number,
+): { readonly files: TemplateFiles; readonly refused: readonly Refused[] } {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
     const fix =
       "Write the path of a folder from the project's folder on, where Pulumi.yaml is, or an absolute one.";
@@ -61,9 +71,9 @@ function readFolder(folder: string): { readonly files: TemplateFiles; readonly r
   }
   if (entries.length === 0)
     refused.push({ reason: "The folder is empty.", fix: "Put a file there, or remove the key." });
-  if (bytes > MOST_BYTES) {
+  if (bytes > mostBytes) {
     refused.push({
-      reason: `Its files have ${bytes} bytes, and servers get at most ${MOST_BYTES}.`,
+      reason: `Its files have ${bytes} bytes, and servers of this platform get at most ${mostBytes}.`,
       fix: "Put large files into an image of your own, and name it in image.base.",
     });
     return { files: {}, refused };

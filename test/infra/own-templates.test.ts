@@ -91,7 +91,7 @@ test.each([
   [
     "too many bytes",
     () => put("preprocessing/1/model.py", "#".repeat(500_001)),
-    "Its files have 500001 bytes, and servers get at most 500000.",
+    "Its files have 500001 bytes, and servers of this platform get at most 500000.",
   ],
   [
     "a link",
@@ -129,6 +129,23 @@ test.each([
   expect(problems[0]?.slice(PATH.length + 2)).toEqual(
     typeof reason === "string" ? reason : expect.stringMatching(reason),
   );
+});
+
+test("a machine of EC2 gets less, which is said with the number", () => {
+  put("preprocessing/1/model.py", "#".repeat(32_001));
+  const values = {
+    ...stack(folder),
+    platform: "aws",
+    compute: "ec2",
+    account: "111122223333",
+    region: "us-east-1",
+    pools: [{ name: "gpu", instanceType: "g5.4xlarge" }],
+    images: { registry: "registry.example.org/engine-room" },
+  };
+  const { host: _host, ...ec2 } = values;
+  expect(problemsOf(ec2)).toEqual([
+    `${PATH}: Its files have 32001 bytes, and servers of this platform get at most 32000.`,
+  ]);
 });
 
 test("a folder that is not there is reported with the stack's other problems", () => {
