@@ -200,7 +200,7 @@ describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
       else if (request !== undefined && /^\/v[12]\//.test(code)) expect(request.path).toBe(code);
       else if (request !== undefined && code.startsWith("{"))
         expect(request.body).toMatch(new RegExp(`^${pattern(code)}$`));
-      else if (!isIn(known, code)) {
+      else if (!isIn(known, code) && !stackFileKeys.has(code)) {
         const part: unknown = parse(code);
         if (isMapping(part)) parts = merged(parts, part);
         else unknown.push(code);
