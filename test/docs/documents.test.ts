@@ -64,12 +64,33 @@ function codeOf(file: string): string {
   return [...text.matchAll(/^ *```.*\n([\s\S]*?)^ *```$/gm)].map(([, code = ""]) => code).join("\n");
 }
 
-/** Code of the language `yaml`, each with its document. */
-const yamlBlocks = FILES.filter((file) => file.endsWith(".md")).flatMap((file) =>
-  [...readFileSync(join(projectRoot, file), "utf8").matchAll(/^( *)```yaml\n([\s\S]*?)^ *```$/gm)].map(
-    ([, indent = "", code = ""]) => [file, code.replaceAll(new RegExp(`^${indent}`, "gm"), "")] as const,
+/** Blocks of code of a language, each with its document. */
+const blocksOf = (language: string) =>
+  FILES.filter((file) => file.endsWith(".md")).flatMap((file) =>
+    [
+      ...readFileSync(join(projectRoot, file), "utf8").matchAll(
+        new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\`$`, "gm"),
+      ),
+    ].map(
+      ([, indent = "", code = ""]) => [file, code.replaceAll(new RegExp(`^${indent}`, "gm"), "")] as const,
+    ),
+  );
+
+test.each([
+  ...blocksOf("sh").map(([file, code]) => [file, "sh", "bash", ["-n"], code] as const),
+  ...blocksOf("python").map(
+    ([file, code]) =>
+      [file, "python", "python3", ["-c", "import ast, sys; ast.parse(sys.stdin.read())"], code] as const,
   ),
-);
+  ...blocksOf("json").map(
+    ([file, code]) => [file, "json", "node", ["-e", "JSON.parse(fs.readFileSync(0))"], code] as const,
+  ),
+])("%s has code that its interpreter can read: %s (%#)", (_file, _language, program, args, code) => {
+  const { status, stderr } = spawnSync(program, args, { input: code, encoding: "utf8" });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+});
+
+const yamlBlocks = blocksOf("yaml");
 
 const stackFiles = yamlBlocks.filter(([, code]) =>
   /^config:\n(?: *#.*\n)* {2}engine-room:platform:/m.test(code),

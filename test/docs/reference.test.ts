@@ -110,3 +110,14 @@ test("docs/reference/outputs.md has every metric of the gateway", () => {
   expect(rows.length).toBeGreaterThan(10);
   expectPart(OUTPUTS, "metrics", ["| Metric | What |", "|---|---|", ...rows], TEST);
 });
+
+test("docs/reference/outputs.md has every type of error of the gateway with its status", () => {
+  const source = readFileSync(join(projectRoot, "containers/services/gateway/src/errors.ts"), "utf8");
+  const [, table = ""] = /^const TYPES\b[^{]*\{([^}]*)\}/m.exec(source) ?? [];
+  const types = [...table.matchAll(/(\d{3}): "(\w+)"/g)].map(
+    ([, status, type]) => `| ${status} | \`${type}\` |`,
+  );
+  const page = readFileSync(join(projectRoot, OUTPUTS), "utf8");
+  expect(types.length).toBeGreaterThan(5);
+  expect(types.filter((row) => !page.includes(row))).toEqual([]);
+});
