@@ -75,8 +75,15 @@ export const SECRET_PATHS: readonly string[] = [
 
 const SECRET = "[secret]";
 
-/** Access tokens of the model hub, and users with passwords in addresses, wherever they were put by mistake. */
-const CREDENTIALS = [/\bhf_\w{6,}/g, /(?<=:\/\/)[^/\s@"]+(?=@)/g];
+/**
+ * Access tokens of the model hub, and users with passwords in addresses, with a scheme or without, wherever they were put by mistake. An image
+ * with a tag and a digest looks like the latter.
+ */
+const CREDENTIALS = [
+  /\bhf_\w{6,}/g,
+  /(?<=:\/\/)[^/\s@"]+(?=@)/g,
+  /(?<![^\s"'`])[^/\s@"'`:]+:[^/\s@"'`]+(?=@(?!sha256:)\w)/g,
+];
 
 /** Names that an unknown key with a credential may have. */
 const CREDENTIAL_NAME =

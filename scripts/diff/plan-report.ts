@@ -111,13 +111,19 @@ function machinesText(
   { pool, before, after }: PlanDifferences["machines"][number],
   isUnknown: boolean,
 ): Inline {
-  const types = (side: typeof before) => (side?.types ?? []).join(" or ") || "machine of its own description";
-  const words = (side: typeof before, none: string) =>
-    side === null ? none : `${side.count} × ${types(side)}`;
-  const text = arrow(words(before, isUnknown ? "unknown" : "none"), words(after, "none"));
+  const types = (side: typeof before): Inline =>
+    side === null || side.types.length === 0
+      ? ["machine of its own description"]
+      : joined(
+          side.types.map((type): Inline => [code(type)]),
+          " or ",
+        );
+  const words = (side: typeof before, none: string): Inline =>
+    side === null ? [none] : [`${side.count} × `, ...types(side)];
   const more = (after?.count ?? 0) - (before?.count ?? 0);
   const needed = before !== null && more > 0 ? [", ", strong(`${counted(more, "machine")} more`)] : [];
-  return ["machines of pool ", code(pool), `: ${text}`, ...needed];
+  const was = words(before, isUnknown ? "unknown" : "none");
+  return ["machines of pool ", code(pool), ": ", ...was, " → ", ...words(after, "none"), ...needed];
 }
 
 function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boolean): readonly Entry[] {
@@ -126,7 +132,9 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
     const build = builds.get(engine);
     if (build === undefined) return ", which already exists";
     const unless = isUnknown ? ", unless it already exists" : "";
-    return `; built in ${duration(build.seconds)} for ${usd(build.usd, SUM_DIGITS)} (estimate)${unless}`;
+    // Machines of one's own have no price.
+    const price = build.usd === 0 ? "" : ` for ${usd(build.usd, SUM_DIGITS)}`;
+    return `; built in ${duration(build.seconds)}${price} (estimate)${unless}`;
   };
   return [
     ...engines.rebuilt.map(({ model, before, after, reasons }): Entry => {

@@ -2,6 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
+import { withoutCredentials } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { clipped, counted, visible } from "../markdown.ts";
 import { isSecret, leafDifferences } from "../program/changes.ts";
@@ -50,7 +51,11 @@ const LONGEST_ERROR_LINE = 300;
 /** Lines of errors, without colours. */
 function errorLines(messages: readonly string[], secrets: Iterable<string>): readonly string[] {
   const lines = messages
-    .flatMap((message) => redacted(stripVTControlCharacters(message), secrets).trim().split("\n"))
+    .flatMap((message) =>
+      withoutCredentials(redacted(stripVTControlCharacters(message), secrets))
+        .trim()
+        .split("\n"),
+    )
     .map((line) => `  ${visible(clipped(line, LONGEST_ERROR_LINE))}`.trimEnd());
   const more = lines.length - MOST_ERROR_LINES;
   return more > 0 ? [...lines.slice(0, MOST_ERROR_LINES), `  … ${counted(more, "line")} more`] : lines;

@@ -195,8 +195,10 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
   return [
     ...bold(part(head.problems.length, ["problem"], " of the stack file: it can't be deployed")),
     ...(isUnchanged ? [[strong("nothing changes"), `: ${diff.unchanged} unchanged`]] : resourcePart(diff)),
-    ...bold(providerVersions(diff)),
     ...bold(part(modelsAway(diff), ["model"], " away for a time")),
+    ...bold(part(protectionSection(diff).entries.length, ["protection"], " gone")),
+    ...bold(part(accessSection(diff).entries.length, ["change"], " of access")),
+    ...bold(providerVersions(diff)),
     ...plain(part(plan?.engines.rebuilt.length ?? 0, ["engine"], " rebuilt")),
     ...bold(part(overfull, ["GPU"], " too small")),
     ...(money.includes("→") ? [[`${money}${money.endsWith(NO_PRICE) ? "" : " a month"}`]] : []),

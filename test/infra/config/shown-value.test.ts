@@ -80,6 +80,15 @@ test.each([
   expect(shownValue(path, valuesWith(path, value), false)).not.toContain(value);
 });
 
+test("a password in an address is hidden with a scheme or without, and a digest behind a tag is none", () => {
+  for (const address of ["u:hidden@registry.example.org/room", "https://u:hidden@registry.example.org"])
+    expect(shownValue(["images", "registry"], { images: { registry: address } })).toMatch(
+      /^"(https:\/\/)?\[secret\]@registry\.example\.org/,
+    );
+  const base = "node:24-slim@sha256:0123";
+  expect(shownValue(["images", "registry"], { images: { registry: base } })).toBe(JSON.stringify(base));
+});
+
 test("an element of a list is shown without its credentials", () => {
   const models = [{ name: "gpt", HF_TOKEN: "plain" }];
   expect(shownValue(["models"], { models }, false)).toBe('[{"name":"gpt","HF_TOKEN":"[secret]"}]');

@@ -432,6 +432,8 @@ test("text that is no preview, and a preview that failed, are refused in a sente
   expect(() => previewChanges(failed(message, "error: Two."), ["hunter22"])).toThrow(
     /^The preview failed:\n {2}error: No such region \[secret\]\\u202e\.\n {4}Fix: Name another\.\n {2}error: Two\.$/,
   );
+  const token = "hf_atokenoftheenvironment";
+  expect(() => previewChanges(failed(`No ${token} here`))).toThrow("No [secret] here");
   const long = failed(`${"x".repeat(1000)}\n`.repeat(100));
   expect(() => previewChanges(long)).toThrow(/\n {2}x{300}…\n {2}… 60 lines more$/);
 });

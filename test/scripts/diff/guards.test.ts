@@ -104,6 +104,18 @@ test("a cap that is raised or gone is said, and the lower one judges", async () 
   expect(await reportOf(textOf(capped(60)), textOf(capped(6)))).not.toContain("No longer protected");
 });
 
+test("the verdict counts what is no longer protected and who gets access", async () => {
+  const admins = ["arn:aws:iam::111122223333:role/a", "arn:aws:iam::111122223333:role/b"];
+  const changed = {
+    ...onAws,
+    access: { ...onAws.access, admins },
+    policies: { levels: { "image-has-digest": "off" } },
+  };
+  expect(await reportOf(textOf(onAws), textOf(changed))).toMatch(
+    /^Stack demo: [^;]*; 1 protection gone; 2 changes of access; /,
+  );
+});
+
 test("a stack that `retain` no longer names loses what protects its resources", async () => {
   const text = await reportOf(textOf(onAws), textOf({ ...onAws, retain: [] }));
   expect(text).toMatch(

@@ -112,7 +112,10 @@ test("rebuilt engines have reasons, time and cost of each build", () => {
   const { lines } = linesOf(
     withPlan({
       engines: {
-        added: [{ model: "chat", engine: "llama/c", elsewhere: true }],
+        added: [
+          { model: "chat", engine: "llama/c", elsewhere: true },
+          { model: "own", engine: "llama/d", elsewhere: false },
+        ],
         removed: [
           { model: "old", engine: "old/d", elsewhere: false },
           { model: "older", engine: "llama/c", elsewhere: true },
@@ -127,7 +130,10 @@ test("rebuilt engines have reasons, time and cost of each build", () => {
         ],
         unchanged: [],
       },
-      newBuilds: [{ engine: "gpt2/b", seconds: 600, usd: null }],
+      newBuilds: [
+        { engine: "gpt2/b", seconds: 600, usd: null },
+        { engine: "llama/d", seconds: 300, usd: 0 },
+      ],
     }),
   );
   expect(lines).toEqual([
@@ -135,6 +141,7 @@ test("rebuilt engines have reasons, time and cost of each build", () => {
     "  - rebuilt for gpt: gpt2/a → gpt2/b; built in 10 min for no price (estimate)",
     "    - gpu A10G 8.6 → L4 8.9",
     "  - needed for chat: llama/c, which already exists",
+    "  - needed for own: llama/d; built in 5 min (estimate)",
     "  - no longer needed for old: old/d, which stays in the engine store",
     "  - no longer needed for older: llama/c, which another model needs",
   ]);
