@@ -15,6 +15,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { endpointTable } from "../../scripts/stack/endpoint-table.ts";
 import { npmCommands, parseNpmCommand } from "../harness/npm-commands.ts";
 import { expectPart } from "../harness/recorded-part.ts";
 import { stackFileValues } from "../infra/plan/kubernetes/stacks.ts";
@@ -249,6 +250,36 @@ test("README.md has the plan and the picture of its stack file", async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("README.md has the endpoints of a local stack as the table of `npm start` prints them", () => {
+  const text = readFileSync(join(projectRoot, "README.md"), "utf8");
+  const addressOf = (pattern: RegExp) => pattern.exec(text)?.[1] ?? "";
+  const [encoderGrpc = "", modelGrpc = ""] = [...text.matchAll(/^ +(\S+) +gRPC$/gm)].map(([, at]) => at);
+  const [encoderMetrics = "", modelMetrics = ""] = [...text.matchAll(/^ +(\S+) +metrics$/gm)].map(
+    ([, at]) => at,
+  );
+  const generate = addressOf(/^ +smollm2 +(\S+)/m);
+  const table = endpointTable({
+    endpoints: {
+      gateway: addressOf(/^ +gateway +(\S+)/m),
+      gatewayReach: "host",
+      gatewayDnsName: null,
+      mongo: addressOf(/^ +mongo +(\S+)/m),
+      vector: addressOf(/^ +vector +(\S+)/m),
+      encoders: { http: addressOf(/^ +encoders +(\S+)/m), grpc: encoderGrpc, metrics: encoderMetrics },
+      models: { smollm2: { http: "", grpc: modelGrpc, metrics: modelMetrics, generate } },
+      reach: "host",
+    },
+    models: [
+      { name: "smollm2", model: "smollm2-135m-instruct", release: "", engineKey: null, nodePool: "host" },
+    ],
+    release: "",
+    engineStore: "",
+    cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null, withoutPrice: [] },
+    notes: [addressOf(/^ +Note: (.+)$/m)],
+  });
+  expect(text).toContain(`\n${table}`);
 });
 
 test("README.md has 150 lines at most", () => {
