@@ -136,7 +136,7 @@ function keyFix(key: string, path: Path, known: readonly string[]): string {
   if (misplaced !== undefined) return misplaced;
   const [first = "", ...inner] = pathParts(key);
   if (path.length === 0 && inner.length > 0 && known.includes(first))
-    return `The CLI takes a dot for a part of the name, unless it is told \`--path\`: run \`pulumi config rm engine-room:${key}\`, then \`pulumi config set --path engine-room:${key} VALUE\`.`;
+    return `Without \`--path\` the CLI reads a dot as part of the name: run \`pulumi config rm engine-room:${key}\`, then \`pulumi config set --path engine-room:${key} VALUE\`.`;
   const nearest = nearestName(key, known);
   if (nearest !== undefined) return `Did you mean \`${nearest}\`?`;
   return `Remove it${known.length === 0 ? "" : `; the keys here are ${known.join(", ")}`}.`;

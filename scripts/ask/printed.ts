@@ -136,7 +136,7 @@ function streamLines({ streamedText, textPath }: PreparedRequest): string[] {
 export function asGrpc(request: PreparedRequest, images: readonly AskedImage[]): string {
   const { body, grpc, streamedText, stream, textPath } = request;
   if (grpc === null)
-    throw new UsageError("The gateway speaks HTTP only; --as grpc is for --endpoint triton.");
+    throw new UsageError("The gateway supports only HTTP; --as grpc is for --endpoint triton.");
   const { address, tritonModel } = grpc;
   const hasFiles = images.some(({ kind }) => kind === "file");
   const isCumulative = stream && streamedText === "cumulative";

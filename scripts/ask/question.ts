@@ -72,7 +72,7 @@ export function askedImage(given: string, directory: string): AskedImage {
   const bytes = readFileSync(path);
   const mediaType = mediaTypeOf(bytes);
   if (mediaType === undefined) {
-    throw new UserError(`${path} does not begin like a JPEG, PNG or WebP file; send one of these.`);
+    throw new UserError(`${path} is not a JPEG, PNG or WebP file; send one of these formats.`);
   }
   return { kind: "file", path: given, base64: bytes.toString("base64"), mediaType };
 }

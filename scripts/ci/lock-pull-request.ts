@@ -53,7 +53,7 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
   const [own] = await github.list(`/pulls?state=open&head=${head}`, pullRequestSchema);
   if (own !== undefined) return `Updated #${own.number}.`;
   const body =
-    "The images of `containers/` were built and pushed; these are their digests. Merging lets the stacks use them.";
+    "The images of `containers/` were built and pushed; these are their digests. After the merge the stacks use them.";
   const made = await github.send("POST", "/pulls", { title: message, head: LOCK_BRANCH, base, body });
   return `Opened #${pullRequestSchema.parse(made).number}.`;
 }

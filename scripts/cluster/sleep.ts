@@ -176,6 +176,6 @@ Requests for these models are answered with 503 and Retry-After. \`npx engine-ro
 export function wakeReport(name: string, changes: readonly ServerChange[]): string {
   return `${serverTable(changes)}
 
-\`npx engine-room status --stack ${name}\` shows them come; times are the plan's estimates, on running machines.
+\`npx engine-room status --stack ${name}\` shows their progress; times are the plan's estimates, on running machines.
 `;
 }

@@ -98,7 +98,7 @@ export const command = defineCommand({
   options: OPTIONS,
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
-    "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of the flavours `gpt` and `multimodal` are asked through the gateway. Of a stack on this machine it is that of PATH (pip install genai-perf), and asks the gateway.",
+    "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of the flavours `gpt` and `multimodal` are asked through the gateway. A stack on this machine uses the genai-perf of PATH (pip install genai-perf), through the gateway.",
     "A sweep asks the gateway, and a model without chat template its own server. Its exit code is 1 where no load keeps the limits.",
   ],
   asksCluster: true,

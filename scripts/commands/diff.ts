@@ -30,7 +30,7 @@ export const command = defineCommand({
       text: "exit code 1, after the report, where the change brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
       choices: ["mandatory"],
     },
-    "-o, --out <file>": "write there instead of to standard output",
+    "-o, --out <file>": "write to a file instead of standard output",
   },
   notes: [
     "Nothing is contacted, and no credentials are needed. A base that can't be rendered, and problems and broken rules of the working tree, are part of the report: they end with exit code 0.",

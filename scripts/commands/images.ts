@@ -27,7 +27,7 @@ export const command = defineCommand({
     "--only <name...>": { text: "this image alone", choices: IMAGE_NAMES },
     "--secret <id=ID,src=FILE...>":
       "settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
-    "--dry-run": "print what is there and what would be done",
+    "--dry-run": "print the existing images and the missing steps",
     "--json":
       "print JSON: {images}; an image has key, state (locked, onHost, missing), steps that were left to do, reference; with --mirror source, digest, reference, isThere; with --charts source, copy, and {charts}",
   },
@@ -52,7 +52,7 @@ export const command = defineCommand({
     if (values.mirror === true && push)
       throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
     if (push && registry === null)
-      throw new UserError("--push has nowhere to push to; set images.registry in the stack file.");
+      throw new UserError("--push needs a registry; set images.registry in the stack file.");
     // Another account's registry lets in whom its owner allows, whichever account that one is of.
     const isOwn = aws !== null && ecrHost(registry?.split("/")[0] ?? "")?.account === aws.context.account;
     if (isOwn && (push || values.mirror === true)) await requireAccount(aws.context);

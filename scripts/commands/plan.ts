@@ -28,7 +28,7 @@ export const command = defineCommand({
       "the settings of NVIDIA's device plugin for the pools' machines, as values of its Helm chart",
   },
   notes: [
-    "Read from the stack file alone: nothing is contacted or changed. All problems of a stack file are printed at once, and end with exit code 1.",
+    "The plan reads only the stack file: nothing is contacted or changed. All problems of a stack file are printed at once, and end with exit code 1.",
   ],
   async run({ values, stack }) {
     const given = Object.keys(values).filter((name) => name in FORMS) as (keyof typeof FORMS)[];

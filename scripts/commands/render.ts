@@ -5,7 +5,7 @@ import { renderJson, renderStack } from "../render.ts";
 import { defineCommand, EXIT } from "./command.ts";
 
 export const command = defineCommand({
-  options: { "-o, --out <file>": "write there instead of to standard output" },
+  options: { "-o, --out <file>": "write to a file instead of standard output" },
   notes: ["The same stack file gives the same bytes. Nothing is contacted or changed."],
   async run({ stack, values }) {
     const text = renderJson(await renderStack(stack.name, readStackFile(stack)));

@@ -9,7 +9,7 @@ import { defineCommand } from "./command.ts";
 export const command = defineCommand({
   argument: { name: "[service]", text: "a model, or what else `npx engine-room status` names" },
   notes: [
-    "In its container on a Docker host, in a pod of it in a cluster, and on EC2 through a session of Systems Manager. Of a stack on this machine it is your own shell with the environment of the process, in the folder where that runs.",
+    "In its container on a Docker host, in a pod of it in a cluster, and on EC2 through a session of Systems Manager. For a stack on this machine it is your own shell, with the environment and the folder of the process.",
     "Input from a pipe is run: `echo nvidia-smi | npx engine-room shell llava`; a session on EC2 requires a terminal. The exit code is that of the shell.",
   ],
   asksCluster: true,

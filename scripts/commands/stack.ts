@@ -38,7 +38,7 @@ export const preflight = defineCommand({
 
 export const preview = defineCommand({
   options: {
-    "--diff": "every property that changes, hashes and triggers too",
+    "--diff": "every changed property, also hashes and triggers",
     "--expect-no-changes": "exit code 1 when something would change",
     "--json": `print JSON: {stack, changes, unchanged}; ${CHANGE}`,
   },
@@ -46,8 +46,7 @@ export const preview = defineCommand({
   async run({ stack, values, out }) {
     const changes = await (await openStack(stack)).preview({ isFull: values.diff === true, out });
     const isOk = changes.changes.length === 0 || values.expectNoChanges !== true;
-    if (!isOk)
-      process.stderr.write("Something would change, and --expect-no-changes says that nothing should.\n");
+    if (!isOk) process.stderr.write("The preview has changes, and --expect-no-changes expects none.\n");
     return { json: { stack: stack.name, ...changes }, isOk };
   },
 });
@@ -78,7 +77,7 @@ export const up = defineCommand({
 
 export const refresh = defineCommand({
   options: { "--json": "print JSON: {stack, changes, unchanged}; a change has operation, name, type, urn" },
-  notes: ["A resource that is gone is shown and leaves the state; the next `up` makes it again."],
+  notes: ["A missing resource is shown and removed from the state; the next `up` creates it again."],
   async run({ stack }) {
     requireKnownStack(stack);
     return { json: { stack: stack.name, ...(await (await openStack(stack)).refresh()) } };
@@ -87,7 +86,7 @@ export const refresh = defineCommand({
 
 export const down = defineCommand({
   options: {
-    "--delete-data": "the documents of its databases as well",
+    "--delete-data": "also delete the documents of its databases",
     "--json":
       "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false where AWS does not say what still costs money",
     "-y, --yes": "delete rented machines and their data without confirmation; CI=true means the same",

@@ -12,7 +12,7 @@ export const command = defineCommand({
     "--json": "print the services as one JSON list; with --watch a line for each report",
   },
   notes: [
-    "State, uptime, ports and log file of each. Of a stack on EC2 it is the machine's own state, with the command that lists what runs on it.",
+    "State, uptime, ports and log file of each. For a stack on EC2: the state of the machine, and the command that lists its containers.",
     "--watch draws over what it showed before on a terminal, and elsewhere prints one report below the other, each with its time.",
     "Exit code 1 if a service that should run does not, or if the stack has no services; 0 when Ctrl-C ends --watch.",
   ],

@@ -221,7 +221,7 @@ export async function renderTree(request: RenderRequest): Promise<RenderedTree> 
   try {
     await outputOf(process.execPath, argv, { cwd: project, env, timeoutSeconds: TIMEOUT_SECONDS });
     const tree = parsedTree(await readFile(out, "utf8").catch(orWhenMissing("")));
-    if (tree === null) return unrendered("Its program wrote nothing that can be read.");
+    if (tree === null) return unrendered("Its program wrote no readable output.");
     if (tree.version === VERSION) return shownTree(tree, places);
     return unrendered("Its program describes stacks in another form than this version of `diff` reads.");
   } catch (error) {

@@ -182,10 +182,10 @@ export async function endIfOver(
     const again = (await state.stacks()).find(({ name }) => name === record.name);
     if (again === undefined) return { isSettled: true, words: "destroyed" };
     const lifetime = await readLifetime(state, again, now);
-    if (lifetime.time !== "over") return left(lifetime, "it changed in the meantime");
+    if (lifetime.time !== "over") return left(lifetime, "it changed meanwhile");
     try {
       const { isRestKnown } = await withStackFile(state, again.name, (stack) => endStack(stack, false, out));
-      const rest = isRestKnown ? "" : "; it is not known whether anything of it still costs money";
+      const rest = isRestKnown ? "" : "; it is unknown whether parts of it still cost money";
       return { isSettled: isRestKnown, words: `destroyed${rest}` };
     } catch (error) {
       if (!(error instanceof StackLockedError)) throw error;

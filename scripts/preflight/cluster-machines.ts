@@ -111,7 +111,7 @@ function roomFindings(
       `The largest asks for ${amountsText(podRequests(largest.pod.resources))}; ${isTooLarge ? "no machine has that when it is empty" : `free are ${freeText(usable)}`}.`,
       isTooLarge
         ? "Use larger machines, or correct nodeSelector in the stack file."
-        : `${mayGrow ? "Nothing, if the cluster's autoscaler adds machines; else add" : "Add"} machines or end what runs there; \`kubectl describe nodes\` lists all pods.`,
+        : `${mayGrow ? "Nothing, if the cluster's autoscaler adds machines; else add" : "Add"} machines or stop workloads there; \`kubectl describe nodes\` lists all pods.`,
     ),
   ];
 }

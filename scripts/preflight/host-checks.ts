@@ -42,7 +42,7 @@ export function portFindings(
         "ports",
         `Port ${port} is taken by ${holders.get(port)}.`,
         `${wantedBy} asks for it.`,
-        "End that program, or choose another port (gateway.port, models[].ports, encoders.ports, databasePorts).",
+        "Stop that program, or choose another port (gateway.port, models[].ports, encoders.ports, databasePorts).",
       ),
     );
 }
@@ -60,7 +60,7 @@ export function memoryFindings(
       "memory",
       `${availableMiB} MiB of memory are free.`,
       `${what} takes about ${neededMiB} MiB.`,
-      "End other programs, or use a machine with more memory.",
+      "Stop other programs, or use a machine with more memory.",
     ),
   ];
 }

@@ -116,7 +116,9 @@ const MOST_LINES = 20;
 /** @throws UserError where the changes are not the approved ones. */
 export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview): void {
   if (approved.stack !== now.stack)
-    throw new UserError(`The approved preview is of the stack ${approved.stack}, and not of ${now.stack}.`);
+    throw new UserError(
+      `The approved preview belongs to the stack ${approved.stack}, and not of ${now.stack}.`,
+    );
   const differences = previewDifferences(approved, now);
   if (differences.length === 0) return;
   const more = differences.length - MOST_LINES;

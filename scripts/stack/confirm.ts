@@ -64,7 +64,7 @@ function downCost(stack: StackReference): string {
     return `${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour`;
   } catch {
     // A stack has to be deleted without a valid file, too.
-    return "its costs, which its stack file does not say";
+    return "its costs, which are unknown";
   }
 }
 

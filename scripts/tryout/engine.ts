@@ -45,7 +45,7 @@ export class TryoutEngine implements MonitorOwner {
   }
 
   async register(registration: Registration, failure: Error | undefined): Promise<Registered> {
-    if (failure !== undefined) throw new Error("Not begun, because another step failed.");
+    if (failure !== undefined) throw new Error("Not started, because another step failed.");
     this.#refuseWhatIsNotUnderstood(registration);
     const old = this.#old.get(registration.urn);
     if (registration.custom) return this.#registerCustom(registration, old);

@@ -88,7 +88,7 @@ describe("two trees of the project", () => {
       secretKey: "0",
     };
     const tree = await renderTree({ ...request, out: join(broken, "out.json") });
-    expect(tree).toMatchObject({ resources: null, failure: "Its program wrote nothing that can be read." });
+    expect(tree).toMatchObject({ resources: null, failure: "Its program wrote no readable output." });
   });
 
   const ENTRY_POINT = "scripts/diff/render-child.ts";

@@ -137,7 +137,7 @@ export interface EngineLimits {
 export interface Architecture {
   /** All parameters of the language model, embeddings included. */
   readonly parameters: number;
-  /** Of these, input embedding and output head: they stay in `dtype` when weights are quantized. */
+  /** Parameters of the input embedding and output head, which stay in `dtype` when weights are quantized. */
   readonly embeddingParameters: number;
   /** Transformer layers: `num_hidden_layers`. */
   readonly layers: number;

@@ -360,7 +360,7 @@ describe("requests of `ask`", () => {
 
     test("`ask` refuses a file that is not an image and a missing file", () => {
       writeFileSync(join(folder, "text.png"), "hello");
-      expect(() => file("text.png")).toThrow("does not begin like a JPEG, PNG or WebP file");
+      expect(() => file("text.png")).toThrow("is not a JPEG, PNG or WebP file");
       expect(() => file("missing.png")).toThrow(/no file .*missing\.png/);
     });
   });

@@ -176,7 +176,7 @@ describe("npx engine-room expire", () => {
     const { exitCode, stdout } = await expire({ over: trial() }, "--down");
     expect(exitCode).toBe(1);
     expect(pulumi.destroyed).toEqual([prefixed("over")]);
-    expect(stdout).toMatch(/^over: destroyed; it is not known whether anything of it still costs money\.$/m);
+    expect(stdout).toMatch(/^over: destroyed; it is unknown whether parts of it still cost money\.$/m);
   });
 
   test("`expire --down` leaves a stack of another account", async () => {
@@ -220,7 +220,7 @@ describe("npx engine-room expire", () => {
     );
     expect(exitCode).toBe(0);
     expect(pulumi.destroyed).toEqual([prefixed("over")]);
-    expect(stdout).toMatch(/^later: not destroyed: it changed in the meantime \(8(\.0)? h left of 8 h/m);
+    expect(stdout).toMatch(/^later: not destroyed: it changed meanwhile \(8(\.0)? h left of 8 h/m);
   });
 
   test.each(["0", "soon", "1.5"])("`expire --begin-within %s` is refused", async (minutes) => {

@@ -128,7 +128,7 @@ describe("an `up` after an approval", () => {
 
   test("is stopped where the approved preview is another stack's", () => {
     expect(() => requireApproved(approved(), { ...approved(), stack: "prod" })).toThrow(
-      "The approved preview is of the stack demo, and not of prod.",
+      "The approved preview belongs to the stack demo, and not of prod.",
     );
   });
 });
@@ -145,7 +145,7 @@ test("an approved preview is read as it was printed, and refused where its chang
     expect(read(printed)).toEqual(printed);
     const [urn = ""] = Object.keys(printed.changes);
     const { [urn]: _left, ...changes } = printed.changes;
-    expect(() => read({ ...printed, changes })).toThrow("its digest is not that of its changes");
+    expect(() => read({ ...printed, changes })).toThrow("its digest does not match its changes");
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -91,7 +91,7 @@ fi
     const { exitCode, stdout, stderr } = await preview("changed", "--expect-no-changes");
     expect(exitCode).toBe(1);
     expect(stdout).toContain("1 to create\n");
-    expect(stderr).toBe("Something would change, and --expect-no-changes says that nothing should.\n");
+    expect(stderr).toBe("The preview has changes, and --expect-no-changes expects none.\n");
     const same = await preview("same", "--expect-no-changes");
     expect(same).toMatchObject({ exitCode: 0, stderr: "" });
     expect(same.stdout).toContain("1 unchanged\n");

@@ -125,7 +125,7 @@ function checkedFile(base64: string, field: string): string {
     throw invalidImage(field, "is not valid base64; encode the file again, with padding.");
   }
   if (FILE_HEAD.test(Buffer.from(base64.slice(0, 16), "base64").toString("hex"))) return base64;
-  throw invalidImage(field, "does not begin like a JPEG, PNG or WebP file; send one of these.");
+  throw invalidImage(field, "is not a JPEG, PNG or WebP file; send one of these formats.");
 }
 
 function invalidImage(field: string, problem: string): RequestError {

@@ -213,7 +213,7 @@ function priceValues(plan: ClusterPlan): Values {
     leastHourlyUsd: isWhole ? null : hourlyUsd,
     priceBound: isWhole ? "" : ", at least",
     priceSource: [
-      "Of all machines at their planned number.",
+      "Cost of all machines at their planned number.",
       ...(pricesAsOf === null ? [] : [`Prices as of ${pricesAsOf}.`]),
       ...(inNoSum.length === 0 ? [] : [`In no sum: ${inNoSum.join("; ")}.`]),
     ].join(" "),
