@@ -127,6 +127,8 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     failure: failure === null ? null : redacted(failure, secrets),
     problems,
   });
+  // Against a file that can't be read every key would be new or gone.
+  const areRead = hasStack && ![base, head].some(({ settings }) => settings === NO_SETTINGS);
   const former: Pick<RenderedTree, "resources" | "plan" | "sdkVersion"> = hasStack
     ? base.tree
     : { resources: [], plan: null };
@@ -143,8 +145,8 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     resources: graphs?.changes ?? null,
     unchanged: graphs?.unchanged ?? 0,
     plan: head.tree.plan === null ? null : planDifferences(former.plan, head.tree.plan),
-    secrets: hasStack ? changedSecrets(base.settings.secrets, head.settings.secrets) : [],
-    settings: hasStack ? changedSettings(base.settings, head.settings) : [],
+    secrets: areRead ? changedSecrets(base.settings.secrets, head.settings.secrets) : [],
+    settings: areRead ? changedSettings(base.settings, head.settings) : [],
     levels: levelChanges(policy, head.policy),
     protections: protectionChanges(before, after),
     providers: [...sdkChange(former.sdkVersion, head.tree.sdkVersion), ...providerChanges(before, after)],

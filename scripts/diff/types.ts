@@ -8,7 +8,14 @@ import { UserError } from "../errors.ts";
 const text = z.string().max(100_000);
 const name = z.string().max(500);
 
-const problem = z.strictObject({ path: text, value: text, reason: text, fix: text });
+const problem = z.strictObject({
+  path: text,
+  value: text,
+  reason: text,
+  fix: text,
+  /** Of a stack file that is no YAML. */
+  line: z.int().min(1).exactOptional(),
+});
 
 /** One side of a comparison. */
 const comparedTree = z.strictObject({

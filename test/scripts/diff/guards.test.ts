@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { accessSection } from "../../../scripts/diff/guard-report.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import { refusals } from "../../../scripts/diff/refusals.ts";
-import type { StackDiff } from "../../../scripts/diff/types.ts";
+import { parsedDiff, type StackDiff } from "../../../scripts/diff/types.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles } from "./fixtures.ts";
@@ -102,6 +102,13 @@ test("a cap that is raised or gone is said, and the lower one judges", async () 
   ]);
   expect(await reportOf(textOf(capped(6)), textOf(cluster))).toContain("$6.000 → no cap");
   expect(await reportOf(textOf(capped(60)), textOf(capped(6)))).not.toContain("No longer protected");
+});
+
+test("a stack file that is no YAML is a problem alone, which the jobs read", async () => {
+  const diff = await diffOfFiles(textOf(onAws), `${textOf(onAws)}  engine-room:region: us-east-1\n`);
+  expect(diff.head.problems).toMatchObject([{ reason: expect.stringContaining("a key is there twice") }]);
+  expect([diff.settings, diff.secrets]).toEqual([[], []]);
+  expect(parsedDiff("diff.json", Buffer.from(JSON.stringify(diff)))).toEqual(diff);
 });
 
 test("the verdict counts what is no longer protected and who gets access", async () => {
