@@ -201,7 +201,7 @@ const customModel = z.strictObject({
       tokensPerRequest: count.optional(),
       runsPerImage: count.default(1),
       maxImagesPerRequest: count.default(1),
-      video: z.boolean().default(false),
+      video: z.strictObject({ defaultFrames: count.default(8), tokensPerFrame: count }).optional(),
       imageProcessor: z
         .strictObject({
           class: z.enum(IMAGE_PROCESSORS),

@@ -55,6 +55,7 @@ export function tritonRequest(
     images: question.images.map((image) =>
       image.kind === "url" ? image.url : Buffer.from(image.base64, "base64"),
     ),
+    video: question.video?.frames,
     maxTokens: question.maxTokens,
     ...(question.sampling ?? GREEDY),
     stream: question.stream,
@@ -90,8 +91,11 @@ function promptOf(profile: RequestProfile, { text, images }: Question): string {
  * @param gateway - Address without `/v1`.
  */
 export function gatewayRequest(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
-  const { model, text, images, maxTokens, stream, sampling = GREEDY } = question;
-  const parts = images.map((image) => ({ type: "image_url", image_url: { url: imageUrl(image) } }));
+  const { model, text, images, video, maxTokens, stream, sampling = GREEDY } = question;
+  const parts = [
+    ...images.map((image) => ({ type: "image_url", image_url: { url: imageUrl(image) } })),
+    ...(video === undefined ? [] : [{ type: "video_url", video_url: { url: video.frames } }]),
+  ];
   const content = parts.length === 0 ? text : [...parts, { type: "text", text }];
   const body = {
     model,

@@ -4,6 +4,9 @@ import { UsageError } from "../errors.ts";
 import type { PreparedRequest } from "./prepared-request.ts";
 import type { AskedImage } from "./question.ts";
 
+/** MAX_ARG_STRLEN of Linux is 128 KiB; frames of a video are longer. */
+const LONGEST_ARGUMENT_CHARACTERS = 2 ** 15;
+
 /**
  * The key is read from ENGINE_ROOM_API_KEY when the line runs, and reaches curl through a file descriptor: it stands neither
  * here nor in the list of processes. Pictures are read from their files.
@@ -14,8 +17,9 @@ export function asCurl(request: PreparedRequest, images: readonly AskedImage[]):
   const curl = shellLine(["curl", stream ? "-sSN" : "-sS", url, ...flags]);
   const key = needsKey ? ` \\\n  --header @<(printf 'authorization: Bearer %s' "$ENGINE_ROOM_API_KEY")` : "";
   const parts = bodyParts(body, images);
-  if (parts.length === 1) return `${curl}${key} \\\n  ${shellLine(["--data", body])}\n`;
-  // Base64 of a picture is longer than an argument of a command may be.
+  if (parts.length === 1 && body.length < LONGEST_ARGUMENT_CHARACTERS)
+    return `${curl}${key} \\\n  ${shellLine(["--data", body])}\n`;
+  // Base64 of a picture is longer than an argument of a command may be; printf is the shell's own.
   const lines = parts.map((part) =>
     typeof part === "string"
       ? `printf %s ${shellLine([part])}`

@@ -27,6 +27,8 @@ export interface Question {
   readonly model: string;
   readonly text: string;
   readonly images: readonly AskedImage[];
+  /** Frames of it in place of images. */
+  readonly video?: AskedVideo | undefined;
   readonly maxTokens: number;
   readonly stream: boolean;
   /** @default {@link GREEDY} */
@@ -48,6 +50,47 @@ export type AskedImage =
       readonly base64: string;
       readonly mediaType: string;
     };
+
+export interface AskedVideo {
+  /** Absolute. */
+  readonly path: string;
+  /** Absent: the model's default. */
+  readonly frameCount?: number | undefined;
+  /** `data:video/jpeg;base64,…`; empty until they are picked. */
+  readonly frames: string;
+}
+
+/** Longer ones are no question. */
+const LARGEST_VIDEO_GIB = 4;
+
+/**
+ * Reads `--video` and `--frames`; nothing is decoded yet.
+ * @throws UsageError, UserError.
+ */
+export function askedVideo(
+  given: string | undefined,
+  frames: string | undefined,
+  directory: string,
+): AskedVideo | undefined {
+  if (given === undefined) {
+    if (frames === undefined) return undefined;
+    throw new UsageError("--frames is for --video FILE; give both.");
+  }
+  if (frames !== undefined && !/^[1-9]\d{0,8}$/.test(frames))
+    throw new UsageError(`--frames is ${JSON.stringify(frames)}; it must be a whole number from 1 on.`);
+  if (isHttpUrl(given))
+    throw new UserError(
+      "--video takes a file of this machine, whose frames are picked here; download it first.",
+    );
+  const path = resolve(directory, given);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile() !== true) throw new UserError(`There is no file ${path}; give --video a video's path.`);
+  if (stats.size > LARGEST_VIDEO_GIB * 2 ** 30)
+    throw new UserError(
+      `${path} has ${(stats.size / 2 ** 30).toFixed(1)} GiB, and --video reads ${LARGEST_VIDEO_GIB} at most; cut the scene out of it.`,
+    );
+  return { path, frameCount: frames === undefined ? undefined : Number(frames), frames: "" };
+}
 
 /** Above it no server of a stack takes a request: Triton's own limit is 64 MiB, and base64 makes a third more. */
 const LARGEST_IMAGE_MIB = 40;
@@ -167,7 +210,7 @@ export function askedNumbers(given: Readonly<Partial<Record<NumberName, string |
  */
 export function requirePassedOn(
   { profile, pipelines, maxBeamWidth }: Asked,
-  { model, sampling = GREEDY, stream, pipeline }: Question,
+  { model, images, video, sampling = GREEDY, stream, pipeline }: Question,
   endpoint: AskedEndpoint,
 ): void {
   const { beamWidth = 1 } = sampling;
@@ -186,6 +229,17 @@ export function requirePassedOn(
     );
   if (beamWidth > 1 && stream)
     problems.push("--stream prints one text, and --beam-width makes several; leave one of them out.");
+  const takesVideo = profile.image?.video;
+  if (video !== undefined && takesVideo === undefined)
+    problems.push(
+      `${model} takes no video; LLaVA-OneVision does, from TensorRT-LLM 0.16 on. Leave --video out.`,
+    );
+  else if (video !== undefined && (video.frameCount ?? 0) > (takesVideo?.maxFrames ?? 0))
+    problems.push(
+      `--frames is ${video.frameCount}, and ${model} takes ${takesVideo?.maxFrames} at most: its visual engine and context are built for them.`,
+    );
+  if (video !== undefined && images.length > 0)
+    problems.push("A question has --image or --video; leave one of them out.");
   if (pipeline !== undefined && pipelines[pipeline] === undefined)
     problems.push(
       `--pipeline is ${pipeline}, and the repository of ${model} does not have both an ensemble and a BLS to choose from (flavours inflight_batcher_llm and multimodal do); leave it out.`,
@@ -227,10 +281,10 @@ export type AskedEndpoint = (typeof ENDPOINTS)[number];
  */
 export function usualEndpoint(
   plan: StackPlan,
-  { model, images, pipeline }: Pick<Question, "model" | "images" | "pipeline">,
+  { model, images, video, pipeline }: Pick<Question, "model" | "images" | "video" | "pipeline">,
   isOverGrpc: boolean,
 ): AskedEndpoint {
-  const isForTriton = isOverGrpc || images.length > 0 || pipeline !== undefined;
+  const isForTriton = isOverGrpc || images.length > 0 || video !== undefined || pipeline !== undefined;
   return !isForTriton && asked(plan, model).chats ? "gateway" : "triton";
 }
 

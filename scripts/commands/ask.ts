@@ -4,15 +4,18 @@ import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
 import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
 import {
+  type Asked,
   asked,
   askedImage,
   askedNumbers,
+  askedVideo,
   ENDPOINTS,
   type Question,
   requirePassedOn,
   usualEndpoint,
 } from "../ask/question.ts";
 import { figuresLine, send } from "../ask/send.ts";
+import { framesOfVideo } from "../ask/video.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
@@ -28,6 +31,9 @@ export const command = defineCommand({
     "-m, --model <name>": "the model, as the stack names it (default: the only one)",
     "-t, --text <text>": "the prompt, in place of the argument",
     "--image <file|url...>": "a picture (jpg, png, webp)",
+    "--video <file>":
+      "a video in place of pictures, of which frames are picked evenly, by ffmpeg on this machine (LLaVA-OneVision)",
+    "--frames <n>": "frames of the video (default: the model's, 8 for LLaVA-OneVision)",
     "--max-tokens <n>": { text: "maximum output tokens", default: "128" },
     "--temperature <n>":
       "0 to 2; 0 takes the most probable token each time (default: 0; 1 with --seed, --top-k or --top-p)",
@@ -59,10 +65,11 @@ export const command = defineCommand({
   asksGateway: true,
   async run({ stack, values, positionals: [word] }) {
     const plan = readPlan(stack);
-    const question = questionOf(values, word, plan);
-    const endpoint = values.endpoint ?? usualEndpoint(plan, question, values.as === "grpc");
-    const model = asked(plan, question.model);
-    requirePassedOn(model, question, endpoint);
+    const given = questionOf(values, word, plan);
+    const endpoint = values.endpoint ?? usualEndpoint(plan, given, values.as === "grpc");
+    const model = asked(plan, given.model);
+    requirePassedOn(model, given, endpoint);
+    const question = await withFrames(given, model);
     const { chats, pipelines } = model;
     const profile = (question.pipeline && pipelines[question.pipeline]) ?? model.profile;
     const { temperature, topK, topP, seed } = question.sampling ?? {};
@@ -114,6 +121,14 @@ export const command = defineCommand({
   },
 });
 
+/** The frames of a question's video are picked. @throws UserError. */
+async function withFrames(question: Question, { profile }: Asked): Promise<Question> {
+  const { video } = question;
+  if (video === undefined) return question;
+  const count = video.frameCount ?? profile.image?.video?.defaultFrames ?? 1;
+  return { ...question, video: { ...video, frames: await framesOfVideo(video.path, count) } };
+}
+
 /** @throws UserError for what the model can't take. */
 function forPeople<Result>(make: () => Result): Result {
   try {
@@ -127,6 +142,8 @@ export type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly model?: string | undefined;
   readonly text?: string | undefined;
   readonly image?: readonly string[] | undefined;
+  readonly video?: string | undefined;
+  readonly frames?: string | undefined;
   readonly stream?: boolean | undefined;
   readonly pipeline?: Pipeline | undefined;
 };
@@ -141,5 +158,6 @@ export function questionOf(values: AskValues, word: string | undefined, { models
   if (word !== undefined && values.text !== undefined)
     throw new UsageError(`Two prompts: ${JSON.stringify(word)} and --text. Give one.`);
   const images = image.map((given) => askedImage(given, callerDirectory()));
-  return { model, text, images, ...askedNumbers(values), stream, pipeline };
+  const video = askedVideo(values.video, values.frames, callerDirectory());
+  return { model, text, images, video, ...askedNumbers(values), stream, pipeline };
 }

@@ -549,6 +549,45 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
     expect(bodyOf(request).image_url_input).toBe(image);
   });
 
+  const frame = dataUrl("jpeg").split(",")[1];
+  const frames = (count: number) => `data:video/jpeg;base64,${Array(count).fill(frame).join(",")}`;
+  const funny = { text: "Why is this video funny?", maxTokens: 30 };
+  const onevision = requestProfile("multimodal", {
+    endId: 151_645,
+    image: imageProfile("llava_onevision", "multimodal", {
+      maxImages: 1,
+      tokensPerImage: 729,
+      video: { defaultFrames: 8, maxFrames: 16, tokensPerFrame: 196 },
+    }),
+  });
+
+  test("the multimodal guide's video is sent as the frames that preprocessing reads", () => {
+    const body = bodyOf(buildGenerateRequest(onevision, { ...funny, video: frames(8) }));
+    expect(body).toMatchObject({ text_input: funny.text, image_url_input: frames(8), end_id: 151_645 });
+    expect(body).not.toHaveProperty("video");
+    const reused = buildGenerateRequest({ ...onevision, kvCacheReuse: true }, { ...funny, video: frames(2) });
+    expect(bodyOf(reused).prompt_table_extra_id).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ["too many frames", onevision, { video: frames(17) }, "17 frames, and this model takes 16 at most"],
+    ["no frame", onevision, { video: "data:video/jpeg;base64," }, "frames[0] is not a JPEG"],
+    ["a broken frame", onevision, { video: `${frames(1)},=` }, "frames[1] is not valid base64"],
+    [
+      "a video file",
+      onevision,
+      { video: "data:video/mp4;base64,AAAA" },
+      "`npx engine-room ask --video` picks 8",
+    ],
+    ["an address", onevision, { video: "https://example.org/v.mp4" }, "it must be data:video/jpeg;base64,"],
+    ["a picture too", onevision, { video: frames(1), images: [dataUrl("jpeg")] }, "a video and 1 image"],
+    ["a mark", onevision, { video: frames(1), text: "<image>" }, "leave the mark out"],
+    ["another model", mllama, { video: frames(1) }, "this model takes none"],
+    ["a text model", requestProfile("inflight_batcher_llm"), { video: frames(1) }, "this model takes none"],
+  ] as const)("a video with %s is refused", (_what, profile, request, sentence) => {
+    expect(() => buildGenerateRequest(profile, { ...funny, ...request })).toThrow(sentence);
+  });
+
   test("questions get the multimodal guide's prompts for the other models", () => {
     const profileOf = (modelType: "llava" | "blip2" | "vila" | "llava_onevision", maxImages: number) =>
       requestProfile("multimodal", {

@@ -12,7 +12,13 @@ import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../../scripts/ask/golden.ts";
 import { gatewayRequest, tritonRequest } from "../../scripts/ask/prepared-request.ts";
-import { type AskedEndpoint, asked, requirePassedOn, usualEndpoint } from "../../scripts/ask/question.ts";
+import {
+  type AskedEndpoint,
+  asked,
+  type Question,
+  requirePassedOn,
+  usualEndpoint,
+} from "../../scripts/ask/question.ts";
 import { type AskValues, PRINTERS, questionOf } from "../../scripts/commands/ask.ts";
 import { explain } from "../../scripts/plan/explain.ts";
 import { projectRoot, readStackFile, stackReference } from "../../scripts/program/stack-file.ts";
@@ -142,7 +148,7 @@ async function requestOf(page: string, line: string, parts: Values) {
   const { values, positionals } = await parsed(line);
   const given = withFiles(values as AskValues);
   const plan = planWith(page, parts, given.model);
-  const question = questionOf(given, positionals[0], plan);
+  const question = withFrames(questionOf(given, positionals[0], plan));
   const { as, endpoint = usualEndpoint(plan, question, as === "grpc") } = values as AskChoices;
   const model = asked(plan, question.model);
   requirePassedOn(model, question, endpoint);
@@ -168,7 +174,16 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const withFiles = (values: AskValues): AskValues => ({
   ...values,
   image: values.image?.map((image) => (/^https?:/.test(image) ? image : picture)),
+  ...(values.video && { video: picture }),
 });
+
+/** So are the frames of a video. */
+const withFrames = (question: Question): Question => {
+  const { video } = question;
+  if (video === undefined) return question;
+  const frames = Array<string>(video.frameCount ?? 1).fill("/9j/");
+  return { ...question, video: { ...video, frames: `data:video/jpeg;base64,${frames.join(",")}` } };
+};
 
 describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
   const text = textOf(page);

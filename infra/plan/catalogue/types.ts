@@ -200,8 +200,15 @@ export interface VisionTower {
   readonly runsPerImage: number;
   /** Most images that one request may hold. */
   readonly maxImagesPerRequest: number;
-  /** Whether a request may hold a video instead. */
-  readonly video?: boolean | undefined;
+  /** Of a model that takes frames of a video in place of images. */
+  readonly video?:
+    | {
+        /** Frames where a request names no number. */
+        readonly defaultFrames: number;
+        /** Tokens of one frame; one more ends them. */
+        readonly tokensPerFrame: number;
+      }
+    | undefined;
   /** The image processor of a model for which Triton's preprocessing has none of its own; absent: it has, or takes only pixels. */
   readonly imageProcessor?: ImageProcessor | undefined;
   /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */

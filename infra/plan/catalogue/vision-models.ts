@@ -164,6 +164,8 @@ export const visionModels = {
       tokensPerRequest: 7300,
       runsPerImage: 16,
       maxImagesPerRequest: 1,
+      // 27 × 27 patches are pooled to 14 × 14 (postprocess_video of multimodal_utils.py); a frame is a run of the visual engine.
+      video: { defaultFrames: 8, tokensPerFrame: 196 },
       needsHubFolder: true,
       requirements: "requirements-llava-onevision.txt",
     },

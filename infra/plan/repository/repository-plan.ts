@@ -7,7 +7,7 @@ import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { imageFiles, type RepositoryClone } from "../engine/release.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
-import { MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, pythonModelFiles } from "./cpu-models.ts";
+import { blsTakesPictures, imageProcessing } from "./image-processing.ts";
 import { type LaunchPlan, MODEL_REPOSITORY, modelLaunch } from "./launch.ts";
 import {
   executionRules,
@@ -176,37 +176,6 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
     clientModel: "ensemble",
     streamingModel:
       serving.accumulateTokens && blsTakesPictures(engine.release) ? "tensorrt_llm_bls" : "ensemble",
-  };
-}
-
-/** config.pbtxt of tensorrt_llm_bls has image_url_input and video_bytes_input from tag v0.16.0 on. */
-export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
-  return compareVersions(tensorRtLlm, "0.16") >= 0;
-}
-
-/** Before 0.15 the ensemble has no input for files, and multimodal_encoders none for what preprocessing makes of them. */
-const FIRST_WITH_FILES = "0.15";
-
-/**
- * The model's image processor, where preprocessing has none of its own for it: all_models/inflight_batcher_llm/preprocessing/1/model.py
- * of 0.15 to 1.1 has those of LLaVA-OneVision and MLLaMA.
- */
-function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "files" | "sources">> {
-  const processor = engine.row.vision?.imageProcessor;
-  if (processor === undefined || compareVersions(engine.release.tensorRtLlm, FIRST_WITH_FILES) < 0) return {};
-  const { edge, mean, std } = processor;
-  const settings = {
-    ...(processor.class === "CLIPImageProcessor" ? { resizeShorterEdge: edge } : {}),
-    cropSize: edge,
-    mean,
-    std,
-    maxBytes: MAX_IMAGE_BYTES,
-    maxImages: engine.limits.maxImagesPerRequest,
-    maxPixels: MAX_IMAGE_PIXELS,
-  };
-  return {
-    files: { "1/preprocess.json": `${JSON.stringify(settings)}\n` },
-    sources: pythonModelFiles("preprocessing"),
   };
 }
 

@@ -8,7 +8,8 @@ import {
 import { templateSet } from "../catalogue/templates.ts";
 import { type Flavour, type LanguageModel, takesImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
-import { blsTakesPictures, type RepositoryPlan } from "../repository/repository-plan.ts";
+import { blsTakesPictures, videoFrames } from "../repository/image-processing.ts";
+import type { RepositoryPlan } from "../repository/repository-plan.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
 /** Values that the repository fills into its templates are taken from there, so that requests and server can't differ. */
@@ -102,5 +103,6 @@ function image({ engine, serving: { flavour } }: ModelSpec, { models }: Reposito
     // With cross attention, image tokens are not part of the prompt.
     tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
     hasProcessor: models.some(({ sources }) => sources !== undefined),
+    video: videoFrames(engine),
   });
 }

@@ -55,7 +55,9 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text 'What is shown in this image?' \
   --batch_size=1
 
-# 7. In the container: the model repository, all of its placeholders and no others.
+# 7. In the container: the model repository, all of its placeholders and no others. This project's
+# image has the files that are copied from /opt/engine-room/models; their sources are in
+# containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
@@ -66,6 +68,10 @@ cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/post
 python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068,triton_max_batch_size:1
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
 python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:False,engine_dir:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/llm,max_num_images:1,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068,triton_max_batch_size:1
+printf %s $'{"maxFrames":16,"maxBytes":10485760,"maxImages":1,"maxPixels":2073600}\n' > /model-repository/preprocessing/1/preprocess.json
+mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
+cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
+cp /opt/engine-room/models/encoders/image_input.py /model-repository/preprocessing/1/image_input.py
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.47,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:1
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls

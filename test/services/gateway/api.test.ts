@@ -795,7 +795,7 @@ describe("images and repositories", () => {
       "mllama",
       [{ type: "input_audio", input_audio: {} }],
       { code: "invalid_value" },
-      "must be a part of type text or image_url",
+      "must be a part of type text, image_url or video_url",
     ],
     [
       "an image without URL",

@@ -168,6 +168,23 @@ describe("images", () => {
     });
   });
 
+  test("frames of a video are read from their part and take their tokens of the context", () => {
+    const url = "data:video/jpeg;base64,/9j/,/9j/,/9j/";
+    const video = { type: "video_url", video_url: { url } };
+    const text = { type: "text", text: "What happens?" };
+    expect(readChat(parts(video, text), vila)).toEqual({
+      turns: [{ role: "user", content: "What happens?" }],
+      images: [],
+      video: url,
+    });
+    expect(() => readChat(parts(video, video), vila)).toThrow("The messages have 2 videos");
+    const frames = { defaultFrames: 2, maxFrames: 4, tokensPerFrame: 200 };
+    const limits = { maxImages: 1, tokensPerImage: 729, video: frames };
+    const profile = { ...vila.profile, image: imageProfile("llava_onevision", "multimodal", limits) };
+    expect(defaultMaxTokens("", 0, { ...vila, profile }, url)).toBe(1024);
+    expect(defaultMaxTokens("x".repeat(2000), 0, { ...vila, profile }, url)).toBe(2048 - 1000 - 3 * 200);
+  });
+
   test("images take their tokens of the context", () => {
     expect(defaultMaxTokens("x".repeat(3000), 2, vila)).toBe(2048 - 1500 - 2 * 196);
   });

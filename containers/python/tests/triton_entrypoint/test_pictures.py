@@ -1,4 +1,5 @@
-"""Pictures of a request to `preprocessing` become pixels of the model's image processor, in a real Triton."""
+"""Pictures of a request to `preprocessing` become pixels of the model's image processor, and frames of a
+video the tensor that the template takes, in a real Triton."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import base64
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from entrypoint_image import Image
 from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
 from tritonclient.utils import InferenceServerException
 
-SPEC = "multimodal-guide.vila"
+VILA, ONEVISION = "multimodal-guide.vila", "multimodal-guide.onevision"
 SAMPLES = Path(__file__).parents[2] / "engine_room/encoder_builder/samples/images-1"
 LIMITS = ImageLimits(max_bytes=10 * 2**20, max_pixels=40_000_000)
 # The tensors of NVIDIA's that matter here, as its config.pbtxt has them from 0.15 on.
@@ -26,7 +28,8 @@ backend: "python"
 max_batch_size: ${triton_max_batch_size}
 input [
   { name: "QUERY" data_type: TYPE_STRING dims: [ 1 ] },
-  { name: "IMAGE_URL" data_type: TYPE_STRING dims: [ 1 ] optional: true }
+  { name: "IMAGE_URL" data_type: TYPE_STRING dims: [ 1 ] optional: true },
+  { name: "VIDEO_BYTES" data_type: TYPE_UINT8 dims: [ -1, -1, -1, -1 ] optional: true }
 ]
 output [
   { name: "INPUT_ID" data_type: TYPE_INT32 dims: [ -1 ] },
@@ -53,6 +56,22 @@ class TritonPythonModel:
         return responses
 """
 
+# Like NVIDIA's, it makes pixels of pictures, and takes a video as a tensor alone; it hands on both.
+OWN_PROCESSOR = MODEL.replace(
+    """            assert pb_utils.get_input_tensor_by_name(request, "IMAGE_URL") is None, "no preprocessor"
+""",
+    """            pictures = pb_utils.get_input_tensor_by_name(request, "IMAGE_URL")
+            video = pb_utils.get_input_tensor_by_name(request, "VIDEO_BYTES")
+            assert pictures is None or video is None, "pictures or a video"
+            if pictures is not None:
+                assert pictures.as_numpy()[0][0].startswith(b"data:image/jpeg;base64,"), "no picture"
+            if video is not None:
+                pixels = pb_utils.Tensor("PIXEL_VALUES", video.as_numpy().astype(np.float16))
+                responses.append(pb_utils.InferenceResponse([pixels]))
+                continue
+""",
+)
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -61,7 +80,7 @@ class Server:
 
     def __init__(self, address: str, preprocess: Path) -> None:
         self._client = triton.InferenceServerClient(address)
-        self._preprocessing = Preprocessing(preprocess)
+        self._preprocess = preprocess
 
     def ask(self, prompts: Sequence[str], pictures: Sequence[str] = ()) -> triton.InferResult:
         """One text of pictures a prompt."""
@@ -73,7 +92,7 @@ class Server:
     def pixels(self, name: str) -> Floats:
         """What the processor makes of a sample."""
         image = decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS)
-        return self._preprocessing.pixel_values(image)
+        return Preprocessing(self._preprocess).pixel_values(image)
 
     @staticmethod
     def _texts(name: str, texts: Sequence[str]) -> triton.InferInput:
@@ -88,14 +107,32 @@ def data_url(name: str) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
 
 
+def frames(*names: str) -> str:
+    """As the clients send a video."""
+    files = [(SAMPLES / f"{name}.jpg").read_bytes() for name in names]
+    return f"data:video/jpeg;base64,{','.join(base64.b64encode(file).decode() for file in files)}"
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with planned_server(tmp_path_factory.mktemp("image"), VILA, MODEL) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with planned_server(tmp_path_factory.mktemp("image"), ONEVISION, OWN_PROCESSOR) as running:
+        yield running
+
+
+@contextmanager
+def planned_server(tmp_path: Path, spec: str, model: str) -> Iterator[Server]:
     """The planned folder, filled by the entry point from a template with NVIDIA's tensors, alone."""
-    image = Image(tmp_path_factory.mktemp("image"), SPEC)
+    image = Image(tmp_path, spec)
     root = Path(image.spec["repository"]["allModels"]) / "inflight_batcher_llm/preprocessing"
     (root / "config.pbtxt").chmod(0o644)
     (root / "config.pbtxt").write_text(CONFIG)
-    (root / "1/model.py").write_text(MODEL)
+    (root / "1/model.py").write_text(model)
     ended = image.check()
     assert ended.code == 0, ended.said
     for folder in image.repository.iterdir():
@@ -152,3 +189,31 @@ def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> No
 def test_what_is_no_picture_is_refused_with_a_sentence(server: Server, picture: str, sentence: str) -> None:
     with pytest.raises(InferenceServerException, match=re.escape(sentence)):
         server.ask(["a"], [picture])
+
+
+def test_frames_become_the_templates_tensor(onevision: Server) -> None:
+    names = ("rocket", "rocket", "rocket")
+    answer = onevision.ask(["a"], [frames(*names)])
+    picture = np.asarray(decode_image((SAMPLES / "rocket.jpg").read_bytes(), LIMITS))
+    assert np.array_equal(answer.as_numpy("PIXEL_VALUES"), np.stack([picture] * 3)[None].astype(np.float16))
+
+
+@pytest.mark.parametrize("pictures", [(), (data_url("rocket"),)])
+def test_a_request_without_a_video_is_the_templates_own(onevision: Server, pictures: tuple[str, ...]) -> None:
+    assert onevision.ask(["abc"], pictures).as_numpy("INPUT_ID").tolist() == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("video", "sentence"),
+    [
+        (frames("rocket", "chelsea"), "The frames of the video differ in size; make them alike."),
+        (frames(*["rocket"] * 17), "The video has 17 frames, and this model takes 16 at most; send fewer."),
+        (f"{frames('rocket')},", "frame 2 of the video is refused: it is no JPEG, PNG or WebP"),
+        (f"{frames('rocket')},=", "frame 2 of the video is refused: "),
+        (frames("rocket")[:-4000], "frame 1 of the video is refused: it is damaged"),
+        ("data:video/mp4;base64,AAAA", "no picture"),
+    ],
+)
+def test_what_is_no_video_is_refused_with_a_sentence(onevision: Server, video: str, sentence: str) -> None:
+    with pytest.raises(InferenceServerException, match=re.escape(sentence)):
+        onevision.ask(["a"], [video])

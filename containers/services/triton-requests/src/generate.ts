@@ -1,6 +1,6 @@
 /** Requests of Triton's generate extension, and their answers. */
 import { FLAVOURS, requestFields } from "./flavours.ts";
-import { checkedImages } from "./images.ts";
+import { checkedPictures } from "./images.ts";
 import type { RequestProfile } from "./profile.ts";
 import { AnswerError, type GenerationRequest, type TritonRequest } from "./request.ts";
 
@@ -16,7 +16,7 @@ export function buildGenerateRequest(profile: RequestProfile, request: Generatio
   return {
     path: `/v2/models/${model}/${endpoint}`,
     headers: { "content-type": "application/json" },
-    body: JSON.stringify(requestFields(profile, request, checkedImages(profile, request))),
+    body: JSON.stringify(requestFields(profile, request, checkedPictures(profile, request))),
   };
 }
 

@@ -15,14 +15,15 @@ export function isHttpUrl(text: string): boolean {
 }
 
 /**
- * The request's images as they are sent: http(s) URLs, and data URLs of JPEG, PNG or WebP files.
+ * The request's images as they are sent: http(s) URLs, and data URLs of JPEG, PNG or WebP files; or the frames of its video.
  * @throws RequestError for whatever the model can't take, before it is asked.
  */
-export function checkedImages(
+export function checkedPictures(
   profile: RequestProfile,
-  request: Pick<GenerationRequest, "text" | "images">,
+  request: Pick<GenerationRequest, "text" | "images" | "video">,
 ): readonly string[] {
-  const { text, images = [] } = request;
+  const { text, images = [], video } = request;
+  if (video !== undefined) return [checkedVideo(profile, request, video)];
   if (profile.image === null) {
     if (images.length === 0) return [];
     throw new RequestError(
@@ -35,6 +36,51 @@ export function checkedImages(
   checkMarks(profile.image, text, images.length);
   return images.map((image, index) => sentImage(profile, image, `images[${index}]`));
 }
+
+/**
+ * Videos are not decoded here or in the server, where a stranger's file would run any codec: whoever asks picks frames. The form
+ * is vLLM's (VideoMediaIO of vllm/multimodal/video.py).
+ */
+const FRAMES_PREFIX = "data:video/jpeg;base64,";
+
+function checkedVideo(
+  { image }: RequestProfile,
+  { text, images = [] }: Pick<GenerationRequest, "text" | "images">,
+  video: string,
+): string {
+  const refused = (code: string, message: string) => new RequestError(code, "video", message);
+  if (image?.video === undefined)
+    throw refused(
+      "video_not_supported",
+      "The request has a video, and this model takes none; leave it out, or ask a model that does.",
+    );
+  if (images.length > 0)
+    throw refused(
+      "video_with_images",
+      `The request has a video and ${countOf(images.length)}, and this model takes one or the other; leave one out.`,
+    );
+  const { defaultFrames, maxFrames } = image.video;
+  if (!video.startsWith(FRAMES_PREFIX))
+    throw refused(
+      "invalid_video",
+      `The video begins with ${JSON.stringify(video.slice(0, 32))}; it must be ${FRAMES_PREFIX} and JPEG files of its frames in base64, with commas between them: \`npx engine-room ask --video\` picks ${defaultFrames} frames evenly.`,
+    );
+  const frames = video.slice(FRAMES_PREFIX.length).split(",");
+  if (frames.length > maxFrames)
+    throw refused(
+      "too_many_frames",
+      `The video has ${frames.length} frames, and this model takes ${maxFrames} at most; pick ${maxFrames} or fewer of them evenly.`,
+    );
+  checkMarks(image, text, 0);
+  frames.forEach((frame, index) => {
+    if (!checkedFile(frame, `frames[${index}]`).startsWith(JPEG_HEAD))
+      throw refused("invalid_video", `frames[${index}] of the video is no JPEG file; send one.`);
+  });
+  return video;
+}
+
+/** `ffd8ff` in base64. */
+const JPEG_HEAD = "/9j/";
 
 function checkCount({ maxImages, isRequired }: ImageProfile, count: number): void {
   if (count === 0 && isRequired) {

@@ -4,7 +4,7 @@
  */
 export { refuseMissingOptions, takesStopWords } from "./flavours.ts";
 export { buildGenerateRequest, type GenerateOutput, parseGenerateResponse } from "./generate.ts";
-export { checkedImages, isHttpUrl, wrapQuestion } from "./images.ts";
+export { checkedPictures, isHttpUrl, wrapQuestion } from "./images.ts";
 export {
   type ImageProfile,
   imageProfile,

@@ -42,6 +42,18 @@ const imageProfileSchema = z
     prompt: z.string(),
     /** Tokens that an image takes of the context; 0 where the model sees it through cross attention. */
     tokensPerImage: z.int().min(0),
+    /** Of a model that takes frames of a video in place of images. */
+    video: z
+      .strictObject({
+        /** Frames where nobody names a number. */
+        defaultFrames: z.int().min(1),
+        /** Frames of one request at most. */
+        maxFrames: z.int().min(1),
+        /** Tokens that a frame takes of the context. */
+        tokensPerFrame: z.int().min(1),
+      })
+      .readonly()
+      .optional(),
   })
   .readonly();
 export type ImageProfile = z.infer<typeof imageProfileSchema>;
@@ -80,7 +92,7 @@ export const requestProfileSchema = z
   .readonly();
 export type RequestProfile = z.infer<typeof requestProfileSchema>;
 
-type VisionRow = Omit<ImageProfile, "maxImages" | "tokensPerImage">;
+type VisionRow = Omit<ImageProfile, "maxImages" | "tokensPerImage" | "video">;
 
 /**
  * Popular_Models_Guide/Llava1.5 of triton-inference-server/tutorials with the patches of containers/trtllm: model.py fetches
@@ -162,6 +174,7 @@ const SEVERAL_IMAGES = { mark: SPLIT_MARK, prompt: "{marks}\n {question}" };
  * @param maxImages - `max_num_images` of preprocessing.
  * @param tokensPerImage - Visual tokens of an image in the prompt; 0 for cross attention.
  * @param hasProcessor - Whether this project's image processor stands before the templates' own preprocessing.
+ * @param video - Absent: it takes none.
  */
 export function imageProfile(
   modelType: VisionModelType,
@@ -169,12 +182,14 @@ export function imageProfile(
   {
     maxImages,
     tokensPerImage,
+    video,
     hasProcessor = false,
-  }: Pick<ImageProfile, "maxImages" | "tokensPerImage"> & { readonly hasProcessor?: boolean },
+  }: Pick<ImageProfile, "maxImages" | "tokensPerImage" | "video"> & { readonly hasProcessor?: boolean },
 ): ImageProfile {
   if (flavour === "llava") return { ...TUTORIAL_LLAVA, maxImages: 1, tokensPerImage };
   const row = VISION_ROWS[modelType];
   const isSplit = maxImages > 1 && row.mark === null;
   const takesFiles = hasProcessor || row.takesFiles;
-  return { ...row, takesFiles, ...(isSplit ? SEVERAL_IMAGES : {}), maxImages, tokensPerImage };
+  const split = isSplit ? SEVERAL_IMAGES : {};
+  return { ...row, takesFiles, ...split, maxImages, tokensPerImage, ...(video && { video }) };
 }

@@ -8,6 +8,8 @@ export interface GenerationRequest {
   /** The whole prompt, with an image mark for each image where the model wants marks. */
   readonly text: string;
   readonly images?: readonly ImageInput[] | undefined;
+  /** In place of images: the frames of a video, in their order, as JPEG files of one size: `data:video/jpeg;base64,FRAME,FRAME,…`. */
+  readonly video?: string | undefined;
   readonly maxTokens: number;
   /** 0 for the most probable token each time; `topP` and `topK` then mean nothing. */
   readonly temperature?: number | undefined;

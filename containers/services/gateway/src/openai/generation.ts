@@ -90,6 +90,7 @@ export function chatGeneration(
   prompt: string,
   images: readonly Uint8Array[],
   model: ModelConfig,
+  video?: string,
 ): GenerateRequest {
   const asked = request.max_completion_tokens ?? request.max_tokens;
   const param = request.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens";
@@ -97,7 +98,8 @@ export function chatGeneration(
     ...samplingOf(request),
     text: prompt,
     images,
-    maxTokens: checkedMaxTokens(asked ?? defaultMaxTokens(prompt, images.length, model), param, model),
+    video,
+    maxTokens: checkedMaxTokens(asked ?? defaultMaxTokens(prompt, images.length, model, video), param, model),
   };
 }
 
@@ -108,14 +110,17 @@ export function completionGenerations(request: CompletionRequest, model: ModelCo
   return [request.prompt].flat().map((text) => ({ ...samplingOf(request), text, maxTokens }));
 }
 
-/** What the context has room for after the prompt and its images, between 1 and the model's limit. */
+/** What the context has room for after the prompt and its images or frames, between 1 and the model's limit. */
 export function defaultMaxTokens(
   prompt: string,
   imageCount: number,
-  { contextTokens, maxTokens, profile }: ModelConfig,
+  { contextTokens, maxTokens, profile: { image } }: ModelConfig,
+  video?: string,
 ): number {
   const textTokens = Math.ceil(Buffer.byteLength(prompt) / LEAST_BYTES_PER_TOKEN);
-  const promptTokens = textTokens + imageCount * (profile.image?.tokensPerImage ?? 0);
+  const frames = video === undefined ? 0 : video.split(",").length - 1;
+  const promptTokens =
+    textTokens + imageCount * (image?.tokensPerImage ?? 0) + frames * (image?.video?.tokensPerFrame ?? 0);
   return Math.max(1, Math.min(maxTokens, contextTokens - promptTokens));
 }
 
@@ -148,11 +153,16 @@ function samplingOf(request: ChatCompletionRequest | CompletionRequest) {
  */
 export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
   const images: ChatImage[] = [];
+  const videos: string[] = [];
   const mark = model.profile.image?.mark ?? "";
   const textOf = (content: ChatMessage["content"], param: string): string => {
     if (typeof content === "string") return content;
     return content.reduce((text, part, index) => {
       if (part.type === "text") return text + part.text;
+      if (part.type === "video_url") {
+        videos.push(part.video_url.url);
+        return text;
+      }
       images.push({ url: part.image_url.url, param: `${param}[${index}]` });
       // Marks side by side would be read as one.
       return text + (mark !== "" && text.endsWith(mark) ? "\n" : "") + mark;
@@ -166,5 +176,12 @@ export function readChat(messages: readonly ChatMessage[], model: ModelConfig) {
       ...(name !== undefined && { name }),
     };
   });
-  return { turns, images };
+  if (videos.length > 1) {
+    throw invalidRequest(
+      `The messages have ${videos.length} videos, and a request has one at most; leave out those of earlier turns.`,
+      "messages",
+      "unsupported_content",
+    );
+  }
+  return { turns, images, video: videos[0] };
 }

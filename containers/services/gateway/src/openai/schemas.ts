@@ -87,8 +87,19 @@ const imagePart = z.strictObject({
     detail: z.enum(["auto", "low", "high"]).nullish().describe("Accepted and ignored."),
   }),
 });
-const contentPart = z.discriminatedUnion("type", [textPart, imagePart], {
-  error: "must be a part of type text or image_url",
+const videoPart = z.strictObject({
+  type: z.literal("video_url"),
+  video_url: z.strictObject({
+    url: z
+      .string()
+      .min(1)
+      .describe(
+        "Frames of a video in their order, as JPEG files of one size: data:video/jpeg;base64,FRAME,FRAME,… Videos themselves are not decoded.",
+      ),
+  }),
+});
+const contentPart = z.discriminatedUnion("type", [textPart, imagePart, videoPart], {
+  error: "must be a part of type text, image_url or video_url",
 });
 const message = z.strictObject({
   role: z.enum(

@@ -116,14 +116,15 @@ export function generationRoutes(app: GatewayApp, gateway: Gateway): void {
           "unsupported_model",
         );
       }
-      const { turns, images } = readChat(body.messages, config);
+      const { turns, images, video } = readChat(body.messages, config);
       const prompt = chatTemplate.render(turns);
       model.checkImages(
         prompt,
         images.map(({ url }) => url),
+        video,
       );
       const files = await readChatImages(images, gateway.images, callContext(request));
-      const generations = [chatGeneration(body, prompt, files, config)];
+      const generations = [chatGeneration(body, prompt, files, config, video)];
       return answer(gateway, request, reply, { format: CHAT_FORMAT, served, generations, body });
     },
   );

@@ -1,7 +1,7 @@
 /** Text generation through Triton's generate extension. */
 import {
   buildGenerateRequest,
-  checkedImages,
+  checkedPictures,
   type GenerateOutput,
   type GenerationRequest,
   parseGenerateResponse,
@@ -105,13 +105,13 @@ export class TextModel {
   }
 
   /**
-   * Looks whether the model takes these images, none of which is fetched or decoded for that.
+   * Looks whether the model takes these images, none of which is fetched or decoded for that, or the frames of a video.
    * @param images - Data URLs and addresses.
    * @throws ApiError 400.
    */
-  checkImages(text: string, images: readonly string[]): void {
+  checkImages(text: string, images: readonly string[], video?: string): void {
     try {
-      checkedImages(this.#config.profile, { text, images });
+      checkedPictures(this.#config.profile, { text, images, video });
     } catch (error) {
       throw refusal(error);
     }

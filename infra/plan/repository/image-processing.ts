@@ -1,0 +1,59 @@
+/** This project's own part of `preprocessing`: image processors, and frames of a video. */
+import { compareVersions } from "../catalogue/releases.ts";
+import type { Release } from "../catalogue/types.ts";
+import type { ModelServerSpec } from "../container-spec-schemas.ts";
+import { visualNumbers } from "../engine/engine-size.ts";
+import type { EngineSpec, ModelSpec } from "../spec.ts";
+import { MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, pythonModelFiles } from "./cpu-models.ts";
+
+/** config.pbtxt of tensorrt_llm_bls has image_url_input and video_bytes_input from tag v0.16.0 on. */
+export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
+  return compareVersions(tensorRtLlm, "0.16") >= 0;
+}
+
+type RepositoryModel = ModelServerSpec["repository"]["models"][number];
+
+/** All frames of a request are in memory at once, unlike pictures; HD is far more than the model sees. */
+const MAX_FRAME_PIXELS = 1920 * 1080;
+
+/** Before 0.15 the ensemble has no input for files, and multimodal_encoders none for what preprocessing makes of them. */
+const FIRST_WITH_FILES = "0.15";
+
+/**
+ * The model's image processor, where preprocessing has none of its own for it: all_models/inflight_batcher_llm/preprocessing/1/model.py
+ * of 0.15 to 1.1 has those of LLaVA-OneVision and MLLaMA. Where that takes frames of a video, what makes its tensor of them.
+ */
+export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "files" | "sources">> {
+  const processor = processorSettings(engine);
+  if (processor === null) return {};
+  const settings = {
+    ...processor,
+    maxBytes: MAX_IMAGE_BYTES,
+    maxImages: engine.limits.maxImagesPerRequest,
+    maxPixels: "maxFrames" in processor ? MAX_FRAME_PIXELS : MAX_IMAGE_PIXELS,
+  };
+  return {
+    files: { "1/preprocess.json": `${JSON.stringify(settings)}\n` },
+    sources: pythonModelFiles("preprocessing"),
+  };
+}
+
+function processorSettings({ row, release, limits }: EngineSpec): object | null {
+  const frames = videoFrames({ row, release, limits });
+  if (frames !== undefined) return { maxFrames: frames.maxFrames };
+  const processor = row.vision?.imageProcessor;
+  if (processor === undefined || compareVersions(release.tensorRtLlm, FIRST_WITH_FILES) < 0) return null;
+  const { edge, mean, std } = processor;
+  const isCut = processor.class === "CLIPImageProcessor";
+  return { ...(isCut ? { resizeShorterEdge: edge } : {}), cropSize: edge, mean, std };
+}
+
+/** Frames that engines and context hold: one more token ends them. undefined where the model takes no video. */
+export function videoFrames({ row, release, limits }: Pick<EngineSpec, "row" | "release" | "limits">) {
+  const { video } = row.vision ?? {};
+  const visual = visualNumbers(row, limits);
+  if (video === undefined || visual === null || !blsTakesPictures(release)) return undefined;
+  const tokens = Math.min(visual.tokensPerRequest, limits.maxInputTokens) - 1;
+  const inContext = Math.floor(tokens / video.tokensPerFrame);
+  return { ...video, maxFrames: Math.min(visual.visionMaxBatchSize, inContext) };
+}
