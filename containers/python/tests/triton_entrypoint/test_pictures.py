@@ -208,7 +208,7 @@ def test_a_request_without_a_video_is_the_templates_own(onevision: Server, pictu
     [
         (frames("rocket", "chelsea"), "The frames of the video differ in size; make them alike."),
         (frames(*["rocket"] * 17), "The video has 17 frames, and this model takes 16 at most; send fewer."),
-        (f"{frames('rocket')},", "frame 2 of the video is refused: it is no JPEG, PNG or WebP"),
+        (f"{frames('rocket')},", "frame 2 of the video is refused: it is not a readable JPEG"),
         (f"{frames('rocket')},=", "frame 2 of the video is refused: "),
         (frames("rocket")[:-4000], "frame 1 of the video is refused: it is damaged"),
         ("data:video/mp4;base64,AAAA", "no picture"),
