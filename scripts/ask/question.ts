@@ -232,7 +232,7 @@ export function requirePassedOn(
   const takesVideo = profile.image?.video;
   if (video !== undefined && takesVideo === undefined)
     problems.push(
-      `${model} takes no video; LLaVA-OneVision does, from TensorRT-LLM 0.16 on. Leave --video out.`,
+      `${model} does not accept a video; LLaVA-OneVision does, from TensorRT-LLM 0.16 on. Leave --video out.`,
     );
   else if (video !== undefined && (video.frameCount ?? 0) > (takesVideo?.maxFrames ?? 0))
     problems.push(

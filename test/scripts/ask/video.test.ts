@@ -154,7 +154,7 @@ test("before anything is decoded or sent a sentence says what is wrong with --vi
       "--frames is 10000, and onevision takes 16 at most",
     );
     expect(() => requirePassedOn(asked(plan, "blip2"), { ...file(), model: "blip2" }, endpoint)).toThrow(
-      "blip2 takes no video",
+      "blip2 does not accept a video",
     );
   }
   const url = { kind: "url", url: "http://pictures.example.org/merlion.png" } as const;

@@ -74,7 +74,7 @@ function checkedVideo(
   checkMarks(image, text, 0);
   frames.forEach((frame, index) => {
     if (!checkedFile(frame, `frames[${index}]`).startsWith(JPEG_HEAD))
-      throw refused("invalid_video", `frames[${index}] of the video is no JPEG file; send one.`);
+      throw refused("invalid_video", `frames[${index}] of the video is not a JPEG file; send JPEG files.`);
   });
   return video;
 }
