@@ -15,12 +15,13 @@ interface CheckedPlan extends PlanResult {
  * Parses, checks and plans.
  *
  * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
+ * @param from - Folder from which folders of templates start. @default this project's
  * @throws ConfigError with every problem of the schema at once; where there is none, with every problem of the checks: path,
  * value, reason, fix.
  */
-export function checkedPlan(values: Readonly<Record<string, unknown>>): CheckedPlan {
+export function checkedPlan(values: Readonly<Record<string, unknown>>, from?: string): CheckedPlan {
   const config = parseConfig(values);
-  const { templates, problems: unread } = readTemplateFolders(config);
+  const { templates, problems: unread } = readTemplateFolders(config, from);
   const result = planStack(config, values, templates);
   const problems = [...unread, ...result.problems];
   if (result.plan === null || unread.length > 0) throw new ConfigError(problems);

@@ -2,6 +2,7 @@
  * `import { InferenceStack } from "engine-room"`: all that a stack file describes, as a component of somebody's own Pulumi
  * program. All platforms are imported at once, because a constructor registers its children before it returns.
  */
+import { isAbsolute } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { checkedPlan } from "./checked-plan.ts";
 import type { StackFile } from "./config/config.ts";
@@ -112,7 +113,9 @@ export class InferenceStack extends pulumi.ComponentResource {
         ],
       },
     );
-    const { plan } = checkedPlan(values);
+    // The program's own, where its Pulumi.yaml is. It is "rootDirectory" where Pulumi was told of none.
+    const root = pulumi.getRootDirectory();
+    const { plan } = checkedPlan(values, isAbsolute(root) ? root : process.cwd());
     const place: Place = {
       name: `${pulumi.getStack()}-${name}`,
       parent: this,

@@ -14,8 +14,15 @@ const MOST_BYTES_ON_EC2 = 32_000;
 
 const projectRoot = fileURLToPath(new URL("../", import.meta.url));
 
-/** Files of every folder that the stack file names, by its words for the folder; what can't be served is a problem. */
-export function readTemplateFolders(config: StackConfig): {
+/**
+ * Files of every folder that the stack file names, by its words for the folder; what can't be served is a problem.
+ *
+ * @param from - Folder from which relative ones start. @default this project's
+ */
+export function readTemplateFolders(
+  config: StackConfig,
+  from: string = projectRoot,
+): {
   readonly templates: ReadonlyMap<string, TemplateFiles>;
   readonly problems: readonly Problem[];
 } {
@@ -25,8 +32,8 @@ export function readTemplateFolders(config: StackConfig): {
   const isEc2 = "compute" in config && config.compute === "ec2";
   for (const [index, { triton }] of config.models.entries()) {
     if (triton.templates === undefined || templates.has(triton.templates)) continue;
-    const { files, refused } = readFolder(
-      resolve(projectRoot, triton.templates),
+    const { files, refused } = readOrRefuse(
+      resolve(from, triton.templates),
       isEc2 ? MOST_BYTES_ON_EC2 : MOST_BYTES,
     );
     templates.set(triton.templates, files);
@@ -38,10 +45,22 @@ export function readTemplateFolders(config: StackConfig): {
 
 type Refused = Pick<Problem, "reason" | "fix">;
 
-function readFolder(
-  folder: string,
-  mostBytes: number,
-): { readonly files: TemplateFiles; readonly refused: readonly Refused[] } {
+interface Folder {
+  readonly files: TemplateFiles;
+  readonly refused: readonly Refused[];
+}
+
+function readOrRefuse(folder: string, mostBytes: number): Folder {
+  try {
+    return readFolder(folder, mostBytes);
+  } catch (error) {
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    const reason = `The folder ${folder} can't be read: ${error.message}.`;
+    return { files: {}, refused: [{ reason, fix: "Make it and its files readable, or remove the key." }] };
+  }
+}
+
+function readFolder(folder: string, mostBytes: number): Folder {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
     const fix =
       "Write the path of a folder from the project's folder on, where Pulumi.yaml is, or an absolute one.";
@@ -50,7 +69,13 @@ function readFolder(
   const files: Record<string, string> = {};
   const refused: Refused[] = [];
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
-  let bytes = 0;
+  const sizes = entries.map((entry) => (entry.isFile() ? statSync(pathOf(entry)).size : 0));
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  if (bytes > mostBytes) {
+    const reason = `Its files have ${bytes} bytes, and servers of this platform get at most ${mostBytes}.`;
+    const fix = "Put large files into an image of your own, and name it in image.base.";
+    return { files, refused: [{ reason, fix }] };
+  }
   for (const entry of entries.toSorted((a, b) => (pathOf(a) < pathOf(b) ? -1 : 1))) {
     const path = pathOf(entry).slice(folder.length + 1);
     if (entry.isDirectory()) continue;
@@ -62,22 +87,14 @@ function readFolder(
       continue;
     }
     const content = readFileSync(join(folder, path));
-    bytes += content.length;
     const text = content.toString("utf8");
     if (text.includes("\0") || !Buffer.from(text).equals(content)) {
       refused.push({ reason: `${path} is not text in UTF-8.`, fix: "Put text files there alone." });
     }
     files[path] = text;
   }
-  if (entries.length === 0)
-    refused.push({ reason: "The folder is empty.", fix: "Put a file there, or remove the key." });
-  if (bytes > mostBytes) {
-    refused.push({
-      reason: `Its files have ${bytes} bytes, and servers of this platform get at most ${mostBytes}.`,
-      fix: "Put large files into an image of your own, and name it in image.base.",
-    });
-    return { files: {}, refused };
-  }
+  if (Object.keys(files).length === 0 && refused.length === 0)
+    refused.push({ reason: "The folder has no file.", fix: "Put a file there, or remove the key." });
   return { files, refused };
 }
 

@@ -121,7 +121,10 @@ const golden = z.strictObject({
   answerContains: z.array(z.string().min(1)).min(1),
 });
 
-/** Question of your own that the build, `smoke` and `verify` ask in place of the catalogue's; another question does not rebuild engines. */
+/**
+ * Question of your own that the build, `smoke` and `verify` ask in place of the catalogue's; another question does not rebuild engines.
+ * Up to 24.07 (TensorRT-LLM 0.11) the build asks a model with images about a picture of its own, which run.py loads.
+ */
 const ownGolden = golden.optional();
 
 export const gpuModel = z.strictObject({

@@ -68,6 +68,11 @@ function clusterPlan(config: ConfigOf<"kubernetes">) {
   };
 }
 
+/** Most tokens that one request may ask a model for. */
+export function mostAnswerTokens({ maxTokens, contextTokens }: CpuStackConfig["models"][number]): number {
+  return maxTokens ?? Math.floor(contextTokens / 2);
+}
+
 /**
  * What all platforms share.
  *
@@ -92,7 +97,7 @@ function planParts(
       catalogue: cpuModels[model.model],
       parallelRequests: model.parallelRequests,
       contextTokens: model.contextTokens,
-      maxTokens: model.maxTokens ?? Math.floor(model.contextTokens / 2),
+      maxTokens: mostAnswerTokens(model),
       threads: model.threads,
       ...(model.golden === undefined ? {} : { golden: model.golden }),
       ports: ports("ports" in model ? model.ports : {}, publishedModelPorts(index)),

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
+import { InferenceStack, type InferenceStackArgs } from "../../infra/inference-stack.ts";
 import { serverSpec } from "../../infra/plan/container-specs.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { fillTemplateLines } from "../../scripts/plan/explain.ts";
@@ -75,7 +76,33 @@ test("files of the folder reach the server in place of the release's, and anothe
 const PATH = "models[0].triton.templates";
 
 test.each([
-  ["an empty folder", () => {}, "The folder is empty."],
+  ["an empty folder", () => {}, "The folder has no file."],
+  [
+    "a folder of empty folders",
+    () => mkdirSync(join(folder, "preprocessing/1"), { recursive: true }),
+    "The folder has no file.",
+  ],
+  [
+    "a link that leads to itself",
+    () => {
+      rmSync(folder, { recursive: true });
+      symlinkSync(folder, folder);
+    },
+    /^The folder \S+ can't be read: ELOOP: /,
+  ],
+  [
+    "a file of 3 GiB",
+    () => {
+      put("preprocessing/1/model.py", "#");
+      truncateSync(join(folder, "preprocessing/1/model.py"), 3 * 2 ** 30);
+    },
+    "Its files have 3221225472 bytes, and servers of this platform get at most 500000.",
+  ],
+  [
+    "the place of the template's own model.py",
+    () => put("preprocessing/1/template_model.py", "#"),
+    "preprocessing/1/template_model.py is where the server keeps a template's model.py that this project wraps.",
+  ],
   [
     "a model that the repository lacks",
     () => put("tensorrtllm/config.pbtxt", CONFIG),
@@ -163,4 +190,26 @@ test("a file that the plan writes itself stays the plan's", () => {
   expect(problemsOf(values)).toEqual([
     `${PATH}: The plan writes tensorrt_llm/1/model.yaml from other keys of the model.`,
   ]);
+});
+
+test("a file where the project has one of its own is refused, and its model.py is not", () => {
+  put("preprocessing/1/image_input.py", "# mine\n");
+  put("preprocessing/1/model.py", "# mine\n");
+  expect(problemsOf(stack(folder, { model: "blip2-opt-2.7b" }))).toEqual([
+    expect.stringMatching(/: The server has a file of this project at preprocessing\/1\/image_input\.py\.$/),
+  ]);
+});
+
+test("a relative folder of a program of one's own starts from the program's", () => {
+  put("own/notes.txt", "x");
+  vi.spyOn(process, "cwd").mockReturnValue(folder);
+  const make = (templates: string) =>
+    new InferenceStack("chat", {
+      platform: "kubernetes",
+      pools: [{ name: "gpu", instanceType: "g5.4xlarge" }],
+      images: { registry: "registry.example.org/engine-room" },
+      models: [{ name: "gpt", model: "gpt2-medium", triton: { templates } }],
+    } as unknown as InferenceStackArgs);
+  expect(() => make("missing")).toThrow(`There is no folder ${join(folder, "missing")}.`);
+  expect(() => make("own")).toThrow("notes.txt is of no model");
 });

@@ -9,6 +9,12 @@ import { atMost } from "./words.ts";
 /** GPUs up to which examples/quantization/README.md of NVIDIA/TensorRT-LLM shows AWQ: their parts hold whole groups of 64 weights. */
 const MOST_AWQ_GPUS = 4;
 
+/**
+ * In get_calib_dataloader of tensorrt_llm/quantization/quantize_by_modelopt.py, which looks for them before it looks for a folder:
+ * the first two in lower case, the last as it is.
+ */
+const NAMES_OF_DATA_SETS = /[sS][cC][iI][eE][nN][cC][eE]_?[qQ][aA]|cnn_dailymail/;
+
 export const calibrationChecks = {
   samplesAreUsed: eachModel(({ engine, serving, path: model }) => {
     const { calibration, quantization, row, release } = engine;
@@ -23,6 +29,7 @@ export const calibrationChecks = {
         fix: "Remove it, or write quantization: fp8, int8_sq or int4_awq.",
       };
     }
+    const [named] = NAMES_OF_DATA_SETS.exec(folder?.path ?? "") ?? [];
     return [
       dataset !== undefined &&
         folder !== undefined && {
@@ -42,6 +49,11 @@ export const calibrationChecks = {
           reason: `quantize.py of TensorRT-LLM ${release.tensorRtLlm} takes samples from the hub alone; 0.11 is the first that reads a folder.`,
           fix: "Write a dataset, or use release 24.07 or a later one.",
         },
+      named !== undefined && {
+        path: `${path}.folder.path`,
+        reason: `quantize.py reads a path with ${named} as the data set of that name, and not as a folder of texts.`,
+        fix: "Give the folder another name.",
+      },
       samples !== undefined &&
         samples > needed.mostSamples && {
           path: `${path}.samples`,

@@ -1,12 +1,13 @@
 /** Checks of stacks on CPUs. Nothing that plans GPUs is loaded for them. */
 import type { CpuStackConfig } from "../../config/config.ts";
-import type { Problem } from "../../problems.ts";
+import { type Problem, showValue } from "../../problems.ts";
 import { cpuModels } from "../catalogue/cpu-models.ts";
+import { mostAnswerTokens } from "../cpu-stack.ts";
 import { externalDatabaseChecks, gatewayChecks, repeatedKeyNames } from "./access.ts";
 import { asProblems, type CheckedFile, type Checks, flatFindings } from "./check.ts";
 import { dockerChecks } from "./docker.ts";
 import { CERTIFICATE_KEYS, kubernetesChecks, scalingChecks, unreadScaling } from "./kubernetes.ts";
-import { repeated, repeatedNames } from "./words.ts";
+import { atMost, repeated, repeatedNames } from "./words.ts";
 
 type ConfigOf<Platform> = Extract<CpuStackConfig, { platform: Platform }>;
 
@@ -39,6 +40,20 @@ const modelChecks = {
           fix: `Use ${contextTokens - 1} or less, or raise contextTokens.`,
         },
     ),
+
+  ownGoldenIsAsked: ({ config: { models } }) =>
+    models.map((model, index) => {
+      const asked = model.golden?.maxTokens ?? 0;
+      const most = mostAnswerTokens(model);
+      return (
+        asked > most && {
+          path: `models[${index}].golden.maxTokens`,
+          value: showValue(asked),
+          reason: `The model gives answers of at most ${most} tokens.`,
+          fix: `${atMost(most)}, or raise maxTokens.`,
+        }
+      );
+    }),
 
   // A context longer than the model was trained for gives nonsense, not an error.
   contextIsTrained: ({ config: { models } }) =>

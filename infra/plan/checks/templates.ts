@@ -52,6 +52,17 @@ function fileProblem(file: string, text: string, models: readonly RepositoryMode
       fix: "Remove the file, and set the keys.",
     };
   }
+  // The entry point puts the project's own files in their places, and keeps the one at 1/model.py as 1/template_model.py.
+  const { sources = {} } = model;
+  const isTaken = inner !== "1/model.py" && Object.hasOwn(sources, inner);
+  if (isTaken || inner === "1/template_model.py") {
+    return {
+      reason: isTaken
+        ? `The server has a file of this project at ${file}.`
+        : `${file} is where the server keeps a template's model.py that this project wraps.`,
+      fix: "Give the file another name.",
+    };
+  }
   return inner === "config.pbtxt" ? configProblem(file, text, model) : null;
 }
 

@@ -94,12 +94,18 @@ test("the CPU tier on Docker has the local platform's checks of models", () => {
   const models = [
     { name: "gateway", model: "smollm2-135m-instruct", contextTokens: 16_384 },
     { name: "b", model: "smollm2-135m-instruct", contextTokens: 512, maxTokens: 512 },
-    { name: "b", model: "smollm2-135m-instruct" },
+    {
+      name: "b",
+      model: "smollm2-135m-instruct",
+      maxTokens: 29,
+      golden: { prompt: "?", answerContains: ["4"] },
+    },
   ];
   expect(pathsOf(stackOf("cpu", { models }))).toEqual([
     "models[0].name",
     "models[2].name",
     "models[1].maxTokens",
+    "models[2].golden.maxTokens",
     "models[0].contextTokens",
   ]);
 });

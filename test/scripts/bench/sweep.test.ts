@@ -87,6 +87,14 @@ describe("the largest load", () => {
     expect(largestLoad(RISING, limits)?.concurrency).toBe(expected);
   });
 
+  test("a load without inter-token latency breaks a limit of it alone", () => {
+    const rows = [row(1, 100, 10), row(2, 100, null)];
+    expect(largestLoad(rows, { ttftMs: 100 })?.concurrency).toBe(2);
+    expect(sweepVerdict(rows, { itlMs: 50 })).toMatch(
+      /concurrency of 1, .* At a concurrency of 2 no answer had two tokens\.$/,
+    );
+  });
+
   test("the verdict has the load, its figures, and why the next one is too much", () => {
     expect(sweepVerdict(RISING, { ttftMs: 300, itlMs: 50 })).toBe(
       "The largest load that keeps the limits is a concurrency of 4, with 40.0 output tokens a second: the p95 of the time to first token is 300.0 of 300 ms, and the p95 of the inter-token latency is 30.0 of 50 ms. At a concurrency of 8 the p95 of the time to first token is 900.0 ms, above 300.",

@@ -1384,6 +1384,15 @@ export const moreMistakes: readonly (readonly [
     withCalibration({ folder: ownSamples }, {}, { release: "24.06" }),
     /0\.11 is the first that reads a folder/,
   ],
+  ...["/store/my_ScienceQA", "/store/science_qa/en", "/store/cnn_dailymail"].map(
+    (path) =>
+      [
+        "samplesAreUsed",
+        "models[0].engine.calibration.folder.path",
+        withCalibration({ folder: { ...ownSamples, path } }),
+        /^quantize\.py reads a path with (ScienceQA|science_qa|cnn_dailymail) as the data set/,
+      ] as const,
+  ),
   [
     "samplesAreUsed",
     "models[0].engine.calibration.folder",
