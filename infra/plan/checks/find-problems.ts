@@ -39,6 +39,7 @@ const RELEASE_CHECKS: readonly string[] = [
   "advisories",
   "minimumDriver",
   "imageOfRelease",
+  "imagesWithinEncoders",
   "tokensPerStepHoldPrompt",
   "tokensPerStepHoldBatch",
   "recipeOfRelease",

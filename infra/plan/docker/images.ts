@@ -122,6 +122,7 @@ export const imageSources: Readonly<Record<ImageName, BuiltSource | OfficialSour
     kind: "built",
     dockerfile: "containers/trtllm/Dockerfile",
     paths: [
+      "containers/cpu-models/models/encoders/image_address.py",
       "containers/cpu-models/models/encoders/image_input.py",
       "containers/cpu-models/models/encoders/picture_preprocessing.py",
       "containers/python/engine_room/engine_builder",

@@ -25,7 +25,7 @@ const MODULES = {
   ensemble: ["ensemble", "model", "generation", "llama_server", "word_ban"],
   text_encoder: ["encoders", "text_encoder", "sentence_encoder", ...ENCODER_MODULES],
   vision_encoder: ["encoders", "vision_encoder", "image_input", ...ENCODER_MODULES],
-  preprocessing: ["encoders", "picture_preprocessing", "image_input"],
+  preprocessing: ["encoders", "picture_preprocessing", "image_address", "image_input"],
 } as const;
 
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */

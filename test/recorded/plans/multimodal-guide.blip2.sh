@@ -70,6 +70,7 @@ python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pb
 printf %s $'{"cropSize":224,"mean":[0.48145466,0.4578275,0.40821073],"std":[0.26862954,0.26130258,0.27577711],"maxBytes":10485760,"maxImages":1,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
 mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
 cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
+cp /opt/engine-room/models/encoders/image_address.py /model-repository/preprocessing/1/image_address.py
 cp /opt/engine-room/models/encoders/image_input.py /model-repository/preprocessing/1/image_input.py
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/blip2-opt-2.7b/d8ddd4516442/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.76,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8

@@ -4,7 +4,9 @@ import { type AddressInfo, connect } from "node:net";
 import { imageProfile, type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { createImageContext } from "../../../containers/services/gateway/src/images/source.ts";
+import { readChatImages } from "../../../containers/services/gateway/src/openai/generation.ts";
 import { networkOf, type Site, startSite } from "../gateway-images/web.ts";
 import { until } from "../service-process.ts";
 import { CHAT, closedPort, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
@@ -682,6 +684,29 @@ describe("images and repositories", () => {
       text_input: "<image>\n<image>What differs?",
       image_url_input: `${sent} ${sent}`,
     });
+  });
+
+  test("the bytes of each picture are counted, and a refused picture ends the fetches of the others", async () => {
+    const silent = await startSite(() => undefined);
+    try {
+      const context = createImageContext({ hosts: [`pictures.test:${silent.port}`], network: networkOf() });
+      const held: number[] = [];
+      const call = {
+        requestId: "1",
+        signal: new AbortController().signal,
+        hold: (bytes: number) => held.push(bytes),
+      };
+      const [file] = await readChatImages([{ url: PNG_URL, param: "a" }], context, call);
+      expect(held).toEqual([file?.byteLength]);
+      const images = [
+        { url: `http://pictures.test:${silent.port}/a.png`, param: "a" },
+        { url: "data:image/png;base64,AAAA", param: "b" },
+      ];
+      await expect(readChatImages(images, context, call)).rejects.toMatchObject({ details: { param: "b" } });
+      await vi.waitFor(() => expect(context.fetches.taken).toBe(0));
+    } finally {
+      await silent.close();
+    }
   });
 
   test("nothing is fetched for a chat that its model can't take", async () => {

@@ -13,20 +13,18 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 
+from .image_address import fetched
 from .image_input import ImageLimits, Preprocessing, decode_image
 from .template_model import TritonPythonModel as TemplateModel
 
 INPUT, OUTPUT = "IMAGE_URL", "PIXEL_VALUES"
 # Triton's generate extension can't say the dimensions of VIDEO_BYTES: frames come as text too.
 FRAMES_PREFIX, FRAMES_INPUT = b"data:video/jpeg;base64,", "VIDEO_BYTES"
-FETCH_SECONDS = 30
 
 Pixels = npt.NDArray[np.float16]
 
@@ -85,7 +83,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
     def _picture(self, preprocessing: Preprocessing, number: int, value: bytes) -> Pixels:
         try:
             if value[:8].lower().startswith((b"http://", b"https://")):
-                value = _fetched(value.decode(), self._limits.max_bytes)
+                value = fetched(value.decode(), self._limits.max_bytes)
             return preprocessing.pixel_values(decode_image(value, self._limits)).astype(np.float16)
         except ValueError as error:
             raise ValueError(f"image {number} of the request is refused: {error}.") from error
@@ -121,16 +119,6 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
             return np.asarray(decode_image(base64.b64decode(text, validate=True), self._limits))
         except ValueError as error:
             raise ValueError(f"frame {number} of the video is refused: {error}.") from error
-
-
-def _fetched(url: str, max_bytes: int) -> bytes:
-    """The file at an address, or its first bytes, which are too many."""
-    try:
-        with urlopen(url, timeout=FETCH_SECONDS) as response:  # noqa: S310 (http and https alone come here)
-            content: bytes = response.read(max_bytes + 1)
-    except (URLError, OSError) as error:
-        raise ValueError(f"its address can't be fetched: {error}") from error
-    return content
 
 
 def _with_inputs(request: Any, *others: Any) -> Any:

@@ -385,6 +385,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: dockerModel({ ...llava, limits: { maxImagesPerRequest: 1 } }),
     says: /at most 1.*2/,
   },
+  imagesWithinEncoders: {
+    path: "models[0].limits.maxImagesPerRequest",
+    fails: severalImagesOn("25.05"),
+    passes: severalImagesOn("25.04"),
+    says: /25\.05 makes a response of each image .*, and fails at the second/,
+  },
   tokensPerStepHoldPrompt: {
     path: "models[0].limits.maxNumTokens",
     fails: dockerModel({ limits: { maxInputTokens: 512, maxNumTokens: 511 } }),
@@ -1868,6 +1874,10 @@ function qwen(tensorParallel: number) {
 
 function fp8On(release: string) {
   return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
+}
+
+function severalImagesOn(release: string) {
+  return dockerModel({ model: "vila1.5-3b", limits: { maxImagesPerRequest: 2 } }, { release });
 }
 
 function vilaFrom(path: string) {

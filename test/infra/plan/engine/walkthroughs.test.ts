@@ -269,7 +269,7 @@ const multimodalGuide: readonly Walkthrough[] = [
       corrections: [fromExamples, ownFolder],
     },
   ]),
-  guide("VILA", "vila1.5-3b", {}, [
+  guide("VILA", "vila1.5-3b", { limits: { maxImagesPerRequest: 4 } }, [
     guideConvert("llama"),
     {
       step: "llm",

@@ -1,6 +1,5 @@
 /** From a request of the OpenAI API to what a model is asked to generate, with the checks that need the model. */
 import { randomInt } from "node:crypto";
-import { isHttpUrl } from "@engine-room/triton-requests";
 import { Template } from "@huggingface/jinja";
 import type { ModelConfig } from "../config.ts";
 import { invalidRequest } from "../errors.ts";
@@ -62,7 +61,7 @@ interface ChatImage {
 }
 
 /**
- * The files of a chat's images, each decoded once: what is damaged or too large asks no model.
+ * The files of a chat's images, each decoded once: what is damaged or too large asks no model, and ends the other fetches.
  * @throws ApiError as for the images of documents.
  */
 export function readChatImages(
@@ -70,14 +69,16 @@ export function readChatImages(
   context: ImageContext,
   { signal, hold }: CallContext,
 ): Promise<readonly Uint8Array[]> {
+  const others = new AbortController();
+  const ends = AbortSignal.any([signal, others.signal]);
   return Promise.all(
     images.map(async ({ url, param }) => {
       try {
-        const { file } = await readImageFile(url, context, signal);
-        // The text of a data URL is counted already.
-        if (isHttpUrl(url)) hold?.(file.byteLength);
+        const { file } = await readImageFile(url, context, ends);
+        hold?.(file.byteLength);
         return file;
       } catch (error) {
+        others.abort(error);
         throw imageErrorAt(error, param);
       }
     }),

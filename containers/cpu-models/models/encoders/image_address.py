@@ -1,0 +1,91 @@
+"""The picture at an address that a client names: of a public server, in one request, within a time."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import ExitStack
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from ipaddress import ip_address
+from threading import Timer
+from time import monotonic
+from typing import Any
+from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
+
+FETCH_SECONDS = 30.0
+
+
+def fetched(url: str, max_bytes: int) -> bytes:
+    """The file at an http or https address, or its first bytes, which are too many."""
+    deadline = monotonic() + FETCH_SECONDS
+    with ExitStack() as ends:
+        opener = build_opener(ProxyHandler({}), _NoRedirects(), _Public(ends, deadline))
+        try:
+            response = ends.enter_context(opener.open(url, timeout=FETCH_SECONDS))
+            content: bytes = response.read(max_bytes + 1)
+        except (OSError, HTTPException, ValueError) as error:
+            if monotonic() < deadline:
+                raise ValueError(f"its address can't be fetched: {error}") from error
+        if monotonic() < deadline:
+            return content
+    raise ValueError(f"its address can't be fetched: it takes longer than {FETCH_SECONDS:g} seconds")
+
+
+def is_public(address: str) -> bool:
+    """False for machines and networks behind this one, which a client may not ask through it."""
+    return ip_address(address).is_global
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *_args: object) -> None:
+        """The answer stays what it is, which is an error."""
+
+
+class _Public(HTTPSHandler, HTTPHandler):
+    """Both schemes, of public servers."""
+
+    def __init__(self, ends: ExitStack, deadline: float) -> None:
+        super().__init__()
+        self._connect = partial(_connected, ends, deadline)
+
+    def http_open(self, req: Any) -> Any:
+        return self.do_open(partial(self._connection, HTTPConnection), req)
+
+    def https_open(self, req: Any) -> Any:
+        return self.do_open(partial(self._connection, HTTPSConnection), req)
+
+    def _connection(self, kind: type[HTTPConnection], host: str, **options: Any) -> HTTPConnection:
+        connection = kind(host, **options)
+        # http.client opens its socket with it: the name is looked up once, so that what is judged is asked.
+        connection._create_connection = self._connect  # type: ignore[attr-defined]
+        return connection
+
+
+def _connected(ends: ExitStack, deadline: float, address: tuple[str, int], *_options: Any) -> socket.socket:
+    host, port = address
+    found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    if not all(is_public(one) for one in found):
+        raise OSError(
+            f"{host} is not public; send a data URL, or ask through the gateway with the host in imageHosts"
+        )
+    failed = OSError("its server has no address")
+    for one in found:
+        try:
+            connected = socket.create_connection((one, port), max(deadline - monotonic(), 0.001))
+        except OSError as error:
+            failed = error
+        else:
+            # Timeouts of sockets begin anew with every byte, and TLS takes the socket itself away.
+            watched = ends.enter_context(connected.dup())
+            timer = Timer(max(deadline - monotonic(), 0), _end, [watched])
+            timer.start()
+            ends.callback(timer.cancel)
+            return connected
+    raise failed
+
+
+def _end(watched: socket.socket) -> None:
+    try:
+        watched.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return  # ended already

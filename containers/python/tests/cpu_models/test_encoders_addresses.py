@@ -1,0 +1,118 @@
+"""Pictures at addresses: servers that mean harm or are broken, each behind a socket of this machine."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+
+import pytest
+from models.encoders import image_address
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """An address, whose server answers one request so."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            # Its client may leave at any time, and may never come.
+            with suppress(OSError), listening.accept()[0] as client:
+                client.recv(65536)
+                answer(client)
+
+        thread = Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/a.png"
+        finally:
+            with suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def sends(content: bytes) -> Callable[[socket.socket], None]:
+    return lambda client: client.sendall(content)
+
+
+def drips(begin: bytes) -> Callable[[socket.socket], None]:
+    """A byte again and again, each well before any timeout of a socket."""
+
+    def answer(client: socket.socket) -> None:
+        client.sendall(begin)
+        for _ in range(100):
+            client.sendall(b"a")
+            time.sleep(0.1)
+
+    return answer
+
+
+@pytest.fixture
+def open_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's own servers are on loopback."""
+    monkeypatch.setattr(image_address, "is_public", lambda _address: True)
+
+
+@pytest.mark.usefixtures("open_addresses")
+def test_a_file_comes_up_to_one_byte_too_many() -> None:
+    with server(sends(OK + b"content-length: 6\r\n\r\nabcdef")) as url:
+        assert image_address.fetched(url, 4) == b"abcde"
+
+
+@pytest.mark.usefixtures("open_addresses")
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (b"nonsense\r\n\r\n", "nonsense"),
+        (OK + b"transfer-encoding: chunked\r\n\r\n6\r\nab", "IncompleteRead"),
+        (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\n\r\n", "HTTP Error 302"),
+    ],
+)
+def test_a_broken_answer_and_a_redirect_are_refused(answer: bytes, sentence: str) -> None:
+    with (
+        server(sends(answer)) as url,
+        pytest.raises(ValueError, match=rf"its address can't be fetched: .*{sentence}"),
+    ):
+        image_address.fetched(url, 100)
+
+
+def test_an_address_that_is_no_address_is_refused() -> None:
+    with pytest.raises(ValueError, match="its address can't be fetched: nonnumeric port"):
+        image_address.fetched("http://example.org:x/", 100)
+
+
+@pytest.mark.usefixtures("open_addresses")
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 ", OK + b"content-length: 1000\r\n\r\n", OK + b"\r\n"])
+def test_a_server_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
+    monkeypatch.setattr(image_address, "FETCH_SECONDS", 0.5)
+    started = time.monotonic()
+    with (
+        server(drips(begin)) as url,
+        pytest.raises(ValueError, match=r"its address can't be fetched: it takes longer than 0\.5 seconds"),
+    ):
+        image_address.fetched(url, 10_000)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "localhost",
+        "10.0.0.1",
+        "169.254.169.254",
+        "[::1]",
+        "[fe80::1]",
+        "[::ffff:10.0.0.1]",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_host_that_is_not_public_is_not_asked(scheme: str, host: str) -> None:
+    sentence = f"{host.strip('[]')} is not public; send a data URL, or ask through the gateway"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        image_address.fetched(f"{scheme}://{host}:9/latest", 100)
