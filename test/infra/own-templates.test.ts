@@ -203,8 +203,9 @@ test("a file where the project has one of its own is refused, and its model.py i
 test("a relative folder of a program of one's own starts from the program's", () => {
   put("own/notes.txt", "x");
   vi.spyOn(process, "cwd").mockReturnValue(folder);
+  // A name each: a monitor of another test of this process takes the registrations.
   const make = (templates: string) =>
-    new InferenceStack("chat", {
+    new InferenceStack(`templates-${templates}`, {
       platform: "kubernetes",
       pools: [{ name: "gpu", instanceType: "g5.4xlarge" }],
       images: { registry: "registry.example.org/engine-room" },
