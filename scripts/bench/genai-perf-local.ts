@@ -13,6 +13,7 @@ import {
   type GenaiPerfRequest,
   type GenaiPerfRun,
   genaiPerfScript,
+  namedModel,
   requireNoKey,
 } from "./genai-perf.ts";
 
@@ -31,11 +32,7 @@ export async function localRun(
 ): Promise<GenaiPerfRun> {
   const plan = readPlan(stack);
   if (plan.tier !== "cpu") throw new Error(`${stack.name} is not a local stack.`);
-  const planned = plan.models.find((model) => model.name === name);
-  if (planned === undefined)
-    throw new UserError(
-      `The stack has no model ${name}; it has ${plan.models.map((model) => model.name).join(", ")}.`,
-    );
+  const planned = namedModel(plan.models, name);
   requireNoKey(plan.gateway);
   const url = await gateway();
   const argumentsFor = (artifacts: string) =>

@@ -123,6 +123,16 @@ export function requireGpu<Plan extends StackPlan>(
     );
 }
 
+/** @throws UserError for a model that the stack lacks. */
+export function namedModel<Model extends { readonly name: string }>(
+  models: readonly Model[],
+  name: string,
+): Model {
+  const model = models.find((one) => one.name === name);
+  if (model !== undefined) return model;
+  throw new UserError(`The stack has no model ${name}; it has ${models.map((one) => one.name).join(", ")}.`);
+}
+
 /** A model of a stack on GPUs, its release and image. @throws UserError for what GenAI-Perf can't measure. */
 export function measured(plan: StackPlan, name: string) {
   requireGpu(plan);
@@ -131,11 +141,7 @@ export function measured(plan: StackPlan, name: string) {
     throw new UserError(
       `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${tag}; ${INSTEAD}`,
     );
-  const planned = plan.models.find((model) => model.name === name);
-  if (planned === undefined)
-    throw new UserError(
-      `The stack has no model ${name}; it has ${plan.models.map((model) => model.name).join(", ")}.`,
-    );
+  const planned = namedModel(plan.models, name);
   const { request } = planned;
   if (request.image?.isRequired === true)
     throw new UserError(
