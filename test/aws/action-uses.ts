@@ -1,16 +1,16 @@
 /**
- * Who calls what a role allows, and for what: a second opinion beside `why` of each statement. An action that has no row is
- * allowed for nobody, and a row without an action is a use that would be refused.
+ * Use of each action that a role allows, checked against the program's documentation. An allowed action without a row has no
+ * user; a row without an allowed action would be refused.
  */
 
 interface RoleUses {
-  /** Where its makers say so. */
+  /** Documentation of the program that uses the role. */
   readonly source: string;
   /** By action. */
   readonly uses: Readonly<Record<string, string>>;
 }
 
-/** By what a role is called after the stack's name. */
+/** By the role's name without the stack's. */
 export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
   "cluster-autoscaler": {
     source:

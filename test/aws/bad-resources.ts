@@ -1,4 +1,4 @@
-/** Resources of stacks with one mistake each, and what is to be said of it. */
+/** Resources of stacks with one mistake each, and the expected error. */
 import type { AwsResource } from "../harness/aws/arguments.ts";
 import {
   association,

@@ -61,7 +61,7 @@ describe("bootstrap, and a machine on EC2 beside it", needs(missing), () => {
     expect(stack.account.calls()).toHaveLength(made);
   });
 
-  test("outputs are what a login, a stack and an environment of GitHub take", async () => {
+  test("outputs have the values for a login, a stack and an environment of GitHub", async () => {
     const output = (key: string) => pulumi(first(), "stack", "output", key);
     expect(await output("stateUrl")).toBe("s3://engine-room-state-111122223333-us-east-1?region=us-east-1\n");
     expect(await output("secretsProvider")).toMatch(
@@ -108,7 +108,7 @@ describe("bootstrap, and a machine on EC2 beside it", needs(missing), () => {
     rmSync(elsewhere, { recursive: true });
   });
 
-  test("destroy deletes nothing of what is protected", async () => {
+  test("destroy deletes no protected resource", async () => {
     const before = types().toSorted();
     const failed = await pulumi(first(), "destroy", "--yes").catch(
       (error: { stdout: string; stderr: string }) => error,

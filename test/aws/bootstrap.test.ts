@@ -1,4 +1,4 @@
-/** What bootstrap/ asks AWS for, and whether what deployers may do is what commands and Amazon's provider call. */
+/** Resources of bootstrap/, and permissions of deployers against the calls of commands and Amazon's provider. */
 import { describe, expect, test } from "vitest";
 import { filled } from "../../infra/plan/aws/data-files.ts";
 import { argumentProblems } from "../harness/aws/arguments.ts";
@@ -56,7 +56,7 @@ function byAction(document: unknown): object {
   };
 }
 
-/** What the linter, with definitions of April 2025, does not know, and the document that has it. */
+/** Findings that are wrong because the linter's definitions are of April 2025, each with the document that shows it. */
 const UNKNOWN_TO_LINTER = [
   // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
   /^UNKNOWN_CONDITION_FOR_ACTION Unknown condition aws:ViaAWSService for/,
@@ -100,11 +100,12 @@ const allowed = (environment: string, all = planOf().policies) => {
   );
 };
 
-/** What botocore calls a service, as IAM names it, and actions that have another name than their operation. */
+/** IAM's name of a service, by botocore's. */
 const SERVICES: Readonly<Record<string, string>> = {
   efs: "elasticfilesystem",
   elbv2: "elasticloadbalancing",
 };
+/** Actions whose name is not that of their operation. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { "budgets:CreateBudget": "budgets:ModifyBudget" };
 
 function actionOf(operation: string): string {
@@ -121,7 +122,7 @@ describe("who deploys a stack", () => {
       if (type.startsWith("aws:")) expect(Object.keys(PROVIDER_CALLS)).toContain(type);
   });
 
-  test.each(Object.entries(PROVIDER_CALLS))("the calls for %s have the one that makes it", (type, calls) => {
+  test.each(Object.entries(PROVIDER_CALLS))("the calls for %s include its creation", (type, calls) => {
     const { operation, properties = {} } = operations[type] ?? { operation: "" };
     const further = Object.values(properties).flatMap((target) =>
       typeof target === "object" && "operation" in target ? [target.operation] : [],
@@ -162,7 +163,7 @@ describe("who deploys a stack", () => {
     const { resources: ofStack } = await awsGraph("existing");
     const calls = ofStack.flatMap(({ type }) => {
       const known = PROVIDER_CALLS[type];
-      // The cluster is read alone.
+      // The cluster is only read.
       return known === undefined ? [] : type.endsWith(":Cluster") ? readActions(known) : actionsFor(known);
     });
     const needed = new Set(
@@ -183,7 +184,7 @@ describe("who deploys a stack", () => {
         expect(Resource.filter((one) => one.includes(":cluster/"))).toEqual([]);
   });
 
-  test("nobody who deploys may do what nothing calls", () => {
+  test("deployers have no permission that nothing calls", () => {
     const used = new Set([
       ...Object.values(PROVIDER_CALLS).flatMap(actionsFor),
       ...Object.keys(SDK_OPERATIONS),

@@ -1,4 +1,4 @@
-/** What commands do to a cluster of EKS: sizes of its node groups, and a kubeconfig with the token that AWS's own CLI makes. */
+/** Commands on an EKS cluster: sizes of its node groups, and a kubeconfig with the same token as of AWS's own CLI. */
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -81,7 +81,7 @@ describe("sleep and wake", () => {
     expect(await sleepsNow(plan, awsTarget(plan, STACK).context)).toBe(false);
   });
 
-  test("sleep beside somebody else's autoscaler sets the minimum of node groups to 0 and ends nothing by itself", async () => {
+  test("sleep with an existing autoscaler sets the minimum of node groups to 0 and ends nothing by itself", async () => {
     await makeCluster(REGION, CLUSTER, groups);
     await change(planOf({ cluster: { charts: { "cluster-autoscaler": "existing" } } }), "sleep");
     expect(await sizes()).toEqual({
@@ -92,7 +92,7 @@ describe("sleep and wake", () => {
     });
   });
 
-  test("sleep in an existing cluster changes the groups of the stack's own namespace alone", async () => {
+  test("sleep in an existing cluster changes only the groups of the stack's own namespace", async () => {
     const { existing } = EXISTING_CLUSTER_STACK.network;
     const plan = planOf({
       namespace: "chat",
@@ -205,7 +205,7 @@ describe("the kubeconfig", () => {
       Buffer.from(status.token.slice("k8s-aws-v1.".length), "base64url").toString("utf8"),
     );
     expect(presigned.searchParams.get("X-Amz-SignedHeaders")).toContain("x-k8s-aws-id");
-    // moto knows by this header alone which service is asked, and checks no signature.
+    // moto finds the service by this header only, and checks no signature.
     const authorization = `AWS4-HMAC-SHA256 Credential=${presigned.searchParams.get("X-Amz-Credential")}`;
     const answer = await fetch(presigned, { headers: { "x-k8s-aws-id": CLUSTER, authorization } });
     expect(await answer.text()).toContain(`<Account>${MOTO_ACCOUNT}</Account>`);

@@ -72,7 +72,7 @@ export const nodeGroup = resource("eks/nodeGroup:NodeGroup", {
   tags,
 });
 
-/** Of a Capacity Block, with a release of its image; its instance type is the template's. */
+/** Node group of a Capacity Block with a release of its image; the template has its instance type. */
 const blockGroup = resource("eks/nodeGroup:NodeGroup", {
   clusterName: "engine-room-dev",
   nodeGroupName: "h100",

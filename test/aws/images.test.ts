@@ -1,4 +1,4 @@
-/** Images that are copied and pushed to ECR, and what it then has. */
+/** Images that are copied and pushed to ECR, and its content afterwards. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -94,7 +94,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const calls = () => readFileSync(join(folder, "log"), "utf8").trim().split("\n");
 const states = () => mirrorStates(bases, REGISTRY, hostProbe(OWN_ENGINE));
 
-/** What ECR has in the repository of copies. */
+/** Images in ECR's repository of copies. */
 async function copies(): Promise<readonly object[]> {
   const { imageDetails = [] } = await ecrClient(REGION).send(
     new DescribeImagesCommand({ repositoryName: REPOSITORY }),
@@ -166,7 +166,7 @@ describe("npx engine-room images --mirror", () => {
   test("--mirror shows ECR's password in no argument and no output", async () => {
     await makeRepository(REGION, REPOSITORY);
     const { stdout, stderr } = await command(STACK, "--only", "trtllm");
-    // Of moto, and the same as Docker's configuration has it.
+    // moto's password, and its form in Docker's configuration.
     const password = `${MOTO_ACCOUNT}-auth-token`;
     const said = [...calls(), stdout, stderr].join("\n");
     expect(said).not.toContain(password);

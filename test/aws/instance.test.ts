@@ -68,7 +68,7 @@ const SESSION: FakeAnswer = {
 };
 
 let ssm: FakeAws;
-/** What Systems Manager says to the next session. */
+/** Response of Systems Manager to the next session. */
 let session: FakeAnswer;
 let sessions: FakeInput["body"][];
 
@@ -96,7 +96,7 @@ afterEach(async () => {
   await ssm.close();
 });
 
-/** What the plug-in got: the session, the name of the variable with it, the region, and what was asked for. */
+/** Arguments of the plug-in: the session, the name of its variable, the region, the operation and its parameters. */
 const handed = () => readFileSync(join(moto.folder(), "handed"), "utf8").trim().split("\n");
 const tags = { "engine-room:stack": "demo" };
 const machine = (isStopped = false) => makeMachine(REGION, { type: "g5.4xlarge", tags, isStopped });
@@ -332,7 +332,7 @@ describe("the load balancer", () => {
   });
 });
 
-/** A zombie is none: whoever ended it only waits to be asked. */
+/** False for a zombie: it ended, and its parent has not waited for it yet. */
 function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));

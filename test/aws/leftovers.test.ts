@@ -1,4 +1,4 @@
-/** What is left of a stack: found by its tag, and deleted by the commands that the list prints, with AWS's own CLI. */
+/** Leftovers of a stack: found by its tag, and deleted with AWS's own CLI by the commands that the list prints. */
 import {
   AllocateAddressCommand,
   CreateNatGatewayCommand,
@@ -101,7 +101,7 @@ describe("the list by the stack's tag", () => {
     ];
   }
 
-  /** Of services that scripts have no client for. */
+  /** Creates resources of services that scripts have no client for. */
   async function makeWithCli(tags: Readonly<Record<string, string>>, subnet: string) {
     const [[key = "", value = ""] = []] = Object.entries(tags);
     const group = "/engine-room/dev";

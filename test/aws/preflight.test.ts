@@ -1,6 +1,6 @@
 /**
- * Preflight's questions, asked by AWS's own client of what keeps to AWS's protocols: of the account, of what a stack names
- * and does not make, and of its images. What moto lacks is a finding, and no crash.
+ * Preflight by AWS's own client against moto: the account, existing resources that a stack names, and its images. A call
+ * that moto does not support is a finding instead of a crash.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { ACMClient, RequestCertificateCommand } from "@aws-sdk/client-acm";
@@ -93,7 +93,7 @@ describe("an existing network", () => {
     expect(whats.join(" ")).toContain("vpc-0123456789abcdef0");
   });
 
-  /** But that of images, which nobody pushed. */
+  /** Without that of the images, which were not pushed. */
   async function problems(values: Values): Promise<readonly Finding[]> {
     return (await found(values)).filter(
       ({ severity, check }) => severity === "problem" && check !== "images",
@@ -139,7 +139,7 @@ describe("npx engine-room preflight", () => {
     for (const { what } of findings) expect(table.stdout).toContain(what);
   });
 
-  /** Every image is locked by one digest, which the registry has in the repository `services` alone. */
+  /** Locks every image by one digest, which the registry has only in the repository `services`. */
   function lockOf(digest: string) {
     const plan = checkedPlan(VALUES).plan as AwsPlan;
     const { needed, inputs } = awsTarget(plan, "demo");

@@ -1,7 +1,7 @@
 /**
- * Stacks on AWS by the Pulumi CLI, of one machine with a stand-in for AWS's provider that refuses what comes in the wrong
- * order: what is made, changed, replaced and deleted when, and what the state keeps. Clusters are in test/cluster. Previews
- * of the whole stacks run with AWS's own provider too, which checks every argument.
+ * Stacks on AWS by the Pulumi CLI, of one machine with a stand-in for AWS's provider that refuses calls in the wrong order:
+ * the order in which resources are created, changed, replaced and deleted, and the content of the state. Clusters are in
+ * test/cluster. Previews of the whole stacks run with AWS's own provider too, which checks every argument.
  */
 
 import { readFileSync, renameSync, rmSync } from "node:fs";
@@ -123,7 +123,7 @@ describe("a machine on EC2", needs(missing), () => {
     expect(others).toEqual(["update ec2/instance:Instance"]);
   });
 
-  test("another root disk comes with the next machine, which up makes after the old one was terminated", async () => {
+  test("another root disk comes with the next machine, which up creates after it terminated the old machine", async () => {
     const [pool] = (values as unknown as { readonly pools: readonly object[] }).pools;
     const larger = { pools: [{ ...pool, instanceType: "g5.2xlarge", diskGiB: 300 }] };
     stack.configure({ ...values, models: [{ ...model, limits: { maxOutputTokens: 128 } }], ...larger });
@@ -158,7 +158,7 @@ describe("a machine on EC2", needs(missing), () => {
     expect(calls).toEqual([]);
   });
 
-  test("another network is made before the old one is deleted", async () => {
+  test("another network is created before the old network is deleted", async () => {
     stack.configure({ ...values, network: { cidr: "10.70.0.0/16" } });
     const planned = await stack.previewed();
     const calls = await stack.callsOf(async () => {
@@ -191,7 +191,7 @@ describe("a machine on EC2", needs(missing), () => {
     expect(calls.filter(({ type }) => /ec2\/(vpc|subnet|instance):/.test(type))).toEqual([]);
   });
 
-  test("another web ACL takes the place of the old one, and another host name gets another certificate", async () => {
+  test("another web ACL replaces the old web ACL, and another host name gets another certificate", async () => {
     const acl = await stack.callsOf(() => {
       stack.configure(guarded("two"));
       return stack.brought();
@@ -301,7 +301,7 @@ describe("a cluster that does not exist yet", needs(missing), () => {
     "a preview of %s shows every resource before the cluster exists",
     async (name) => {
       const stack = new StandInStack(name, projectStackValues(`Pulumi.${name}.yaml`));
-      // What is kept, and copied daily, goes by the name.
+      // Resources that are retained, and copied daily, have the stack's name.
       if (name === "prod")
         stack.configure({ ...projectStackValues("Pulumi.prod.yaml"), retain: [stack.stack.name] });
       try {

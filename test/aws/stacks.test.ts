@@ -1,4 +1,4 @@
-/** What stacks ask AWS for: every resource against AWS's own models of its APIs, and every policy through a linter. */
+/** Resources of stacks against AWS's own models of its APIs, and every policy through a linter. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";

@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test("a build fetches the files of its patterns from the prefix of the stack file alone, and what is there only once", async () => {
+test("a build fetches files that match its patterns, only from the stack file's prefix, and an existing file only once", async () => {
   await aws("s3", "mb", "s3://company-models");
   const source = join(folder, "source");
   for (const [name, text] of Object.entries(FILES)) {

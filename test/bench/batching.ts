@@ -22,7 +22,7 @@ const READY_SECONDS = 60;
 const CONCURRENCY = 32;
 
 /**
- * @param stackDirectory - Of a running stack: its repository and interpreter are used, its servers are left alone.
+ * @param stackDirectory - Folder of a running stack, whose repository and interpreter are used; its servers are not touched.
  */
 export async function compareBatching(stackDirectory: string): Promise<BatchingResult> {
   const directory = mkdtempSync(join(tmpdir(), "engine-room-bench-"));

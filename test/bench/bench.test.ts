@@ -76,7 +76,7 @@ test("a stack's ratio is the median of the rounds' ratios", () => {
   );
 });
 
-test("the benchmark's stack files plan one and fifty models in a cluster, and keep members besides the configuration", async () => {
+test("the benchmark's stack files plan one and fifty models in a cluster, and keep members outside `config`", async () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-preview-test-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const files = writeStackFiles(folder, { encryptionsalt: "v1:salt" });

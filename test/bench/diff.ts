@@ -1,4 +1,4 @@
-/** `npx engine-room diff` of a stack that nobody changed, and of one changed key: what everybody waits for before a commit. */
+/** Time of `npx engine-room diff` of an unchanged stack, and with one changed key. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
@@ -12,7 +12,7 @@ interface DiffFigures {
   readonly rounds: number;
   readonly unchangedSeconds: number;
   readonly changedKeySeconds: number;
-  /** Of the last minute before the first round: other programs take the cores where it is above 1. */
+  /** Load average of the minute before the first round; above 1, other programs use the cores. */
   readonly loadBefore: number;
 }
 

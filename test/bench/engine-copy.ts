@@ -31,7 +31,7 @@ export interface EngineCopyFigures extends EngineCopyRounds {
   readonly ddMegabytesPerSecond: number;
 }
 
-/** The engine, one copy of it, and what the disk should keep for others. */
+/** The engine, one copy of it, and a reserve for other programs. */
 const NEEDED_BYTES = 2 * 2 ** 30 + 2 ** 29;
 /** File systems in memory, by the type that statfs(2) gives: tmpfs and ramfs. */
 const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
@@ -39,7 +39,7 @@ const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
 /**
  * Copies an engine of 1 GiB several times below `directory`, in a folder that is removed.
  *
- * @throws UserError where that is no disk, or has too little room.
+ * @throws UserError where that is a file system in memory, or has too little room.
  */
 export async function measureEngineCopy(directory: string): Promise<EngineCopyFigures> {
   checkDisk(directory);

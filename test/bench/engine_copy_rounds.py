@@ -24,9 +24,9 @@ from engine_room.triton_entrypoint.engine_copy import DEFAULT_READERS, copy_engi
 
 RANKS = 4
 RANK_BYTES = 256 * 2**20
-# As large as a call of the copy.
+# As large as a read of the copy.
 DD_BLOCK = "4M"
-# Of random bytes: no disk and no file system packs them.
+# Random bytes, which no disk and no file system compresses.
 _RANDOM_BYTES = 4 * 2**20
 
 

@@ -1,4 +1,4 @@
-/** What the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
+/** Latency that the gateway adds to a Triton call: the same texts through both, one after the other, in pairs. */
 import { embeddingsSender, median, textEncoderSender } from "../../scripts/bench/load.ts";
 
 interface OverheadResult {

@@ -1,4 +1,4 @@
-/** What models and whole stacks add to a preview, against previews of a program that registers nothing. */
+/** Time that models and whole stacks add to a preview, against previews of a program that registers nothing. */
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -17,14 +17,14 @@ import { stackFiles } from "./plan.ts";
 const SUBJECTS = ["empty", "one", "all"] as const;
 type Subject = (typeof SUBJECTS)[number];
 
-/** Of one preview, from start to exit. */
+/** Cost of a preview, from start to exit. */
 interface PreviewCost {
   readonly wallSeconds: number;
   /** User and system time of all its processes; null where the system does not say. */
   readonly cpuSeconds: number | null;
 }
 
-/** Each subject once, close together: what the machine does besides disturbs them alike. */
+/** Each subject once, close together: other work of the machine disturbs them alike. */
 export type PreviewRound = Readonly<Record<Subject, PreviewCost>>;
 
 /** A program that registers nothing, and a stack of the project. */
@@ -34,7 +34,7 @@ type StackRound = Readonly<Record<"empty" | "stack", PreviewCost>>;
 interface StackSeconds {
   readonly emptySeconds: number;
   readonly stackSeconds: number;
-  /** Of stack and empty program of the same round. */
+  /** Stack divided by empty program of the same round. */
   readonly ratio: number;
 }
 
@@ -49,9 +49,9 @@ interface StackPreviewFigures {
 interface PreviewFigures {
   readonly emptySeconds: number;
   readonly stackSeconds: number;
-  /** Stack less empty program, divided by the models: with what is loaded once. */
+  /** Stack less empty program, divided by the models; includes code that is loaded once. */
   readonly millisecondsPerModel: number;
-  /** Stack less stack of one model, divided by the other models: what each further one adds. */
+  /** Stack less stack of one model, divided by the other models. */
   readonly millisecondsPerFurtherModel: number;
 }
 
@@ -65,7 +65,7 @@ interface ModelPreviewFigures {
 const MODELS = 50;
 const ROUNDS = 9;
 const STACK = "bench";
-/** Nobody listens on the discard port, and a refused connection is the quickest way to learn that there is no cluster. */
+/** The discard port, where nothing listens: a refused connection is the quickest sign that there is no cluster. */
 const NO_CLUSTER = "http://127.0.0.1:9";
 const CHILD = ["loader/run.mjs", "test/bench/render-child.ts"];
 
@@ -204,7 +204,7 @@ function costOf(work: () => void): PreviewCost {
   return { wallSeconds, cpuSeconds: cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore };
 }
 
-/** CPU time of all processes that this one, and those below it, have waited for. null: not Linux. */
+/** CPU time of all processes that this process, and its descendants, have waited for; null outside Linux. */
 function childrenCpuSeconds(): number | null {
   if (process.platform !== "linux") return null;
   // proc_pid_stat(5): cutime and cstime are fields 16 and 17, in hundredths of a second; the name before them may have blanks.

@@ -1,4 +1,4 @@
-/** Retrieval of a running stack: documents in against the encoder alone, and a match against an embedding alone. */
+/** Retrieval of a running stack: storing documents against only their encoding, and a match against only its embedding. */
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import {
   embeddingsSender,
@@ -198,7 +198,7 @@ async function maxBatchSize(triton: string): Promise<number> {
   return Math.max(1, ((await response.json()) as { max_batch_size: number }).max_batch_size);
 }
 
-/** Deletes the documents of a run, so that they turn up in nobody's matches. */
+/** Deletes the documents of a run, so that no later match has them. */
 async function remove(url: string, run: string, headers: Record<string, string>): Promise<void> {
   let next = 0;
   const sender = async () => {

@@ -45,7 +45,7 @@ interface Context {
   readonly result: (name: string, figures: unknown, text: string) => void;
 }
 
-/** Of the project's own stacks the largest: a network, a cluster and all that runs in it. */
+/** Largest of the project's own stacks: a network, a cluster and all that runs in it. */
 const LARGEST_STACK = "prod";
 
 const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> = {
@@ -65,7 +65,7 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
     const figures = await measureEngineCopy(directory);
     result("engineCopy", figures, engineCopyText(figures));
   },
-  /** What the gateway of a running stack adds to a request to Triton. */
+  /** Latency that the gateway of a running stack adds to a request to Triton. */
   gateway: ({ stack, headers, result }) =>
     withEndpoints(stack, ["triton"], async (outputs) => {
       const figures = await measureOverhead(outputs.endpoints.gateway, encodersOf(outputs).http, headers);
@@ -76,7 +76,7 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
     const figures = measurePlan();
     result("plan", figures, planFiguresText(figures));
   },
-  /** What each of 50 models in a cluster adds to a preview, and the graph of prod; needs no stack, and a Pulumi CLI for a part. */
+  /** Time that each of 50 models in a cluster adds to a preview, and of the graph of prod. Only a part needs a Pulumi CLI. */
   async preview({ result }) {
     const render = measureModelRender();
     result("render", render, modelPreviewText("in one process", render));
@@ -149,10 +149,10 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** @throws UserError where the stack has none. */
+/** @throws UserError where the stack has no encoders. */
 function encodersOf({ endpoints: { encoders } }: StackOutputs): TritonEndpoints {
   if (encoders !== null) return encoders;
-  throw new UserError("This benchmark measures the encoders, and the stack has none: `encoders: false`.");
+  throw new UserError("This benchmark measures encoders, and the stack has `encoders: false`.");
 }
 
 function print(line: string): void {

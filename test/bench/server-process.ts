@@ -11,7 +11,7 @@ interface ServerSpec {
   /** That of this process by default, as the environment. */
   readonly directory?: string;
   readonly environment?: NodeJS.ProcessEnv;
-  /** File of what it prints; by default that goes where this process prints. */
+  /** File of its output; by default this process's output. */
   readonly log?: string;
   /** Answers with 2xx when it is ready. */
   readonly readyUrl: string;
@@ -25,7 +25,7 @@ export interface BenchServer {
 }
 
 const ATTEMPT_MILLISECONDS = 50;
-/** Of a log, for the message of a server that ended. */
+/** End of the log in the error message of a server that ended. */
 const LOG_TAIL_CHARACTERS = 2000;
 
 /** Starts a server and waits until it is ready. @throws Error when it ends before, or is not ready in time; it is stopped then. */

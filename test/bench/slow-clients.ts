@@ -7,13 +7,13 @@ import { tell } from "../harness/tell.ts";
 const READERS = 1000;
 const WRITERS = 1000;
 const IDLE = 5000;
-/** Of others, all the time. */
+/** Other clients, which send all the time. */
 const SENDERS = 4;
 const SECONDS = 15;
 const WARM_UP_SECONDS = 3;
 /** Connections that are opened at a time. */
 const OPENED_AT_ONCE = 100;
-/** An upload that is not whole before the benchmark is over. */
+/** Size of an upload that does not complete before the benchmark ends. */
 const UPLOAD_BYTES = 1_000_000;
 const TRICKLE_MILLISECONDS = 1000;
 const DOCUMENTS = 50;
@@ -29,13 +29,13 @@ export interface SlowClientsCell {
   readonly ratio: number;
   /** Connections of the slow clients that were open at the end. */
   readonly open: number;
-  /** Of the gateway's process: its largest in this part. */
+  /** Maximum of the gateway's process in this part. */
   readonly residentBytes: number;
 }
 
 /**
- * Measures embeddings of others alone, beside each kind of slow client, and beside all kinds together. Stores 50 documents
- * of 60 kB and deletes them again.
+ * Measures embeddings of other clients without slow clients, with each kind of them, and with all kinds together. Stores 50
+ * documents of 60 kB and deletes them again.
  */
 export async function measureSlowClients(
   gateway: string,

@@ -15,7 +15,7 @@ export interface VectorSearchResult {
   readonly searchP50Milliseconds: number;
   /** Resident memory of the server, after the searches. */
   readonly rssBytes: number;
-  /** What the vectors alone take as 32-bit floats. */
+  /** Size of only the vectors, as 32-bit floats. */
   readonly vectorBytes: number;
 }
 
@@ -84,7 +84,7 @@ export function vectorSearchText(figures: VectorSearchResult): string {
   );
 }
 
-/** @param end - Of `performance.now()`. @returns How many vectors were loaded. */
+/** @param end - In `performance.now()`'s time. @returns Number of loaded vectors. */
 async function load(url: string, vectors: number, end: number): Promise<number> {
   let next = 0;
   let loaded = 0;

@@ -86,7 +86,7 @@ test.each(misplaced)(
 );
 
 function planOf(values: Readonly<Record<string, unknown>>): unknown {
-  // The configuration beside the plan is what was read.
+  // Without the configuration, which has the secrets that were read.
   const { plan, warnings } = checkedPlan(values);
   return { plan, warnings };
 }
@@ -165,12 +165,12 @@ test.each(withText)("an error of a program or of the CLI that has secrets of %s 
   expect(canaries.filter((canary) => said.includes(canary))).toEqual([]);
 });
 
-/** In each place of a state, as the CLI may write it: encrypted, or in clear for who asks for that. */
+/** Secrets in each place of a state and each form that the CLI writes: encrypted, or plain text with `--show-secrets`. */
 const stateSecrets = ["top", "nested", "listed", "key of a mapping", "outputs", "config"].flatMap((place) =>
   ["ciphertext", "plaintext", "value"].map((form) => ({ place, form, canary: `canary${place}${form}hush` })),
 );
 
-test("no secret of a state is in a difference or in what is approved", async () => {
+test("no secret of a state is in a difference or in an approved preview", async () => {
   const mark = (place: string, side: string) => {
     const forms = stateSecrets
       .filter((secret) => secret.place === place)
@@ -220,7 +220,7 @@ test("no secret of a state is in a difference or in what is approved", async () 
   expect(stateSecrets.filter(({ canary }) => said.includes(canary))).toEqual([]);
 });
 
-/** What `diff --preview` says of a preview that failed. */
+/** Output of `diff --preview` of a preview that failed. */
 async function refusedPreview(text: string, preview: string) {
   return inFolder((folder) => {
     const [stackFile, previewFile] = [join(folder, "stack.yaml"), join(folder, "preview.json")];

@@ -1,4 +1,4 @@
-/** Every place of a stack file that takes a secret, read from the schemas: a new one is found by itself. */
+/** Every place of a stack file that accepts a secret, read from the schemas, so that new places are included. */
 import type { z } from "zod";
 import { secret } from "../../infra/config/common.ts";
 

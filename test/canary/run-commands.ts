@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 
-/** Programs that commands start; each stand-in writes down what it is told and fails, as if nothing were there. */
+/** Programs that commands start. Each stand-in records its arguments and input and fails, as if nothing existed. */
 const STAND_INS = ["docker", "kubectl", "ssh", "pulumi", "helm", "nvidia-smi"];
 
 const TIMEOUT_MILLISECONDS = 300_000;
@@ -27,7 +27,7 @@ export interface Workplace {
   readonly printed: Map<string, string>;
 }
 
-/** @param absent - Stand-ins that are not there. */
+/** @param absent - Programs without a stand-in. */
 export function workplace(values: Readonly<Record<string, unknown>>, absent: readonly string[]): Workplace {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "engine-room-canary-")));
   for (const part of ["bin", "home", "tmp", "calls"]) mkdirSync(join(folder, part));
@@ -46,8 +46,8 @@ export function workplace(values: Readonly<Record<string, unknown>>, absent: rea
 }
 
 /**
- * Runs commands one after another in one process, as a user would type them. What each printed is kept in the workplace, and
- * under `(process)` what the process printed besides.
+ * Runs commands one after another in one process, as a user would type them. Keeps the output of each in the workplace, and
+ * all other output of the process under `(process)`.
  */
 export async function runCommands(
   place: Workplace,
@@ -56,7 +56,7 @@ export async function runCommands(
 ): Promise<void> {
   const commandLines = lines.map(([command = "", ...rest]) => [
     command,
-    // What jobs call reads what other commands have written, and no stack file.
+    // `ci` reads files of other commands, and no stack file.
     ...(command === "ci" ? [] : ["--stack", stack, "--config-file", place.stackFile]),
     ...rest,
   ]);
@@ -85,7 +85,7 @@ export async function runCommands(
   for (const [index, words] of lines.entries()) place.printed.set(words.join(" "), printed[index] ?? "");
 }
 
-/** Every file below some folders, with its content; none of a folder that is not there. */
+/** Content of every file below the folders that exist, by path. */
 export function filesBelow(...folders: readonly string[]): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   const walk = (folder: string): void => {

@@ -81,12 +81,12 @@ export function placesOf(name: BaseName): readonly SecretPlace[] {
   return texts.length > 0 ? texts : all;
 }
 
-/** What marks a secret in an output: no other text has it, and no form of writing it changes it. */
+/** Text of a secret that no other text has, and that no quoting changes. */
 export function canaryOf(name: BaseName, { path }: SecretPlace): string {
   return `canary${name.replace("-", "")}${path.join("")}hush`;
 }
 
-/** @param put - What stands at a place: the secret, or the path of its file. */
+/** @param put - Returns the value of a place: the secret, or the path of its file. */
 export function planted(name: BaseName, put: (place: SecretPlace) => unknown): Values {
   const values = structuredClone(bases[name].values) as Values;
   for (const place of placesOf(name)) {

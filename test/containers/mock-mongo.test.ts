@@ -122,7 +122,7 @@ const typed = { promoteValues: false, promoteLongs: false };
 
 const int = (value: number) => new Int32(value);
 
-/** What becomes of a document; undefined when nothing does. Operands are typed as a driver's are. */
+/** The document after the update; undefined when unchanged. Operands have the types that drivers send. */
 function updated(document: Document, change: Document): Document | undefined {
   const sent = deserialize(serialize({ change }), typed).change;
   const bytes = readUpdate(sent, false).apply(serialize({ _id: 1, ...document }));
@@ -228,7 +228,7 @@ test.each<[Document, Document, number]>([
   expect(() => updated(document, change)).toThrow(expect.objectContaining({ code }));
 });
 
-test("an upsert without an _id gets a new one in the first place", () => {
+test("an upsert without an _id gets a new _id as its first key", () => {
   const document = readUpdate({ $set: { d: 3 } }, false).insert({
     a: { $gt: 1 },
     b: new BSONRegExp("x"),

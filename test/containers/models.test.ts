@@ -16,8 +16,8 @@ const examples = readdirSync(join(projectRoot, "examples")).flatMap(
 );
 
 /**
- * Compares with the recorded file (`npx vitest run -u` records anew). The builder's own tests read the same files, so they
- * show that it understands what is written here.
+ * Compares with the recorded file (`npx vitest run -u` renews it). The builder's own tests read the same files, so both sides
+ * agree on the format.
  */
 async function recorded(name: string, values: Values): Promise<void> {
   const { plan } = checkedPlan(values);

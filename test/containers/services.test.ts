@@ -46,7 +46,7 @@ test("the image of the services copies the manifest and the sources of every wor
   expect(copied).toEqual(expect.arrayContaining(wanted));
 });
 
-test("a byte budget refuses more bytes than are free, and is whole again once all bytes were given back", () => {
+test("a byte budget refuses more bytes than are free, and returned bytes are free again", () => {
   const budget = new ByteBudget(10);
   expect([budget.tryTake(4), budget.tryTake(7), budget.tryTake(6), budget.tryTake(1)]).toEqual([
     true,

@@ -199,7 +199,7 @@ describeWithEngine(
       expect(await containers()).toEqual(before);
     });
 
-    test("a machine that starts again runs the same containers, with its secrets fetched anew", async () => {
+    test("a machine that starts again runs the same containers, and fetches its secrets again", async () => {
       const before = await containers();
       expect(engineRoom("down").status).toBe(0);
       rmSync(join(root, "run"), { recursive: true });
@@ -209,7 +209,7 @@ describeWithEngine(
       expect(ids(await containers())).toEqual(ids(before));
     });
 
-    test("another configuration of the gateway makes the gateway anew and nothing else", async () => {
+    test("another configuration of the gateway replaces only the gateway", async () => {
       expect(up()).toMatchObject({ failed: null });
       const before = await containers();
       expect(up({ gateway: { ...(ports.gateway as object), requestsPerMinute: 7 } })).toMatchObject({

@@ -65,7 +65,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
     expect(new Set(results.map(({ level }) => level))).toEqual(new Set(["cpu"]));
   });
 
-  test("ports are bound to loopback alone", async () => {
+  test("ports are bound only to loopback", async () => {
     const addresses = (await ownContainers()).flatMap(({ Ports }) =>
       Ports.filter((port) => port.PublicPort !== undefined).map((port) => port.IP),
     );
@@ -119,12 +119,11 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
   });
 });
 
-/** Each with what came back instead. A stack without the samples has nothing for the check of their question. */
+/** Errors of failed checks. A stack without the samples skips the check of their question. */
 async function failedChecks(plan: DockerCpuPlan, outputs: StackOutputs): Promise<string[]> {
   const failed: string[] = [];
   for (const check of smokeChecks(plan, outputs, undefined))
     await check.run().catch((error: unknown) => {
-      // The sample collection is nobody's here.
       if (!(error instanceof Skipped)) failed.push(`${check.name}: ${error}`);
     });
   return failed;

@@ -1,4 +1,4 @@
-/** Planned stacks of `tier: gpu`, as planned: test/harness/docker/stand-ins.ts stands in for NVIDIA's toolkit. */
+/** Planned stacks of `tier: gpu`; test/harness/docker/stand-ins.ts replaces NVIDIA's toolkit. */
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,10 +8,10 @@ import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import type { ImageName } from "../../infra/plan/docker/images.ts";
 
 /**
- * A stack's builds and servers. The gateway and the databases are left out, which the stack of `tier: cpu` tests.
+ * A stack's containers of some roles, without the images that are not on the host. Gateway and databases are tested by the
+ * stack of `tier: cpu`.
  *
- * @param references - Of images that are on the host, by name; only their containers stay.
- * @param roles - Which of them.
+ * @param references - References of images that are on the host.
  */
 export function partOf(
   stack: DockerStack,
@@ -45,7 +45,7 @@ export interface EncodersSpec {
   };
 }
 
-/** What a build for a CPU leaves, with a few bytes in each file. @param store - Of the host, for `/store`. */
+/** Writes the files of a build for a CPU, with a few bytes in each. @param store - Folder of the host for `/store`. */
 export function fillEncoders(store: string, { engineDirectory, release, repository }: EncodersSpec): void {
   const folder = join(store, engineDirectory.replace(/^\/store\//, ""));
   const files = [...new Set(repository.models.flatMap((model) => Object.values(model.files)))].map((path) => {

@@ -144,7 +144,7 @@ describeWithEngine("encoders of tier gpu on a Docker host", ({ socketPath, api }
       running.outputOf(server, ["id", "-u"]),
       running.outputOf(server, ["encoder_builder", "--help"]),
       running.outputOf(server, ["triton_entrypoint", "--help"]),
-      // What export and calibration import, of the interpreter that Triton starts its models with.
+      // Imports of export and calibration, in the interpreter of Triton's Python backend.
       running.outputOf(server, ["python3", "-c", "import numpy, onnx, onnxruntime, PIL, tokenizers"]),
     ]);
     expect(user.trim()).toBe("1000");

@@ -1,4 +1,4 @@
-/** What is in the images, and what their programs say when they can't start. */
+/** Content of the images, and errors of their programs when they can't start. */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ describeWithEngine("images", ({ socketPath, api }) => {
     const { Config } = await api.inspectImage(tagOf(image));
     expect(Config.User).toBe("1000:1000");
     expect(Config.Labels?.["org.opencontainers.image.title"]).toBe(`engine-room ${image}`);
-    // Who starts it says how its health is asked.
+    // Each platform has its own health check.
     expect(Config.Healthcheck).toBeUndefined();
   });
 
@@ -55,7 +55,7 @@ describeWithEngine("images", ({ socketPath, api }) => {
     ["cpu-models", "/model-repository /cache"],
     ["trtllm", "/store /scratch /model-repository /home/engine-room"],
     ["encoders", "/store /scratch /model-repository /home/engine-room"],
-  ] as const)("the user of the image %s writes to %s and /tmp alone", async (image, writable) => {
+  ] as const)("the user of the image %s writes only to %s and /tmp", async (image, writable) => {
     const find =
       "find / -xdev -type d -writable -not -path '/proc/*' -not -path '/dev/*' -not -path '/run/lock' 2>/dev/null | sort";
     const { output } = await outcome(image, ["--entrypoint", "sh"], ["-c", find]);
@@ -63,7 +63,7 @@ describeWithEngine("images", ({ socketPath, api }) => {
     expect(output.trim().split("\n")).toEqual(expected);
   });
 
-  /** A base of one's own, with a clone of another commit where the backend's files go. @returns Its tag. */
+  /** Builds a user's base image, with a clone of another commit in the folder of the backend's files. @returns Its tag. */
   async function baseWithClone(): Promise<string> {
     const [name, tag] = [`test-${randomUUID()}`, "engine-room/own-base:test"];
     const clone = "git init --quiet /tensorrtllm_backend && touch /tensorrtllm_backend/of-another-commit";
@@ -164,7 +164,7 @@ describeWithEngine("images", ({ socketPath, api }) => {
     try {
       const saved = join(folder, "image.tar");
       await docker(socketPath, ["save", "--output", saved, tagOf("services")]);
-      // The second word is in the image: the search finds what is there.
+      // The second word is in the image, which shows that the search works.
       const search = `grep --text --only-matching --fixed-strings -e ${token} -e mock-vector ${saved} | sort --unique`;
       expect(await run(["sh", "-c", search], 120)).toBe("mock-vector");
     } finally {

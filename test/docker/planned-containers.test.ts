@@ -1,6 +1,6 @@
 /**
  * The command lines of builds and servers as each platform starts them: with its user, its root, its volumes and its
- * environment, in the images of the Dockerfiles. Open MPI is the real one; what stands in for Triton calls its library.
+ * environment, in the images of the Dockerfiles. Triton is a stand-in, which calls the library of the real Open MPI.
  */
 
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -100,7 +100,7 @@ function hostBody(container: DockerContainer, store: string, image: string): obj
   const { args } = container;
   const mounts = args.mounts.flatMap((mount) => {
     if (mount.target === "/scratch") return [{ ...mount, source: "" }];
-    // Weights of a folder lie in the store here.
+    // Weights of a folder are copied to the store by this test.
     return mount.target === "/store" ? [{ ...mount, type: "bind", source: store }] : [];
   });
   // A service that ends is not started again.
@@ -176,7 +176,7 @@ describeWithEngine("planned containers", ({ socketPath, api }) => {
       ...made,
       Env: [...made.Env, ...seen, `STAND_IN_GPUS=${gpus}`, ...environment],
     });
-    // A pod's root takes no files: its ConfigMap is mounted.
+    // A pod's root is read-only: its ConfigMap is mounted.
     if (!made.HostConfig.ReadonlyRootfs) await api.putArchive(name, await archiveOf(files));
     await api.startContainer(name);
     return name;

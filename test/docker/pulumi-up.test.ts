@@ -23,7 +23,7 @@ describeWithEngine(
     let config: Record<string, unknown>;
 
     beforeAll(async () => {
-      // What they are built from is in the engine's cache then.
+      // So that `up` takes their layers from Docker's cache.
       for (const image of ["services", "cpu-models"] as const) await builtImage(socketPath, image);
       const ports = await freePorts(9);
       const take = () => ports.pop();
@@ -158,7 +158,7 @@ describeWithEngine(
     const giveWeights = () => writeFileSync(join(weights, "model.safetensors"), "weights");
 
     beforeAll(async () => {
-      // What they are built from is in the engine's cache then.
+      // So that `up` takes their layers from Docker's cache.
       for (const image of ["trtllm", "services"] as const) await builtImage(socketPath, image);
       writeFileSync(join(weights, "config.json"), "{}");
       giveWeights();

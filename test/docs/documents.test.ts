@@ -58,7 +58,7 @@ function filesBelow(folder: string): string[] {
   );
 }
 
-/** Code of a document; of a stack file its comments. What prose says of a command may leave out what it needs. */
+/** Code blocks of a document, or the whole stack file. A command in prose may lack required options. */
 function codeOf(file: string): string {
   const text = readFileSync(join(projectRoot, file), "utf8");
   if (file.endsWith(".yaml")) return text;

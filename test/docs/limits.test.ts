@@ -1,4 +1,4 @@
-/** docs/limits.md is written from the services' own constants, and what they take at most fits into their containers. */
+/** docs/limits.md is written from the services' own constants, and their maximum memory fits into their containers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Limit, type MemoryUse, worstCaseBytes } from "@engine-room/service-process";

@@ -1,6 +1,6 @@
 /**
- * Pages of docs/walkthroughs: what their right column says against what the commands would do. Commands are parsed, requests are
- * made, parts of a stack file are planned; all else is in the stack file or in what is recorded of it.
+ * Right columns of docs/walkthroughs against the commands. Commands are parsed, requests are built, parts of a stack file are
+ * planned; all else is in the stack file or in its recorded output.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -143,7 +143,7 @@ async function explained(page: string, line: string): Promise<string> {
 const commandsOf = (plan: StackPlan): string =>
   plan.tier === "gpu" ? plan.models.map(({ name }) => inLines(explain(plan, name, "/store"))).join("\n") : "";
 
-/** What `ask` sends or prints, with Triton and gateway at their usual ports, of the stack with the parts. */
+/** Request and output of `ask`, with Triton and gateway at their usual ports, for the stack with the parts. */
 async function requestOf(page: string, line: string, parts: Values) {
   const { values, positionals } = await parsed(line);
   const given = withFiles(values as AskValues);
@@ -201,11 +201,10 @@ describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
     expect((await parsed(line)).values.stack).toBe(stack);
   });
 
-  test.each(rows)("the equivalent of %s is what is planned, recorded or sent", async (_left, cell = "") => {
+  test.each(rows)("the equivalent of %s is planned, recorded or sent", async (_left, cell = "") => {
     let request: Awaited<ReturnType<typeof requestOf>> | undefined;
     let parts: Values = {};
     let printed = "";
-    /** Of the stack with the parts. */
     const unknown: string[] = [];
     for (const code of codesOf(cell)) {
       if (code.startsWith(`${COMMAND}ask `)) request = await requestOf(page, code, parts);

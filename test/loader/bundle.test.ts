@@ -102,7 +102,7 @@ test("processes that start at the same time each load a complete bundle", async 
   expect(bundles()).toEqual([expect.stringMatching(/^[0-9a-f]{32}$/)]);
 });
 
-test("a new bundle removes old ones, but for the newest three and those used within the hour", async () => {
+test("a new bundle removes old bundles, except the newest three and those used within the hour", async () => {
   const others = () => bundles().filter((name) => !/^[0-9a-f]{32}$/.test(name));
   const hoursAgo = (name: string, hours: number) => {
     mkdirSync(join(cache, name), { recursive: true });
@@ -136,7 +136,7 @@ test("a bundled source has its own import.meta and arguments", async () => {
   ]);
 });
 
-test("packages that the SDK needs for functions alone are loaded when something of them is read", async () => {
+test("packages that the SDK needs only for functions are loaded when something of them is read", async () => {
   write(
     "node_modules/sdk/index.js",
     'const ts = require("typescript"); require("@npmcli/arborist"); exports.version = () => ts.version;\n',
@@ -163,7 +163,7 @@ test("stack traces name the source where DEBUG is set", async () => {
   expect(stderr).toMatch(/at .*\/infra\/index\.ts:3:7/);
 });
 
-test("a file that is no entry point is refused with a sentence", async () => {
+test("a file that is not an entry point is refused with a sentence", async () => {
   expect(await start({}, "loader/run.mjs", "infra/other.ts")).toMatchObject({
     exitCode: 1,
     stderr: expect.stringContaining("infra/other.ts is not in the bundle; add it to the entry points"),
@@ -171,7 +171,7 @@ test("a file that is no entry point is refused with a sentence", async () => {
 });
 
 test("tsx loads the sources where no bundle can be written", async () => {
-  // Nobody can make a folder there, root neither.
+  // Not even root can create a folder there.
   symlinkSync("/sys", join(root, "node_modules/.cache"));
   write(ENTRY, "const { dirname } = import.meta;\nconsole.log(dirname satisfies string, process.argv[2]);\n");
   expect(await run("a")).toEqual({ exitCode: 0, stdout: `${join(root, "infra")} a\n`, stderr: "" });

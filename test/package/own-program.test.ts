@@ -23,8 +23,8 @@ const run = (file: string, args: readonly string[], cwd: string) =>
   execFileSync(file, args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
 /**
- * Registers with mocks, in a process of its own, and prints what was registered: as a first preview, which knows no id, or as a later
- * one, in which each resource has one.
+ * Registers with mocks, in its own process, and prints the registered resources: of a first preview, where ids are unknown,
+ * or of a later preview, where each resource has an id.
  */
 const RENDER = `
 const pulumi = require("@pulumi/pulumi");
@@ -193,7 +193,7 @@ describe("examples/own-program with the packed package", () => {
     const ofType = (type: string) => services.filter((one) => one.type === type);
     const names = (all: readonly Made[]) => all.map(({ type, name }) => `${type} ${name}`).toSorted();
 
-    test("a first preview, which knows no id and no name, has the same resources", async () => {
+    test("a first preview, where ids and names are unknown, has the same resources", async () => {
       expect(names((await rendered("services.ts", "first")).made)).toEqual(names(services));
       expect(ofType("aws:eks/nodeGroup:NodeGroup").length).toBe(4);
       expect(ofType("aws:ec2/instance:Instance").length).toBe(1);

@@ -4,7 +4,7 @@ import { type CheckedResource, STACK, type StackFacts } from "../../policy/rule.
 import { findings, rules } from "../../policy/stack-policy.ts";
 import { deployment, facts, resource } from "./resources.ts";
 
-/** What a rule finds: texts, each of which one finding's reason has; `?` before it: it can't be decided yet. */
+/** Findings of a rule: a part of each finding's reason; after `?`, a finding that can't be decided yet. */
 type Expected = readonly string[];
 
 interface Vector {

@@ -172,7 +172,7 @@ describe("the pack", () => {
     additionalSecretOutputs: [],
   };
 
-  /** What all policies of the pack say of a stack, as `name: level: text`. */
+  /** Findings of all policies of the pack in a stack, as `name: level: text`. */
   async function said(resources: readonly { type: string; props: object }[]): Promise<string[]> {
     const told: string[] = [];
     const given = resources.map(({ type, props }, index) => ({
@@ -229,7 +229,7 @@ describe("the pack", () => {
   });
 });
 
-/** What components ask AWS for, under the options that they give. */
+/** Options that components set on AWS's resources. */
 const OPTIONS: Readonly<Record<string, CheckedResource["options"]>> = {
   "aws:ebs/volume:Volume": { protect: true, retainOnDelete: true },
   "aws:efs/fileSystem:FileSystem": { protect: true, retainOnDelete: true },

@@ -56,7 +56,7 @@ const HOSTILE = [
   "two  \nlines\\\nthree",
 ] as const;
 
-/** Whatever a parser may see in a text, in any order. */
+/** Texts of characters that have a meaning in Markdown, in any order. */
 const hostileText = fc
   .array(
     fc.oneof(
@@ -248,7 +248,7 @@ describe.each(["markdown-it", "cmark-gfm"] as const)("by %s", (parser) => {
   // Several in one page, for a parser is a process.
   const inlines = fc.array(fc.array(span, { maxLength: 5 }), { minLength: 1, maxLength: 10 });
 
-  test("any spans become a paragraph or a point with code and strong words alone", options, () => {
+  test("any spans become a paragraph or a point with only code and strong words", options, () => {
     const check = (several: readonly Inline[]) => {
       const paragraphs = several.map((inline) => {
         const markdown = markdownInline(inline);
@@ -264,7 +264,7 @@ describe.each(["markdown-it", "cmark-gfm"] as const)("by %s", (parser) => {
     fc.assert(fc.property(inlines, check), { numRuns: times(50, 2_000) });
   });
 
-  test("a text is read as it was written, but for the backticks of its code", options, () => {
+  test("a text is read as it was written, except the backticks of its code", options, () => {
     const words = (text: string) => text.replaceAll(/[`"\s]/g, "");
     const check = (several: readonly Inline[]) => {
       // Strong words begin and end at white space.

@@ -91,7 +91,7 @@ describe("stack files", () => {
     expect(act).toThrow("The namespace is engine-room, not enginroom");
   });
 
-  test("keys of other namespaces are left alone", () => {
+  test("keys of other namespaces are not touched", () => {
     const others = { "aws:region": "eu-west-1", "pulumi:tags": '{"team":"a"}', "random:region": "x" };
     const text = 'config:\n  aws:region: eu-west-1\n  pulumi:tags: { team: a }\n  random:region: "x"\n';
     expect(read(text).values).toEqual(others);
@@ -150,7 +150,7 @@ cp installed node_modules/.package-lock.json
     writeFileSync(join(root, "package-lock.json"), JSON.stringify({ packages: { "": {}, ...packages } }));
   }
 
-  /** Only its own file is there: a command that it loaded would be an error. */
+  /** Runs without other files: loading a command would fail. */
   function install(program = "scripts/cli.mjs") {
     const env = { ...process.env, PATH: `${join(root, "bin")}${delimiter}${process.env.PATH}` };
     return spawnSync(process.execPath, [program, "install"], { cwd: root, env, encoding: "utf8" });
@@ -277,7 +277,7 @@ test("a text behind columns wraps below itself, whatever colour they have", () =
   );
 });
 
-test("words that say how things are have a colour on a terminal alone", () => {
+test("words of a state have a colour only on a terminal", () => {
   vi.stubEnv("NO_COLOR", undefined);
   vi.stubEnv("FORCE_COLOR", "1");
   expect(highlighted("gateway RUNNING\ndisk  2 problems")).toBe(

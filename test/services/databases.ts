@@ -1,4 +1,4 @@
-/** What the tests of both databases share: a process with its official client, how it starts, and clients in Python. */
+/** Helpers of the tests of both databases: a process with its official client, its start, and clients in Python. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -161,7 +161,7 @@ export function testStarts(
   });
 }
 
-/** Why there is none; undefined where there is one. */
+/** Reason why Python is missing; undefined when it exists. */
 export async function pythonMissing(): Promise<string | undefined> {
   try {
     await findPython(undefined);
@@ -171,7 +171,7 @@ export async function pythonMissing(): Promise<string | undefined> {
   }
 }
 
-/** Runs a script with the packages of a lock beside it. @returns All that it printed. */
+/** Runs a script with the packages of the lock beside it. @returns Its exit status and output. */
 export async function runPython(
   folder: string,
   script: string,

@@ -7,24 +7,24 @@ import { times } from "../harness/thorough.ts";
 import { type ServiceProcess, startService, temporaryFolder, until } from "./service-process.ts";
 
 export const KILLS = times(5, 50);
-/** Of each writer; no other one writes them. */
+/** Keys that only one writer writes. */
 export const KEYS_PER_WRITER = 40;
 const WRITERS = 6;
-/** A round goes on for so many acknowledged writes, some more of them, and then for less than so many milliseconds. */
+/** A round ends after `LEAST_WRITES` acknowledged writes, up to `MORE_WRITES` more, and up to `ROUND_MILLISECONDS`. */
 const LEAST_WRITES = 10;
 const MORE_WRITES = 20;
 const ROUND_MILLISECONDS = 10;
 
-/** What a database must hold after it was killed: what it acknowledged, and what it was asked for then or not. */
+/** Content that a database must have after a kill: acknowledged writes, and optionally the pending writes. */
 export class Acknowledged<T> {
   readonly #known = new Map<string, T | undefined>();
-  /** Writes that were sent and not acknowledged since the last one that was, by key. */
+  /** Writes since the last acknowledged write, by key. */
   readonly #pending = new Map<string, (T | undefined)[]>();
 
-  /** Writes that were acknowledged so far. */
+  /** Number of acknowledged writes so far. */
   writes = 0;
 
-  /** The value that a key has; undefined for none. */
+  /** Value of a key; undefined when it was never written, or was removed. */
   get(key: string): T | undefined {
     return this.#known.get(key);
   }
@@ -34,7 +34,7 @@ export class Acknowledged<T> {
     return [...this.#known.keys()];
   }
 
-  /** A write of keys, until it is acknowledged or the database is gone. */
+  /** Records a write of keys, until it is acknowledged or the database is gone. */
   async during(changes: ReadonlyMap<string, T | undefined>, write: () => Promise<unknown>): Promise<void> {
     for (const [key, value] of changes) this.#pending.set(key, [...(this.#pending.get(key) ?? []), value]);
     await write();
@@ -45,7 +45,7 @@ export class Acknowledged<T> {
     }
   }
 
-  /** What is wrong with a content, a sentence each; what is right in it is known from here on. */
+  /** Returns a sentence for each wrong value of a content, which is the known content from now on. */
   problems(content: ReadonlyMap<string, T>): string[] {
     const keys = new Set([...this.#known.keys(), ...this.#pending.keys(), ...content.keys()]);
     const wrong = [...keys].filter((key) => {
@@ -65,22 +65,22 @@ export class Acknowledged<T> {
 interface KilledDatabase<Client, Value> {
   /** Folder below containers/services. */
   readonly service: string;
-  /** Of its process, without its data directory. */
+  /** Arguments of its process, without its data directory. */
   readonly args: readonly string[];
-  /** @param line - That says where it listens. */
+  /** @param line - Line of its log with its address. */
   connect(line: Readonly<Record<string, unknown>>): Client;
   disconnect(client: Client): Promise<void>;
-  /** Makes what the writers write to. */
+  /** Creates the collection of the writers. */
   prepare(client: Client): Promise<void>;
   /** Writes once. @throws When the database is gone. */
   write(client: Client, acknowledged: Acknowledged<Value>, writer: number, random: Random): Promise<void>;
-  /** All that is there, and whether every way to ask agrees with it. @param keys - That were ever written. */
+  /** Reads all content, and expects the same from every kind of query. @param keys - Keys that were ever written. */
   read(client: Client, keys: readonly string[]): Promise<ReadonlyMap<string, Value>>;
-  /** Looks at what the last start found. */
+  /** Checks the content after the last start. */
   finish?(client: Client, acknowledged: Acknowledged<Value>): Promise<void>;
 }
 
-/** Fails where anything that was acknowledged is lost, or where there is anything that nobody wrote. */
+/** Fails when an acknowledged write is lost, or when there is content that no writer wrote. */
 export async function killAgainAndAgain<Client, Value>(
   database: KilledDatabase<Client, Value>,
 ): Promise<void> {

@@ -39,7 +39,7 @@ export function startService(service: string, args: readonly string[]): ServiceP
     });
     exit.then(() => reject(new Error(`it did not start: ${output.stderr}${output.stdout}`)));
   });
-  // Whoever asks gets the error; a test of a start that fails does not ask.
+  // A test of a failing start does not await this; other callers still get the error.
   listening.catch(() => undefined);
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     output.stderr += text;
@@ -62,7 +62,7 @@ export function temporaryFolder(name: string, parent = tmpdir()): { readonly pat
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** The lines of a log that are there. */
+/** Complete lines of a log. */
 export function logLines(text: string): Readonly<Record<string, unknown>>[] {
   return text
     .split("\n")

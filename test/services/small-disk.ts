@@ -50,7 +50,7 @@ export function smallDiskMissing(): string | undefined {
 function fill(filler: string): void {
   const descriptor = openSync(filler, "a");
   try {
-    // What is less than a piece is taken by smaller ones.
+    // Smaller pieces fill the space that is less than a large piece.
     for (const size of [FILL_BYTES, 4096, 1]) writeUntilFull(descriptor, Buffer.alloc(size));
   } finally {
     closeSync(descriptor);

@@ -33,7 +33,7 @@ const lines: readonly (readonly string[])[] = [
 /** They run the stack's program, which a process does once. */
 const programs: readonly (readonly string[])[] = [["preview"], ["render"]];
 
-/** What the difference is printed as. It renders two trees: at night; by default the unit tests of `diff` look for secrets. */
+/** Forms of a difference. It renders two trees: only at night; by default the unit tests of `diff` look for secrets. */
 const diffs: readonly (readonly string[])[] = [
   ["diff", "--base", "HEAD"],
   ["diff", "--base", "HEAD", "--format", "json", "--out", "diff.json"],
@@ -68,7 +68,7 @@ test("every command is in the canary's lists, or has a reason not to be", () => 
   expect(Object.keys(COMMANDS).filter((name) => !known.has(name))).toEqual([]);
 });
 
-test("a word of the stack file that is no secret is found in what a command prints", async () => {
+test("a word of the stack file that is not a secret is found in a command's output", async () => {
   const place = workplace({ platform: "canaryinclear" }, []);
   try {
     await runCommands(place, "canary-control", [["plan"]]);

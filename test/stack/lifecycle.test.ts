@@ -17,7 +17,7 @@ const oneOfEach = { supervisord: 1, encoders: 1, gateway: 1, mongo: 1, smollm2: 
 const stack = new TestStack("lifecycle");
 afterAll(() => stack.dispose());
 
-// Each test begins where the one before has ended.
+// Each test continues with the stack of the test before it.
 describe("a stack", { shuffle: false }, () => {
   describe("an up that is refused", () => {
     test("an up with ten mistakes in its stack file names all of them and creates nothing", async () => {
@@ -107,7 +107,7 @@ describe("a stack", { shuffle: false }, () => {
       expect((await stack.run("smoke")).code).toBe(0);
     });
 
-    test("refresh finds a stack whose supervisord was killed, and up mends it with nothing running twice", async () => {
+    test("refresh finds a stack whose supervisord was killed, and up restores it with nothing running twice", async () => {
       stack.kill(stack.supervisordPid());
       const refresh = await stack.succeed("refresh");
       for (const service of services) expect(refresh.stderr).toContain(`${service}-server`);
@@ -145,10 +145,10 @@ describe("a stack", { shuffle: false }, () => {
     const LINES = { fromNothing: 14, change: 2 } as const;
     /** The step that comes after a line takes longer. */
     const MOST_DELAY_MILLISECONDS = 800;
-    /** Of the only round by default: half of the steps are done, and servers are still to start. */
+    /** Kill of the only round by default: after half of the steps, before servers start. */
     const FIRST_MOMENT = { lines: 7, milliseconds: 0 };
 
-    test(`up mends a start that was killed, and nothing runs twice (rounds: ${KILLS})`, {
+    test(`up completes a start that was killed, and nothing runs twice (rounds: ${KILLS})`, {
       timeout: 1_800_000,
     }, async () => {
       const random = randomOf(printedSeed());

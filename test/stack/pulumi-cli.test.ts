@@ -27,7 +27,7 @@ import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 const pulumi = findPulumi();
 const missing = pulumi === undefined ? "no Pulumi CLI on PATH" : undefined;
 
-// Each test begins where the one before has ended.
+// Each test continues with the stack of the test before it.
 describe("a stack of the try-out runner", { ...needs(missing), shuffle: false }, () => {
   const stack = new TestStack("pulumi");
   const throughCli = { ENGINE_ROOM_RUNNER: "" };
@@ -50,7 +50,7 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
     expect((await stack.runWith(throughCli, "preview", "--expect-no-changes")).code).toBe(0);
   });
 
-  /** A command of Pulumi's own, with what it printed. */
+  /** Runs a command of Pulumi's own. @returns Its output. */
   async function plain(command: string, ...args: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await stack.runPulumi({}, command, ...args);
     if (code !== 0) throw new Error(`pulumi ${command}: ${stdout}${stderr}`);
@@ -243,7 +243,7 @@ describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => 
       (file) => /-([a-z]+)\.json$/.exec(file)?.[1] ?? [],
     );
 
-  test("expire lists stacks from their own records, with what an hour costs", async () => {
+  test("expire lists stacks from their own records, with their costs per hour", async () => {
     const { code, stdout } = await expire();
     expect(code).toBe(0);
     expect(stdout).toMatch(/^kept +retained /m);
@@ -253,7 +253,7 @@ describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => 
     expect(stdout).toMatch(/^young +running /m);
   });
 
-  test("expire --down ends an expired stack without its file, and leaves a locked one alone", async () => {
+  test("expire --down destroys an expired stack without its file, and does not touch a locked stack", async () => {
     const { code, stdout } = await expire("--down");
     expect(code).toBe(1);
     expect(stdout).toMatch(/^locked: not destroyed: .*`pulumi cancel`/m);

@@ -1,6 +1,6 @@
 /**
- * What a running stack answers: to official clients of OpenAI's API and of Triton, to questions about its documents, and to
- * the commands that only read it. All tests have one stack.
+ * Responses of a running stack to official clients of OpenAI's API and of Triton, to questions about its documents, and to
+ * the commands that only read it. All tests use one stack.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -102,7 +102,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(usage).toBe(true);
   });
 
-  test("a completion goes on with the prompt and ends at its limit", async () => {
+  test("a completion continues the prompt and ends at its limit", async () => {
     const answer = await client.completions.create({
       model: "smollm2",
       prompt: "The capital of France is",
@@ -254,7 +254,7 @@ describe("a running stack", { shuffle: false }, () => {
   });
 
   describe.each(["gateway", "triton"])("ask --endpoint %s", (endpoint) => {
-    /** What `ask --json` prints of a question, or of a text to go on with, that has many probable answers. */
+    /** Output of `ask --json` for a question, or a text to continue, that has many probable answers. */
     const asked = async (...options: string[]) => {
       const question = options.includes("--text") ? [] : ["--text", "Tell me a story about a cat."];
       const words = ["--endpoint", endpoint, "--max-tokens", "16", "--json"];
@@ -425,7 +425,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(matches[0]?.id).toBe(question.picture);
   });
 
-  test("the cat's own picture, cropped by a tenth, scaled and encoded anew, finds the cat", async () => {
+  test("the cat's own picture, cropped by a tenth, scaled and encoded again, finds the cat", async () => {
     const { width, height } = await sharp(cat).metadata();
     const changed = await sharp(cat)
       .extract({

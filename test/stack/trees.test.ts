@@ -127,7 +127,7 @@ describe("two trees of the project", () => {
     expect(await compare("onprem")).toMatchObject({ resources: [], settings: [] });
   });
 
-  test("a stack file from outside the project is compared with the one that the base has", async () => {
+  test("a stack file from outside the project is compared with the stack file of the base", async () => {
     const outside = join(folder, "changed.yaml");
     const text = readFileSync(join(project, "Pulumi.local.yaml"), "utf8");
     writeFileSync(outside, `${text.trimEnd()}\n  engine-room:gateway: { port: 8123 }\n`);
@@ -299,7 +299,7 @@ describe("the tree of a base", () => {
         ]);
         expect(existsSync(join(base, "untracked"))).toBe(false);
         expect(existsSync(join(base, "node_modules/.cache"))).toBe(false);
-        // A clean-up of somebody else, meanwhile.
+        // Clean-up by another process meanwhile.
         git("worktree", "prune");
         return base;
       },

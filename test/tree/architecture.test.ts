@@ -1,4 +1,4 @@
-/** docs/architecture.md against the tree: every folder is described, and what the document names is there. */
+/** docs/architecture.md against the tree: every folder is described, and every path in it exists. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -91,7 +91,7 @@ function serviceOf(file: string): string | undefined {
   return /^containers\/services\/[^/]+/.exec(file)?.[0];
 }
 
-/** Of the service that a file belongs to. */
+/** package.json of a file's service. */
 function packageOf(
   file: string,
 ): { readonly name: string; readonly dependencies?: Readonly<Record<string, string>> } | undefined {
@@ -145,11 +145,11 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(circles).toEqual([]);
   });
 
-  test("files that every part may import import nothing themselves", () => {
+  test("files that every part may import have no imports", () => {
     expect(imports.filter(({ file }) => leaves.includes(file))).toEqual([]);
   });
 
-  test("pure parts do not import Pulumi, but for the types of arguments", () => {
+  test("pure parts do not import Pulumi, except for the types of arguments", () => {
     const wrong = imports.filter(
       ({ file, target, typeOnly }) =>
         target.startsWith("@pulumi/") &&
@@ -176,7 +176,7 @@ describe("imports point one way: catalogue ◀ plan ◀ components ◀ platforms
     expect(Object.keys(shared).filter((name) => !used.has(name))).toEqual([]);
   });
 
-  /** All that is loaded with some files, but for what is loaded on demand. */
+  /** Files that are loaded with some files, except those that are loaded on demand. */
   function loadedWith(...files: string[]): ReadonlySet<string> {
     const loaded = new Set(files);
     for (const file of loaded)

@@ -1,4 +1,4 @@
-/** What every workflow has to keep to, as functions from a workflow to what is wrong with it. */
+/** Rules for every workflow: functions that return a workflow's violations. */
 import { type Job, stepsOf, type Workflow } from "./workflows.ts";
 
 type Rule = (workflow: Workflow) => string[];
@@ -6,7 +6,7 @@ type Rule = (workflow: Workflow) => string[];
 /** `actions/checkout@<40 digits> # v7.0.1`, or an action of this repository. */
 const PINNED = /^\s*(?:- )?uses: (?:\.\/\S+|[\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+)$/;
 
-/** A tag can be moved to other code; the comment says to people which one it is. */
+/** A tag can be moved to other code; the comment shows it to readers. */
 const actionsArePinned: Rule = ({ text }) =>
   text.split("\n").filter((line) => /^\s*(?:- )?uses:/.test(line) && !PINNED.test(line));
 
@@ -19,7 +19,7 @@ export function pinnedVersions(workflows: readonly Workflow[]): ReadonlyMap<stri
   return versions;
 }
 
-/** Nobody gets a right by not being named: none at the top, and each job says its own. */
+/** No job has default permissions: the workflow's are empty, and each job lists its own. */
 const permissionsAreNamed: Rule = ({ permissions, jobs }) => [
   ...(JSON.stringify(permissions) === "{}" ? [] : ["permissions: {} is missing at the top"]),
   ...Object.entries(jobs).flatMap(([name, job]) =>
@@ -53,13 +53,13 @@ function isQueue(concurrency: unknown): boolean {
   );
 }
 
-/** What is another value in another run of the same pull request or branch. */
+/** Values that differ between runs of the same pull request or branch. */
 const OF_THE_RUN =
   /github\.(?:ref|event\.(?:action|label\.name|pull_request\.labels|workflow_run\.(?:event|conclusion)))\b/g;
 
 /**
- * A run takes its place in the group of its workflow before the conditions of its jobs are asked: one that then does nothing
- * has put out whoever waited there. The group of a job is entered only by a job that runs.
+ * A run enters its workflow's group before the conditions of its jobs are evaluated, and cancels the run that waited there
+ * even when all its jobs are skipped. Only a job that runs enters the group of a job.
  */
 const skippedRunsEvictNobody: Rule = ({ concurrency, jobs }) => {
   if (!isQueue(concurrency)) return [];
@@ -79,7 +79,7 @@ const credentialsAreNotKept: Rule = (workflow) =>
       : [],
   );
 
-/** The shell would run what somebody wrote into a title or the name of a branch; a variable is only ever a value. */
+/** The shell would run code from a pull request's title or branch name; a variable is never run. */
 const scriptsHaveNoExpressions: Rule = (workflow) =>
   stepsOf(workflow).flatMap(([, { run }]) =>
     run?.includes("${{") === true ? [`expression in: ${run}`] : [],
@@ -133,8 +133,8 @@ const forksGetNoCredentials = guarded(
 );
 
 /**
- * Who wrote the pull request, and who pushed to it or set its label: a bot's branch is one of this repository, too. Who opens it again
- * may have pushed nothing of it.
+ * Checks the pull request's author and the sender, who pushed to it or set its label: a bot's branch is in this repository,
+ * too. A sender who reopens it may not have pushed to it.
  */
 const botsGetNoCredentials: Rule = (workflow) => {
   const { types = ["reopened"] } = (workflow.on.pull_request ?? {}) as { readonly types?: readonly string[] };
@@ -174,8 +174,8 @@ function neededConditions(workflow: Workflow, { needs = [] }: Job): (string | un
 }
 
 /**
- * What builds images runs what Dockerfiles and packages bring; who can push an image need not reach a cluster, too. A token of
- * GitHub takes the roles of the job's own environment alone (test/infra/bootstrap), so a job with one names it.
+ * A job that builds images runs code of Dockerfiles and packages, so it must not reach a cluster. A token of GitHub takes
+ * only the roles of the job's environment (test/infra/bootstrap), so a job with a token names its environment.
  */
 const buildersReachNoCluster: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) => {
@@ -187,7 +187,7 @@ const buildersReachNoCluster: Rule = ({ jobs }) =>
       : [];
   });
 
-/** Credentials of a stack belong to environments, which say who approves and which branches may. */
+/** Credentials of a stack are in environments, which have required reviewers and allowed branches. */
 const secretsAreOfEnvironments: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) =>
     JSON.stringify(job).includes("secrets.") && job.environment === undefined
@@ -197,16 +197,16 @@ const secretsAreOfEnvironments: Rule = ({ jobs }) =>
 
 const INSTALL = "node scripts/cli.mjs install";
 
-/** An action of this repository that installs packages, and then takes credentials. */
+/** An action of this repository that installs packages, and then gets credentials. */
 const OWN_TOOLS = "./.github/actions/stack-tools";
 
-/** After it later steps have credentials: as files, as variables of the job, or as an OIDC session. */
+/** Actions that give credentials to later steps: as files, as variables of the job, or as an OIDC session. */
 const TAKES_CREDENTIALS =
   /^(?:aws-actions\/configure-aws-credentials|docker\/login-action)@|^\.\/\.github\/actions\/(?:registry-login|stack-tools)$/;
 
 /**
- * Packages run scripts of their own, which have whatever a step has: they are installed before. One command does it
- * everywhere, which needs Node alone.
+ * Packages run their own scripts with all credentials of a step, so they are installed before. One command installs them
+ * everywhere, which needs only Node.
  */
 const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, { env, steps }]) => {
@@ -230,7 +230,7 @@ const packagesComeBeforeCredentials: Rule = ({ jobs }) =>
     ];
   });
 
-/** What installs packages or builds images runs what others wrote; a right to write contents is not near it. */
+/** A job that installs packages or builds images runs code of others, so it must not have permission to write contents. */
 const buildersCannotWriteContents: Rule = ({ jobs }) =>
   Object.entries(jobs).flatMap(([name, job]) => {
     const { contents } = job.permissions as { readonly contents?: string };

@@ -203,7 +203,7 @@ test("a stack is deployed as it was previewed before its approval, and waits for
   expect(looks[place("ci state-preview")]).toMatch(
     /ci diff-summary [^\n]*>> "\$GITHUB_STEP_SUMMARY"\n(?:.*\n)*.*ci approved-preview /,
   );
-  // Of this attempt: a run keeps what an earlier one has uploaded.
+  // Artifacts of this attempt only: a run keeps those of its earlier attempts.
   expect(stacks).toMatchObject({ outputs: { attempt: "$" + "{{ github.run_attempt }}" } });
   const ofAttempt = "approved-$" + "{{ needs.stacks.outputs.attempt }}";
   const approved = { name: `${ofAttempt}-${stack}`, path: "$" + "{{ runner.temp }}/approved" };
@@ -215,7 +215,7 @@ test("a stack is deployed as it was previewed before its approval, and waits for
   expect(changes).toEqual([expect.stringContaining('--approved "$RUNNER_TEMP/approved/$STACK.json"')]);
   expect(concurrency).toBeUndefined();
   expect(up?.concurrency).toEqual({ group: `deploy/up/${stack}`, "cancel-in-progress": false });
-  // One stack's failed preview is no reason to leave out the others.
+  // A failed preview of one stack does not stop the others.
   expect(up?.if).toContain("!cancelled()");
   expect(up?.strategy).toMatchObject({ "fail-fast": false });
 });

@@ -35,7 +35,7 @@ export interface Workflow {
   readonly jobs: Readonly<Record<string, Job>>;
 }
 
-/** @param text - Of the file. */
+/** @param text - Content of the file. */
 export function parseWorkflow(file: string, text: string): Workflow {
   const parsed = parse(text) as Omit<Workflow, "file" | "text">;
   return { ...parsed, file, text };

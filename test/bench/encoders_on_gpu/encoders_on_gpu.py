@@ -1,13 +1,14 @@
-"""Measures the exported encoders on a machine with an NVIDIA GPU, TensorRT or not: what their graphs differ
-from their sources, and what the GPU does against the CPU.
+"""Measures the exported encoders on a machine with an NVIDIA GPU, with or without TensorRT: differences of
+their graphs from their sources, and throughput of the GPU against the CPU.
 
 `python encoders_on_gpu.py [--minilm DIR] [--out FILE]`, with containers/python and its tests on PYTHONPATH.
 DIR has all-MiniLM-L6-v2's `model.safetensors`, `config.json`, `sentence_bert_config.json` and
-`tokenizer.json`; without it, CLIP's towers alone are measured, which have seeded weights of full size.
+`tokenizer.json`; without it, only CLIP's towers are measured, which have seeded weights of full size.
 
-Differences are the largest of a number of a unit vector, in four rows. Throughput is from arrays in host
-memory to vectors there: in each round every program has its turn, and a ratio is that of one round. What the
-machine lacks is said and left out. Exits with 1 where a difference is larger than `LARGEST_ERROR`."""
+A difference is the largest of a number of a unit vector, in four rows. Throughput is from arrays in host
+memory to vectors in host memory: every program has its turn in each round, and a ratio is that of one round.
+Programs that the machine lacks are reported and skipped. Exits with 1 where a difference is larger than
+`LARGEST_ERROR`."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ BATCHES = (1, 8, 32)
 ROUNDS = 5
 TURN_SECONDS = 0.25
 CHECKED_ROWS = 4
-# What an export is refused for, too; tf32 has the bits of float16.
+# An export is refused above the same limits; tf32 has the bits of float16.
 LARGEST_ERROR: dict[Precision, float] = {"float32": 1e-4, "tf32": 5e-3, "float16": 5e-3}
 
 
@@ -79,8 +80,8 @@ def _machine(available: Available) -> dict[str, object]:
 
 
 def _differences(tower: Tower, programs: list[Runner]) -> list[dict[str, object]]:
-    """Of every program from the source in 64 bits; and of those on the GPU from the same graph or module in
-    float32 on the CPU."""
+    """Differences of every program from the source in 64 bits, and of programs on the GPU from the same graph
+    or module in float32 on the CPU."""
     feeds = tower.feeds(CHECKED_ROWS)
     source = tower.source(feeds)
     answers = {program.name: program.run(feeds) for program in programs}
@@ -102,7 +103,7 @@ def _differences(tower: Tower, programs: list[Runner]) -> list[dict[str, object]
 
 
 def _throughput(tower: Tower, programs: list[Runner], rows: int) -> dict[str, object]:
-    """Half precision on a CPU is no way to serve, and has no turn."""
+    """Leaves out half precision on a CPU, which is not used for serving."""
     feeds = tower.feeds(rows)
     timed = [one for one in programs if one.device == "gpu" or one.precision == "float32"]
     rounds = [{one.name: _turn(one, feeds) * rows for one in timed} for _ in range(ROUNDS)]

@@ -27,7 +27,7 @@ _ERRORS_ALONE = 3
 
 @dataclass(frozen=True)
 class Runner:
-    """`run` takes arrays in host memory and returns when the vectors are there, too."""
+    """`run` takes arrays in host memory and returns when the vectors are in host memory, too."""
 
     program: Literal["onnxruntime", "torch"]
     device: Literal["cpu", "gpu"]
@@ -41,7 +41,7 @@ class Runner:
 
 @dataclass(frozen=True)
 class Available:
-    """What this machine can run, and why not the rest."""
+    """Programs that this machine can run, and the reasons why it can't run the others."""
 
     torch: bool
     torch_gpu: str | None
@@ -99,7 +99,7 @@ def _graph_runner(tower: Tower, device: Literal["cpu", "gpu"], precision: Precis
 
 
 def _cuda_provider_loads() -> bool:
-    """A session goes on without a provider whose libraries are not there, so one is made to see."""
+    """Tries a session, which runs without the provider when its libraries are missing."""
     if _CUDA not in onnxruntime.get_available_providers():
         return False
     graph = OnnxGraph("probe")

@@ -20,7 +20,7 @@ from engine_room.encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, im
 Tensors = Mapping[str, npt.NDArray[np.generic]]
 
 _SEED = 1
-# Of CLIP ViT-B/32's text tower, as the hub's config.json has them.
+# Sizes of CLIP ViT-B/32's text tower in the hub's config.json.
 _TEXT_WIDTH, _TEXT_INNER, _TEXT_LAYERS, _POSITIONS, _VOCABULARY, _DIMENSION = 512, 2048, 12, 77, 49_408, 512
 _END_OF_TEXT = _VOCABULARY - 1
 _DEVIATION = 0.02

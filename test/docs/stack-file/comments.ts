@@ -6,7 +6,7 @@ import { projectRoot } from "../../../scripts/program/stack-file.ts";
 /** Parts of a schema's definition that hold another schema. */
 type InnerPart = "innerType" | "element" | "valueType";
 
-/** The static type of a schema, which has the same parts as the schema itself, and the comments besides. */
+/** The static type of a schema, which has the same parts as the schema, and their comments. */
 export class SchemaType {
   readonly #checker: ts.TypeChecker;
   readonly #type: ts.Type;
@@ -20,13 +20,11 @@ export class SchemaType {
     return this.#of(this.#definition(part));
   }
 
-  /** Of a union. */
   option(index: number): SchemaType {
     const options = this.#definition("options") as ts.TypeReference;
     return this.#of(defined(this.#checker.getTypeArguments(options)[index], `option ${index}`));
   }
 
-  /** Of a mapping. */
   key(name: string): { readonly sentence: string; readonly type: SchemaType } {
     const key = propertyOf(this.#definition("shape"), name);
     return {
@@ -47,7 +45,7 @@ export class SchemaType {
   }
 }
 
-/** What sources export, by name. */
+/** Exports of sources, by name. */
 export class Sources {
   readonly #checker: ts.TypeChecker;
   readonly #exports: ReadonlyMap<string, ts.Symbol>;
@@ -78,7 +76,7 @@ export class Sources {
     return new SchemaType(this.#checker, type);
   }
 
-  /** Sentence at a member of an interface, at any depth; empty where there is none. */
+  /** Comment of a member of an interface, at any depth; empty without a comment. */
   memberSentence(name: string, path: readonly string[]): string {
     let type = this.#checker.getDeclaredTypeOfSymbol(this.#named(name));
     let sentence = "";
@@ -96,15 +94,15 @@ export class Sources {
   }
 }
 
-/** In one line. */
+/** Comment in one line. */
 function sentenceOf(symbol: ts.Symbol, checker: ts.TypeChecker): string {
   return ts.displayPartsToString(symbol.getDocumentationComment(checker)).replaceAll(/\s+/g, " ").trim();
 }
 
-/** Schemas of many keys whose comments say nothing of any of them. */
+/** Schemas of many keys, whose comments do not describe a single key. */
 const FORMS: readonly string[] = ["resourceName", "labelName", "publishedTritonPorts"];
 
-/** Of a key without a comment whose value has a name: `schedule`, `machine: machine.optional()`, `z.enum(RUNTIMES)`. */
+/** Comment of a key's value that has a name: `schedule`, `machine: machine.optional()`, `z.enum(RUNTIMES)`. */
 function sentenceOfValue(key: ts.Symbol, checker: ts.TypeChecker): string {
   const [declaration] = key.declarations ?? [];
   if (declaration === undefined) return "";
@@ -125,7 +123,7 @@ function sentenceOfRoot(expression: ts.Expression, checker: ts.TypeChecker): str
   return argument === undefined ? "" : sentenceOfRoot(argument, checker);
 }
 
-/** Of what has a name, or of what it is made of. */
+/** Comment of a named value, or of the named value that it is made from. */
 function sentenceOfNamed(name: ts.Symbol | undefined, checker: ts.TypeChecker): string {
   if (name === undefined || FORMS.includes(name.name)) return "";
   const symbol = name.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(name) : name;
@@ -137,7 +135,7 @@ function sentenceOfNamed(name: ts.Symbol | undefined, checker: ts.TypeChecker): 
     : sentenceOfRoot(valueDeclaration.initializer, checker);
 }
 
-/** Whose comment is that of the file. */
+/** True when the declaration's comment is that of its file. */
 function isFirstOfFile(declaration: ts.Declaration | undefined): boolean {
   if (declaration === undefined) return false;
   return declaration.getSourceFile().statements[0] === declaration.parent.parent;

@@ -38,7 +38,7 @@ const KIND_SENTENCES = {
   compute: "What computes on AWS: `eks` is a cluster, `ec2` is one machine.",
 } as const satisfies Record<(typeof KIND_KEYS)[number], string>;
 
-/** What an editor offers for texts that have other values as well. */
+/** Values that an editor suggests for keys that accept other texts too. */
 const EXAMPLES: readonly (readonly [RegExp, readonly string[]])[] = [
   [/^models\[\]\.model$/, LANGUAGE_MODELS],
   [/(^|\.|\])instanceType$/, Object.keys(machineTypes)],
@@ -49,7 +49,7 @@ const EXAMPLES: readonly (readonly [RegExp, readonly string[]])[] = [
 /** Keys of providers, of the CLI and of the user. */
 const OTHER_NAMESPACES = `^(?!${CONFIG_NAMESPACE}:)[^:]+:.+$`;
 
-/** Of the file, besides `config`: https://www.pulumi.com/docs/iac/concepts/projects/stack-settings-file/ */
+/** Keys of the file beside `config`: https://www.pulumi.com/docs/iac/concepts/projects/stack-settings-file/ */
 const FILE_KEYS: Readonly<Record<string, Node>> = {
   secretsprovider: { type: "string", description: "How the Pulumi CLI encrypts the secrets of this file." },
   encryptionsalt: { type: "string", description: "Salt of the passphrase; the Pulumi CLI writes it." },
@@ -144,7 +144,7 @@ function configNode(): Node {
   };
 }
 
-/** A value that several places have alike stands in the file once: `weights`, and `limits-2` where another is called so. */
+/** Writes a value of several places once: `weights`, or `limits-2` when another value has the name `limits`. */
 function shared(definitions: Record<string, Node>, key: string, node: Node): Node {
   const text = JSON.stringify(node);
   if (text.length < 300) return node;
@@ -166,11 +166,11 @@ function textToo(node: Node): Node {
 
 interface Context {
   readonly keys: readonly Key[];
-  /** What stands for a value of a key. */
+  /** Returns a key's value, or a reference to its definition. */
   readonly share: (key: string, node: Node) => Node;
 }
 
-/** With the sentences of the keys, and what an editor offers. @param path - As in docs/stack-file/. */
+/** Adds the keys' sentences and an editor's suggestions. @param path - As in docs/stack-file/. */
 function described(node: Node, path: string, context: Context): Node {
   const { properties, items, anyOf, oneOf, additionalProperties, maximum, ...rest } = node;
   // A secret, or what may be one: a text that may be encrypted, as any text may.
@@ -208,7 +208,7 @@ function described(node: Node, path: string, context: Context): Node {
   };
 }
 
-/** Of the form of a mapping that it is about. */
+/** Sentence of a key for this form of its mapping. */
 function sentenceOf(path: string, { properties = {} }: Node, keys: readonly Key[]): string {
   const known = keys.filter((key) => key.path === path);
   const said = Object.entries(properties).flatMap(([name, value]) =>

@@ -9,14 +9,14 @@ export interface Key {
   readonly path: string;
   /** Forms of its mapping that have it, such as `mode: mig`; empty: all have. */
   readonly forms: readonly string[];
-  /** What it may be, in Markdown. */
+  /** Allowed values, in Markdown. */
   readonly value: string;
-  /** In Markdown; empty: it may be absent, and nothing stands in its place. */
+  /** In Markdown; empty when it may be absent without a default. */
   readonly default: string;
   readonly sentence: string;
 }
 
-/** A schema with its comments, and where it stands. */
+/** A schema with its comments and its path. */
 interface Place {
   readonly schema: z.core.$ZodType;
   readonly type: SchemaType;
@@ -26,7 +26,7 @@ interface Place {
 
 const REQUIRED = "required";
 
-/** @param type - Of the same schema. */
+/** @param type - Type of `schema`. */
 export function keysOf(schema: z.core.$ZodType, type: SchemaType): readonly Key[] {
   return below({ schema, type, path: "", forms: [] });
 }
@@ -73,7 +73,7 @@ function keysAt({ type, path, forms }: Place, name: string, schema: z.core.$ZodT
     default: isRequired ? REQUIRED : defaultWords(schema),
     sentence,
   };
-  // A mapping of which there is nothing to say is in the paths of what it has.
+  // The paths of its keys show a mapping without a sentence and a default.
   const isSilent = key.value === MAPPING && key.default === "" && sentence === "";
   return isSilent ? inner : [key, ...inner];
 }

@@ -198,7 +198,7 @@ test.each([
   expect(diagnostics[0]?.range.start.line).toBe(at.position.line);
 });
 
-test("an editor leaves alone what the Pulumi CLI and its users write", async () => {
+test("an editor accepts the keys that the Pulumi CLI and its users write", async () => {
   const { diagnostics } = await openAt(`secretsprovider: passphrase
 encryptionsalt: v1:abc=:v1:def:ghi==
 environment:

@@ -155,7 +155,7 @@ function foldersOf(path: string): readonly string[] {
   return names.map((_, index) => names.slice(0, index + 1).join("."));
 }
 
-/** What holds others comes before them. */
+/** Sorts a key before the keys below it. */
 function comparePlaces(a: readonly number[], b: readonly number[]): number {
   const level = a.findIndex((place, index) => place !== b[index]);
   return level === -1 ? a.length - b.length : (a[level] ?? 0) - (b[level] ?? -1);

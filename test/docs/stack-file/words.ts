@@ -1,9 +1,9 @@
-/** What a value of the stack file may be, in a few words of Markdown. */
+/** Allowed values of a key of the stack file, in a few words of Markdown. */
 import { stringify } from "yaml";
 import { z } from "zod";
 import { keyHash, secret } from "../../../infra/config/common.ts";
 
-/** Of names of keys; what ends in several has the longest. */
+/** By the end of a key's name; the longest end counts. */
 const UNITS: Readonly<Record<string, string>> = {
   GiB: "GiB",
   MiB: "MiB",
@@ -21,7 +21,7 @@ const UNITS: Readonly<Record<string, string>> = {
   PerMinute: "a minute",
 };
 
-/** Of a key's name; empty where it counts something, or has none. @param path - `pools[].diskGiB` */
+/** Unit by a key's name; empty for a count, and without a unit. @param path - `pools[].diskGiB` */
 export function unitOf(path: string): string {
   const [longest] = Object.keys(UNITS)
     .filter((suffix) => path.endsWith(suffix))
@@ -29,7 +29,7 @@ export function unitOf(path: string): string {
   return longest === undefined ? "" : (UNITS[longest] ?? "");
 }
 
-/** What has keys of its own. */
+/** Value that has keys. */
 export const MAPPING = "mapping";
 
 /** JSON Schema, as far as it is read. */
@@ -66,7 +66,7 @@ function textWords(schema: z.core.$ZodType): string {
   return example.includes("`") ? `text: ${example}` : `text like \`${example}\``;
 }
 
-/** Empty: there is none, or it is that of what the value has in it. */
+/** Default; empty when there is no default, or only the keys below it have defaults. */
 export function defaultWords(schema: z.core.$ZodType): string {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   if (def.type === "optional") return defaultWords(def.innerType);
@@ -88,7 +88,7 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   return "innerType" in def ? unwrapped(def.innerType) : schema;
 }
 
-/** Of a text of one form: what its own message says of one that has it not. */
+/** Example of a text's form, from the error of a text of another form. */
 function exampleOf(schema: z.core.$ZodType): string | null {
   const { error } = z.safeParse(schema, "\0");
   const [issue] = error?.issues ?? [];

@@ -55,7 +55,7 @@ interface Cell {
   readonly model: Readonly<Record<string, unknown>>;
 }
 
-/** The plan of a stack with one model and all the room besides the GPU that it can want; null where it has a problem. */
+/** Plan of a stack with one model on a machine that only its GPU limits; null where it has a problem. */
 function planOf({ gpu, release, acceptUnverified = false, model }: Cell): GpuPlan | null {
   const config = parseConfig({
     platform: "kubernetes",
@@ -77,7 +77,7 @@ function planOf({ gpu, release, acceptUnverified = false, model }: Cell): GpuPla
   return plan === null || plan.tier === "cpu" ? null : plan;
 }
 
-/** `24.09 to 26.02`; a release whose facts are not verified stands in brackets. */
+/** `24.09 to 26.02`; a release whose facts are not verified is written in brackets. */
 export function releaseRanges(model: LanguageModelName, flavour: Flavour): string {
   return once(`${model} as ${flavour}`, () => plannedRanges(model, flavour));
 }
@@ -126,7 +126,7 @@ function planOfRelease(
   acceptUnverified: boolean,
 ) {
   const runtime = flavour === "llmapi" ? "llmapi" : "engine";
-  // Only some repositories stream; whether this one does is no question of the release.
+  // Only some repositories stream, which does not depend on the release.
   const triton = { streaming: false };
   return planOf({ gpu: ROOMY_GPU, release, acceptUnverified, model: { model, flavour, runtime, triton } });
 }

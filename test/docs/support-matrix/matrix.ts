@@ -166,7 +166,7 @@ function severities(open: readonly Advisory[]): string {
   return counts.length === 0 ? "none" : counts.join(", ");
 }
 
-/** What is open about releases, each statement once. */
+/** Open points of releases, each statement once. */
 function noteLines(): string[] {
   return bulletsByStatement(
     RELEASE_TAGS.flatMap((tag) => {

@@ -1,4 +1,4 @@
-/** What records of proof/ say in docs/support-matrix.md: which model was run on which GPU and release, and when. */
+/** Texts of docs/support-matrix.md from records of proof/: the model that was run, its GPU, release and date. */
 import type { GpuName } from "../../../infra/plan/catalogue/gpus.ts";
 import { type LanguageModelName, languageModels } from "../../../infra/plan/catalogue/language-models.ts";
 import { RELEASE_TAGS, type ReleaseTag } from "../../../infra/plan/catalogue/releases.ts";
@@ -16,7 +16,7 @@ interface Proven<T> {
 
 /**
  * Addition to the cell of a model and a GPU; empty where no record raises it. A cell is about the catalogue's own number
- * format on whole GPUs, so that other records are in {@link provenRows} alone.
+ * format on whole GPUs, so that other records are only in {@link provenRows}.
  */
 export function provenCell(
   proofs: readonly Proof[],

@@ -248,7 +248,7 @@ describe("requests of `ask`", () => {
     });
   });
 
-  test("the LLaVA walkthrough's request is sent as it stands there", () => {
+  test("the LLaVA walkthrough's request is sent unchanged", () => {
     const images = [{ kind: "url", url }] as const;
     const given = { maxTokens: "64", temperature: "0.0", topK: "1", frequencyPenalty: "0.0", seed: "0" };
     const text = "USER: <image>\nQuestion: which city is this? Answer:";
@@ -406,7 +406,7 @@ test.each([
   expect(askedNumbers({ maxTokens: "5", ...given })).toEqual({ maxTokens: 5, sampling });
 });
 
-test("every option that is no number of its range is refused with a sentence of its own", () => {
+test("every option that is not a number in its range is refused with its own sentence", () => {
   const given = {
     maxTokens: "0",
     temperature: "-1",

@@ -28,7 +28,7 @@ const gpuPlan = (own: object) => {
   return plan;
 };
 
-test("smoke and verify ask the golden question of the stack file, about the picture of the row where it has none", () => {
+test("smoke and verify ask the golden question of the stack file, by default about the catalogue's picture", () => {
   const plan = gpuPlan({ golden });
   expect(asked(plan, "gpt").golden).toEqual(golden);
   expect(asked(plan, "llava").golden).toEqual({ ...golden, image: "coffee" });
@@ -39,7 +39,7 @@ test("smoke and verify ask the golden question of the stack file, about the pict
   expect(asked(local, "small").golden).toEqual(golden);
 });
 
-test("the build asks it too, and no engine is built anew for it", () => {
+test("the build asks it too, and no engine is rebuilt for it", () => {
   const [own, usual] = [gpuPlan({ golden }), gpuPlan({})];
   for (const [index, model] of own.models.entries()) {
     expect(JSON.parse(engineBuildSpec(model)).golden).toMatchObject(golden);

@@ -52,7 +52,7 @@ test.each([
 const SMALL = "testsrc2=size=320x240:rate=10:duration=10";
 
 test.each([
-  // B-frames lie in the file in another order than they are shown.
+  // The file has B-frames in another order than they are shown.
   [
     "an MP4 with B-frames",
     "b.mp4",
@@ -102,7 +102,7 @@ test.each([
   expect(nearest).toEqual(evenFrames(100, 8));
 });
 
-test("a file that is no video, is cut or damaged, names other files, or has only sound is refused with a sentence", async () => {
+test("a file that is not a video, is cut or damaged, names other files, or has only sound is refused with a sentence", async () => {
   const whole = readFileSync(video("whole.mp4", SMALL, "-c:v", "libx264"));
   const middle = whole.length / 2;
   const files: Readonly<Record<string, [Buffer | string, string]>> = {

@@ -56,7 +56,7 @@ const deployment = (name: string, replicas: number, ready: number, pool?: string
   status: { readyReplicas: ready },
 });
 
-/** What the cluster has. @param ready - Pods of each Deployment. */
+/** Sets the content of the cluster. @param ready - Pods of each Deployment. */
 function cluster(replicas: number, ready: number, controllersReady = ready): void {
   const own = { ...deployment(model, replicas, ready) };
   const gateway = deployment("gateway", 1, ready);
@@ -161,7 +161,7 @@ test("`wake` starts machines, the autoscaler and servers, and ends when all run"
 
 const probe = async () => clusterProbe(null);
 
-test("`up` wakes a cluster that sleeps, and leaves one alone that does not", async () => {
+test("`up` wakes a cluster that sleeps, and changes nothing in a cluster that is awake", async () => {
   cluster(0, 1);
   expect(await wakeBefore(plan, context, probe)).toEqual([]);
   expect(kubectl.calls()).toEqual([]);
@@ -173,7 +173,7 @@ test("`up` wakes a cluster that sleeps, and leaves one alone that does not", asy
   expect(scaled()).toEqual([scaledAutoscaler(1)]);
 });
 
-test("`down` of a stack that sleeps starts the controllers' machines alone", async () => {
+test("`down` of a stack that sleeps starts only the controllers' machines", async () => {
   sizes = { ...ASLEEP };
   cluster(0, 1);
   expect(await wakeBefore(plan, context, probe, ["system"])).toEqual([
@@ -199,7 +199,7 @@ test("controllers that stay away end the wait with their names", async () => {
   );
 });
 
-test("servers that stay away end the wait with what is known of each", async () => {
+test("the wait for servers that don't start ends with the state of each", async () => {
   cluster(1, 0);
   vi.spyOn(Date, "now").mockReturnValueOnce(0).mockReturnValue(1e9);
   await expect(awaitServers(clusterTarget(plan, "fake"), await probe(), 0)).rejects.toThrow(

@@ -239,7 +239,7 @@ describe("the Docker engine for images", () => {
     await aws.close();
   });
 
-  /** @param script - Of a `docker` on PATH; null: there is none. */
+  /** @param script - Program that is `docker` on PATH; null for no program. */
   async function images(script: string | null, ...options: readonly string[]): Promise<string> {
     if (script !== null) {
       writeFileSync(join(folder, "docker"), `#!${process.execPath}\n${script}`);
@@ -293,7 +293,7 @@ describe("kubeconfig", () => {
     await aws?.close();
   });
 
-  // moto allows everybody everything.
+  // moto checks no permissions.
   test("the kubeconfig's error says which action AWS denied", async () => {
     aws = await startFakeAws(
       account({ "eks:DescribeCluster": () => ({ error: "AccessDeniedException", status: 403 }) }),

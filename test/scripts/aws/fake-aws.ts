@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { vi } from "vitest";
 
-/** What a service answers: a document of its protocol, or an error by its code. */
+/** Response of a service: a document of its protocol, or an error by its code. */
 export type FakeAnswer =
   | { readonly json: unknown }
   | { readonly xml: string }
@@ -19,11 +19,11 @@ export type FakeAnswer =
 export type FakeService = (action: string, input: FakeInput) => FakeAnswer;
 
 export interface FakeInput {
-  /** Of the query protocol, and of a URL. */
+  /** Parameters of the query protocol, and of a URL. */
   readonly parameters: URLSearchParams;
-  /** Of a JSON protocol. */
+  /** Body of a JSON protocol. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** Of a REST protocol. */
+  /** Path of a REST protocol. */
   readonly path: string;
   readonly method: string;
 }
@@ -140,7 +140,7 @@ function xmlOf(value: unknown, element: string): string {
     .join("");
 }
 
-/** Credentials that nobody has, until `vi.unstubAllEnvs()`. */
+/** Sets AWS's example credentials until `vi.unstubAllEnvs()`. */
 export function stubCredentials(): void {
   vi.stubEnv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE");
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY");

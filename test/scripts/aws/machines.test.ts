@@ -186,7 +186,7 @@ describe("sleep", () => {
     expect(poolChanges(plan, asleep, "sleep").every(({ change }) => change === null)).toBe(true);
   });
 
-  test("`sleep` beside somebody else's autoscaler sets pools' least number to 0, and keeps machines of controllers", () => {
+  test("`sleep` with an existing autoscaler sets the minimum of pools to 0, and keeps machines of controllers", () => {
     const changes = poolChanges(othersAutoscaler, all(2), "sleep");
     expect(changes.map(({ pool, change }) => [pool, change])).toEqual([
       ["cpu", null],

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { type Answerer, CLI_OPERATIONS, SDK_OPERATIONS } from "../../harness/aws/script-operations.ts";
 
-/** Folders with code that is no test. */
+/** Folders with code, except tests. */
 const FOLDERS = ["components", "containers", "infra", "loader", "policy", "scripts"];
 
 const sources = FOLDERS.flatMap((folder) =>
@@ -50,7 +50,7 @@ test("each operation has a test with moto or with the fake", () => {
   const proofs = [
     ...Object.entries(SDK_OPERATIONS).map(([action, answerer]) => ({
       answerer,
-      /** Of a file by its name without ending. */
+      /** Text in a file's test. @param name - Name of the file without ending. */
       proof: (name: string) =>
         answerer.by === "moto" ? `checkOperations(vi.mocked(ask), "${name}")` : action,
     })),

@@ -25,7 +25,7 @@ describe("through the Pulumi CLI", () => {
   let seen: number;
   let aws: FakeAws;
   let answers: Record<string, Answers[string]>;
-  /** What EKS is to change of a cluster. */
+  /** Changes of a cluster that EKS was asked for. */
   let asked: unknown[];
 
   beforeEach(async () => {
@@ -87,7 +87,7 @@ describe("through the Pulumi CLI", () => {
       expect(changes()).toEqual([]);
     });
 
-    /** A cluster that is there, and takes another list of networks. */
+    /** An existing cluster that accepts another list of networks. */
     const clusterOpenTo = (cidr: string, status = "Successful"): Record<string, Answers[string]> => ({
       "eks:DescribeCluster": () => ({
         json: {
@@ -126,7 +126,7 @@ describe("through the Pulumi CLI", () => {
       ]);
     });
 
-    test("`up` leaves an API alone that is open to the networks of the stack file", async () => {
+    test("`up` does not change an API that is open to the networks of the stack file", async () => {
       Object.assign(answers, clusterOpenTo("203.0.113.7/32"));
       await (await openStack(stack)).up();
       expect(changes()).toEqual(["pulumi up"]);
@@ -150,7 +150,7 @@ describe("through the Pulumi CLI", () => {
   });
 });
 
-describe("an API of a cluster that gives no answer", () => {
+describe("an API of a cluster that does not respond", () => {
   const networks = { vpcId: "vpc-1", endpointPublicAccess: true, publicAccessCidrs: ["198.51.100.7/32"] };
 
   afterEach(() => vi.unstubAllEnvs());

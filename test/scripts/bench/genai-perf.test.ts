@@ -36,7 +36,7 @@ function stackFile(values: Values): string {
 const bench = (values: Values, ...options: readonly string[]) =>
   runCommand("bench", "--stack", "it", "--config-file", stackFile(values), ...options);
 
-/** Of the Llama-2 tutorial of Triton: `genai-perf -m ensemble … --num-prompts 100 --random-seed 123 --concurrency 1`. */
+/** Options of Triton's Llama-2 tutorial: `genai-perf -m ensemble … --num-prompts 100 --random-seed 123 --concurrency 1`. */
 const AS_THE_TUTORIAL = ["--concurrency", "1", "--prompts", "100", "--seed", "123"];
 
 describe("the command that is run", () => {
@@ -79,7 +79,7 @@ describe("the command that is run", () => {
   });
 });
 
-/** Of GenAI-Perf 0.0.16 and perf_analyzer 2.60.0 against the gateway of a local stack, some statistics left out. */
+/** Figures of GenAI-Perf 0.0.16 and perf_analyzer 2.60.0 against a local stack's gateway, without some statistics. */
 const FIGURES = {
   request_throughput: { unit: "requests/sec", avg: 1.6513 },
   time_to_first_token: { unit: "ms", avg: 513.61, p50: 513.95, p90: 729.21, p99: 860 },

@@ -13,7 +13,7 @@ import {
 import { sweepPicture } from "../../../scripts/bench/sweep-picture.ts";
 import { command } from "../../../scripts/commands/bench.ts";
 
-/** Of a load in which both percentiles are the same. */
+/** Row of a load whose percentiles are equal. */
 function row(concurrency: number, ttft: number, itl: number | null, more: Partial<SweepRow> = {}): SweepRow {
   return {
     concurrency,
@@ -62,7 +62,7 @@ describe("a load", () => {
       promptTokens: 100,
       outputTokens: 6,
       ttftMs: { p50: 1000, p95: 2000 },
-      // An answer of one token has none.
+      // An answer of one token has no inter-token latency.
       itlMs: { p50: 200, p95: 200 },
     });
   });
@@ -87,7 +87,7 @@ describe("the largest load", () => {
     expect(largestLoad(RISING, limits)?.concurrency).toBe(expected);
   });
 
-  test("a load without inter-token latency breaks a limit of it alone", () => {
+  test("a load without inter-token latency exceeds only a limit of it", () => {
     const rows = [row(1, 100, 10), row(2, 100, null)];
     expect(largestLoad(rows, { ttftMs: 100 })?.concurrency).toBe(2);
     expect(sweepVerdict(rows, { itlMs: 50 })).toMatch(
@@ -123,7 +123,7 @@ test("a model whose first answer has no text ends the sweep before any load", as
   await expect(sweep({ ...options, ask })).rejects.toThrow("without any text");
 });
 
-test("the CSV has a row for each load and an empty cell for what was not measured", () => {
+test("the CSV has a row for each load and an empty cell for a missing figure", () => {
   expect(sweepCsv([row(1, 100.25, null)]).split("\n")).toEqual([
     "concurrency,requests,failed,requests_per_second,output_tokens_per_second,prompt_tokens,output_tokens,ttft_p50_ms,ttft_p95_ms,itl_p50_ms,itl_p95_ms",
     "1,20,0,0.5,10,200,20,50.125,100.25,,",

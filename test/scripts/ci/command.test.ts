@@ -411,7 +411,7 @@ describe("`ci approved-preview`", () => {
     vi.stubEnv("FAKE_HISTORY", JSON.stringify([update]));
   });
 
-  test("prints nothing where nothing has changed since the last `up`, so that nobody is asked", async () => {
+  test("prints nothing where nothing has changed since the last `up`, so that no approval is needed", async () => {
     const { exitCode, stdout } = await approve("same");
     expect([exitCode, stdout]).toEqual([0, ""]);
   });

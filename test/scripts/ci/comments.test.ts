@@ -42,7 +42,7 @@ test("a comment is created, updated, and left unchanged", async () => {
   expect(fake.changes.map(({ method }) => method)).toEqual(["POST", "PATCH"]);
 });
 
-test("a comment is found behind a page of others, and comments of other authors are left alone", async () => {
+test("a comment is found behind a page of others, and comments of other authors are not changed", async () => {
   fake.say(5, "<!-- engine-room: preview -->\nmine", "mallory");
   fake.say(5, "quoted: <!-- engine-room: preview -->\n");
   fake.say(5, "<!-- engine-room: preview-stack -->\nother subject");
@@ -118,7 +118,7 @@ function event(overrides: object = {}, repository = FORK) {
   });
 }
 
-/** What the default branch has, where a test does not say otherwise, is what the artifacts bring. */
+/** By default, the default branch has the stacks of the artifacts. */
 const post = (given = event(), stacks: readonly string[] = []) =>
   postPreviewComment(fake.client(), given, stacks);
 
@@ -181,7 +181,7 @@ test("a comment uses differences from the state only for branches of this reposi
   expect(bodies(12)[0]).not.toContain("fromTheTrees");
 });
 
-test("a comment says whose code it is from and what it is compared with, whatever the artifact says", async () => {
+test("a comment has the true owner and base of its code, whatever the artifact says", async () => {
   const forged = {
     ref: "origin/main",
     commit: "d".repeat(40),
@@ -496,7 +496,7 @@ test("an issue of drift is cut to GitHub's limit, at the end of a line", async (
   expect(fake.issues[0]?.body).toMatch(/@octocat`\n… \(cut\)\n$/);
 });
 
-test("a report of drift has operations, paths and what was ignored with its reason, and no values", () => {
+test("a report of drift has operations, paths and ignored changes with their reasons, and no values", () => {
   const drift = read(
     step("update", SERVICE, { "spec.type": { kind: "update" } }),
     step("update", DEPLOYMENT, { "spec.replicas": { kind: "delete" } }),

@@ -49,7 +49,7 @@ interface Call {
   readonly body: unknown;
 }
 
-/** What routes answer: a body, and a status where it is not 200. */
+/** Response of a route: a body, and a status where it is not 200. */
 type Answer = { readonly status?: number; readonly body: unknown; readonly location?: string };
 
 export class FakeGitHub {
@@ -115,7 +115,7 @@ export class FakeGitHub {
     return new GitHub({ apiUrl: this.url, token, repository: REPOSITORY });
   }
 
-  /** Adds a comment of somebody. */
+  /** Adds a comment. */
   say(issue: number, body: string, login: string = BOT): void {
     this.#lastId += 1;
     this.comments.set(issue, [

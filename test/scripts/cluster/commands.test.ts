@@ -115,7 +115,7 @@ function stackWith(model: Values, rest: Values = {}) {
   return targetOf({ ...STACK, engines: { whenFull: "stopServer" }, ...rest, models }).stack;
 }
 
-/** What the cluster has: pods that llava is kept at, and KEDA's annotation where it has a ScaledObject. */
+/** State of the cluster: replicas of llava, and KEDA's annotation where it has a ScaledObject. */
 const reading = (replicas: number | undefined, paused?: string | null): ServerReading => ({
   replicas: new Map(replicas === undefined ? [] : [["llava", replicas]]),
   paused: new Map(paused === undefined ? [] : [["llava", paused]]),
@@ -162,7 +162,7 @@ describe("wake", () => {
   test.each([
     ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(0), 2, [SCALE(2)], /starts in about 5 min/],
     ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(0), 1, [SCALE(1)], /starts in about 5 min/],
-    // KEDA itself starts none: the series of a server that is away are an error to it.
+    // KEDA does not start it: without a server its metrics are missing, which is an error for KEDA.
     ["of which KEDA keeps one", FROM_ONE, {}, reading(0, "0"), 1, [RESUME, SCALE(1)], /starts in/],
     [
       "of which KEDA keeps none",

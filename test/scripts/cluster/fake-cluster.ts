@@ -9,7 +9,7 @@ export interface FakeCluster {
   readonly fails?: Partial<ProbeAnswer>;
   /** By group and version; null: registered, and nothing answers. */
   readonly kinds?: Readonly<Record<string, readonly string[] | null>>;
-  /** Labels of the stack's namespace; null: there is none. Absent: the stack itself has made it. */
+  /** Labels of the stack's namespace; null when it does not exist. Absent: the stack itself has created it. */
   readonly namespaceLabels?: Readonly<Record<string, string>> | null;
   /** PersistentVolumes by name. */
   readonly volumes?: Readonly<Record<string, Json>>;

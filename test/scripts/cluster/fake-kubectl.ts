@@ -67,17 +67,17 @@ export interface FakeKubectl {
   run(...words: string[]): Promise<Ended>;
   /** The same with another stack file. */
   runFor(stackFile: string, ...words: string[]): Promise<Ended>;
-  /** Runs a command in a process of its own: for signals, and for what kubectl prints by itself. */
+  /** Runs a command in its own process: for signals, and for kubectl's own output. */
   start(...words: string[]): ChildProcess;
   /** @param targets - Ports of this machine by `NAMESPACE/SERVICE:PORT`. */
   targets(targets: Readonly<Record<string, number>>): void;
-  /** What it says of every call, instead of doing anything. */
+  /** Lets every call fail with this error. */
   says(words: string): void;
-  /** What is printed for calls that begin so. */
+  /** Sets the output of calls, by the beginning of their arguments. */
   answers(answers: Readonly<Record<string, unknown>>): void;
-  /** Of the forwards of a Service that were started, in their order. */
+  /** Process ids of the started forwards of a Service, in order. */
   pids(service: string): readonly number[];
-  /** What was given to kubectl, in order. */
+  /** Standard inputs of calls, in order. */
   inputs(): readonly string[];
   calls(): readonly (readonly string[])[];
   remove(): Promise<void>;

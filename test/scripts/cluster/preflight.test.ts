@@ -193,7 +193,7 @@ test.each([
   expect(await findings(cluster, values)).toEqual([]);
 });
 
-/** What is wrong with a cluster, the stack if another, and what is found: severity, check, and words that must be there. */
+/** A wrong cluster, its finding (severity, check and required words), and another stack if needed. */
 const wrong: Readonly<
   Record<string, readonly [FakeCluster, readonly [Finding["severity"], string, RegExp], Values?]>
 > = {

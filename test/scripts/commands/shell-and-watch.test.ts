@@ -114,7 +114,7 @@ describe("shell", () => {
   test.each([
     [[], "Missing service: npx engine-room shell NAME. The stack has smollm2."],
     [["smolm2"], 'Unknown service "smolm2". Did you mean smollm2?'],
-  ])("the services are named where %j is none of them", async (words, sentence) => {
+  ])("the services are named where %j is not among them", async (words, sentence) => {
     localStack();
     const { exitCode, stderr } = await runCommand("shell", ...words, ...ofStack);
     expect([exitCode, stderr.split("\n")[0]]).toEqual([2, sentence]);
@@ -137,7 +137,7 @@ function localStack(): void {
 }
 
 describe("status --watch", () => {
-  test("a terminal shows each report over the one before, until Ctrl-C", async () => {
+  test("a terminal replaces each report by the next, until Ctrl-C", async () => {
     localStack();
     const terminal = new Terminal("status", "--watch", "--interval", "1", ...ofStack);
     await terminal.answer(`stack ${STACK}, every 1 s until Ctrl-C`);

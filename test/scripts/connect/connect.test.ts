@@ -124,7 +124,7 @@ for (const [index, arg] of args.entries())
 
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** @param ssh - Program that stands in for it; undefined: ssh itself. */
+  /** @param ssh - Stand-in for ssh; undefined for ssh itself. */
   function connect(host: string, ssh?: string) {
     const stackFile = writtenStackFile(folder, {
       platform: "docker",

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 
-/** Names of what a resource of @pulumi/aws takes, from its declarations. @param type - `aws:ec2/vpc:Vpc` */
+/** Names of the properties of a resource of @pulumi/aws, from its declarations. @param type - `aws:ec2/vpc:Vpc` */
 export function awsProperties(type: string): readonly string[] {
   const [, file = "", name = ""] = type.split(":");
   const text = readFileSync(join(projectRoot, "node_modules/@pulumi/aws", `${file}.d.ts`), "utf8");

@@ -1,4 +1,4 @@
-/** Eight changes that reviewers see most, to stacks of the project: each is an edit of a stack file, or of what its resources are made with. */
+/** Eight frequent changes to stacks of the project: each is an edit of a stack file, or of versions of its providers. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, stringify } from "yaml";
@@ -14,7 +14,7 @@ export type Stack = (typeof STACKS)[number];
 interface Named {
   readonly name: string;
 }
-/** What the changes edit. */
+/** Values that the changes edit. */
 interface StackValues {
   models: (Named & { [key: string]: unknown })[];
   pools: (Named & { [key: string]: unknown })[];
@@ -24,9 +24,9 @@ interface StackValues {
 }
 
 interface Change {
-  /** Of a stack that can't have the change: why. */
+  /** Reason why a stack can't have the change. */
   readonly except?: Readonly<Partial<Record<Stack, string>>>;
-  /** What the base has already, for a change of it. */
+  /** Prepares the base for the change. */
   readonly before?: (values: StackValues, stack: Stack) => void;
   readonly edit?: (values: StackValues, stack: Stack) => void;
   /** Version of the base's providers by name, and of the SDK as `pulumi`: that of the head is the tree's own. */

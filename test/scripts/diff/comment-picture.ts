@@ -1,6 +1,6 @@
 /**
- * The picture of docs/pull-request-comment.md: its comment as it looks on a phone, by a browser, and in the picture the hash of the text
- * that it shows. `UPDATE_RECORDED=1` makes it anew with the comment; fonts of another machine give other pixels.
+ * The picture of docs/pull-request-comment.md: its comment in a browser at a phone's width, with the hash of its text inside.
+ * `UPDATE_RECORDED=1` renews it with the comment; fonts of another machine give other pixels.
  */
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -10,7 +10,7 @@ import { launchBrowser } from "../../services/gateway-page/browser.ts";
 /** Width of a phone in CSS pixels, of which the picture has one each: it is kept with each renewal. */
 const WIDTH = 390;
 
-/** As GitHub shows comments, but for what only larger screens have. */
+/** Style of GitHub's comments, without the parts for larger screens. */
 const STYLE = `
   body { margin: 16px; font: 14px/1.5 sans-serif; color: #1f2328; overflow-wrap: anywhere }
   h3 { font-size: 17px } h4 { font-size: 14px } h3, h4 { margin: 20px 0 8px }

@@ -55,7 +55,7 @@ export function head(changes: Partial<ComparedTree>): ComparedTree {
   return { ...side, ...changes };
 }
 
-/** An update of a Deployment's number of pods but for what is given. */
+/** An update of a Deployment's number of pods, with changed fields. */
 export function change(changes: Partial<ResourceChange> = {}): ResourceChange {
   return {
     kind: "update",

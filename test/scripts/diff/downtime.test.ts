@@ -62,7 +62,7 @@ async function downtime(before: object, after: object) {
 
 const smaller = (model: object) => ({ ...model, limits: { maxBatchSize: 2 } });
 
-test("a build that takes the GPU of the only server says how long the model is away", async () => {
+test("the time without a model is shown for a build that takes the GPU of its only server", async () => {
   expect(await downtime(cluster, { ...cluster, models: [smaller(gpt)] })).toEqual({
     away: 1,
     entries: [
@@ -117,7 +117,7 @@ test("a server with room beside it stays, and one without ends first", async () 
   });
 });
 
-test("of several servers that are replaced in place one at a time is away", async () => {
+test("several servers are replaced in place one at a time", async () => {
   const several = (model: object) => ({
     ...cluster,
     engines: undefined,
@@ -137,7 +137,7 @@ test("another image has to be pulled before a server starts", async () => {
   );
 });
 
-test("machines that are replaced take their models away, unless a new server waits for other GPUs", async () => {
+test("models of replaced machines are unavailable, unless a new server waits for other GPUs", async () => {
   const typed = (instanceType: string) => ({
     ...onAws,
     pools: [{ ...onAws.pools[0], instanceType }, onAws.pools[1]],
@@ -160,7 +160,7 @@ test("machines that are replaced take their models away, unless a new server wai
   });
 });
 
-test("a removed model is no longer served, and a new one is not away", async () => {
+test("a removed model is no longer served, and a new model has no downtime", async () => {
   const two = {
     ...cluster,
     pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 2 } }, cpu],
@@ -189,7 +189,7 @@ test("a container of a machine on EC2 ends before Compose starts the next one, a
   });
 });
 
-test("the gateway on EC2 is away where its configuration or a secret that it reads is another one", async () => {
+test("the gateway on EC2 has downtime where its configuration or a secret that it reads changes", async () => {
   const external = (uri: string) => ({
     ...onEc2,
     databases: "external",

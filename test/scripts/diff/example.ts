@@ -8,7 +8,7 @@ import { diffOfFiles } from "./fixtures.ts";
 
 const BASE = { ref: "origin/main", commit: "3f1c0de5a4b89d7766e2f0c1b2a39485d6e7f801" };
 
-/** Text that a stack file has, and what stands there before and after. */
+/** Text in a stack file, and its replacements before and after the change. */
 type Edit = readonly [found: string | RegExp, before: string, after: string];
 
 interface Example {
@@ -57,7 +57,7 @@ function hubToken(ciphertext: string): string {
   return `\n  engine-room:hub:\n    token: { secure: v1:bm9uY2U=:${ciphertext} }\n`;
 }
 
-/** Of images that are built, by their contents: docs show others, so that they do not change with each source. */
+/** Tags of built images, which are hashes of their contents: docs show others, so that they do not change with each source. */
 const TAG = new RegExp(String.raw`(?<=/(?:${IMAGE_NAMES.join("|")}):(?:[\d.]+-)?)[0-9a-f]{12}\b`, "g");
 
 /** Sorted by stack, as if compared with a commit. */

@@ -57,7 +57,7 @@ const rendered = new Map<string, Promise<RenderedText>>();
 /** The SDK has one program at a time. */
 let last: Promise<unknown> = Promise.resolve();
 
-/** What this tree says of a stack file. */
+/** Renders a stack file by this tree. */
 export function renderedText(text: string, name = "demo"): Promise<RenderedText> {
   const key = `${name}\n${text}`;
   const known = rendered.get(key) ?? last.then(() => render(name, text));

@@ -45,7 +45,7 @@ test("resources are created, deleted, changed or unchanged, those that may lose 
   );
 });
 
-test("a change says whether the resource is retained or protected, and whether the old one is deleted first", () => {
+test("a change says whether the resource is retained or protected, and whether it is deleted before its replacement", () => {
   const held = (options: Partial<RenderedResource["options"]>, size: string) =>
     resource("kubernetes:core/v1:PersistentVolumeClaim", "store", claim(size), { options });
   const claim = (storageClassName: string) => ({
@@ -122,7 +122,7 @@ test("`deletedWith` is unchanged where the resource it names has another URN and
   expect(graphChanges([before, secret(before.urn)], [after, secret(after.urn)]).changes).toEqual([]);
 });
 
-test("components and resources that are only read are no changes, and providers are", () => {
+test("changes exclude components and resources that are only read, and include providers", () => {
   const component = resource("engine-room:demo:Group", "group", { size: 1 }, { custom: false });
   const read = resource("kubernetes:core/v1:Secret", "theirs", {}, { readId: "models/theirs" });
   expect(summaries([], [component, read])).toEqual([]);
@@ -416,7 +416,7 @@ test("a variable inserted before others is one difference of a preview, though t
   ]);
 });
 
-test("text that is no preview, and a preview that failed, are refused in a sentence", () => {
+test("text that is not a preview, and a preview that failed, are refused in a sentence", () => {
   for (const text of ["Previewing update", "{}", "[]"])
     expect(() => previewChanges(text)).toThrow("not the output of `pulumi preview --json`");
   const failed = (...messages: readonly string[]) =>

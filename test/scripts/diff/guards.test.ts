@@ -37,7 +37,7 @@ const onAws = {
 /** Words of the report in one line. */
 const words = (diff: StackDiff) => textReport(diff).replaceAll(/\s+/g, " ");
 
-/** @param lines - Of the stack file, besides its configuration. */
+/** @param lines - Lines before the configuration. */
 const textOf = (values: object, lines = "") => `${lines}${stackFileText({ ...values })}`;
 
 async function reportOf(before: string, after: string): Promise<string> {
@@ -104,7 +104,7 @@ test("a cap that is raised or gone is said, and the lower one judges", async () 
   expect(await reportOf(textOf(capped(60)), textOf(capped(6)))).not.toContain("No longer protected");
 });
 
-test("a stack file that is no YAML is a problem alone, which the jobs read", async () => {
+test("a stack file that is not YAML is only a problem, which the jobs read", async () => {
   const diff = await diffOfFiles(textOf(onAws), `${textOf(onAws)}  engine-room:region: us-east-1\n`);
   expect(diff.head.problems).toMatchObject([{ reason: expect.stringContaining("a key is there twice") }]);
   expect([diff.settings, diff.secrets]).toEqual([[], []]);

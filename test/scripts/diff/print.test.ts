@@ -56,7 +56,7 @@ test("stacks compared with different things each say with what", () => {
   );
 });
 
-test("the comment says why a base can't be rendered, and which problems the head has", () => {
+test("the comment has the reason why a base can't be rendered, and the problems of the head", () => {
   const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
   const failed = stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null });
   const broken = stackDiff({ head: head({ problems: [problem] }), resources: null, plan: null });
@@ -123,7 +123,7 @@ test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each se
     expect(comment).toContain(`prints.\n`);
     expect(comment).toContain(`\`npx engine-room diff --stack ${stack} --base origin/main --format json\``);
   }
-  // What is short stays whole.
+  // Short lists are not cut.
   expect(comment.match(/- `hub\.token`/g)).toHaveLength(5);
   expect(comment.match(/<details>/g)?.length).toBe(comment.match(/<\/details>/g)?.length);
   // Every section accounts for all of its entries.
@@ -133,7 +133,7 @@ test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each se
   expect(shown + leftOut).toBe(50);
 });
 
-test("a comment keeps to every limit, down to the verdicts alone", () => {
+test("a comment keeps to every limit, down to only the verdicts", () => {
   const diffs = Array.from({ length: 30 }, (_, index) => large(`stack-${index}`, 3));
   for (const limit of [10_000, 30_000, 64_000]) {
     const comment = markdownComment(diffs, limit);

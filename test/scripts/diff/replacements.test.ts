@@ -28,7 +28,7 @@ test.each(rowsOf("aws"))("the row of %s names existing properties", (type, { rep
   const wrong = [...replaces, ...updates]
     .map(([name = ""]) => name)
     .filter((name) => !properties.includes(name));
-  // IAM, DNS and budgets have no region, and what has no tags has none.
+  // IAM, DNS and budgets have no region, and some types have no tags.
   expect(wrong.filter((name) => name !== "region" && name !== "tags")).toEqual([]);
 });
 
@@ -52,7 +52,7 @@ test.each(rowsOf("local"))("the row of %s agrees with its handler's diff", async
       replaces.includes(property) ? [property] : [],
     ]);
   }
-  // What is not on this machine has nothing to delete.
+  // Remote resources have nothing on this machine to delete.
   expect(deletesFirst(type, {}, {})).toBe(!REMOTE_TYPES.includes(type));
 });
 

@@ -346,7 +346,7 @@ test("text is wrapped to the page, and a word that is longer than a line stays w
   expect(others.filter(({ length }) => length > PAGE_COLUMNS)).toEqual([]);
 });
 
-test("the report says why a base can't be rendered, and which problems the head has", () => {
+test("the report has the reason why a base can't be rendered, and the problems of the head", () => {
   const problem = { path: "models[0].size", value: "1", reason: "There is no such key.", fix: "Remove it." };
   expect(
     linesOf(stackDiff({ base: { ...base, failure: "npm ci failed." }, resources: null, plan: null })),

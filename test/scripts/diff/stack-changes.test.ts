@@ -88,10 +88,10 @@ const rebuilt = (engine: string, server: string) => [
 
 const QUOTA = "update ResourceQuota models/stack";
 
-/** With one more GPU in use, servers are rolled out within those that there are. */
+/** With one more GPU in use, servers are rolled out on the GPUs that exist. */
 const ROLLOUTS = ["update Deployment models/chat", "update Deployment models/gpt"];
 
-/** A build waits for the machine that the other one uses. */
+/** A build waits for the machine that the other build uses. */
 const waits = (engine: string) => `update Job models/${engine}-#`;
 
 interface Expected {
@@ -607,7 +607,7 @@ describe("a stack on AWS", () => {
         ...["files-1", "setup", "services"].flatMap(ranAgain),
       ],
     ],
-    // What it runs is waited for, since it starts again.
+    // It starts again, so its services are waited for.
     "another type with the same GPU": [
       { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] },
       ["update Instance instance-machine", ...ranAgain("services")],
@@ -692,7 +692,7 @@ const values = {
 const { plan, warnings } = checkedPlan(values);
 if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
 
-/** Of a program that ends with a sentence. */
+/** Plan of a program that fails with a sentence. */
 const planned = { ...unrendered("It can't be deployed."), plan: comparablePlan(plan, warnings) };
 
 const policy = stackPolicy("demo", {

@@ -6,7 +6,7 @@ import { knownViolations, stackViolations } from "../../../scripts/diff/violatio
 import { resource } from "./fixtures.ts";
 
 describe("new violations", () => {
-  /** Of Jobs, by name and image. */
+  /** Violations of Jobs, by name and image. */
   function violationsOf(images: Readonly<Record<string, string>>): readonly Violation[] {
     return Object.entries(images).map(([name, image]) => ({
       policy: "image-has-digest",

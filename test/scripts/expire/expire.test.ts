@@ -30,7 +30,7 @@ describe("npx engine-room expire", () => {
 
   let aws: FakeAws;
 
-  /** What AWS says to the list by tag. */
+  /** AWS's list of resources by tag. */
   let tagged: FakeAnswer;
 
   beforeEach(() => {
@@ -81,7 +81,7 @@ describe("npx engine-room expire", () => {
     return { exitCode, stdout: shown(await stdout), stderr: await stderr };
   }
 
-  /** Of a job; the CLI of these stacks is the first on its PATH. */
+  /** Environment of a job; the fake CLI of these stacks is the first on its PATH. */
   function environmentOf(stacks: Readonly<Record<string, FakeStack>>): Readonly<Record<string, string>> {
     const named = Object.entries(stacks).map(([name, { upMeanwhile, ...stack }]) => [
       prefixed(name),
@@ -135,7 +135,7 @@ describe("npx engine-room expire", () => {
     const others = Array.from({ length: 25 }, (_, index) => ["destroy", index / 100, "failed"] as const);
     const { stdout } = await expire({
       over: trial({ history: [...others, ["update", 9, "failed"]] }),
-      // Of an earlier stack of that name.
+      // The `up` belongs to an earlier stack of that name.
       again: trial({
         history: [
           ["refresh", 1],
@@ -203,7 +203,7 @@ describe("npx engine-room expire", () => {
     expect(pulumi.stacks).toEqual(["fails", "broken"].map(prefixed));
   });
 
-  test("`expire --down` leaves a locked stack alone, and fails where the lock is too old", async () => {
+  test("`expire --down` does not touch a locked stack, and fails where the lock is too old", async () => {
     const locked = await expire({ locked: trial({ destroy: "locked" }) }, "--down");
     expect(locked.exitCode).toBe(0);
     expect(locked.stdout).toMatch(/^locked: not destroyed: .*another operation has it\)\.$/m);

@@ -20,7 +20,7 @@ export interface FakeStack {
   readonly config: Readonly<Record<string, unknown>>;
   readonly resourceCount?: number;
   readonly updateInProgress?: boolean;
-  /** What `destroy` does with it. @default "ends" */
+  /** Result of `destroy`. @default "ends" */
   readonly destroy?: "ends" | "fails" | "locked";
   /** A stack that has its `up` while this one is destroyed. */
   readonly upMeanwhile?: string;
@@ -31,7 +31,7 @@ export interface FakeStack {
 /** Entries of a page of a history; commands ask for pages of that size. */
 const PAGE_SIZE = 20;
 
-/** A shell is there at once, and a command starts it dozens of times. What it answers lies in files. */
+/** In sh, because a command starts it dozens of times and sh starts fast. Its output is in files. */
 const PROGRAM = `#!/bin/sh
 here=\${0%/*}
 words="$1 $2"
@@ -129,7 +129,7 @@ function within(folder: string, files: Files): Files {
   return Object.fromEntries(Object.entries(files).map(([file, text]) => [join(folder, file), text]));
 }
 
-/** What changes while commands run, by name of its file. */
+/** Files that change while commands run, by name. */
 function answers(name: string, stack: FakeStack): Files {
   const { resourceCount = 191, updateInProgress = false, ageHours = 0 } = stack;
   const history = stack.history ?? [["update", ageHours] as const];

@@ -333,7 +333,7 @@ describe("a registry of Docker's", needs(missing), () => {
   let folder: string;
   let tokens: Server;
   const processes: ChildProcess[] = [];
-  /** Host and port, by what they ask for; all have the same images. */
+  /** Host and port, by the credentials that they require; all have the same images. */
   const hosts: Record<"nothing" | "passwords" | "tokens", string> = {
     nothing: "",
     passwords: "",
@@ -638,7 +638,7 @@ describe("questions to registries", () => {
     const auth = btoa("me:a:b");
     const password: Credential = { kind: "password", auth };
 
-    test("a push does not go on without a configuration of Docker that can't be read", async () => {
+    test("a push fails when Docker's configuration can't be read", async () => {
       vi.stubEnv("DOCKER_CONFIG", folder);
       await credentials("{");
       expect(() => temporaryDockerConfig("known.example.org", auth)).toThrow(
@@ -687,7 +687,7 @@ describe("questions to registries", () => {
       },
     );
 
-    test("a missing Docker configuration gives no credentials", async () => {
+    test("a missing Docker configuration has no credentials", async () => {
       expect(await dockerCredentials(join(folder, "none"))("known.example.org")).toBeNull();
     });
   });

@@ -43,7 +43,7 @@ const choices = (Object.keys(PLACES) as Place[]).flatMap((where) =>
 );
 
 test.each(choices.map((choice) => [choice.models[0], choice.where, choice] as const))(
-  "%s on %s is offered machines, and what is written plans on each as it was shown",
+  "%s on %s is offered machines, and the written file plans on each as it was shown",
   (_model, _where, choice) => {
     const found = isOnCpu(choice.models) ? [planned(choice, "")] : offers(choice);
     expect(found.length).toBeGreaterThan(0);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { stripVTControlCharacters } from "node:util";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 
-/** Copies its standard input to the terminal, and what the terminal shows to its standard output. */
+/** Copies its standard input to the terminal, and the terminal's output to its standard output. */
 const PTY =
   "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(['sh', '-c', 'stty cols 120 rows 50; exec \"$@\"', 'sh', *sys.argv[1:]])))";
 

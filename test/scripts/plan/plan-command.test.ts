@@ -198,7 +198,7 @@ describe("npx engine-room plan", () => {
   });
 });
 
-/** Corrections of docs/walkthroughs: what the commands must hold instead of what the document has. */
+/** Corrections of docs/walkthroughs: required text of the commands in place of the original document's. */
 const corrections: readonly {
   readonly example: string;
   readonly model: string;

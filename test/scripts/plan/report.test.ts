@@ -102,7 +102,7 @@ test("the summary calls machines without a price the user's own, and has no amou
   expect(summaryOf(localValues)).toBe("Cost: your own machine, not priced.");
 });
 
-test("the short report has a row for each model, and the full one every section besides", () => {
+test("the short report has a row for each model, and the full report has every section", () => {
   const reportOf = (isFull: boolean) => planReport(stack, planOf(eksValues), [], isFull);
   const titles = (text: string) => text.split("\n").filter((line) => /^[A-Z]/.test(line));
   expect(titles(reportOf(false)).map((line) => line.split(/[ :]/)[0])).toEqual([

@@ -10,7 +10,7 @@ export interface CommandRun {
   readonly stderr: string;
 }
 
-/** What a command wrote, and its exit code. */
+/** Runs a command. @returns Its output and exit code. */
 export async function runCommand(...argv: readonly string[]): Promise<CommandRun> {
   const written = { stdout: "", stderr: "" };
   const spies = (["stdout", "stderr"] as const).map((stream) =>

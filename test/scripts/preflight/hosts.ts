@@ -11,7 +11,7 @@ export interface FakeHost {
   readonly containers?: readonly (readonly [string, string, readonly number[]])[];
   /** Lines of `docker image ls`: repository, tag, digest. */
   readonly images?: readonly (readonly [string, string, string])[];
-  /** Lines of `nvidia-smi`; null: there is none. */
+  /** Lines of `nvidia-smi`; null when it is missing. */
   readonly gpus?: readonly string[] | null;
   readonly hook?: boolean;
   readonly system?: string;
@@ -34,7 +34,7 @@ export const A10G = "0, NVIDIA A10G, 23028, 0, 575.57.08, [N/A]";
 const ok = (stdout: string): ProbeAnswer => ({ exitCode: 0, stdout, stderr: "" });
 const lines = (all: readonly string[] = []) => all.map((line) => `${line}\n`).join("");
 
-/** A host on which everything is as it should be, but for what is given. */
+/** A host without findings, with changed fields. */
 export function fakeProbe(host: FakeHost = {}): HostProbe {
   return {
     uri: host.uri ?? null,

@@ -77,7 +77,7 @@ test.each([
   expect(await findings(host, values)).toEqual([]);
 });
 
-/** What is wrong with a host, the stack if another, and what is found: severity, check, and words that must be there. */
+/** A wrong host, its finding (severity, check and required words), and another stack if needed. */
 const wrong: Readonly<
   Record<
     string,

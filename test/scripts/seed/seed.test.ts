@@ -321,7 +321,7 @@ describe("a load", () => {
     expect([...gateway.documents.values()].filter(({ image }) => image?.length === 900_000)).toHaveLength(3);
   });
 
-  test("a load halves a refused batch until the document that is too large is alone", async () => {
+  test("a load halves a refused batch until it has only the document that is too large", async () => {
     gateway.bodyLimit = 30_000;
     const entries = [1, 2, 3, 4].map((index) =>
       pictureEntry(`${index}.jpg`, Buffer.alloc(index === 3 ? 40_000 : 9000, index)),
@@ -342,7 +342,7 @@ describe("a load", () => {
     ]);
   });
 
-  test("a load gives up on an unreachable gateway after its patience", async () => {
+  test("a load fails when the gateway stays unreachable for its time limit", async () => {
     await gateway.close();
     const waits: number[] = [];
     const client = new DocumentsClient({
@@ -505,7 +505,7 @@ test("the sample manifest has the versions of the lock file", () => {
 test("docs/samples.md lists the sample manifest, with every licence", () => {
   const page = readFileSync(join(projectRoot, "docs/samples.md"), "utf8");
   for (const { title, author, license, source, licenseStatedIn } of pictures) {
-    // Nothing to agree to, nobody to name.
+    // No terms, and no attribution.
     expect(["CC0-1.0", "public-domain"]).toContain(license);
     expect(page).toContain(`| [${title}](${source}) | ${author} | ${license} | ${licenseStatedIn} |`);
   }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => servers.close());
 
-/** What came of each check, by its name. */
+/** Outcomes of checks by name. */
 async function outcomes(example: string, name: string): Promise<Readonly<Record<string, string>>> {
   const server = servers.endpoints.models[name];
   if (server === undefined) throw new Error(`no server ${name}`);

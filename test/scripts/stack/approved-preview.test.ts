@@ -151,7 +151,7 @@ test("an approved preview is read as it was printed, and refused where its chang
   }
 });
 
-test("another version of a provider asks for an approval, and another one of the SDK alone does not", () => {
+test("another version of a provider requires an approval, and another version of only the SDK does not", () => {
   const nothing = { version: 1 as const, stack: "demo", digest: "", changes: {} };
   const by = (provider: string, resources: { readonly type: string; readonly count: number }[]) =>
     changesNothing(

@@ -237,7 +237,7 @@ test("the table of endpoints names who reaches the gateway where others reach th
   expect(last({ gatewayReach: "cluster" })).toBe("  Reachable from: cluster");
 });
 
-test("endpoints whose port takes no connection are named, but for those of a cluster", async () => {
+test("endpoints whose port does not accept connections are named, except those of a cluster", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -13,7 +13,7 @@ import { account } from "../aws/account.ts";
 import { type FakeAws, startFakeAws } from "../aws/fake-aws.ts";
 import { type FakePulumi, useFakePulumi } from "./fake-pulumi.ts";
 
-/** Answers the question with its first argument, and ends with the exit code of what it runs. */
+/** Runs a command, answers its question with the first argument, and ends with its exit code. */
 const PTY = `
 import os, pty, sys
 pid, terminal = pty.fork()
@@ -79,7 +79,7 @@ async function run(argv: readonly string[], answer?: string): Promise<{ code: nu
 
 const operations = () => pulumi.calls().map(({ args: [command] }) => command);
 
-test("`down` on a terminal says what it ends and what is lost, and does nothing without a yes", async () => {
+test("`down` on a terminal says what it ends and loses, and does nothing without a yes", async () => {
   pulumi.keep([NAME]);
   const { code, shown } = await run(["down"], "n");
   expect(shown).toMatch(/^It ends (at least )?\$[\d.]+ an hour\.\nDocuments of its databases, engines/m);

@@ -240,7 +240,7 @@ describe("a stack in the backend of the CLI", () => {
       );
     });
 
-    test("of a stack without a state is one against an empty state, and a preview that fails says why", async () => {
+    test("of a stack without a state compares with an empty state, and a preview that fails gives the reason", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create"));
       const preview = () => new PulumiBackend(stack, join(folder, "pulumi")).previewJson();
       expect(JSON.parse(await preview())).toEqual(JSON.parse(previewOf("create")));

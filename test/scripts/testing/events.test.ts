@@ -1,4 +1,4 @@
-/** `npm test` follows its runners by what they write while they run. */
+/** `npm test` follows its runners by the events that they write. */
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -49,7 +49,7 @@ export class MemoryStack {
   }
 }
 
-/** What was done, without what stayed the same, sorted. */
+/** Sorted operations, without unchanged resources. */
 export function operations(done: readonly Step[]): string[] {
   return done
     .filter((step) => step.operation !== "same" && step.operation !== "delete-replaced")
@@ -57,6 +57,6 @@ export function operations(done: readonly Step[]): string[] {
     .toSorted();
 }
 
-/** A thing, and one that takes its token. */
+/** A thing, and a thing that takes its token. */
 export const a: ThingConfig = { name: "a", value: "1" };
 export const b: ThingConfig = { name: "b", value: "1", from: "a" };

@@ -316,7 +316,7 @@ test("the `up` after an interrupted create deletes a resource that is no longer 
   stack.things.create = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a], false)).rejects.toThrow();
   await stack.run([], false);
-  // Nobody knows its id.
+  // Its id is unknown.
   expect(stack.things.calls).toEqual(["delete "]);
   expect(stack.state.pending).toEqual([]);
 });
@@ -377,7 +377,7 @@ test("`down` deletes a resource of which only the create is recorded", async () 
   stack.things.create = () => Promise.reject(new Error("power cut"));
   await expect(stack.run([a], false)).rejects.toThrow();
   await stack.destroy();
-  // Nobody knows its id.
+  // Its id is unknown.
   expect(stack.things.calls).toEqual(["delete "]);
   expect(stack.state.resources).toEqual([]);
 });

@@ -12,7 +12,7 @@ import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { goldenPicture } from "../../../scripts/ask/golden.ts";
 import { sampleManifest } from "../../../scripts/seed/samples.ts";
 
-/** What a stack can do wrong. */
+/** Faults of a stack. */
 export type Fault =
   | "wrong answer"
   | "other words in a stream"

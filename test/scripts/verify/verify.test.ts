@@ -97,7 +97,7 @@ describe("npx engine-room verify", () => {
 
   const proofAt = (path: string): Proof => parseProof(readFileSync(path, "utf8"), path);
 
-  /** Of a stack without a fault, once for all tests. */
+  /** Result for a stack without a fault, once for all tests. */
   let faultless: ReturnType<typeof verify> | undefined;
 
   function faultlessRun(): ReturnType<typeof verify> {
@@ -183,7 +183,7 @@ describe("npx engine-room verify", () => {
   };
   writeFileSync(file, stackFileText(config));
 
-  test("a picture is sent to Triton and to the gateway, whoever's image processor the model has", async () => {
+  test("a picture is sent to Triton and to the gateway, with any image processor of the model", async () => {
     const out = join(mkdtempSync(join(folder, "proof-")), "l40s-25.07.json");
     const { stdout } = await verify(file, { gpu: "NVIDIA L40S", out });
     expect(stdout).toMatch(/^ok +onevision +golden question at Triton .*“a cup of coffee”$/m);
@@ -390,7 +390,7 @@ describe("a proof file", () => {
     expect(mergedProof(undefined, proof)).toEqual(proof);
   });
 
-  test("of two servers with the same model, the one that proves less is recorded, in any order", () => {
+  test("of two servers with the same model, the server that proves less is recorded, in any order", () => {
     const failed: ModelProof = { ...model, checks: [{ ...passed("golden.triton"), outcome: "failed" }] };
     for (const models of [
       [model, failed],
@@ -438,7 +438,7 @@ describe("a proof file", () => {
   const cellOf = (line: string | undefined, heading: string) =>
     line?.split("|")[title.split("|").findIndex((cell) => cell.trim().startsWith(`${heading} `))]?.trim();
 
-  test("the support matrix says at which tensor parallelism a model ran, in the cell of its GPU alone", () => {
+  test("the support matrix has the tensor parallelism of a model's run, only in the cell of its GPU", () => {
     const [fit, releases] = lines([proof]);
     expect(cellOf(fit, "A10G")).toBe("no; TP 2; **run on a GPU** (TP 2, 2026-03-01)");
     expect(cellOf(fit, "A10")).toBe("no; TP 2");
@@ -451,13 +451,16 @@ describe("a proof file", () => {
     ["of another release", { ...proof, release: "25.06" }],
     ["of a quantized engine", { ...proof, models: [{ ...model, quantization: "int8" }] }],
     ["of a part of a GPU", { ...proof, gpu: "H100", models: [{ ...model, migProfile: "3g.40gb" }] }],
-  ])("the support matrix lists a record %s, and leaves the cell of the whole GPU alone", (_what, other) => {
-    const changed = lines([other]);
-    expect(changed.filter((line) => line.includes("**run on a GPU**"))).toEqual([]);
-    expect(changed.at(-1)).toContain(
-      `| ${other.gpu} | ${other.release} | 575.57.08 | 2026-03-01 | aaaaaaaaaaaa |`,
-    );
-  });
+  ])(
+    "the support matrix lists a record %s, and does not change the cell of the whole GPU",
+    (_what, other) => {
+      const changed = lines([other]);
+      expect(changed.filter((line) => line.includes("**run on a GPU**"))).toEqual([]);
+      expect(changed.at(-1)).toContain(
+        `| ${other.gpu} | ${other.release} | 575.57.08 | 2026-03-01 | aaaaaaaaaaaa |`,
+      );
+    },
+  );
 });
 
 test("a series is found on a page of Prometheus by its name and labels", () => {
@@ -551,7 +554,7 @@ test("a passed check has its figures, to four digits", async () => {
   });
 });
 
-test("a skipped check says why", async () => {
+test("a skipped check gives the reason", async () => {
   const { record, text } = await run(async () => {
     throw new Skipped("noEngine");
   });

@@ -60,7 +60,7 @@ async function gateway(folder: string): Promise<Server> {
   return { service, port, end: () => triton.close() };
 }
 
-/** Runs a suite's tests, and compares them with what is recorded of them. */
+/** Runs a suite's tests, and compares their outcome with the recorded outcome. */
 async function check(suite: Suite, tests: string, start: (folder: string) => Promise<Server>): Promise<void> {
   const folder = temporaryFolder("clients");
   const server = await start(folder.path);

@@ -1,11 +1,11 @@
-/** What a suite's tests did, by the log of pytest-reportlog, compared with what they are to do. */
+/** Outcome of a suite's tests, from the log of pytest-reportlog, compared with the expected outcome. */
 
-/** What the tests of a suite did, or are to do. */
+/** Outcome of a suite's tests, recorded or expected. */
 export interface Outcome {
   readonly passed: readonly string[];
-  /** By the server's words. */
+  /** By the server's error. */
   readonly refused: Readonly<Record<string, readonly string[]>>;
-  /** How many the suite itself skips, by its reason. */
+  /** Number of tests that the suite itself skips, by its reason. */
   readonly skipped: Readonly<Record<string, number>>;
 }
 
@@ -24,8 +24,8 @@ interface Result {
 }
 
 /**
- * @param log - Of one run.
- * @param refusal - The server's own words in a failure: its code and its sentence; undefined where there are none.
+ * @param log - Log of one run.
+ * @param refusal - Returns the server's code and sentence in a failure; undefined when the failure is not the server's.
  * @returns The outcome, and a sentence for each test that neither passed nor was refused: a wrong answer, a hang, a crash.
  */
 export function judge(

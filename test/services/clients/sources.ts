@@ -11,14 +11,14 @@ export type Source =
   | { readonly url: string; readonly sha256: string }
   | { readonly repository: string; readonly commit: string };
 
-/** How long a download may take. */
+/** Time limit of a download. */
 const DOWNLOAD_SECONDS = 300;
 
 /**
- * Gets one folder of a source, and nothing else: what the tests import is the client that is installed.
+ * Downloads only one folder of a source: the tests import the installed client.
  *
- * @param name - Of the package with its version; of the folder in the cache.
- * @returns Path of the folder that holds it. @throws Error where it can't be had, or is another one than the pinned.
+ * @param name - Package with its version; name of the folder in the cache.
+ * @returns Path of the folder that holds it. @throws Error when the download fails, or is not the pinned source.
  */
 export async function unpacked(name: string, source: Source, folder: string): Promise<string> {
   const directory = join(cacheDirectory(), "client-suites", name);

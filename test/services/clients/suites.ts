@@ -2,21 +2,21 @@
 import type { Source } from "./sources.ts";
 
 export interface Suite {
-  /** Of the package, at the version of requirements.lock. */
+  /** Name of the package, at the version of requirements.lock. */
   readonly client: string;
   readonly version: string;
   readonly source: Source;
   /** The folder of the source that holds the tests. */
   readonly folder: string;
-  /** What of it asks a server for what one server can do: no replicas, users, encryption, names of other hosts. */
+  /** Files that test a single server: no replicas, users, encryption, names of other hosts. */
   readonly files: readonly string[];
   /** Beginnings of names of tests that are not run, by the reason. */
   readonly leftOut: Readonly<Record<string, readonly string[]>>;
-  /** Of pytest: what the suite's own configuration has. */
+  /** Options of pytest from the suite's own configuration. */
   readonly options: readonly string[];
-  /** Where the suite looks for its server. */
+  /** Variables with the address of the suite's server. */
   environment(port: number): Readonly<Record<string, string>>;
-  /** The server's own words in a failure, code and sentence; undefined where there are none. */
+  /** The server's code and sentence in a failure; undefined when the failure is not the server's. */
   refusal(failure: string): string | undefined;
 }
 
@@ -114,7 +114,7 @@ export const PYMONGO: Suite = {
 export const QDRANT_CLIENT: Suite = {
   client: "qdrant-client",
   version: "1.17.1",
-  // The source package has tests of its local mode alone. The commit is that of the tag v1.17.1.
+  // The source package has only tests of its local mode. The commit is that of the tag v1.17.1.
   source: {
     repository: "https://github.com/qdrant/qdrant-client",
     commit: "cd5eb259dd7a8448fd4ebea209f742a6eb16b4a3",
@@ -183,7 +183,7 @@ export const OPENAI: Suite = {
       ),
     ],
   },
-  // Twice the same, and what the client refuses itself.
+  // The asynchronous client repeats the same tests; requests without a path parameter are refused by the client.
   options: ["-k", "not Async and not path_params"],
   environment: (port) => ({ TEST_API_BASE_URL: `http://127.0.0.1:${port}/v1` }),
   refusal(failure) {

@@ -1,4 +1,4 @@
-/** What the decoder makes of pictures, and of files that are hostile or damaged. */
+/** The decoder on pictures, and on hostile or damaged files. */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -102,7 +102,7 @@ test("the size of the stored JPEG is configurable", async () => {
   expect([small.width, small.height]).toEqual([100, 100]);
 });
 
-/** EXIF: what lies in the file at (x, y) of a picture that is to be shown upright, by orientation. */
+/** Upright position of a pixel that is at (x, y) in the file, by EXIF orientation. */
 const FILE_TO_UPRIGHT: Readonly<
   Record<number, (x: number, y: number, w: number, h: number) => [number, number]>
 > = {
@@ -307,7 +307,7 @@ describe("hostile images", () => {
       expect(await refusal(decode(jpeg))).toMatchObject({ status: 413, code: "image_too_many_pixels" });
     });
 
-    test("a JPEG with fewer pixels than it claims, within the limit, is grey where it has none", async () => {
+    test("a JPEG with fewer pixels than it claims, within the limit, is grey where pixels are missing", async () => {
       const jpeg = withJpegSize(await plain(16, 16).jpeg().toBuffer(), 6000, 6000);
       expect(await decode(jpeg)).toMatchObject({ width: 1024, height: 1024 });
     });

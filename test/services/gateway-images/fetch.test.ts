@@ -1,4 +1,4 @@
-/** What a fetch of a picture sends, takes, waits for and may reach, and how pictures of all sources are read. */
+/** Fetches of pictures: their requests, accepted responses, timeouts and allowed hosts; and pictures of all sources. */
 import { setMaxListeners } from "node:events";
 import type { RequestListener } from "node:http";
 import { type AddressInfo, createServer } from "node:net";

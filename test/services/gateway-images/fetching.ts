@@ -1,4 +1,4 @@
-/** What the tests of images share: the fetch with the usual options, what was refused, and sites that are closed after each test. */
+/** Helpers of the tests of images: the fetch with the usual options, its refusals, and sites that are closed after each test. */
 import type { RequestListener } from "node:http";
 import { afterEach } from "vitest";
 import {

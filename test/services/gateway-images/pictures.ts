@@ -53,7 +53,7 @@ export function plain(width: number, height: number, [r, g, b]: Colour = GREEN):
   return sharp({ create: { width, height, channels: 3, background: { r, g, b } } });
 }
 
-/** Samples of an encoded picture as it lies in the file: no turn is made. */
+/** Samples of an encoded picture, without its EXIF rotation. */
 export async function rasterOf(encoded: Buffer): Promise<Raster> {
   const { data, info } = await sharp(encoded).removeAlpha().raw().toBuffer({ resolveWithObject: true });
   return { width: info.width, height: info.height, samples: data };

@@ -7,7 +7,7 @@ import type { Certificate } from "../../harness/certificate.ts";
 
 export interface Site {
   readonly port: number;
-  /** What came, in its order. */
+  /** Received requests, in order. */
   readonly requests: IncomingMessage[];
   /** Connections that are open. */
   connections(): number;

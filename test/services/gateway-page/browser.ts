@@ -21,13 +21,13 @@ export interface WatchedPage {
   readonly page: Page;
   readonly context: BrowserContext;
   /**
-   * Console errors, exceptions, violations of the content security policy and requests to other hosts, so far. The
-   * browser's own line about an answer with an error status is none: the page shows such answers to its reader.
+   * Console errors, exceptions, violations of the content security policy and requests to other hosts, so far. Without the
+   * browser's own line about a response with an error status, which the page shows to its reader.
    */
   readonly faults: string[];
 }
 
-/** Opens a page in a context of its own. */
+/** Opens a page in its own context. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -56,7 +56,7 @@ export async function openPage(
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe finds wrong on the page, with every part of it that can be unfolded open: rule, and where and why. */
+/** Violations that axe finds on the page, with all details open: rule, place and reason. */
 export async function axeViolations(page: Page): Promise<unknown[]> {
   await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true');
   await page.evaluate(AXE);

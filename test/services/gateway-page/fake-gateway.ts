@@ -1,4 +1,4 @@
-/** The page on a server whose API does what a test wants, with the real page, policy and form parser. */
+/** The page on a server whose API a test controls, with the real page, policy and form parser. */
 import helmet from "@fastify/helmet";
 import Fastify, { type FastifyReply } from "fastify";
 import sharp from "sharp";
@@ -31,7 +31,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What a request of the page held. */
+/** Content of a request of the page. */
 export interface Asked {
   readonly path: string;
   readonly authorization: string | undefined;
@@ -43,7 +43,7 @@ export interface Asked {
 /** Events of a streamed answer: name, and data. */
 export type AnswerEvents = AsyncIterable<readonly [string, unknown]> | Iterable<readonly [string, unknown]>;
 
-/** What the page looks at in a sample's document. */
+/** Fields of a sample's document that the page reads. */
 export interface FakeSample {
   readonly id: string;
   readonly image: object | null;
@@ -64,11 +64,11 @@ export interface Scenario {
 
 export interface FakeGateway {
   readonly url: string;
-  /** Set anew by {@link reset}. */
+  /** Replaced by {@link reset}. */
   scenario: Scenario;
-  /** POSTs that came. */
+  /** Received POSTs. */
   asked: Asked[];
-  /** Requests for /status that came. */
+  /** Number of requests for /status. */
   statusRequests: number;
   /** Lists of samples that were asked for. */
   sampleLists: number;

@@ -1,4 +1,4 @@
-/** How the page looks and reads, what it does with text that wants to be markup, and how its files are served. */
+/** Look and accessibility of the page, text with markup in it, and responses with its files. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { needs } from "../../harness/needs.ts";

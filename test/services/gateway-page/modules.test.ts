@@ -42,7 +42,7 @@ describe("curl commands", () => {
     return curlCommand({ path: "v1/match", ...call });
   }
 
-  /** What a POSIX shell makes of the command: the words that curl is given. */
+  /** Arguments that a POSIX shell gives curl for the command. */
   function wordsOf(command: string, environment: Record<string, string> = {}): string[] {
     const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
     const options = { encoding: "utf8", env: { PATH: process.env.PATH, ...environment } } as const;

@@ -1,4 +1,4 @@
-/** What the page's tests on the fake API have in common. */
+/** Fixture of the page's tests on the fake API. */
 import type { Browser, Locator, Page } from "playwright-core";
 import sharp from "sharp";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
@@ -27,7 +27,7 @@ export interface PageFixture {
 export function pageFixture(): PageFixture {
   let browser: Browser | undefined;
   let gateway: FakeGateway | undefined;
-  /** Of tests without options. */
+  /** Page of tests without options. */
   let usual: WatchedPage | undefined;
   let watched: WatchedPage | undefined;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** The page, by mouse and by keyboard, on an API that does what each test wants. */
+/** The page, by mouse and by keyboard, on an API that each test controls. */
 
 import { EventEmitter, once } from "node:events";
 import { describe, expect, test } from "vitest";
@@ -121,7 +121,7 @@ describe("page", needs(NO_BROWSER), () => {
     expect(the.gateway.asked).toEqual([]);
   });
 
-  test("a question can be asked and a source followed by keyboard alone, with visible focus", async () => {
+  test("a question can be asked and a source followed only by keyboard, with visible focus", async () => {
     await the.open();
     await the.question().waitFor();
     await the.page.keyboard.type("Which animal is it?");
@@ -258,7 +258,7 @@ describe("page", needs(NO_BROWSER), () => {
       expect(the.gateway.asked[0]?.imageBytes).toBeUndefined();
     });
 
-    test("a file that is no image is refused in a sentence", async () => {
+    test("a file that is not an image is refused in a sentence", async () => {
       await the.open();
       await drop("#image .drop", "notes.pdf", "application/pdf");
       await the.page
@@ -463,7 +463,7 @@ describe("page", needs(NO_BROWSER), () => {
     });
   });
 
-  test("an API key is asked for, kept by the tab alone, sent with everything, and forgotten", async () => {
+  test("an API key is asked for, kept only by the tab, sent with every request, and forgotten", async () => {
     the.gateway.scenario.key = "sk-right";
     await the.open();
     await the.page.getByText("Missing API key; send it as Authorization: Bearer KEY.").first().waitFor();
@@ -670,7 +670,7 @@ describe("page", needs(NO_BROWSER), () => {
       await the.answer().getByText("No document with a text was found.").waitFor();
     });
 
-    test("a gateway without databases has no question box, says why, and shows its other requests", async () => {
+    test("a gateway without databases has no question box, gives the reason, and shows its other requests", async () => {
       the.gateway.scenario.services = without("document-database", "vector-database");
       await the.open();
       await the.page

@@ -181,7 +181,7 @@ describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
       }
     });
 
-    test("a database that is away is reported in the gateway's words, and used again when it is back", async () => {
+    test("an unavailable database is reported in the gateway's words, and used again when it is back", async () => {
       const page = await open();
       await page.locator("#overall").getByText("All 6 services ready").waitFor();
       await databases.vector.kill();
@@ -267,7 +267,7 @@ describe("the API's page", needs(NO_BROWSER), () => {
   });
 });
 
-/** What a shell command prints; it has to succeed. */
+/** Output of a shell command; rejects when it fails. */
 async function outputOf(line: string, cwd: string): Promise<string> {
   return (await promisify(execFile)("sh", ["-c", line], { cwd })).stdout;
 }

@@ -112,7 +112,7 @@ test("a document can come as a form with a file", async () => {
   await read("/documents/form", { method: "DELETE" });
 });
 
-test("a wrong document of a batch fails alone, with its own status", async () => {
+test("only the wrong document of a batch fails, with its own status", async () => {
   triton().behaviour.refuses = "POISON";
   const { status, documents } = await write({
     documents: [
@@ -442,7 +442,7 @@ describe("answers", () => {
     expect(JSON.stringify(triton().generations[0])).toContain("data:image/jpeg;base64,");
   });
 
-  test("an answer fits the context of its model, and documents that are cut off are no sources", async () => {
+  test("an answer fits the context of its model, and its sources exclude documents that are cut off", async () => {
     const ask = async (more: object) => {
       const response = await gateway.post("/v1/answer", {
         question: "lighthouses",

@@ -1,4 +1,4 @@
-/** Interrupted writes, what reindexing mends, and databases that are away. */
+/** Interrupted writes, repairs by reindexing, and unavailable databases. */
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ describe("interruptions", () => {
     });
   }
 
-  test("a vector database that is full is not ready, and gets the vectors of what was written when it has room", async () => {
+  test("a full vector database is not ready, and gets the vectors of written documents when it has room", async () => {
     const vectorState = async () => {
       const services = (await (await fetch(`${gateway().url}/status`)).json()) as { name: string }[];
       return services.find(({ name }) => name === "vector");
@@ -88,7 +88,7 @@ describe("interruptions", () => {
     expect(fault.seen).toBe(true);
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await response.json()).toMatchObject({ error: { code: `${step[0]}_unavailable` } });
-    // MongoDB alone decides whether it is there; it is found by its vectors, and they may be there as well.
+    // A document exists when MongoDB has it, even if vectors of it remain.
     const isThere = step[1] !== "update" || step[2] === "loseAnswer";
     expect((await read(id)).status).toBe(isThere ? 200 : 404);
     heal();
@@ -185,7 +185,7 @@ describe("interruptions", () => {
     expect(await response.json()).toMatchObject({ matches: [{ id: "pictured" }] });
   });
 
-  test("a gateway mends by itself what an interrupted write left", async () => {
+  test("a gateway repairs an interrupted write by itself", async () => {
     failStep(["vector", "PUT /points", "lose"]);
     expect((await write({ id: "mended", text: "mended by itself" })).status).toBe(503);
     heal();
@@ -255,7 +255,7 @@ describe("interruptions", () => {
   });
 });
 
-/** Two that change the same document: one is held between its two steps, and the other one comes in between. */
+/** Two changes of the same document: the first is held between its two steps, and the second runs meanwhile. */
 describe("overtaken changes", () => {
   const faulty = shared.inArea("overtaken");
 
@@ -351,7 +351,7 @@ describe("overtaken changes", () => {
       );
       const statuses = await Promise.all(work);
       for (const status of statuses) expect([200, 204, 503]).toContain(status);
-      // What was acknowledged needs no reindexing; what was not is compared again by itself.
+      // Acknowledged writes need no reindexing; other writes are compared again by the gateway.
       if (!statuses.includes(503)) await expectAgreed();
       const last = ids.map((id) => ({ id, text: `the end of ${id}` }));
       await agreed(databases());
@@ -429,12 +429,12 @@ describe("reindexing", () => {
     await expectFound(image);
   });
 
-  test("reindexing removes vectors without a document, and leaves those of others alone", async () => {
+  test("reindexing removes vectors without a document, and keeps those of other programs", async () => {
     const point = (id: string, payload: object) => ({ id, vector: { text: Array(64).fill(1) }, payload });
     const orphan = { documentId: "orphan", contentHash: "0".repeat(64), metadata: {} };
     const foreign = "11111111-1111-5111-8111-111111111111";
     const body = { points: [point(pointId("orphan"), orphan), point(foreign, { kind: "other" })] };
-    // By all runs together: one that the gateway has begun by itself may be the one that removes it.
+    // Counts all runs, because a run that the gateway started by itself may remove it.
     const removed = async () => {
       const metrics = await (await fetch(`${gateway().url}/metrics`)).text();
       return Number(/^gateway_reindexed_total\{what="removed"\} (\d+)/m.exec(metrics)?.[1]);
@@ -556,7 +556,7 @@ describe("gateway and databases", () => {
     }
   });
 
-  test("a database that is away makes its requests 503 with Retry-After, and /readyz names it", async () => {
+  test("requests to an unavailable database are 503 with Retry-After, and /readyz names it", async () => {
     const port = await closedPort();
     for (const name of ["mongo", "vector"] as const) {
       const halfPlaces = { ...places(), [name]: port };
@@ -662,7 +662,7 @@ describe("gateway and databases", () => {
     expect(seen).toEqual({ mongo: 1, vector: 1 });
     Object.assign(seen, { mongo: 0, vector: 0 });
     await gateway.post("/v1/documents", { id: "traced", text: "b" }, { "x-request-id": id });
-    // What is there, the new content, what is there now; and the vectors.
+    // Read, write, read again; and the vectors.
     expect(seen).toEqual({ mongo: 3, vector: 1 });
   });
 

@@ -1,4 +1,4 @@
-/** Databases behind proxies that lose what a test names, and gateways that mend what comes of it. */
+/** Databases behind proxies that lose chosen requests, and gateways that repair the result. */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
@@ -153,7 +153,7 @@ export function failAlways(proxy: FaultProxy, name: string, fate: Fate): { reado
 export interface FaultyDatabases extends DatabasesAndTriton {
   readonly mongo: () => FaultProxy;
   readonly vector: () => FaultProxy;
-  /** Of the proxies, which are those of `config` as well. */
+  /** Places of the proxies, which `config` has as well. */
   readonly places: () => Places;
   /** Lets both proxies pass everything. */
   readonly heal: () => void;
@@ -200,7 +200,7 @@ interface MendingGateway {
   readonly read: (id: string) => Promise<Response>;
   /** Ids of the documents that a text finds, best first. */
   readonly found: (text: string) => Promise<string[]>;
-  /** POST /v1/reindex. @throws Error with what it says when it is no success. */
+  /** POST /v1/reindex. @throws Error with the response's text when it fails. */
   readonly reindex: () => Promise<Record<"documents" | "indexed" | "removed" | "refused", number>>;
 }
 

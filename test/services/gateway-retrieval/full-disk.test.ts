@@ -17,7 +17,7 @@ test("a full disk ends neither database: writes are refused, reads are answered,
   const [databases, triton] = await Promise.all([startDatabases(disk.path), startFakeTriton()]);
   const gateway = await startGateway(retrievalConfig(triton, placesOf(databases)));
   const write = (id: string) => postDocuments(gateway.url, [{ id, text: LARGE_TEXT }]);
-  /** What vectors take is too little to need room at once: the vector database is asked for more by itself. */
+  /** Fills the vector database directly, because vectors of documents are too small to need new disk space. */
   const upsert = () =>
     fetch(`http://127.0.0.1:${databases.vector.port}/collections/${databases.area}/points`, {
       method: "PUT",

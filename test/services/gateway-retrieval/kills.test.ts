@@ -25,9 +25,9 @@ import {
 } from "./support.ts";
 import { asWritten, foundBy, put, remove, type Written } from "./writing.ts";
 
-/** Of each database, of both, and of the gateway. */
+/** Kills of each database, of both, and of the gateway. */
 const KILLS = times(3, 50);
-/** Every so many kills, the gateway that is written through is killed with it. */
+/** Number of kills of a database for each kill of the gateway that is written through. */
 const KILLS_PER_GATEWAY_KILL = times(3, 10);
 const WRITERS = 6;
 /** A round ends with one of so many acknowledged documents; at that moment the other writers are anywhere in their writes. */
@@ -83,7 +83,7 @@ test.concurrent.each(["mongo", "vector", "mongo and vector", "gateway"] as const
         await Promise.all([...killed.map((one) => one.kill()), killsGateway && mortal.kill()]);
         await Promise.all([...killed.map((one) => one.start()), ...writers]);
         if (killsGateway) {
-          // Nobody tells it to reindex.
+          // It reindexes by itself.
           mortalUrl = urlIn(await mortal.start());
           await agreed(databases);
         } else {
@@ -95,7 +95,7 @@ test.concurrent.each(["mongo", "vector", "mongo and vector", "gateway"] as const
         const found = await foundBy(killsGateway ? mortalUrl : survivor.url);
         expect(found).toEqual([...contents.documents.keys()].sort());
       }
-      // Kills that leave nothing to mend prove nothing; a few of them may all come between two writes.
+      // Kills prove nothing when there is nothing to repair; a few may all happen between two writes.
       if (isThorough && what !== "gateway") expect(await indexedBy(survivor)).toBeGreaterThanOrEqual(KILLS);
     } finally {
       await mortal.kill();
@@ -122,7 +122,6 @@ const IDS = 12;
 const MOST_DOCUMENTS = 10;
 
 interface WriterSettings {
-  /** Of a gateway. */
   readonly url: string;
   /** First part of its documents' ids, which no other writer has. */
   readonly name: string;

@@ -1,11 +1,11 @@
-/** The clients of the soak: each does one thing again and again, and what fails must have a fault beside it. */
+/** The clients of the soak: each repeats one kind of request, and each failure must have a fault that explains it. */
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../../harness/random.ts";
 import type { Acknowledged } from "../kill-rounds.ts";
 import { put, remove, type Written } from "./writing.ts";
 
-/** Of each writer, which alone writes them; of all together a match finds every one. */
+/** Ids that only one writer writes; few enough that one match finds the ids of all writers. */
 const IDS_PER_WRITER = 15;
 const WRITERS = 4;
 const PAUSE_MS = 40;
@@ -19,7 +19,6 @@ const SLOW_MATCHES = 8;
 const LONG_TEXT = " long".repeat(4000);
 
 interface LoadSettings {
-  /** Of the gateway. */
   readonly url: string;
   /** As data URL. */
   readonly image: string;
@@ -206,7 +205,7 @@ export class Load {
 
   #connect() {
     const socket = connect(Number(new URL(this.url).port), "127.0.0.1");
-    // What a client sees that does not wait for an answer is nothing to look at.
+    // Errors of a client that does not wait for a response are ignored.
     return socket.on("error", () => undefined);
   }
 }

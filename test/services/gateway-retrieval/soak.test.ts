@@ -1,7 +1,7 @@
 /**
- * An hour of mixed load on the gateway and both databases, with faults in it: clients that leave, cut bodies or read slowly,
- * kill -9, SIGSTOP, and a full disk. What was acknowledged is there, no error is without a fault that explains it, and no
- * process has more memory or descriptors at the end than in the tenth minute.
+ * An hour of mixed load on the gateway and both databases, with faults: clients that leave, cut bodies or read slowly,
+ * kill -9, SIGSTOP, and a full disk. Acknowledged writes are kept, every error has a fault that explains it, and no process
+ * has more memory or descriptors at the end than in the tenth minute.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -33,17 +33,17 @@ import { asWritten, foundBy, type Written } from "./writing.ts";
 /** ENGINE_ROOM_SOAK_MINUTES makes it shorter, or longer. */
 const MINUTES = Number(process.env.ENGINE_ROOM_SOAK_MINUTES ?? 60);
 const LENGTH_MS = MINUTES * 60_000;
-/** For the start, the last kills, and the looks at what is there. */
+/** Time for the start, the last kills, and the checks of the content. */
 const MORE_MS = 5 * 60_000;
 /**
- * Kills are at the beginning, and again after the last figures: a process has less memory when it has just started than
- * after minutes of load, so that those whose figures are compared are not killed between the two. Of a shorter soak the
- * reference is later than after a sixth, so that there are such minutes before it.
+ * Kills are at the beginning, and again after the last figures: a process has less memory just after its start than after
+ * minutes of load, so no process is killed between the figures that are compared. A shorter soak takes the reference later
+ * than after a sixth, to have such minutes before it.
  */
 const KILLS_END_MS = LENGTH_MS / 20;
 const WARM_MS = 6 * 60_000;
 const REFERENCE_MS = Math.max(LENGTH_MS / 6, Math.min(KILLS_END_MS + WARM_MS, LENGTH_MS / 2));
-/** Without load before figures are taken, so that they are what the processes keep; samples are of its second half. */
+/** Time without load before figures are taken, so that memory of requests is freed; samples are from its second half. */
 const QUIET_MS = Math.max(20_000, Math.min(60_000, LENGTH_MS / 20));
 const SAMPLES = 9;
 const MOST_GROWTH = 1.1;
@@ -59,7 +59,7 @@ const DISK_MEBIBYTES = 64;
 const NAMES = ["gateway", "mongo", "vector"] as const;
 type Name = (typeof NAMES)[number];
 
-/** What a process has. */
+/** Memory and descriptors of a process. */
 interface Figures {
   readonly mebibytes: number;
   readonly descriptors: number;

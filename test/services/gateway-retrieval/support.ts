@@ -1,4 +1,4 @@
-/** What the tests of retrieval share: real database processes, a Triton of fakes, and gateways on top of them. */
+/** Helpers of the tests of retrieval: real database processes, a fake Triton, and gateways that use them. */
 import { rmSync } from "node:fs";
 import { type Db, MongoClient } from "mongodb";
 import sharp from "sharp";
@@ -119,7 +119,7 @@ export function retrievalConfig(
     },
     models: [{ name: "small", http: triton.url, chatTemplate: CHATML, stopWords: ["<|im_end|>"] }],
     databases: {
-      // The driver looks for a server that was away every half second, if it is not told otherwise.
+      // By default, the driver checks an unavailable server every half second.
       mongo: { uri: `mongodb://127.0.0.1:${mongo}/?minHeartbeatFrequencyMS=20`, database: area },
       vector: { url: `http://127.0.0.1:${vector}`, collection: area },
     },
@@ -148,7 +148,7 @@ export function dataUrl(bytes: Buffer, type = "image/png"): string {
   return `data:${type};base64,${bytes.toString("base64")}`;
 }
 
-/** What both databases hold, read without the gateway. */
+/** Content of both databases, read without the gateway. */
 export interface Contents {
   /** Documents in MongoDB. */
   readonly documents: ReadonlyMap<
@@ -204,7 +204,7 @@ async function pointsOf({ vector, area }: Databases): Promise<Map<string, string
   return new Map(result.points.map(({ payload }) => [payload.documentId, payload.contentHash]));
 }
 
-/** Whether every document is whole and has exactly its own vectors. */
+/** Whether every document is complete and has exactly its own vectors. */
 export function agree({ documents, points }: Contents): boolean {
   return (
     documents.size === points.size &&
@@ -214,7 +214,7 @@ export function agree({ documents, points }: Contents): boolean {
   );
 }
 
-/** Waits until both databases agree. @throws Error with what they hold when they do not within half a minute. */
+/** Waits until both databases agree. @throws Error with their content when they do not within half a minute. */
 export function agreed(databases: Databases): Promise<Contents> {
   const check = async () => {
     const contents = await contentsOf(databases);
@@ -226,9 +226,9 @@ export function agreed(databases: Databases): Promise<Contents> {
 
 export interface DatabasesAndTriton {
   readonly databases: () => Databases;
-  /** It has been asked nothing when a test begins. */
+  /** It has had no request when a test begins. */
   readonly triton: () => FakeTriton;
-  /** Of a gateway on both. */
+  /** Configuration of a gateway on both. */
   readonly config: (more?: Partial<GatewayConfigInput>) => GatewayConfigInput;
   /** The same, with other databases in the same processes. */
   readonly inArea: (area: string) => DatabasesAndTriton;
@@ -286,7 +286,7 @@ export function postDocuments(url: string, documents: readonly SentDocument[]): 
   });
 }
 
-/** What came of each document of a request. @throws Error when it is refused as a whole. */
+/** Status of each document of a request. @throws Error when the whole request is refused. */
 export async function statusesOf(answer: Promise<Response>): Promise<string[]> {
   const response = await answer;
   if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);

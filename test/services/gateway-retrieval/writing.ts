@@ -1,8 +1,8 @@
-/** Writes and deletions through the gateway that are remembered, and what a client finds of them. */
+/** Writes and deletions through the gateway that are recorded, and their content as a client reads it. */
 import type { Acknowledged } from "../kill-rounds.ts";
 import { type Contents, postDocuments, type SentDocument, statusesOf } from "./support.ts";
 
-/** What a client knows of a document that it wrote. */
+/** Content of a written document. */
 export interface Written {
   readonly text: string;
   readonly hasImage: boolean;

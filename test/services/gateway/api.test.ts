@@ -23,7 +23,7 @@ describe("api", () => {
 
   const chat = (more: object) => gateway.post("/v1/chat/completions", { ...CHAT, ...more });
 
-  test("while Triton is away, every endpoint that needs it answers 503 with Retry-After", async () => {
+  test("while Triton is unavailable, every endpoint that needs it answers 503 with Retry-After", async () => {
     const answers = [
       await chat({}),
       await chat({ stream: true }),
@@ -36,7 +36,7 @@ describe("api", () => {
     }
   });
 
-  test("while Triton is away, the gateway lives, is not ready, and names the missing servers", async () => {
+  test("while Triton is unavailable, the gateway lives, is not ready, and names the missing servers", async () => {
     expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
     const response = await fetch(`${gateway.url}/readyz`);
     expect(response.status).toBe(503);
@@ -48,7 +48,7 @@ describe("api", () => {
     });
   });
 
-  test("the metrics count requests that failed because Triton is away", async () => {
+  test("the metrics count requests that failed because Triton is unavailable", async () => {
     await chat({});
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
     expect(text).toMatch(/^gateway_upstream_errors_total\{upstream="smollm2",kind="away"\} [1-9]/m);
@@ -525,7 +525,7 @@ describe("requests that no route gets", () => {
 });
 
 describe("images and repositories", () => {
-  /** Of one pixel. */
+  /** Picture of one pixel. */
   const PNG =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -568,7 +568,7 @@ describe("images and repositories", () => {
 
   let asked: Asked[] = [];
 
-  /** What Triton answers: one object for /generate, a list of events for /generate_stream; or a function that answers. */
+  /** Triton's response: one object for /generate, a list of events for /generate_stream; or a function that responds. */
   let answer: object | readonly object[] | ((prompt: unknown, response: ServerResponse) => unknown) = {};
 
   beforeAll(async () => {

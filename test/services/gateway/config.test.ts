@@ -296,7 +296,7 @@ describe("API keys", () => {
         expect.objectContaining({ details: expect.objectContaining({ status: 401 }) }),
       );
     }
-    // The hash of nothing stands in a configuration where the variable with the key was empty.
+    // A configuration has the hash of an empty text where the variable with the key was empty.
     const mistaken = new KeyRing([{ name: "nobody", sha256: sha256("") }]);
     for (const header of [undefined, "", "Bearer", "Bearer "]) {
       expect(() => mistaken.ownerOf(header)).toThrow(ApiError);
@@ -505,7 +505,7 @@ test.each([
   ["129 characters", "x".repeat(129)],
   ["two lines", "a\nb"],
   ["a letter outside ASCII", "é"],
-])("a request with %s as its id gets a new one", (_what, given) => {
+])("a request with %s as its id gets a new id", (_what, given) => {
   expect(requestId({ headers: { "x-request-id": given } })).toMatch(/^[0-9a-f-]{36}$/);
 });
 
@@ -589,7 +589,7 @@ interface Row {
   readonly labels: readonly string[];
 }
 
-/** By name, but for those of Node.js, which prom-client has. */
+/** Metrics by name, except those of Node.js, which prom-client adds. */
 function registered(registry: Registry): Readonly<Record<string, Row>> {
   const own = registry.getMetricsAsArray().filter(({ name }) => !/^(process|nodejs)_/.test(name));
   return Object.fromEntries(

@@ -133,7 +133,7 @@ test("the log has one line a request with its id, and neither texts nor keys", a
   expect(gateway.output.stdout).not.toMatch(/launch code|sk-|Bearer/);
 });
 
-/** Somebody with one connection to a gateway, which is kept. */
+/** A client with one connection to a gateway, which is kept open. */
 class Client {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   readonly #url: string;
@@ -177,7 +177,7 @@ test("a gateway for 3 connections closes the connection that is idle the longest
       `POST /v1/embeddings HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await until(async () => /^gateway_places_taken 1$/m.test(await first.read("/metrics")));
-    // Of these the second was used last.
+    // The second is the last that was used.
     for (const client of [third, second]) expect(await client.read("/healthz")).toContain("ok");
     await until(() => !first.isOpen);
     expect(await fourth.read("/healthz")).toContain("ok");
@@ -200,7 +200,7 @@ test("a gateway for 3 connections closes the connection that is idle the longest
 });
 
 const CONNECTIONS = times(500, 6_000);
-/** Of the gateway, for each connection. */
+/** Memory of the gateway for each connection. */
 const MOST_BYTES = 60 * 1024;
 const tooFewFiles =
   openFilesLimit() < CONNECTIONS + 500

@@ -1,4 +1,4 @@
-/** What happens to requests whose upstream, or whose client, stays silent, like a machine that hangs. */
+/** Requests whose upstream, or whose client, stays silent, like a machine that hangs. */
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { drain } from "../../../containers/services/gateway/src/request-life.ts";

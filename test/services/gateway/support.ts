@@ -1,4 +1,4 @@
-/** What the gateway's tests share: gateways on free ports, ports where nobody listens, and a peer that stays silent. */
+/** Helpers of the gateway's tests: gateways on free ports, ports where nothing listens, and a peer that stays silent. */
 import { createHash } from "node:crypto";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";

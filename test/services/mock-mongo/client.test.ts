@@ -230,7 +230,7 @@ test("find sorts values of all types in MongoDB's order", async () => {
   expect(aggregated.map(({ place }) => place)).toEqual(places);
 });
 
-test("a read that asks for what a standalone server can't do is refused", async () => {
+test("a read concern that a standalone server does not support is refused", async () => {
   const collection = fresh();
   await collection.insertOne({ n: 1 });
   const read = (level: string) => collection.find({}, { readConcern: { level: level as never } }).toArray();
@@ -368,7 +368,7 @@ describe("writes", () => {
     expect(found).toEqual([{ n: 1 }, { n: 0 }]);
   });
 
-  test("an update keeps the types of fields that it leaves alone, and takes those that the client sent", async () => {
+  test("an update keeps the types of fields that it does not change, and stores those that the client sent", async () => {
     const collection = fresh();
     await collection.insertOne({
       kept: new Double(1),

@@ -1,4 +1,4 @@
-"""What the official driver of PyPI does, against the document database."""
+"""Operations of PyPI's official driver against the document database."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-/** What a client can't do to the others: with too many bytes, too slow ones, wrong ones, and answers that nobody reads. */
+/** Protection of clients from others that send too many bytes, too slowly or wrongly, or don't read their responses. */
 
 import { connect, type Socket } from "node:net";
 import { serialize } from "bson";
@@ -182,7 +182,7 @@ describe("limits", () => {
     return head;
   };
 
-  test("clients that promise large messages and send little take no room from others", async () => {
+  test("clients that announce large messages and send little leave room for others", async () => {
     await start({ messageBytes: 48_000_000 });
     const slow = await Promise.all(Array.from({ length: 10 }, peer));
     for (const { socket } of slow) socket.write(begun(20));
@@ -194,7 +194,7 @@ describe("limits", () => {
     expect(slow.filter(({ isClosed }) => isClosed())).toEqual([]);
   });
 
-  test("where messages take too much, the one that has been sent for the longest time loses its connection", async () => {
+  test("where messages take too much, the message that has been sent for the longest time loses its connection", async () => {
     await start({ arrivingBytes: 1_000_000 });
     const slow: Peer[] = [];
     for (let n = 1; n <= 3; n++) {

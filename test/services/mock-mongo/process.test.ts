@@ -114,7 +114,7 @@ const content = (key: string, n: number): Document => ({
   text: key.repeat(n % 50),
 });
 
-/** Inserts, removes or changes documents, whatever fits what is there. */
+/** Inserts, removes or changes documents, as the known content allows. */
 async function write(
   collection: Collection<Document>,
   acknowledged: Acknowledged<Document>,
@@ -150,7 +150,7 @@ async function write(
   }
 }
 
-/** Everything that is there, and whether counters and places of ids agree with it. */
+/** Reads all content, and expects that counters and the index of ids agree with it. */
 async function read(
   collection: Collection<Document>,
   keys: readonly string[],
@@ -165,7 +165,7 @@ async function read(
   return byKey;
 }
 
-/** What is there can't be inserted; what is not there can. */
+/** Inserts all documents, of which only the absent are accepted. */
 async function insertAll(
   collection: Collection<Document>,
   acknowledged: Acknowledged<Document>,

@@ -1,4 +1,4 @@
-"""What the official client of PyPI does, against the vector database."""
+"""Operations of PyPI's official client against the vector database."""
 
 import os
 import uuid
@@ -114,7 +114,7 @@ with warnings.catch_warnings():
     client.migrate(local, ["things"])
 assert local.count("things").count == 490
 
-# What is not there is refused.
+# Operations that the database does not support are refused.
 status, sentence = refused(lambda: client.query_points("things", query=[1.0], using="text"))
 assert status == 400 and "expected dim: 3, got 1" in sentence, sentence
 assert refused(lambda: client.query_points("things", query=[1, 0, 0], using="text", limit=10**9))[0] == 400

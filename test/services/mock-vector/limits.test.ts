@@ -1,4 +1,4 @@
-/** What a client can't do to the others: with too many bytes, too slow ones, and answers that nobody reads. */
+/** Protection of clients from others that send too many bytes, or too slowly, or don't read their responses. */
 
 import { connect, type Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
@@ -79,7 +79,7 @@ async function filled(): Promise<void> {
   });
 }
 
-test("a request that is too large is 413, and one that is no JSON or of another type is 400 or 415", async () => {
+test("a request that is too large is 413, and invalid JSON or another type is 400 or 415", async () => {
   await start({ bodyBytes: 10_000 });
   const post = (body: string, type = "application/json") =>
     fetch(`${url}/collections/c/points/query`, { method: "POST", headers: { "content-type": type }, body });
@@ -95,7 +95,7 @@ test("a request that is too large is 413, and one that is no JSON or of another 
   }
 });
 
-test("clients that promise large requests and send little take no room from others", async () => {
+test("clients that announce large requests and send little leave room for others", async () => {
   await start({ transitBytes: 100_000 });
   await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   const promised = await Promise.all(Array.from({ length: 10 }, () => peer()));
@@ -107,7 +107,7 @@ test("clients that promise large requests and send little take no room from othe
   expect(promised.filter(({ isClosed }) => isClosed())).toEqual([]);
 });
 
-test("where requests take too much, the one that has been sent for the longest time loses its connection", async () => {
+test("where requests take too much, the request that has been sent for the longest time loses its connection", async () => {
   await start({ transitBytes: 100_000 });
   await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   const slow: Peer[] = [];

@@ -17,7 +17,7 @@ dice = random.Random(20)  # noqa: S311 (questions, not secrets)
 
 
 def both(call):
-    """What both answer; they must."""
+    """Returns the results of both, which must succeed."""
     return call(server), call(local)
 
 

@@ -143,7 +143,7 @@ async function write(
   }
 }
 
-/** Everything that is there, and whether the other ways to ask agree with it. */
+/** Reads all points, and expects the same from the other kinds of query. */
 async function read(client: QdrantClient): Promise<Map<string, Point>> {
   const { points } = await client.scroll("crash", { limit: 10_000, with_vector: true });
   expect((await client.count("crash")).count).toBe(points.length);

@@ -13,7 +13,7 @@ import { launchBrowser, NO_BROWSER } from "../gateway-page/browser.ts";
 const MERMAID = "mermaid@11.17.2";
 const SHA256 = "581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e35390eb8";
 
-/** Path of Mermaid in one file; why it is not to be had. */
+/** Path of Mermaid in one file, or the reason why it is not available. */
 async function mermaidFile(): Promise<{ readonly path: string } | { readonly reason: string }> {
   const cache = cacheDirectory();
   const path = join(cache, "downloads", `${MERMAID}.min.js`);

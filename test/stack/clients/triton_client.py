@@ -23,7 +23,7 @@ session = onnxruntime.InferenceSession(str(repository / "model.onnx"))
 
 
 def direct(text: str) -> np.ndarray:
-    """What onnxruntime gives for one text alone."""
+    """Returns onnxruntime's vector of one text."""
     encoding = tokenizer.encode(text)
     inputs = {"input_ids": [encoding.ids], "attention_mask": [encoding.attention_mask]}
     (vector,) = session.run(
@@ -33,7 +33,7 @@ def direct(text: str) -> np.ndarray:
 
 
 def embed(module, client) -> np.ndarray:
-    """What Triton gives for all texts in one request."""
+    """Returns Triton's vectors of all texts in one request."""
     tensor = module.InferInput("text", [len(texts), 1], "BYTES")
     tensor.set_data_from_numpy(np.array([[text.encode()] for text in texts], dtype=np.object_))
     return client.infer("text_encoder", [tensor]).as_numpy("text_embedding")
@@ -85,7 +85,7 @@ for name, value, kind in (
     tensor.set_data_from_numpy(np.array([[value]], dtype=dtype))
     request.append(tensor)
 model.async_stream_infer("ensemble", request, enable_empty_final_response=True)
-# A stream that the client closes while Triton answers has once been left open for ever.
+# Regression: a stream that the client closes while Triton responds stayed open.
 assert ended.wait(60), received
 model.stop_stream()
 parts = [part.as_numpy("text_output") for part in received]

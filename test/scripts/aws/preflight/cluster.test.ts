@@ -1,4 +1,4 @@
-/** Preflight of a stack in somebody else's cluster: the cluster is the one that is meant, and has what the stack does not bring. */
+/** Preflight of a stack in an existing cluster: its identity, and parts that the stack does not install. */
 import { describe, expect, test } from "vitest";
 import { EXISTING_CLUSTER_STACK as STACK } from "../../../harness/aws/stacks.ts";
 import { preflight, useWorld, type Values, world } from "./world.ts";
@@ -66,7 +66,7 @@ test("an unknown version is a problem where the stack installs an autoscaler for
 describe("add-ons", () => {
   const lacks = (name: string) => `The cluster platform lacks the add-on ${name}.`;
 
-  test("drivers of disks that nobody has installed as add-ons are warnings", async () => {
+  test("drivers of disks that are not installed as add-ons are warnings", async () => {
     expect(await foundIn({}, STACK, [])).toEqual([
       ["warning", lacks("aws-efs-csi-driver")],
       ["warning", lacks("aws-ebs-csi-driver")],

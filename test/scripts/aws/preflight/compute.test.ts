@@ -180,7 +180,7 @@ describe("capacity reservations", () => {
       });
     });
 
-    test("an ordinary reservation is none", async () => {
+    test("an ordinary reservation is refused as a Capacity Block", async () => {
       const [finding] = await found(holding(), reserved, block);
       expect(finding).toMatchObject({ severity: "problem", what: `${named} is not a Capacity Block.` });
     });
@@ -213,7 +213,7 @@ test("a machine whose address `access.apiCidrs` lacks is a warning", async () =>
   expect(await found({}, { ...eks, access: { apiCidrs: ["1.2.3.0/24"] } })).toEqual([]);
 });
 
-test("a machine outside the networks of a private API is a warning, and a VPN's address is none", async () => {
+test("a machine outside the networks of a private API is a warning, and a VPN's address is accepted", async () => {
   const access = { endpoint: "private", privateCidrs: ["10.8.0.0/16"] };
   const findings = await found({}, { ...eks, access });
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "access"]]);
@@ -229,7 +229,7 @@ test("an address for examples in `access.apiCidrs` is a problem", async () => {
   expect(findings[0]?.why).toContain("203.0.113.0/24");
 });
 
-test('checks of what a stack lacks are "not needed" in the table', async () => {
+test('checks of absent parts of a stack are "not needed" in the table', async () => {
   const checks = await preflight({}, EC2_STACK, MACHINES.slice(0, 1));
   const table = checkTable(checks);
   for (const looksAt of ["addresses that reach the cluster's API", "capacity reservations", "certificate"])

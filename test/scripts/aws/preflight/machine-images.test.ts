@@ -45,6 +45,6 @@ test("a release that the stack file names already is `up`'s to install", async (
   expect(finding?.fix).toBe("`npx engine-room up --stack dev` renews them, a machine at a time.");
 });
 
-test("machines with the newest image are no finding", async () => {
+test("machines with the newest image have no finding", async () => {
   expect(await found(cluster({ system: NEW, gpu: NEW }, { standard: NEW, nvidia: NEW }))).toEqual([]);
 });

@@ -24,16 +24,16 @@ export const MACHINES: readonly MachineNeed[] = [
 interface World {
   /** The account that was asked last. */
   aws: FakeAws | undefined;
-  /** Of this machine, as the internet sees it. */
+  /** Public address of this machine. */
   ownAddress: string;
-  /** Of its network interfaces. */
+  /** Addresses of its network interfaces. */
   localAddresses: readonly string[];
-  /** Of the model hub. */
+  /** Status of the model hub's response. */
   hubStatus: number;
   hubAsked: { readonly path: string; readonly authorization: string | undefined }[];
 }
 
-/** What preflight finds around it, for each test anew. */
+/** Environment of preflight, reset before each test. */
 export const world: World = {
   aws: undefined,
   ownAddress: "1.2.3.4",
@@ -77,7 +77,7 @@ export const others = {
   ownAddress: async () => world.ownAddress,
 };
 
-/** What each check of a stack says. @param changes - Other answers of the account. */
+/** Result of each check of a stack. @param changes - Changed responses of the account. */
 export async function preflight(changes: Answers = {}, values = eks, needs = MACHINES) {
   world.aws = await startFakeAws(account(changes));
   vi.stubEnv("AWS_ENDPOINT_URL", world.aws.url);
@@ -85,7 +85,7 @@ export async function preflight(changes: Answers = {}, values = eks, needs = MAC
   return awsPreflight(target, others, needs);
 }
 
-/** Findings but those of images, which nobody has pushed here. */
+/** Findings, except those of images, which are not pushed here. */
 export async function found(
   changes: Answers = {},
   values = eks,

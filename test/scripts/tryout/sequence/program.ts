@@ -8,7 +8,7 @@ export interface ThingConfig {
   readonly slot?: string;
   /** Name of an earlier thing whose `token` this one takes as input. */
   readonly from?: string;
-  /** Name of the component that it lies in. */
+  /** Name of its component. */
   readonly group?: string;
 }
 
