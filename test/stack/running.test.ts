@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -27,6 +27,8 @@ const sha256 = createHash("sha256").update(key).digest("hex");
 const stack = new TestStack("running", stackConfig({ gateway: { apiKeys: [{ name: "test", sha256 }] } }), {
   ENGINE_ROOM_API_KEY: key,
 });
+/** Output of the `npm start` that completed the stack. */
+let started: string;
 let outputs: StackOutputs;
 let client: OpenAI;
 /** The bundled photograph of a cat, which the bundled question is about. */
@@ -54,7 +56,7 @@ beforeAll(async () => {
   });
   await closed;
   expect(killed.signalCode).toBe("SIGKILL");
-  await stack.succeed("start");
+  started = (await stack.succeed("start")).stdout;
   outputs = stack.outputs();
   client = new OpenAI({ baseURL: `${outputs.endpoints.gateway}/v1`, apiKey: key, maxRetries: 0 });
   const entries = await sampleEntries({ report: () => {}, signal: new AbortController().signal });
@@ -392,6 +394,25 @@ describe("a running stack", { shuffle: false }, () => {
     return JSON.parse(text) as T;
   }
 
+  /** Runs commands in a folder of their own; curl sends the stack's API key. @throws Error with their output when one fails. */
+  function inBash(commands: string, environment: NodeJS.ProcessEnv = {}) {
+    const folder = mkdtempSync(join(tmpdir(), "engine-room-commands-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    if (Object.keys(environment).length === 0)
+      writeFileSync(join(folder, ".curlrc"), `header = "authorization: Bearer ${key}"\n`);
+    const env = { ...process.env, CURL_HOME: folder, ...environment };
+    const run = spawnSync("bash", ["-e"], {
+      input: commands,
+      cwd: folder,
+      env,
+      encoding: "utf8",
+      timeout: 120_000,
+    });
+    if (run.status !== 0)
+      throw new Error(`${commands}\nended with ${run.status}: ${run.stdout}${run.stderr}`);
+    return run;
+  }
+
   function form(fields: Record<string, string>, image: Buffer): FormData {
     const data = new FormData();
     for (const [name, value] of Object.entries(fields)) data.set(name, value);
@@ -457,6 +478,64 @@ describe("a running stack", { shuffle: false }, () => {
       // The language model of this platform reads no pictures, and the answer says so.
       expect(answer.imageUsed).toBe(false);
     }
+  });
+
+  test("the request that `npm start` prints last is answered", () => {
+    const [request = ""] = /^ {2}curl [\s\S]*?'$/m.exec(started) ?? [];
+    const { stdout } = inBash(request, { ENGINE_ROOM_API_KEY: key });
+    expect(JSON.parse(stdout)).toMatchObject({
+      choices: [{ message: { content: expect.stringMatching(/Paris/) } }],
+    });
+  });
+
+  test("README.md ends its output of `npm start` as `npm start` does, but for addresses and times", () => {
+    const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
+    const [, shown = ""] = /^\$ npm start\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+    const ofStack = ` --stack ${stack.name} --config-file ${stack.configFile}`;
+    const printed = started.replaceAll(ofStack, "").replace(/^ +-H "authorization: .*\n/m, "");
+    const end = (text: string) =>
+      text
+        .slice(text.indexOf("Up in "))
+        .replaceAll(/\d+(?:\.\d+)? s\b|\d{5}/g, "N")
+        .replaceAll(/ +/g, " ")
+        .trim();
+    expect(end(shown)).toBe(end(printed));
+  });
+
+  test("the commands of docs/platforms/local.md print what the page shows", () => {
+    const page = readFileSync(join(projectRoot, "docs/platforms/local.md"), "utf8");
+    const [block = ""] = /^\$ GATEWAY=[\s\S]*?(?=^```$)/m.exec(page) ?? [];
+    const commands = block
+      .split("\n")
+      .filter((line) => /^\$ | {4}-d /.test(line))
+      .map((line) => line.replace(/^\$ /, ""));
+    expect(commands.length).toBeGreaterThan(5);
+    const address = outputs.endpoints.gateway ?? "";
+    const { stdout } = inBash(commands.join("\n").replace("http://127.0.0.1:PORT", address));
+    const [answer = "", match = "", written = ""] = stdout.replaceAll("}{", "}\n{").trim().split("\n");
+    // The page leaves parts out.
+    const [, ...parts] = /^\{"sources.*$/m.exec(block)?.[0].split("…") ?? [];
+    expect(parts.length).toBeGreaterThan(2);
+    for (const part of parts.slice(1)) expect(answer).toContain(part.replace(/^,|,$/g, ""));
+    expect(JSON.parse(match).matches[0]).toMatchObject({ id: question.picture });
+    expect(JSON.parse(written)).toEqual({ documents: [{ id: "tank", status: "created" }] });
+  });
+
+  test("the Python program of docs/platforms/local.md prints an answer", () => {
+    const python = process.env.ENGINE_ROOM_TEST_PYTHON;
+    if (python === undefined) throw new Error("Run it by `npm test -- stack`, which sets Python up.");
+    const page = readFileSync(join(projectRoot, "docs/platforms/local.md"), "utf8");
+    const [, program = ""] = /^```python\n([\s\S]*?)^```$/m.exec(page) ?? [];
+    const input = program
+      .replace("http://127.0.0.1:PORT", outputs.endpoints.gateway ?? "")
+      .replace('"unused"', JSON.stringify(key));
+    const { status, stdout, stderr } = spawnSync(python, ["-"], {
+      input,
+      encoding: "utf8",
+      timeout: 120_000,
+    });
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toMatch(/Paris/);
   });
 
   test("a match by `describe` is refused with the model that it needs", async () => {
