@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a builder printed, and how it ended."""
+    """Exit code and output of a builder."""
 
     code: int
     events: list[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""What the encoders' tests share: files of the real packages, and the artifacts built of them."""
+"""Fixtures of the encoders' tests: files of the real packages, and the artifacts built from them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from serve_process import ServeProcess, server_spec
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = Path(__file__).parent / "fixtures" / "repository"
-# What the plan says; the models are of the same modules on every platform.
+# The plan's spec; every platform has the same modules of models.
 SERVER_SPEC = ROOT.parents[1] / "test/recorded/server-specs/encoders-cpu.encoders.json"
 
 

@@ -91,7 +91,7 @@ class Workspace:
         return spec
 
     def install(self, package: str, version: str) -> None:
-        """Makes a version the one that the image has."""
+        """Installs a package's version in the image, in place of another."""
         for old in (self.folder / "site").glob(f"{package}-*.dist-info"):
             (old / "METADATA").unlink()
             old.rmdir()
@@ -132,7 +132,7 @@ class Workspace:
         return Result(called.code, parse_events(called.output), called.errors)
 
     def call(self, *arguments: str, **environment: str) -> Called:
-        """Any command, to its end, with what it printed."""
+        """Runs any command in this process, and returns its output."""
         return call(main, arguments, {**self.environment, **environment})
 
     def run_as(self, argv: Sequence[str], **environment: str) -> Result:
@@ -187,7 +187,7 @@ class Gate:
     path: Path
 
     def process_id(self) -> int:
-        """Of the program, once it waits."""
+        """The program's process id, once it waits."""
         waiting = Path(f"{self.path}.waiting")
         wait_until(lambda: waiting.exists() and waiting.read_text() != "", f"{waiting}")
         return int(waiting.read_text())
@@ -198,7 +198,7 @@ class Gate:
         return Path(f"{self.path}.terminated").exists()
 
     def open(self) -> None:
-        """Lets it go on."""
+        """Lets the program continue."""
         self.path.touch()
 
 
@@ -262,5 +262,5 @@ def has_namespaces() -> bool:
     return done.returncode == 0
 
 
-# A file system that is mounted in it is seen by nobody else, and goes with the process.
+# File systems mounted in it are visible only inside, and end with the process.
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")

@@ -26,12 +26,12 @@ RECORDED = HERE.parents[2] / "test/recorded"
 TEMPLATES = HERE.parents[2] / "infra/plan/catalogue/data/templates.json"
 LAST_RELEASE = "v1.1.0"
 WAIT_SECONDS = 120.0
-# Folders that plans name; in a test they lie below the test's own.
+# Folders that plans name; in a test they are below the test's own.
 FOLDERS = ("/app", "/opt", "/store", "/tutorials", "/tensorrtllm_backend", "/model-repository")
 
 
 def template_sets() -> dict[str, dict[str, dict[str, list[str]]]]:
-    """Of each set, the placeholders of its templates by kind."""
+    """Placeholders of templates by set, template and kind."""
     file = json.loads(TEMPLATES.read_text())
     names = list(file["sets"])
 
@@ -63,7 +63,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def template_text(name: str, keys: Mapping[str, Sequence[str]]) -> str:
-    """A config.pbtxt with just these placeholders, where they stand in NVIDIA's."""
+    """A config.pbtxt with just these placeholders, at their places in NVIDIA's."""
     lines = [f'name: "{name}" # made of ${{a_comment}}']
     lines += [f"{key}_field: [ ${{{key}}} ]" for key in keys["mandatory"]]
     for key in keys["optional"]:
@@ -75,7 +75,7 @@ def template_text(name: str, keys: Mapping[str, Sequence[str]]) -> str:
 
 
 class Image:
-    """Of the release whose templates a spec names."""
+    """An image of the release whose templates a spec names."""
 
     def __init__(self, folder: Path, spec: str) -> None:
         self.folder = folder
@@ -130,7 +130,7 @@ class Image:
         }
 
     def install(self, package: str, version: str) -> None:
-        """What pip leaves of a package, as far as its version goes."""
+        """Writes a package's version as pip does."""
         info = self.folder / "site" / f"{package}.dist-info"
         info.mkdir(parents=True, exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
@@ -147,18 +147,18 @@ class Image:
             self.write_template(template, models.get(model["template"], decided))
 
     def write_template(self, template: Path, keys: Mapping[str, Sequence[str]]) -> None:
-        """As in an image: files that their owner alone may change."""
+        """Writes a template, read-only as in an image."""
         template.mkdir(parents=True, exist_ok=True)
         config = template / "config.pbtxt"
         config.write_text(template_text(template.name, keys))
         config.chmod(0o444)
-        # The multimodal ensemble's has no folder of a version: Git keeps no empty ones.
+        # The multimodal ensemble's template has no version folder: Git keeps no empty folders.
         if template.name != "ensemble":
             (template / "1").mkdir(exist_ok=True)
             (template / "1/model.py").write_text(f"# {template.name}\n")
 
     def build_engine(self, sizes: Mapping[str, int] | None = None, **changes: Any) -> None:
-        """What a build leaves: files with as many bytes as given, and a manifest."""
+        """Writes files of these sizes and a manifest, as a build does."""
         repository = self.spec["repository"]
         if sizes is None and repository["flavour"] == "encoders":
             sizes = {file: 100 for model in repository["models"] for file in model["files"].values()}
@@ -199,8 +199,8 @@ class Image:
         return self.call(*self.arguments("check", *options))
 
     def call(self, *arguments: str) -> Ended:
-        """The program with any arguments, in the process of the tests."""
-        # What the image's scripts are run with.
+        """Runs the program in the process of the tests."""
+        # The interpreter of the image's scripts.
         with mock.patch.object(sys, "executable", str(self.python)):
             called = call(main, arguments, self.environment)
         return Ended(called.code, called.errors)
@@ -229,7 +229,7 @@ class Image:
 
 
 class Ended:
-    """Exit code, and the last line of what was said, without the program's name."""
+    """Exit code, and the last line of the output, without the program's name."""
 
     def __init__(self, code: int, said: str) -> None:
         self.code = code
@@ -246,7 +246,7 @@ class EntrypointProcess:
         self._errors = errors
 
     def rank(self, rank: int) -> dict[str, Any]:
-        """What a rank was started with, once it runs."""
+        """A rank's arguments and environment, once it runs."""
         file = self._log / f"rank{rank}.json"
         wait_until(lambda: file.exists() or self.process.poll() is not None, f"rank {rank}")
         assert file.exists(), self._errors.read_text()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for trtexec of TensorRT 10.11.
+"""A fake trtexec of TensorRT 10.11.
 
 Takes the flags of samples/common/sampleOptions.cpp of that version that a plan uses, refuses others, loads
-the graph, and writes a file where the plan is to lie. Its words go to the file that FAKE_TRTEXEC_LOG names;
+the graph, and writes a file in place of the plan. Its arguments go to the file that FAKE_TRTEXEC_LOG names;
 FAKE_TRTEXEC_FAIL makes it fail as a builder without memory does.
 """
 

@@ -1,4 +1,4 @@
-"""A program's command called in the process of the tests, where the process itself is not what is tested."""
+"""Calls a program's command in the process of the tests, when the process itself is not tested."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest import mock
 
-# Whose handlers a program sets.
+# Signals whose handlers programs set.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 @dataclass(frozen=True)
 class Called:
-    """The exit code, and what was printed."""
+    """Exit code and output."""
 
     code: int
     output: str
@@ -26,7 +26,7 @@ class Called:
 def call(
     main: Callable[[Sequence[str]], int], arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Called:
-    """`main` with this environment alone; programs that it starts are processes as ever."""
+    """Calls `main` with only this environment; programs that it starts are processes."""
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     output, errors = io.StringIO(), io.StringIO()
     try:

@@ -31,7 +31,7 @@ LFS = (".safetensors", ".bin", ".pth", ".model")
 
 @dataclass
 class Request:
-    """What a server was asked."""
+    """A request to a server."""
 
     path: str
     range: str | None
@@ -104,9 +104,9 @@ class Model:
 
 
 class FakeHub:
-    """What a test may change: `models` by repository, of which `files` are the first one's; `intercept`,
-    which answers instead where it returns True; `most`, after how many bytes the storage breaks off;
-    `token`, which a gated repository wants."""
+    """Settings of a test: `models` by repository; `files` of the first model; `intercept`, which answers in
+    place of the hub when it returns True; `most`, the bytes after which the storage breaks off; `token`,
+    which a gated repository requires."""
 
     def __init__(self) -> None:
         self.models = {REPOSITORY: Model(REVISION, dict(FILES))}
@@ -124,11 +124,11 @@ class FakeHub:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Of the repository that tests of one model use."""
+        """Files of the repository that tests of one model use."""
         return self.models[REPOSITORY].files
 
     def forget(self) -> None:
-        """What was asked so far."""
+        """Clears the recorded requests."""
         self.hub.requests.clear()
         self.storage.requests.clear()
 

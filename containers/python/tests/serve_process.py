@@ -20,7 +20,7 @@ from engine_room.triton_entrypoint.supervise import process_statuses
 
 ROOT = Path(__file__).parents[1]
 RENDERED = Path(__file__).parent / "fixtures" / "rendered"
-# What the plan says for a container of the CPU tier.
+# The plan's spec of a container of the CPU tier.
 SERVER_SPEC = ROOT.parents[1] / "test/recorded/server-specs/cpu-tier.encoders.json"
 WAIT_SECONDS = 120.0
 
@@ -34,7 +34,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def server_spec(repository: Path, exit_timeout_seconds: int = 20, models: object = None) -> dict[str, Any]:
-    """The plan's, on loopback, with another repository: one that is there, or `models`."""
+    """The plan's spec, on loopback, with another repository: an existing folder, or `models`."""
     spec: dict[str, Any] = json.loads(SERVER_SPEC.read_bytes())
     spec["repository"] |= {"path": str(repository), "models": models}
     (argv,) = spec["launch"]["ranks"]
@@ -156,7 +156,7 @@ def is_alive(process_id: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens to now."""
+    """Free ports."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

@@ -56,7 +56,7 @@ def small_hub() -> dict[str, dict[str, bytes]]:
     return {
         "openai/clip-vit-base-patch32": {
             "config.json": b"{}",
-            # The plan's file of the other format is not there: its name is changed with its hash.
+            # Only safetensors: the tests replace the plan's file of the other format by it.
             "model.safetensors": safetensors({**seeded_clip(1, _CLIP), **clip_text(tokens, _CLIP_TEXT)}),
             "tokenizer.json": tokenizer_file,
         },

@@ -1,4 +1,4 @@
-"""What TensorRT's ONNX parser asserts of the operators that the exporters write, and onnxruntime does not.
+"""Assertions of TensorRT's ONNX parser, unknown to onnxruntime, on the operators that the exporters write.
 
 Read in https://github.com/onnx/onnx-tensorrt, branch 10.1-GA (commit 96e7811): importNAME and
 QuantDequantLinearHelper in onnxOpImporters.cpp, checkNAME in onnxOpCheckers.cpp, other helpers in
@@ -66,7 +66,7 @@ class Graph:
         self.writers = {name: node for node in self.nodes for name in node.outputs}
 
     def constant(self, name: str) -> Array | None:
-        """The numbers of an initializer or of a node Constant; None for what is computed."""
+        """The numbers of an initializer or of a node Constant; None for a computed tensor."""
         tensor = self._constants.get(name)
         return None if tensor is None else onnx.numpy_helper.to_array(tensor)
 
@@ -91,7 +91,7 @@ class Node:
         self.name = proto.name or self.outputs[0]
 
     def has(self, index: int) -> bool:
-        """Whether the input is there."""
+        """Whether the input is set."""
         return index < len(self.inputs) and self.inputs[index] != ""
 
     def type(self, index: int) -> int | None:
@@ -113,7 +113,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Rule:
-    """`says` completes "TensorRT wants that"; `source` is the function that asserts it."""
+    """`says` completes "TensorRT requires that"; `source` is the function that asserts it."""
 
     says: str
     source: str
@@ -205,7 +205,7 @@ def _scales_fit_the_axis(node: Node) -> bool:
 
 
 def _only_weights_have_several_scales(node: Node) -> bool:
-    # The node that quantizes a weight stands in the graph, too: of what is dequantized it has the numbers.
+    # The graph also has the node that quantizes the weight; the dequantized numbers are its input.
     source = node.graph.writers.get(node.inputs[0])
     is_weight = node.constant(0) is not None or (source is not None and source.constant(0) is not None)
     return is_weight or node.shape(1) in {(), (1,)}
@@ -274,9 +274,9 @@ IMPORTERS: Mapping[str, Importer] = {
     "Conv": Importer(
         FLOATS,
         (
-            # convMultiInput, which takes kernels of quantize nodes, has their size from the attribute alone.
+            # convMultiInput, for kernels of quantize nodes, reads their size only from the attribute.
             Rule(
-                "kernel_shape is the kernel's, and is there where the kernel is computed",
+                "kernel_shape is the kernel's, and is set when the kernel is computed",
                 "importConv, convMultiInput",
                 _kernel_is_as_large_as_it_says,
             ),

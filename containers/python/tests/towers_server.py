@@ -1,8 +1,8 @@
 """The plan's Triton of the encoders on a CPU, as the entry point of its image serves it.
 
-Real are the entry point, tritonserver, its Python backend, the models in front, and the graphs. Two things
-differ from an image: ports and addresses, which the plan leaves to Triton, and the backend `onnxruntime`,
-which the tests' Triton lacks and `cpu_backends` stands in for.
+Entry point, tritonserver, its Python backend, the models in front, and the graphs are real. Ports and
+addresses, which the plan leaves to Triton, differ from an image; and so does the backend `onnxruntime`, which
+the tests' Triton lacks and `cpu_backends` replaces.
 """
 
 from __future__ import annotations

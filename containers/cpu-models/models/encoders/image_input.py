@@ -22,13 +22,13 @@ MAX_ASPECT_RATIO = 8
 
 _DATA_URL = re.compile(rb"data:image/[a-z0-9.+-]+;base64,", re.IGNORECASE)
 
-# ImageLimits below is the one limit on pixels; Pillow's own would add warnings at another number.
+# Only ImageLimits below limits pixels; Pillow's own limit would add warnings at another number.
 Image.MAX_IMAGE_PIXELS = None
 
 
 @dataclass(frozen=True)
 class ImageLimits:
-    """What is refused: encoded bytes (of the image itself, not of its base64), and pixels before decoding."""
+    """Maximum encoded bytes (of the image itself, not of its base64) and pixels, checked before decoding."""
 
     max_bytes: int
     max_pixels: int
@@ -61,7 +61,7 @@ class Preprocessing:
 def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
     """The RGB image, upright, of a JPEG, PNG or WebP file or of a `data:image/…;base64,` URL that holds one.
 
-    Of several frames the first counts. Raises ValueError with a reason for anything else.
+    An animation counts as its first frame. Raises ValueError with a reason for anything else.
     """
     data = _from_data_url(value, limits) if value[:5].lower() == b"data:" else value
     if len(data) > limits.max_bytes:

@@ -1,4 +1,4 @@
-"""What `config.pbtxt` tells a model, as Triton hands it over: an object of JSON."""
+"""Reads a model's `config.pbtxt`, which Triton passes as a JSON object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ConfigError(ValueError):
 
 
 def text_parameter(config: dict[str, Any], name: str) -> str:
-    """Empty where there is none."""
+    """Empty when the parameter is missing."""
     return str(config["parameters"].get(name, {}).get("string_value", ""))
 
 

@@ -43,7 +43,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         self._max_images = int(fields["maxImages"])
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """One response a request, in order. A picture that can't be read refuses its request alone."""
+        """One response a request, in order. An unreadable picture fails only its own request."""
         readable: list[Any] = []
         pixels: list[Pixels | None] = []
         errors: dict[int, ValueError] = {}

@@ -44,7 +44,7 @@ class Tower(Protocol):
 
 @dataclass(frozen=True)
 class Run:
-    """What a tower computes at once: the places of its rows in a longer list, and their tensors."""
+    """One batch of a tower: indices of its rows in a longer list, and their tensors."""
 
     rows: npt.NDArray[np.intp]
     feeds: Feeds
@@ -52,15 +52,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Vectors:
-    """`values` [rows, dimension]; a row among `failures` has none that means anything."""
+    """`values` [rows, dimension]; rows among `failures` have meaningless values."""
 
     values: Floats
     failures: Mapping[int, TowerError]
 
 
 def compute(tower: Tower, runs: Sequence[Run]) -> Vectors:
-    """One run after the other; together they have each row from 0 on once. A failure is that of the rows of
-    its run alone."""
+    """One run after the other; together they have each row from 0 on once. A failure affects only the rows of
+    its run."""
     values = np.empty((sum(len(run.rows) for run in runs), tower.dimension), dtype=np.float32)
     failures: dict[int, TowerError] = {}
     for run in runs:
@@ -72,10 +72,10 @@ def compute(tower: Tower, runs: Sequence[Run]) -> Vectors:
 
 
 def tower_of(config: dict[str, Any], folder: Path, output: str) -> Tower:
-    """The model that the parameter `tower_model` names, or a session of `model.onnx` in `folder` where there
-    is none. `output` is a tensor of both that model and this one.
+    """The model that the parameter `tower_model` names, or a session of `model.onnx` in `folder` without the
+    parameter. `output` is a tensor of both that model and this model.
 
-    Each is imported where it is chosen: what one needs, the other's environment may lack.
+    Imports are local: the environment may lack the packages of the other kind.
     """
     declared = output_dims(config, output)
     name = text_parameter(config, "tower_model")

@@ -1,5 +1,4 @@
-"""What one request asks for, in TensorRT-LLM's names and with its defaults, checked and put into llama.cpp's
-words.
+"""Checks a request, with TensorRT-LLM's names and defaults, and translates it to llama.cpp's.
 
 Names, ranges and defaults: `all_models/inflight_batcher_llm/ensemble/config.pbtxt` and
 `docs/source/advanced/gpt-runtime.md` of TensorRT-LLM 0.20.

@@ -36,8 +36,8 @@ class LlamaServer:
     """One loaded GGUF model with `parallel` slots of `context_tokens` tokens each."""
 
     def __init__(self, model: Path, context_tokens: int, parallel: int, threads: int) -> None:
-        # The server always listens. On a socket in a private folder that goes away once the end token is read
-        # from it, nobody can connect: the only way in is `complete`.
+        # The server always listens. Its socket's private folder is removed after the end token is read: then
+        # only `complete` can send requests.
         folder = tempfile.mkdtemp(prefix="engine-room-llm-")
         try:
             listen = f"{folder}/llama.sock"
@@ -48,7 +48,7 @@ class LlamaServer:
 
     def complete(self, body: Mapping[str, Any], on_text: Callable[[str], bool]) -> TokenCounts | None:
         """Runs a streaming completion in the calling thread. `on_text` gets each piece of text and returns
-        whether to go on. Returns None when it did not. Raises CompletionError."""
+        whether to continue. Returns None when it stopped. Raises CompletionError."""
         counts: TokenCounts | None = None
         refusal: CompletionError | None = None
         raised: Exception | None = None
@@ -90,7 +90,7 @@ def _server_params(model: Path, context_tokens: int, parallel: int, threads: int
     params.n_threads_http = 1
     params.cont_batching = True
     params.ctx_shift = False
-    # A prompt that is computed anew gives the same numbers whatever a slot did before.
+    # Without cached prompts, results don't depend on earlier requests of a slot.
     params.cache_prompt = False
     params.cache_ram_mib = 0
     params.n_ctx_checkpoints = 0

@@ -102,7 +102,7 @@ class TritonPythonModel:
         if generation.stream and any(pieces) and not count_tensors:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
             return
-        # Of a stream whose text is already sent, what is left are the counts.
+        # A stream has already sent its text; only the counts remain.
         text = "" if generation.stream else "".join(pieces)
         sender.send(
             pb_utils.InferenceResponse([_text_tensor(text), *count_tensors]),
@@ -121,7 +121,7 @@ def _default_threads() -> int:
 
 
 def _model_file(folder: Path) -> Path:
-    """The one GGUF file, whatever its name."""
+    """The only GGUF file, under any name."""
     files = sorted(folder.glob("*.gguf"))
     if len(files) != 1:
         raise ValueError(f"{folder} has {len(files)} files that end with .gguf; put exactly one there.")

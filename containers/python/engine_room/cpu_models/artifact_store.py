@@ -1,8 +1,8 @@
-"""Built artifacts by what they are built from, so that each is built once.
+"""Artifacts by the sources and builder that they are built from, so that each is built once.
 
 As a command it fills a folder for an image to carry: `python -m engine_room.cpu_models.artifact_store
-SPECS.json --store DIR --downloads DIR` builds every artifact of a JSON list. Exit codes: 0 all are there,
-1 one is not, 2 wrong arguments.
+SPECS.json --store DIR --downloads DIR` builds every artifact of a JSON list. Exit codes: 0 all built,
+1 a failure, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from engine_room.shared.store_locks import folder_lock
 
 
 def artifact_folder(value: object, origin: str, *, carried: Path, built: Path, downloads: Path) -> Path:
-    """Where the artifact lies, built first if it has to be. `value` is its spec as JSON has it, and messages
-    begin with `origin`. Raises ProgramError, OSError.
+    """Returns the artifact's folder, and builds it if needed. `value` is its spec from JSON; messages begin
+    with `origin`. Raises ProgramError, OSError.
 
-    Each is a folder named after the sha-256 of its spec and of the builder, so that neither another spec nor
-    another builder ever gets it. `carried` is an image's own, only read, and may be missing. What it lacks is
-    built into `built`, which may be shared by several processes, and kept; `downloads` is where files of a
-    model hub are kept.
+    The folder's name is the sha-256 of its spec and of the builder, so that neither another spec nor another
+    builder ever gets it. `carried` is the image's store, read-only, and may be missing. Other artifacts are
+    built into `built`, which is kept and may be shared by several processes; `downloads` keeps files of
+    model hubs.
     """
     spec = parse_spec(value, origin)
     key = artifact_key(value)

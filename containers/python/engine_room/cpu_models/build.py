@@ -68,8 +68,8 @@ def exit_code(work: Callable[[], None]) -> int:
 
 
 def build(spec: BuildSpec, output: Path, cache: Path) -> str:
-    """Builds from the first source that can be had; returns the facts as one line of JSON. One process at a
-    time may build into a folder. Raises ProgramError, OSError."""
+    """Builds from the first available source; returns the facts as one line of JSON. One process at a time
+    may build into a folder. Raises ProgramError, OSError."""
     reasons: list[str] = []
     for source in spec.sources:
         try:

@@ -68,8 +68,8 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
 def build_clip_text(weights: Weights) -> bytes:
     """The model; all sizes come from the tensors.
 
-    Inputs: those of `text_inputs`, with padding on the right alone: a token sees those before it, so the mask
-    only says where the end of text is, the last token that it keeps.
+    Inputs: those of `text_inputs`, with padding on the right only: a token sees those before it, so the mask
+    only marks the end of the text, its last kept token.
     Output: `text_embedding`, float32 [batch, width], rows of unit length.
     """
     words = weights.float32(TOKEN_EMBEDDING, None, None)

@@ -25,14 +25,15 @@ from engine_room.shared.errors import ProgramError
 
 @dataclass(frozen=True)
 class MiniLmConfig:
-    """What the tensors' shapes do not tell (`config.json`)."""
+    """Values of `config.json` that the tensors' shapes don't tell."""
 
     heads: int
     layer_norm_epsilon: float
 
 
 def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfig, int]:
-    """Of config.json and sentence_bert_config.json, with the most tokens of a text. Raises ProgramError."""
+    """Reads config.json, and the maximum tokens of a text from sentence_bert_config.json. Raises
+    ProgramError."""
     config, limit = json.loads(config_path.read_bytes()), json.loads(limit_path.read_bytes())
     if config.get("hidden_act") != "gelu" or config.get("position_embedding_type", "absolute") != "absolute":
         raise ProgramError(
@@ -71,7 +72,7 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> bytes:
 
 
 def _mask_bias(graph: OnnxGraph, mask: str) -> str:
-    """[batch, 1, 1, sequence]: 0 for kept tokens, the bias of what is not seen for padding."""
+    """[batch, 1, 1, sequence]: 0 for kept tokens, UNSEEN_BIAS for padding."""
     padding = graph.node("Sub", graph.scalar(1.0), mask)
     bias = graph.node("Mul", padding, graph.scalar(UNSEEN_BIAS))
     return graph.node("Unsqueeze", bias, graph.integers(1, 2))

@@ -55,11 +55,11 @@ class OnnxGraph:
         return self._constant(name, np.asarray(values, dtype=np.float32), TensorProto.FLOAT)
 
     def integers(self, *values: int) -> str:
-        """A one-dimensional 64-bit integer constant, shared by all nodes that want the same."""
+        """A one-dimensional 64-bit integer constant, shared by all nodes with the same values."""
         return self._constant(f"integers {values}", np.array(values, dtype=np.int64), TensorProto.INT64)
 
     def scalar(self, value: float) -> str:
-        """A 32-bit float constant without dimensions, shared by all nodes that want the same."""
+        """A 32-bit float constant without dimensions, shared by all nodes with the same value."""
         return self._constant(f"scalar {value!r}", np.asarray(value, dtype=np.float32), TensorProto.FLOAT)
 
     def _constant(self, name: str, array: npt.NDArray[np.generic], data_type: int) -> str:

@@ -1,4 +1,4 @@
-"""What to build from which sources: the spec, and the sources' files, each with the sha-256 that it gives."""
+"""The spec of an artifact, and its sources' files, verified by the spec's sha-256."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class BuildSpec:
-    """What to build, and the sources to try in this order."""
+    """An artifact, and its sources in the order of attempts."""
 
     artifact: str
     sources: tuple[Source, ...]
@@ -66,7 +66,7 @@ def _source(record: Any, where: str, origin: str) -> Source:
 
 Report = Callable[[str], None]
 
-# Another source follows where the hub does not answer, and somebody waits for the server to start.
+# Short: another source follows when the hub doesn't answer, and the server's start waits for it.
 PATIENCE = hubs.Patience(attempts=2, answer_seconds=3, silence_seconds=60)
 
 # The values that the hub's own client takes for "yes".
@@ -74,7 +74,7 @@ _YES = {"1", "ON", "YES", "TRUE"}
 
 
 class SourceUnavailableError(Exception):
-    """The source can't be had here; the next one may be. The text says why."""
+    """The source is unavailable here; the next may work. The text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class SourceFiles:
     files: dict[str, Path]
 
     def one(self, *endings: str) -> tuple[str, Path]:
-        """Name and place of the one file whose path, with a slash before it, has one of these endings, or of
-        the only file."""
+        """Name and path of the only file whose path, with a slash before it, has one of these endings, or of
+        the only file when none are given."""
         found = [name for name in self.files if f"/{name}".endswith(endings or "")]
         if len(found) != 1:
             wanted = f" end in {' or '.join(endings)}" if endings else ""

@@ -90,7 +90,7 @@ def read_tensors(path: Path) -> dict[str, Array]:
         return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
     except OSError:
         raise
-    # What a wrong pickle raises is anything.
+    # A wrong pickle may raise any exception.
     except Exception as error:
         raise ProgramError(f"{path}: can't be read as weights: {error}.") from error
 

@@ -1,4 +1,4 @@
-"""`engine_builder build`: from a spec to an engine in the store, or to weights alone.
+"""`engine_builder build`: from a spec to an engine in the store, or to weights only.
 
 A build works on local scratch and copies the finished engine to the store.
 """
@@ -149,7 +149,7 @@ def _run_steps(
 
 
 def _run_step(step: Step, folders: Mapping[str, Path], work: Path, report: Reporter) -> tuple[str, float]:
-    """What the command printed, and the seconds that it took."""
+    """Returns the command's output and the seconds that it took."""
     argv = [relocated(word, folders) for word in step.argv]
     environment = {name: relocated(value, folders) for name, value in step.environment.items()}
     return run_step(
@@ -196,7 +196,7 @@ def _check_engine(folder: Path, plan: Plan) -> None:
     if missing:
         raise ProgramError(
             f"llm: trtllm-build ended without an error and without {', '.join(missing)}; parallelism is "
-            "decided by the converter, so look at what it printed.",
+            "decided by the converter, so look at its output.",
             ExitCode.STEP,
         )
     more = sorted(path.name for path in (folder / llm).glob("rank*.engine"))[plan.world_size :]

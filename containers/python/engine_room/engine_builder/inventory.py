@@ -1,4 +1,4 @@
-"""`verify` and `gc`: whether what a store holds is right, and what nobody needs any more."""
+"""`verify` checks the contents of a store; `gc` removes those that are no longer needed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PARTIAL = re.compile(r"\.(.+)\.[0-9a-f]{8}\.partial")
 
 @dataclass(frozen=True)
 class Entry:
-    """An engine or the weights of a model. `manifest` is None while a builder is at it, or after one was
-    killed; `locked_as` is the folder that its builder has the lock of."""
+    """An engine or the weights of a model. `manifest`: None while a builder works, or after it was killed;
+    `locked_as`: the folder whose lock its builder holds."""
 
     kind: str
     directory: Path
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def bytes(self) -> int:
-        """Of all files, or of those that are there so far."""
+        """Bytes of all files; of an incomplete entry, of those written so far."""
         return folder_bytes(self.directory) if self.manifest is None else self.manifest.total_bytes
 
 
@@ -68,7 +68,7 @@ def collect(
 
     Kept are engines whose key, or its first 12 digits, is in `keep`; the weights of every engine that stays,
     since servers read tokenizers there, and of encoders; and every folder that `keep` names by its path below
-    the store. What a builder has the lock of stays. With `only_tell` nothing is removed.
+    the store. Locked folders stay. With `only_tell` nothing is removed.
     """
     everything = list(entries(store))
     _require_known(keep, everything, store)

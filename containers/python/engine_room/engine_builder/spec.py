@@ -54,8 +54,8 @@ Source = HubSource | S3Source | FolderSource
 
 @dataclass(frozen=True)
 class Weights:
-    """Where weights come from and are kept. Of a hub's files those count that match a pattern of `include`,
-    all where it is empty, and none of `exclude`. `commands` fetch what is not on a hub."""
+    """Source and folder of the weights. Files of a hub are fetched when they match a pattern of `include`
+    (empty: all) and no pattern of `exclude`. `commands` fetch from other sources."""
 
     source: Source
     source_record: Mapping[str, object]
@@ -67,8 +67,8 @@ class Weights:
 
 @dataclass(frozen=True)
 class Golden:
-    """What the finished engine is asked. The answer holds one of `answer_contains`, in upper or lower
-    case."""
+    """A question to the finished engine. The answer must contain one of `answer_contains`; case does not
+    matter."""
 
     prompt: str
     image: str | None
@@ -77,8 +77,7 @@ class Golden:
 
 @dataclass(frozen=True)
 class EngineBuildSpec:
-    """What to build. `plan` is None where the model is served without an engine and needs its weights
-    alone."""
+    """`plan`: None for a model that is served without an engine and needs only its weights."""
 
     model: str
     release: Release
@@ -86,7 +85,7 @@ class EngineBuildSpec:
     plan: Plan | None
     weights: Weights
     golden: Golden
-    # `file` below the weights, and what the server's image processor was planned by; None: it has none.
+    # `file` below the weights, and the planned settings of the server's image processor, if it has one.
     image_processor: Mapping[str, object] | None
 
 

@@ -13,14 +13,14 @@ from engine_room.shared.processes import run
 def run_command(
     name: str, argv: Sequence[str], environment: Mapping[str, str], work: Path, report: Reporter
 ) -> str:
-    """What it printed. It runs in `work`, which also takes what it leaves behind. Raises ProgramError where
-    it fails."""
+    """Returns the command's output. It runs in `work`, which also keeps its temporary files. Raises
+    ProgramError when it fails."""
     return run(name, argv, {**_environment(work), **environment}, work, report)
 
 
 def _environment(work: Path) -> dict[str, str]:
-    """Ours, with everything that a command writes besides its results in a folder that is removed, whoever
-    runs it."""
+    """This process's environment, with caches and temporary files of any user in a folder that is removed
+    afterwards."""
     packages, temporary = work / "python", work / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     values = dict(os.environ)

@@ -20,7 +20,7 @@ from engine_room.shared.store_locks import StoreLocks
 
 @dataclass(frozen=True)
 class PresentWeights:
-    """Weights that are complete. `seconds` is what it took to get them now."""
+    """Weights that are complete. `seconds`: duration of this download; 0 without one."""
 
     directory: Path
     bytes: int
@@ -37,8 +37,8 @@ def complete_weights(weights: Weights) -> PresentWeights | None:
 
 
 def are_lost(weights: Weights) -> bool:
-    """Whether the store no longer has what the server of a finished engine reads there, such as tokenizers.
-    Files that other patterns chose are none that are lost."""
+    """Whether the store no longer has the files that the server of a finished engine reads, such as
+    tokenizers. The patterns that chose the files don't matter."""
     is_ours = not isinstance(weights.source, FolderSource)
     return is_ours and complete_manifest(weights.directory, "weights", {}) is None
 
@@ -82,8 +82,8 @@ def weights_in_use(
 
 
 def check_image_processor(weights: Path, planned: Mapping[str, object]) -> None:
-    """Raises ProgramError where these weights want other pixels. A file that is missing, or
-    lacks a key, says nothing."""
+    """Raises ProgramError when the weights' image processor differs from the plan's. A missing file or key
+    passes."""
     file = weights / str(planned["file"])
     if not file.is_file():
         return
@@ -131,7 +131,7 @@ def _from_hub(weights: Weights, source: HubSource, report: Reporter) -> tuple[St
 def _run_commands(
     weights: Weights, source: S3Source, scratch: Path, report: Reporter
 ) -> tuple[StoredFile, ...]:
-    """The AWS CLI goes on where a killed one ended, and checks what it fetches."""
+    """The AWS CLI resumes after a kill, and verifies the files."""
     report.event("weights-started", f"weights: {source.uri}", source=source.uri, revision=source.revision)
     for command in weights.commands:
         run_command("download", command, {}, scratch, report)
@@ -153,7 +153,7 @@ def _own_folder(source: FolderSource) -> PresentWeights:
 
 
 def _identity(weights: Weights) -> dict[str, object]:
-    """What decides which files must be there."""
+    """Fields that decide which files are required."""
     return {
         "source": dict(weights.source_record),
         "include": list(weights.include),

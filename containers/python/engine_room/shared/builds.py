@@ -1,7 +1,7 @@
 """The build of a folder of the store: at once where it is complete, else by one builder at a time.
 
-A build fills a folder beside its place, which one rename puts there. What a killed builder leaves is never at
-the key; the next one, which has the lock, removes it.
+A build fills a folder beside its final place, then renames it. Leftovers of a killed builder are never at the
+key; the next builder, which has the lock, removes them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Product:
-    """What is built, where, and for what; `name` begins the lines about it."""
+    """A folder to build; lines of the log begin with `name`."""
 
     kind: Kind
     name: str
@@ -57,8 +57,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Filled:
-    """What a build has put into its folder, the versions that it was built with, and what else the manifest
-    says."""
+    """Result of a build: its files, the versions of its tools, and further fields of the manifest."""
 
     files: Sequence[StoredFile]
     built_with: Mapping[str, object]
@@ -88,7 +87,7 @@ def build_once(
             ),
         ),
     ):
-        # The one that we waited for has built it, most likely.
+        # Most likely built by the process that held the lock.
         if _was_complete(product, report):
             return
         started = time.monotonic()
@@ -100,7 +99,7 @@ def build_once(
         manifest = product.complete()
         if manifest is None:
             raise ProgramError(
-                f"{directory} is not what was written to it; look at the store's file system.",
+                f"{directory} differs from the bytes written to it; check the store's file system.",
                 ExitCode.DAMAGED,
             )
         seconds = round(time.monotonic() - started, 1)

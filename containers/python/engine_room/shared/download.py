@@ -83,8 +83,8 @@ def folder_of_weights_in_use(
     report: Reporter,
 ) -> Iterator[float]:
     """Fetches what is missing, one builder at a time for one folder, and keeps the folder from being removed
-    until the block ends. `fetch` gets the manifest that was there, and returns all files and which choice of
-    them the manifest names. Yields the seconds that it took, 0 where nothing was missing. Raises
+    until the block ends. `fetch` gets the earlier manifest, if any, and returns all files and the manifest's
+    fields that describe their choice. Yields the seconds taken, 0 when nothing was missing. Raises
     ProgramError, OSError."""
     seconds = 0.0
 
@@ -92,7 +92,7 @@ def folder_of_weights_in_use(
         nonlocal seconds
         started, before = time.monotonic(), read_manifest(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # Whoever is killed from here on leaves no complete folder.
+        # From here on, a killed process leaves an incomplete folder.
         (folder / MANIFEST).unlink(missing_ok=True)
         files, fields = fetch(before)
         seconds = time.monotonic() - started
@@ -128,7 +128,7 @@ def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[
             return found
         tell("weights-damaged", f"{final} {found}; it is fetched again", path=file.path)
         final.unlink()
-    # What an earlier builder left may be wrong; what comes from the first byte on is the hub's.
+    # A partial file of an earlier builder may be wrong; a download from the first byte on is not.
     resumed = partial.is_file()
     while True:
         hub.patiently(lambda: _transfer(hub, file, partial), lambda: _size(partial))
@@ -162,7 +162,7 @@ def _transfer(hub: Hub, file: RemoteFile, partial: Path) -> None:
 
 
 def _verified(hub: Hub, path: Path, remote: RemoteFile) -> StoredFile | str:
-    """What the file is, or what is wrong with it."""
+    """Returns the verified file, or a description of the mismatch."""
     size, digest = _size(path), remote.digest
     is_git = digest is not None and len(digest) == 40
     if size != remote.bytes:

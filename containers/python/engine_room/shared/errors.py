@@ -7,8 +7,8 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the builders, with what they mean; what is not WRONG_SPEC, WRONG_MACHINE, NO_ACCESS or
-    WRONG_ANSWER may succeed when tried again as it is."""
+    """Exit codes of the builders. A retry without a change may help, except after WRONG_SPEC, WRONG_MACHINE,
+    NO_ACCESS and WRONG_ANSWER."""
 
     meaning: str
 

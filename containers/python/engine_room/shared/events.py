@@ -1,5 +1,4 @@
-"""What happens, told twice: one JSON object a line on standard output, and a readable line on standard error;
-and how a builder ends."""
+"""A builder's events, as JSON lines on standard output and readable lines on standard error, and its exit."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class Reporter:
             print(line, file=self._lines, flush=True)
 
     def output(self, step: str, line: str) -> None:
-        """A line that a command of the plan printed; it is no event."""
+        """Prints a line of a command's output; JSON events don't include it."""
         with self._lock:
             print(f"  {step}: {line}", file=self._lines, flush=True)
 

@@ -1,8 +1,9 @@
 """Files of the Hugging Face hub and of ModelScope: listed, chosen, fetched, verified.
 
-huggingface_hub talks to them. NVIDIA's images have it for their transformers, from 0.20 on, the other images
-by their locks: only what all versions have is called. Its hf_hub_download begins anew after a kill, since
-https://github.com/huggingface/huggingface_hub/pull/4228, and checks no hash; http_get below it resumes.
+The client is huggingface_hub. NVIDIA's images have it for their transformers, from 0.20 on, the other images
+by their locks: only functions that all versions have are called. Since
+https://github.com/huggingface/huggingface_hub/pull/4228 its hf_hub_download starts over after a kill, and it
+never checks hashes; http_get below it resumes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from engine_room.shared.errors import ExitCode, ProgramError
 
 # Beside the files of a repository: parts of those that are being fetched.
 PARTIAL_FOLDER = ".partial"
-# A hub's storage gives one connection about a quarter of what a machine's network takes.
+# One connection to a hub's storage uses about a quarter of a machine's network bandwidth.
 WORKERS = 4
 PROGRESS_SECONDS = 10.0
 # The library reads them when it is imported. Its warnings name signed addresses of the storage.
@@ -61,7 +62,7 @@ class HubSource:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """`digest` is the content's sha-256, or git's hash of it as a blob, or None where nobody knows it."""
+    """`digest`: the content's sha-256, or git's hash of it as a blob, or None when unknown."""
 
     path: str
     bytes: int
@@ -109,7 +110,7 @@ class Hub:
         return tuple(replace(listed[path], digest=digest) for path, digest in sha256.items())
 
     def transfer(self, path: str, target: BinaryIO, there: int) -> None:
-        """What follows the first bytes of a file. Raises errors of the library, and of `target`."""
+        """Fetches a file from byte `there` on. Raises errors of the library, and of `target`."""
         repository, revision = self.source.repository, self.source.revision
         if self._is_modelscope:
             # As modelscope's own client makes it: modelscope/hub/file_download.py.
@@ -124,7 +125,7 @@ class Hub:
         _library().file_download.http_get(url, target, resume_size=there, headers=headers)
 
     def _list_hub(self) -> tuple[RemoteFile, ...]:
-        """With the sha-256 of what is in LFS, git's own hash of the rest."""
+        """Files in LFS have their sha-256, others git's hash."""
         revision = self.source.revision
         info = (
             _library()
@@ -260,7 +261,7 @@ class Hub:
             except (ProgramError, CancelledError):
                 raise
             except Exception as error:
-                # The disk's; the library's own have none.
+                # Only errors of the disk have an errno.
                 if getattr(error, "errno", None):
                     raise
                 why = self._why_again(error)
@@ -273,8 +274,8 @@ class Hub:
             self._cancel.wait(pause)
 
     def _why_again(self, error: Exception) -> str:
-        """Of an error of the library, whose classes differ between versions. Raises ProgramError where no
-        other attempt helps."""
+        """Reason for a retry after an error of the library, whose classes differ between versions. Raises
+        ProgramError when a retry can't help."""
         response = getattr(error, "response", None)
         if response is not None:
             status = response.status_code
@@ -320,7 +321,7 @@ def _library() -> Any:
         os.environ.setdefault(name, value)
     # It would write past our file.
     os.environ["HF_HUB_ENABLE_HF_TRANSFER"] = "0"
-    # Else requests and httpx trust certifi's authorities alone, and none that a company has added.
+    # By default requests and httpx trust only certifi's authorities, not those that a company has added.
     certificates = os.environ.get("SSL_CERT_FILE", _SYSTEMS_CERTIFICATES)
     if Path(certificates).is_file():
         os.environ.setdefault("SSL_CERT_FILE", certificates)
@@ -339,8 +340,8 @@ def is_plain_path(path: str) -> bool:
 
 
 def read_token(environment: Mapping[str, str]) -> str | None:
-    """From the file that HF_TOKEN_PATH names; None where it names none. The token goes to the hub alone:
-    never into arguments, logs or a manifest. Raises ProgramError."""
+    """Token in the file that HF_TOKEN_PATH names; None when unset. It is sent only to the hub, and never
+    written into arguments, logs or a manifest. Raises ProgramError."""
     name = environment.get("HF_TOKEN_PATH", "")
     if name == "":
         return None

@@ -1,4 +1,4 @@
-"""What this machine and image are, and whether a plan is for them."""
+"""Checks GPUs and versions of this machine and image against the plan's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class VisibleGpu:
 
 @dataclass(frozen=True)
 class Versions:
-    """Of the installed packages; `tensor_rt` is None where it is not installed."""
+    """Versions of the installed packages; `tensor_rt`: None when not installed."""
 
     tensor_rt_llm: str
     tensor_rt: str | None
@@ -92,8 +92,8 @@ def check_gpus(planned: Gpu, count: int) -> VisibleGpu:
 
 
 def check_versions(release: Release, *, has_engine: bool = True) -> Versions:
-    """Those of the `python3` that runs the image's programs, which need not be this one. Raises ProgramError
-    where they are not the plan's; TensorRT matters where there is an engine alone."""
+    """Versions in the `python3` that runs the image's programs, which may differ from this process's. Raises
+    ProgramError unless they are the plan's; TensorRT's matters only with an engine."""
     installed: dict[str, str] = json.loads(
         _output("python3", "-c", _VERSIONS_PROGRAM, "tensorrt_llm", "tensorrt")
     )

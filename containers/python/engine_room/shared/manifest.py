@@ -72,7 +72,7 @@ def write_manifest(
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """None where there is none, or none of this version; no builder leaves half of one."""
+    """None when missing or of another version; builders never leave half a manifest."""
     try:
         record = json.loads((folder / MANIFEST).read_bytes())
         if record["version"] != VERSION:
@@ -94,7 +94,7 @@ def complete_manifest(folder: Path, kind: Kind, fields: Mapping[str, object]) ->
 
 
 def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
-    """What a look at the sizes finds, one phrase for each file."""
+    """Missing files and wrong sizes, one phrase for each file."""
     found = []
     for file in files:
         try:
@@ -108,7 +108,7 @@ def missing_or_cut(folder: Path, files: Iterable[StoredFile]) -> list[str]:
 
 
 def changed(folder: Path, files: Iterable[StoredFile]) -> list[str]:
-    """What a look at every byte finds, one phrase for each file."""
+    """Missing and different files, every byte read, one phrase for each file."""
     found = []
     for file in files:
         problems = missing_or_cut(folder, [file])
@@ -161,8 +161,8 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def temporary_folder(directory: Path) -> Iterator[Path]:
-    """A folder beside `directory`, of this attempt alone: a process of a killed one may still write to its
-    own. What is left there at the end goes."""
+    """A folder beside `directory` for this attempt only: a process of a killed attempt may still write to its
+    own. Removed at the end."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     folder = _beside(directory)
     folder.mkdir()
@@ -179,8 +179,8 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def put_in_place(temporary: Path, directory: Path) -> None:
-    """Renames a folder to its place. What is there is incomplete, or the build had ended at once; servers
-    that have its files open keep them. Raises OSError."""
+    """Renames a folder to its final place. It replaces an incomplete folder: a complete folder would have
+    ended the build at once. Servers with open files keep them. Raises OSError."""
     try:
         temporary.rename(directory)
     except OSError as error:
@@ -197,8 +197,7 @@ def put_in_place(temporary: Path, directory: Path) -> None:
 
 
 def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
-    """What a folder holds that another program filled, hashed and on the disk; without folders called
-    `skipped`."""
+    """Syncs and hashes the files that another program wrote, except in folders called `skipped`."""
     found = []
     for base, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != skipped]

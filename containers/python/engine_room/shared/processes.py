@@ -1,5 +1,4 @@
-"""Runs one command of a plan: its output goes on as it comes, it never outlives the builder, and what is said
-when it fails."""
+"""Runs a command of a plan: passes its output on, ends it with the builder, and words its failure."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from pathlib import Path
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.events import Reporter
 
-# What is kept of the output: the answer to the golden question, and why a command failed.
+# End of the output that is kept: the answer to the golden question, and the reason of a failure.
 KEPT_CHARACTERS = 1 << 18
 # A command that gets SIGTERM ends within it, or is killed; a container's own limit is 30 s.
 TERMINATE_SECONDS = 15.0
@@ -33,9 +32,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def run(
     name: str, argv: Sequence[str], environment: Mapping[str, str], folder: Path, report: Reporter
 ) -> str:
-    """Standard output and error together, the end of it where it is long. Whatever ends the wait ends the
-    command and what it started. `name` is the step's, before each line. Raises ProgramError where the command
-    can't be started, or fails."""
+    """Returns standard output and error together, or the end of a long output. An exception or signal that
+    ends the wait also ends the command and its children. Each reported line begins with `name`, the step's.
+    Raises ProgramError when the command can't be started, or fails."""
     try:
         process = subprocess.Popen(  # noqa: S603 (an argv, no shell)
             argv,
@@ -45,7 +44,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # Where the builder is killed, nobody is left to end it. No thread of ours runs beside.
+            # A killed builder can't end it. Safe in a fork: this process has no other thread here.
             preexec_fn=partial(end_with_parent, os.getpid()),
         )
     except OSError as error:
@@ -115,7 +114,7 @@ class _Lines:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the command and all that it started, then SIGKILL to what is left."""
+    """Sends SIGTERM to the command, then SIGKILL to the remaining processes of its group."""
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGTERM)
         deadline = time.monotonic() + TERMINATE_SECONDS
@@ -164,7 +163,7 @@ def failure(program: str, code: int, output: str) -> ProgramError:
             "and the store, or use larger volumes.",
             ExitCode.NO_SPACE,
         )
-    # What the kernel's guard of memory sends.
+    # SIGKILL, as the kernel's OOM killer sends it.
     memory = "; if the machine's memory ran out, use one with more" if code == -9 else ""
     return ProgramError(f"{program} ended with {how}: {words}{memory}.", ExitCode.STEP)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine_room.shared.errors import ExitCode, ProgramError
 
-# Of the builders' specs; a change of a field's meaning is another version.
+# Version of the builders' specs; a change of a field's meaning needs a new version.
 VERSION = 1
 _SHOWN_CHARACTERS = 80
 _REMEDY = "rebuild the image, or create the plan with the image's version of the project"
@@ -68,8 +68,8 @@ def wrong_field(path: Path | str, field: str, value: object, wanted: str) -> Pro
 
 @dataclass(frozen=True)
 class Release:
-    """What the image must hold; `tag` is the image's: `25.07`. `tensor_rt` is None where no document names
-    it."""
+    """Versions that the image must have; `tag` is the image's: `25.07`. `tensor_rt`: None when NVIDIA's
+    documents don't name it."""
 
     tag: str
     tensor_rt_llm: str

@@ -48,7 +48,7 @@ class StoreLocks:
 
     @contextmanager
     def held(self, folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-        """Waits until nobody else has the lock; `on_wait` is called once if it has to."""
+        """Holds the lock exclusively; before a wait `on_wait` is called once."""
         offset = self._offset(folder)
         self._wait(offset, fcntl.LOCK_EX, on_wait)
         try:
@@ -64,8 +64,8 @@ class StoreLocks:
         prepare: Callable[[], None],
         on_wait: Callable[[], None],
     ) -> Iterator[None]:
-        """Holds the lock together with others, once `is_ready`. Where it is not, `prepare` is called first,
-        while nobody else holds it in any way."""
+        """Holds the lock together with others, once `is_ready`. Otherwise `prepare` is called first, under
+        the exclusive lock."""
         offset = self._offset(folder)
         self._wait(offset, fcntl.LOCK_SH, on_wait)
         try:
@@ -82,7 +82,7 @@ class StoreLocks:
 
     @contextmanager
     def held_if_free(self, folder: Path) -> Iterator[bool]:
-        """Whether the lock could be had."""
+        """Yields whether the lock was free."""
         offset = self._offset(folder)
         has = self._take(offset, fcntl.LOCK_EX)
         try:
@@ -124,8 +124,8 @@ class StoreLocks:
 
 @contextmanager
 def folder_lock(folder: Path, busy: str = "") -> Iterator[None]:
-    """Of processes of this machine, for a folder outside of the store. Waits for others that have it; where
-    `busy` is given, raises a ProgramError that says so instead."""
+    """Lock between processes of this machine, for a folder outside of the store. Waits for its holder, or
+    raises a ProgramError with the text `busy` when that is given."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:

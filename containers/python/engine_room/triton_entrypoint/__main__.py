@@ -139,7 +139,7 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _write_termination_message(file: Path, sentence: str) -> None:
-    """Kubernetes makes the file; elsewhere there is none, and none is made."""
+    """Only if the file exists: Kubernetes creates it."""
     if not file.exists():
         return
     try:

@@ -1,5 +1,5 @@
 """Copies an engine from the store to a local disk, with several reads at a time: one stream of a network file
-system gets a fraction of what its servers give. What is on the local disk stays for the next start."""
+system gets a fraction of its servers' bandwidth. The copy stays for the next start."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from engine_room.shared.errors import ProgramError
 from engine_room.shared.events import size_text
 from engine_room.shared.manifest import MANIFEST, Manifest, missing_or_cut, require_space, sync_folder
 
-# Of an NFS server that gives one stream a part of what it has, and of a disk with several queues.
+# For NFS servers that give one stream a part of their bandwidth, and disks with several queues.
 DEFAULT_READERS = 8
-# Of one task of a reader: files of many GB are read at several places.
+# Bytes of a reader's task: files of many GB are read at several places.
 PIECE_BYTES = 64 * 2**20
-# Of one system call.
+# Bytes of a system call.
 BLOCK_BYTES = 4 * 2**20
 
 
@@ -35,9 +35,9 @@ class _Piece:
 def copy_engine(
     source: Path, manifest: Manifest, parent: Path, readers: int = DEFAULT_READERS
 ) -> tuple[Path, str]:
-    """The copy, `parent/<name of source>`, and a line for the log. What its manifest lists is copied; the
-    folder appears when all is there. Raises ProgramError where there is no room or the source can't be
-    read whole."""
+    """Returns the copy, `parent/<name of source>`, and a line for the log. The files of the manifest are
+    copied; the folder appears when it is complete. Raises ProgramError when the disk lacks room or the source
+    can't be read completely."""
     target = parent / source.name
     total = manifest.total_bytes
     if _is_copy(source, target, manifest):
@@ -109,7 +109,7 @@ def _copy_piece(piece: _Piece, stop: threading.Event) -> None:
             while written < count:
                 written += os.pwrite(target.fileno(), block[written:count], position + written)
             position += count
-        # The folder's name says that all is there, after a power failure too.
+        # After a power failure too, a folder with the final name must be complete.
         os.fdatasync(target.fileno())
-        # The copy is what is read next; the source would only push it out of memory.
+        # Triton reads the copy next; cached pages of the source would only push it out of memory.
         os.posix_fadvise(source.fileno(), piece.start, piece.end - piece.start, os.POSIX_FADV_DONTNEED)

@@ -23,7 +23,7 @@ MINIMUM_SHARED_MEMORY_MIB = 32
 
 @dataclass(frozen=True)
 class Server:
-    """What is started. `prefix` begins the names of its shared memory, and is in the arguments of all its
+    """A server to start. `prefix` begins the names of its shared memory, and is in the arguments of all its
     processes."""
 
     command: tuple[str, ...]
@@ -63,14 +63,14 @@ def _of_wheel(launch: Launch) -> Launch:
 
 
 def shared_memory_prefix(model: str, repository: Path) -> str:
-    """Two servers never share one, and what a killed server of the same container, pod or folder left can be
-    told from others'."""
+    """Unique for a server, and the same after a restart in its container, pod or folder, so that leftovers of
+    a killed server are recognised."""
     name = f"{socket.gethostname()}/{model}/{repository.resolve()}"
     return f"engine_room_{hashlib.sha256(name.encode()).hexdigest()[:16]}_"
 
 
 def rank_marker(prefix: str, rank: int) -> str:
-    """An argument that the tritonserver of this rank has and no other one."""
+    """An argument that only the tritonserver of this rank has."""
     return f"--backend-config=python,shm-region-prefix-name={prefix}rank{rank}_"
 
 

@@ -1,5 +1,4 @@
-"""What the store must have: an engine, or encoders, complete and at the key of the plan, and weights. Else
-nothing is served."""
+"""Requires the store to have the weights, and the engine or encoders at the plan's key, complete."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ def check_manifest(spec: ServerSpec, directory: Path) -> Manifest:
 
 
 def check_weights(spec: ServerSpec) -> None:
-    """Raises ProgramError where they are not there. Otherwise that shows when a model loads, minutes later,
-    and TensorRT-LLM takes a folder that is not there for a name on the model hub."""
+    """Raises ProgramError when they are missing. Without this check the load of a model fails minutes later,
+    and TensorRT-LLM takes a missing folder for a name on the model hub."""
     folder = spec.weights_directory
     if folder is not None and not folder.is_dir():
         raise ProgramError(

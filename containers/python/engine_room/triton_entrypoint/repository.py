@@ -18,10 +18,10 @@ from engine_room.triton_entrypoint.spec import (
 )
 from engine_room.triton_entrypoint.templates import FilledTemplate, fill_template
 
-# Beside the models, where Triton sees no model in it: says that the folder may be emptied and filled anew.
+# Marks a folder that may be emptied and filled again; Triton ignores files beside the models.
 MARKER_FILE = ".engine-room-repository"
 CONFIG_FILE = "config.pbtxt"
-# What a new ext4 volume has.
+# Folder of a new ext4 volume.
 _OF_FILE_SYSTEMS = "lost+found"
 # Triton serves no model without a folder of a version, be it empty.
 VERSION_FOLDER = "1"
@@ -181,7 +181,7 @@ def _empty(folder: Path) -> None:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Contents alone: the image's modes may forbid its user to change a copy."""
+    """Contents only: the image's modes may forbid its user to change a copy."""
     for folder, _, files in os.walk(source):
         copy = target / Path(folder).relative_to(source)
         copy.mkdir(parents=True)

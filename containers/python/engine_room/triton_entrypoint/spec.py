@@ -11,7 +11,7 @@ from engine_room.shared.processes import relocated
 from engine_room.shared.specs import Gpu, Record, Release, read_record
 
 VERSION = 2
-# Whose repositories have files of the store or of the image; all others are made of the image's templates.
+# Flavours with files of the store or of the image; other repositories are created from the image's templates.
 _FILE_FLAVOURS = ("encoders", "cpu")
 
 
@@ -36,7 +36,7 @@ class TemplateModel:
 
 @dataclass(frozen=True)
 class TemplateRepository:
-    """Of a language model on GPUs."""
+    """Repository of a language model on GPUs."""
 
     path: Path
     models: tuple[TemplateModel, ...]
@@ -44,7 +44,7 @@ class TemplateRepository:
 
 @dataclass(frozen=True)
 class FileModel:
-    """A folder with a written config.pbtxt and files that are there already."""
+    """A folder with a config.pbtxt from the plan and existing files."""
 
     name: str
     config: str
@@ -52,13 +52,13 @@ class FileModel:
     files: Mapping[str, str]
     # Its Python: path below the model's folder to path below the image's folder of models.
     sources: Mapping[str, str]
-    # What cpu_models builds into the folder of the version, as JSON has it; None: nothing.
+    # Spec, from JSON, of an artifact that cpu_models builds into the folder of the version; or None.
     artifact: object
 
 
 @dataclass(frozen=True)
 class FileRepository:
-    """Of the encoders, and of the CPU tier; without models it is a folder that is filled already."""
+    """Repository of the encoders, or of the CPU tier. `models`: None for a folder that is filled already."""
 
     path: Path
     models: tuple[FileModel, ...] | None
@@ -76,8 +76,8 @@ class Launch:
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """What one server serves. `release` is None for the wheel's Triton, `gpu` on a CPU, `engine_directory`
-    where nothing was built, `weights_directory` where Triton's models read none."""
+    """Plan of one server. None are `release` for the wheel's Triton, `gpu` on a CPU, `engine_directory`
+    without a build, and `weights_directory` when Triton's models read no weights."""
 
     model: str
     release: Release | None

@@ -1,9 +1,9 @@
-"""Runs a server in the foreground: passes signals on, watches its ranks, and says why it ended.
+"""Runs a server in the foreground: passes signals on, watches its ranks, and reports the reason of its end.
 
 It also waits for processes whose parents have ended, as a container's first process has to.
 
-mpirun is not told to stop while requests are answered: it kills its ranks a second after their SIGTERM. The
-first rank is, which takes the requests; the others must go on until it has answered, and end with it.
+While requests are in flight, a stop goes to the first rank, which takes them; the other ranks must run until
+it has answered, and end with it. mpirun would kill its ranks a second after their SIGTERM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROC = Path("/proc")
 POLL_SECONDS = 0.5
 # Each of four steps of a stop may take so long, after the time for requests in flight.
 STEP_SECONDS = 5
-# What the kernel may take to end a process that was killed.
+# Maximum time of the kernel to end a killed process.
 KILL_SECONDS = 10
 _PR_SET_CHILD_SUBREAPER = 36
 # The kernel's limit on a process's name.
@@ -40,14 +40,14 @@ _libc = ctypes.CDLL(None)
 
 
 class ExitCode(IntEnum):
-    """Of this program; argparse has 2 for wrong arguments."""
+    """Exit codes of this program; argparse exits with 2 for wrong arguments."""
 
     STOPPED = 0
     # Nothing was started.
     REFUSED = 1
-    # Not asked to, or one of its parts did.
+    # It ended without a request to stop, or a rank or stub died.
     SERVER_ENDED = 3
-    # Asked to, but not in time or in order.
+    # It was asked to stop, and ended late or with an error.
     NOT_IN_ORDER = 4
 
 
@@ -61,8 +61,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ServerProcesses:
-    """What runs now: process ids of tritonserver by rank, and of Python stubs that have died and that their
-    server did not wait for."""
+    """Process ids of the running tritonservers by rank, and of dead Python stubs that their server did not
+    wait for."""
 
     ranks: dict[int, int]
     dead_stubs: set[int]
@@ -85,8 +85,8 @@ def supervise(server: Server, report: Callable[[str], None]) -> Outcome:
 
 
 def clear_away(prefix: str) -> None:
-    """Ends and removes what a server has left that was killed, ended out of order, or not at all. Now and
-    then a stub waits for its server for ever; its arguments have the name of its region."""
+    """Kills leftover processes of a server, and removes its shared memory. At times a stub waits for its dead
+    server forever; its arguments have the name of its region."""
     deadline = time.monotonic() + KILL_SECONDS
     while left := [
         one.process_id for one in process_statuses() if prefix in " ".join(_arguments(one.process_id))
@@ -119,7 +119,7 @@ class _Run:
             self._kill()
 
     def _until_asked_or_broken(self) -> signal.Signals | str:
-        """The signal that asks for a stop, or what is wrong."""
+        """Returns the signal that asks for a stop, or a description of a failure."""
         seen: dict[int, int] = {}
         dead_stubs: set[int] = set()
         while True:
@@ -153,8 +153,8 @@ class _Run:
         return f"{ranks} of {self._server.world_size} {have} died; {self._name} {how}."
 
     def _stop(self, asked: signal.Signals) -> Outcome:
-        """Asks the first rank, then the launcher for what is left. Triton knows one way to stop, whichever
-        signal came."""
+        """Stops the first rank, then the launcher with the remaining ranks; any signal becomes SIGTERM, since
+        Triton stops in only one way."""
         first = self._first_rank()
         _signal(self._launcher.pid if first is None else first, signal.SIGTERM)
         if not self._wait(self._server.exit_timeout_seconds + 2 * STEP_SECONDS, until_gone=first):
@@ -216,7 +216,7 @@ class _Run:
                     self._launcher.returncode = os.waitstatus_to_exitcode(status)
 
     def _kill(self) -> None:
-        """Whatever still runs of the launcher's group; what has groups of its own is cleared away later."""
+        """Kills the launcher's group; processes in other groups are ended by `clear_away`."""
         with suppress(ProcessLookupError):
             os.killpg(self._launcher.pid, signal.SIGKILL)
         while not self._ended():
@@ -224,7 +224,7 @@ class _Run:
 
 
 def _spawn(server: Server) -> subprocess.Popen[bytes]:
-    """In a process group of its own, so that Ctrl-C reaches it through this program alone."""
+    """In its own process group, so that Ctrl-C reaches it only through this program."""
     program, parent = server.command[0], os.getpid()
 
     def prepare() -> None:
@@ -260,7 +260,7 @@ class ProcessStatus:
 
 
 def server_processes(server: Server) -> ServerProcesses:
-    """One look at what this process has started, directly or not."""
+    """Finds the server's processes among all descendants of this process."""
     children: dict[int, list[ProcessStatus]] = defaultdict(list)
     for status in process_statuses():
         children[status.parent_id].append(status)

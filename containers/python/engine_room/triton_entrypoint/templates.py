@@ -39,28 +39,28 @@ class Placeholder:
 
     @property
     def is_mandatory(self) -> bool:
-        """Triton does not load a model with it: the text is no protobuf, or names a backend or type that
-        does not exist."""
+        """Whether Triton refuses a model that keeps this placeholder: as invalid protobuf, or for an unknown
+        backend or type."""
         return self.is_bare or self.field != _PARAMETER_FIELD
 
 
 @dataclass(frozen=True)
 class FilledTemplate:
-    """What was not filled in: keys of the plan that the template lacks, and placeholders that remain."""
+    """`left_out`: keys of the plan that the template lacks; `remaining`: placeholders without a value."""
 
     left_out: tuple[str, ...]
     remaining: tuple[Placeholder, ...]
 
 
 class _TextFormatError(Exception):
-    """What is wrong in which line of a text."""
+    """Problem of a text, with its line."""
 
 
 def fill_template(
     config: Path, fields: Mapping[str, str], substitutions: Mapping[str, str]
 ) -> FilledTemplate:
-    """Gives a template its `fields` and the values of its placeholders, in place. The plan has no value that
-    means something else between quotes. Raises ProgramError where the template is no protobuf text."""
+    """Sets a template's `fields` and the values of its placeholders, in place. Values of the plan need no
+    escapes in quotes. Raises ProgramError when the template is not a protobuf text."""
     try:
         text = _with_fields(config.read_text(), fields)
         names = {one.name for one in _placeholders(text)}

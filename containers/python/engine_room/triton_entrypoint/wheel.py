@@ -1,4 +1,4 @@
-"""tritonserver of the nvidia-pytriton wheel, and what the running environment must have for it."""
+"""tritonserver of the nvidia-pytriton wheel, and its requirements on the running environment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WheelServer:
 
 
 def find_server() -> WheelServer:
-    """The server of the running environment. Raises ProgramError with what is missing."""
+    """The server of the running environment. Raises ProgramError that names a missing part."""
     found = util.find_spec("pytriton")
     if found is None or not found.submodule_search_locations:
         raise ProgramError(
@@ -61,7 +61,7 @@ def _from_here(folder: Path) -> Path:
 
 
 def _link_stub(stub: Path, link: Path) -> None:
-    """Triton wants the stub beside the backend's library; the wheel has it elsewhere, for each Python."""
+    """Triton requires the stub beside the backend's library; the wheel has it elsewhere, for each Python."""
     if link.resolve() == stub:
         return
     new = link.with_suffix(f".{os.getpid()}")
@@ -70,8 +70,8 @@ def _link_stub(stub: Path, link: Path) -> None:
 
 
 def libpython_folder(stub: Path, folders: Iterable[Path]) -> Path | None:
-    """The folder to add to LD_LIBRARY_PATH so that `stub` finds the shared library of Python; None where the
-    stub asks for none of that name (the one for 3.13 brings its own)."""
+    """The folder to add to LD_LIBRARY_PATH so that `stub` finds the shared library of Python; None when the
+    stub does not link to it (the stub for 3.13 brings its own)."""
     name = f"libpython{stub.parent.name}.so.1.0"
     if name.encode() not in stub.read_bytes():
         return None

@@ -1,4 +1,4 @@
-"""The build command: its spec, the order of its sources, and what it leaves on the disk."""
+"""The build command: its spec, the order of its sources, and its files on the disk."""
 
 from __future__ import annotations
 

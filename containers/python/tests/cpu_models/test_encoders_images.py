@@ -178,7 +178,7 @@ def test_limits_are_inclusive() -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_rotated_photographs_are_turned_upright(orientation: int, kind: str) -> None:
     upright = picture()
-    # How a camera stores the upright picture for each orientation, i.e. the inverse of what a viewer does.
+    # A camera stores the upright picture by the inverse of a viewer's rotation, for each orientation.
     stored = {
         2: [Image.Transpose.FLIP_LEFT_RIGHT],
         3: [Image.Transpose.ROTATE_180],
@@ -234,7 +234,7 @@ def test_the_centre_is_cropped(tmp_path: Path, size: tuple[int, int]) -> None:
     values = preprocessing(tmp_path).pixel_values(picture(*size))
     assert values.shape == (3, 8, 8)
     if size[0] > 8:
-        # Red to the left, blue to the right: the crop lies in the middle.
+        # Red to the left, blue to the right: the crop is in the middle.
         assert values[0, :, 0].mean() > values[0, :, -1].mean()
         assert values[2, :, 0].mean() < values[2, :, -1].mean()
         np.testing.assert_allclose(values[0, :, :3].mean(), values[0, :, 0].mean(), atol=0.2)

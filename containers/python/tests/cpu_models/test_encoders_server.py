@@ -270,7 +270,7 @@ def test_the_server_refuses_bad_images_and_keeps_running(
 
 
 def post(server: Server, model: str, body: Any) -> tuple[int, Any]:
-    """What a client without any library sends."""
+    """Posts as a client without any library."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(f"http://{server.http}/v2/models/{model}/infer", data)
     try:

@@ -24,7 +24,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
-    """8 requests in parallel, 4 waiting, contexts of 1024 tokens, at most 512 new ones."""
+    """8 requests in parallel, 4 waiting, contexts of 1024 tokens, at most 512 of them generated."""
     folder = tmp_path_factory.mktemp("llm")
     with serving(write_llm_repository(folder / "repository")) as running:
         yield running

@@ -1,4 +1,4 @@
-"""What happens to the model `ensemble` when clients leave, too many come, or a process dies."""
+"""The model `ensemble` when clients disconnect, too many connect, or a process dies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server(repository: Path) -> Iterator[ServeProcess]:
 
 @contextmanager
 def endless_stream(server: ServeProcess) -> Iterator[None]:
-    """A stream that goes on until its client leaves; its first text has come when the block starts."""
+    """A stream that lasts until its client disconnects; its first text has arrived when the block starts."""
     connection = server.connect()
     body = {"text_input": CAPITAL, "max_tokens": 8000, "end_id": -1, "stream": True}
     connection.request("POST", f"{GENERATE}_stream", json.dumps(body))

@@ -1,4 +1,4 @@
-"""Readers of weights: right values of every layout, and no execution of what a pickle asks for."""
+"""Readers of weights: right values of every layout, and no execution of a pickle's code."""
 
 from __future__ import annotations
 

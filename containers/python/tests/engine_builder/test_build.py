@@ -134,7 +134,7 @@ def test_every_event_has_a_time_and_a_readable_line(workspace: Workspace) -> Non
         assert f"{event['step']}: " in result.lines
         assert event["seconds"] >= 0
     assert all(event["time"].endswith("Z") for event in result.events)
-    # What the programs print is for people.
+    # Output of the programs is only in the readable lines.
     assert "llm: [07/15/2025-10:00:00] [TRT-LLM] [I] Total time" in result.lines
 
 
@@ -444,7 +444,7 @@ def test_another_gpu_is_refused_before_weights_are_fetched(
 
 
 def test_a_container_without_nvidia_smi_is_refused(workspace: Workspace) -> None:
-    # The image's programs without the one that Docker's runtime adds.
+    # Without the folder of nvidia-smi, which Docker's runtime adds.
     path = workspace.environment["PATH"].replace(f"{IMAGE / 'bin'}:", "")
     result = workspace.build(PATH=path)
     assert result.code == 3

@@ -1,4 +1,4 @@
-"""What the plan writes is understood, and what it would not write is refused with the field's name."""
+"""Specs of the plan are read, and others are refused with the field's name."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ RANKS = "".join(f"[1,0]<stdout>:{line}\n" for line in PICTURE.splitlines())
         (RANKS, "['Singapore']"),
         ("Output [Text 0 Beam 0]: ", ""),
         ("Traceback (most recent call last)", None),
-        # The question is no answer.
+        # A question is not an answer.
         ("[Q] Which city is Singapore?", None),
     ],
 )

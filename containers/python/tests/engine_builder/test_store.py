@@ -1,4 +1,4 @@
-"""What a build leaves in a store that is killed, full, or not to be written to."""
+"""Contents of the store after a build was killed, or failed on a full or read-only disk."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_builds_killed_at_random_moments_leave_a_store_that_the_next_build_compl
             manifest = read_manifest(workspace.engine)
             assert manifest is not None
             assert changed(workspace.engine, manifest.files) == []
-    # Otherwise the test would have killed nobody.
+    # Otherwise the test would have killed no build.
     assert killed > 0
     assert workspace.build().code == 0
     assert workspace.run("verify", str(workspace.engine)).code == 0
@@ -149,7 +149,7 @@ def built(workspace: Workspace, one_build: Path) -> Workspace:
 
 
 def make_older(folder: Path, days: float) -> None:
-    """As if nobody had touched it since."""
+    """Sets the times of a folder's files to `days` ago."""
     moment = time.time() - days * DAY
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (moment, moment))

@@ -1,5 +1,4 @@
-"""Weights from a hub: resumed, verified, with the token where it belongs, and clear words where they can't be
-had."""
+"""Weights from a hub: resumed, verified, with a token sent only to the hub, and clear errors."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def alone(workspace: Workspace) -> Workspace:
-    """A spec for weights alone: no other step is in the way."""
+    """A spec for weights only: no other step can fail."""
     workspace.spec = workspace.recorded("weights-alone.chat")
     return workspace
 
 
 def partial(workspace: Workspace, name: str, content: bytes) -> Path:
-    """What a builder left that was killed while it fetched a file."""
+    """Leftover of a builder that was killed while it fetched a file."""
     path = workspace.weights / ".partial" / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
@@ -258,7 +257,7 @@ def test_a_hub_that_fails_twice_is_asked_again(alone: Workspace, hub: FakeHub) -
 
 
 def listing(path: str, size: int) -> dict[str, Any]:
-    """Of one file."""
+    """A hub's listing of one file."""
     return model_info([{"rfilename": path, "size": size, "blobId": "0" * 40}])
 
 
@@ -367,7 +366,7 @@ def test_weights_with_another_image_processor_are_refused_before_anything_is_bui
     workspace.spec["imageProcessor"] = CLIP
     result = workspace.build()
     if difference is None:
-        # The next step begins, and the fake hub's weights are not there.
+        # The next step starts, and fails without the fake hub's weights.
         assert result.message.startswith("convert: "), result.lines
         return
     assert result.code == ExitCode.WRONG_SPEC

@@ -1,4 +1,4 @@
-"""Words of a plan's commands, and what is said when one fails."""
+"""Arguments of a plan's commands, and errors of failed commands."""
 
 from __future__ import annotations
 

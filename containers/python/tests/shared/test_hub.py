@@ -107,7 +107,7 @@ def test_a_hub_that_continues_elsewhere_is_asked_for_the_whole(
 def refusal(
     hub: FakeHub, answer: Callable[[Handler], object], patience: Patience = PATIENT
 ) -> tuple[str, int]:
-    """What is said of a hub that answers so, and how often it was asked."""
+    """Returns the error after such answers of a hub, and the number of requests."""
 
     def intercept(handler: Handler) -> bool:
         answer(handler)

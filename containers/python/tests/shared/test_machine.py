@@ -45,12 +45,12 @@ class Machine:
         path.chmod(0o755)
 
     def shows(self, *gpus: str, mig: str = "") -> None:
-        """What nvidia-smi prints."""
+        """Sets the output of nvidia-smi."""
         self._patch.setenv("FAKE_GPUS", "\n".join(gpus))
         self._patch.setenv("FAKE_MIG", mig)
 
     def install(self, package: str, version: str) -> None:
-        """What pip leaves of a package, as far as its version goes."""
+        """Writes a package's version as pip does."""
         info = self.folder / "site" / f"{package}.dist-info"
         info.mkdir(parents=True, exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")

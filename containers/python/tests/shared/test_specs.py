@@ -1,4 +1,4 @@
-"""What the plan writes is read, and another version or a missing field is refused by its name."""
+"""Specs of the plan are read; another version, or a missing field, is refused by its name."""
 
 from __future__ import annotations
 

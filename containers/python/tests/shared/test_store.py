@@ -26,7 +26,7 @@ from engine_room.shared.manifest import (
 from engine_room.shared.store_locks import StoreLocks
 
 PACKAGE = Path(__file__).parents[2]
-# Says whether another process can have a lock alone.
+# Exits with 0 when another process can take the lock exclusively.
 PROBE = """
 import sys
 from pathlib import Path

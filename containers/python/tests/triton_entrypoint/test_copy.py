@@ -1,4 +1,4 @@
-"""The copy of an engine on a local disk, and what is served from it."""
+"""The copy of an engine on a local disk, and the server that reads it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_second_start_reuses_the_copy(tmp_path: Path) -> None:
     ended = image.check(*options)
     assert "has the engine of an earlier start" in ended.said
     assert file.stat().st_ino == before.st_ino
-    # Cut, it is copied anew.
+    # A truncated file is copied again.
     file.write_bytes(b"")
     assert image.check(*options).code == 0
     assert file.read_bytes() == (image.engine / "llm/rank0.engine").read_bytes()
@@ -68,8 +68,7 @@ def test_leftovers_of_a_killed_start_are_replaced(tmp_path: Path) -> None:
 
 def test_a_disk_that_is_too_small_is_reported(tmp_path: Path) -> None:
     image = Image(tmp_path, GPT)
-    # More than is free, and less than a file may have: 16 TB on ext4, and what a sparse one takes of the
-    # disk is nothing.
+    # Larger than the free space, smaller than ext4's 16 TB for a file; a sparse file uses no space.
     size = shutil.disk_usage(tmp_path).free + 10**12
     with (image.engine / "llm/rank0.engine").open("r+b") as file:
         file.truncate(size)

@@ -56,7 +56,7 @@ class TritonPythonModel:
         return responses
 """
 
-# Like NVIDIA's, it makes pixels of pictures, and takes a video as a tensor alone; it hands on both.
+# Like NVIDIA's, it turns pictures into pixels, accepts a video only as a tensor, and passes both on.
 OWN_PROCESSOR = MODEL.replace(
     """            assert pb_utils.get_input_tensor_by_name(request, "IMAGE_URL") is None, "no preprocessor"
 """,
@@ -76,7 +76,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Server:
-    """What is asked."""
+    """A client of the server."""
 
     def __init__(self, address: str, preprocess: Path) -> None:
         self._client = triton.InferenceServerClient(address)
@@ -90,7 +90,7 @@ class Server:
         return self._client.infer("preprocessing", inputs)
 
     def pixels(self, name: str) -> Floats:
-        """What the processor makes of a sample."""
+        """The processor's pixels of a sample."""
         image = decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS)
         return Preprocessing(self._preprocess).pixel_values(image)
 
@@ -127,7 +127,7 @@ def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def planned_server(tmp_path: Path, spec: str, model: str) -> Iterator[Server]:
-    """The planned folder, filled by the entry point from a template with NVIDIA's tensors, alone."""
+    """Serves only the planned folder, which the entry point fills from a template with NVIDIA's tensors."""
     image = Image(tmp_path, spec)
     root = Path(image.spec["repository"]["allModels"]) / "inflight_batcher_llm/preprocessing"
     (root / "config.pbtxt").chmod(0o644)

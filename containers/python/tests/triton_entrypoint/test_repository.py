@@ -1,4 +1,4 @@
-"""What `check` makes of a plan and of the image's templates."""
+"""The repository that `check` creates from a plan and the image's templates."""
 
 from __future__ import annotations
 

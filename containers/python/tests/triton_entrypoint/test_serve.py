@@ -60,7 +60,7 @@ def test_ranks_of_the_pytorch_backend_share_one_server(tmp_path: Path) -> None:
         (image.log / "answered").touch()
         process.process.terminate()
         ended = process.wait()
-    # The second rank is no tritonserver: it ends with mpirun.
+    # The second rank is not a tritonserver: it ends with mpirun.
     assert (ended.code, ended.sentence) == (0, "SIGTERM came, and mpirun ended after its first rank.")
     assert not (image.log / "rank1.json").exists()
 
@@ -160,8 +160,8 @@ def test_a_dead_rank_ends_the_server(tmp_path: Path, dying: int) -> None:
 
 
 def test_a_first_rank_that_exits_with_0_ends_the_server(tmp_path: Path) -> None:
-    """mpirun waits for the others of a rank that ends with 0, and a server without its first rank answers
-    nobody."""
+    """When a rank ends with 0, mpirun waits for the other ranks; without its first rank a server can't
+    answer."""
     image = Image(tmp_path, FOUR)
     with image.serving() as process:
         ranks = [process.rank(rank)["pid"] for rank in range(4)]
@@ -273,7 +273,7 @@ def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
     server_processes = supervise.server_processes
     monkeypatch.setattr(supervise, "server_processes", look)
     handlers = {number: signal.getsignal(number) for number in supervise.STOP_SIGNALS}
-    # What has the name among its arguments is killed in the end.
+    # At the end, processes with this name in their arguments are killed.
     prefix = f"one_rank_{os.getpid()}_"
     server = Server((str(program), rank_marker(prefix, 0)), os.environ, prefix, 1, 1)
     try:

@@ -1,4 +1,4 @@
-"""What the entry point finds out about this machine before it starts a server."""
+"""The entry point's checks of this machine before it starts a server."""
 
 from __future__ import annotations
 

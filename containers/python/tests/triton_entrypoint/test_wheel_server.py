@@ -1,4 +1,4 @@
-"""A real tritonserver of the wheel: start, stop, kill, and what is left afterwards."""
+"""A real tritonserver of the wheel: start, stop, kill, and leftovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NVIDIA/TensorRT-LLM examples/run.py: arguments that the plan uses, and what it prints."""
+"""NVIDIA/TensorRT-LLM examples/run.py: arguments that the plan uses, and output."""
 
 from __future__ import annotations
 

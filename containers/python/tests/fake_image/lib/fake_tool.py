@@ -1,9 +1,7 @@
-"""What the stand-ins of an image's programs have in common: strict arguments, and how a test makes them
-misbehave.
+"""Common part of an image's fake programs: strict arguments, and failures on demand.
 
-A test says it with variables: FAKE_FAIL_<TOOL> is printed before the tool ends with code 1; FAKE_GATE_<TOOL>
-is a file that the tool waits for after it has written half of its output; FAKE_LOG gets a line for each tool
-that ends.
+Variables of a test: FAKE_FAIL_<TOOL> is printed before the tool ends with code 1; FAKE_GATE_<TOOL> is a file
+that the tool waits for after it has written half of its output; FAKE_LOG gets a line for each tool that ends.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Tool:
         return Path(getattr(self.values, name))
 
     def write(self, path: Path, size: int = RANK_BYTES) -> None:
-        """Bytes that depend on the path's name alone; the gate is in their middle."""
+        """Writes bytes that depend only on the path's name; the gate is in their middle."""
         path.parent.mkdir(parents=True, exist_ok=True)
         block = (path.name.encode() * size)[:size]
         with path.open("wb") as file:
@@ -63,7 +61,7 @@ class Tool:
         path.write_text(json.dumps(value))
 
     def end(self, *lines: str) -> None:
-        """Prints, and tells the test that it ran; under mpirun the first rank alone."""
+        """Prints, and tells the test that it ran; under mpirun only the first rank does."""
         if os.environ.get("OMPI_COMM_WORLD_RANK", "0") != "0":
             return
         for line in lines:

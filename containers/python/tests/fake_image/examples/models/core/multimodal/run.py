@@ -1,4 +1,4 @@
-"""NVIDIA/TensorRT-LLM examples/models/core/multimodal/run.py: arguments and what it prints."""
+"""NVIDIA/TensorRT-LLM examples/models/core/multimodal/run.py: arguments and output."""
 
 from __future__ import annotations
 
