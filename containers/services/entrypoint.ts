@@ -1,6 +1,6 @@
 /**
- * What the image of the services runs: `entrypoint.ts SERVICE [ARGUMENT …]`. It becomes the service, in the same process:
- * signals and exit code are the service's own.
+ * Entry point of the services' image: `entrypoint.ts SERVICE [ARGUMENT …]`. The service runs in the same process: its
+ * signals and exit code are the container's.
  */
 const SERVICES = ["gateway", "mock-mongo", "mock-vector"];
 

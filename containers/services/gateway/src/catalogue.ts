@@ -1,4 +1,4 @@
-/** What is served: each model's id with what answers for it. */
+/** The served models by their ids. */
 import type { GatewayConfig, ModelConfig } from "./config.ts";
 import { type ApiError, invalidRequest, modelNotFound } from "./errors.ts";
 import { ChatTemplate } from "./openai/generation.ts";
@@ -10,13 +10,13 @@ import { TextModel } from "./triton/generate.ts";
 export interface ServedTextModel {
   readonly config: ModelConfig;
   readonly model: TextModel;
-  /** Absent where the model has none, and then does not chat. */
+  /** Absent for a model that does not chat. */
   readonly chatTemplate: ChatTemplate | undefined;
 }
 
 /** All models by the ids that clients use. */
 export class Catalogue {
-  /** Absent where there is no encoder. */
+  /** Absent without an encoder. */
   readonly documentEncoder: DocumentEncoder | undefined;
   /** Language models, in the order of the configuration. */
   readonly textModels: readonly ServedTextModel[];

@@ -47,7 +47,7 @@ export function parseConfig(values: unknown, source = "configuration"): GatewayC
   throw new StartError(`${source}: ${count}\n${lines.join("\n")}`);
 }
 
-/** What the databases are opened with, read from where the configuration says it is. @throws StartError for a file that can't be read. */
+/** The databases' secrets, from the configuration or its files. @throws StartError for an unreadable file. */
 export function readDatabaseSecrets({
   mongo: { uri = "", uriFile },
   vector: { apiKeyFile },

@@ -62,13 +62,13 @@ const model = z.strictObject({
   profile: requestProfileSchema.default(requestProfile("inflight_batcher_llm")),
   /** Jinja template, as in tokenizer_config.json. Absent: the model completes text and does not chat. */
   chatTemplate: chatTemplate.optional(),
-  /** Texts that end an answer and are never shown, besides those of the request. */
+  /** Texts that end an answer and are never shown, in addition to those of the request. */
   stopWords: z.array(z.string().min(1)).max(16).default([]),
   /** Largest answer that a request may ask for. */
   maxTokens: z.int().min(1).default(1024),
   /** Prompt and answer together: `max_seq_len` of the engine. */
   contextTokens: z.int().min(2).default(2048),
-  /** Of a model that may have no server: from none to one that answers. Its clients are told to come back then. */
+  /** Seconds until a server of an autoscaled model answers, from zero servers; the Retry-After of its clients. */
   coldStartSeconds: z.int().min(1).max(86_400).optional(),
 });
 
@@ -79,7 +79,7 @@ const checkedModel = model.superRefine(({ maxTokens, contextTokens }, context) =
 });
 
 const apiKey = z.strictObject({
-  /** Who the key belongs to; shown in logs and metrics instead of the key. */
+  /** The key's owner, in logs and metrics in place of the key. */
   name: z
     .string()
     .regex(
@@ -122,7 +122,7 @@ export const databases = z.strictObject({
   vector: z.strictObject({
     /** HTTP address of a Qdrant. */
     url: httpOrigin,
-    /** File that holds its API key and nothing else. Absent: it has none. */
+    /** File with only its API key. Absent: it needs no key. */
     apiKeyFile: secretFile.optional(),
     collection: z
       .string()
@@ -131,7 +131,7 @@ export const databases = z.strictObject({
   }),
 });
 
-/** What docs/limits.md says of each comes from here. */
+/** The source of docs/limits.md. */
 export const limits = z.strictObject({
   bodyBytes: z
     .int()
@@ -190,11 +190,11 @@ const file = z.strictObject({
   host: z.string().min(1).default("127.0.0.1"),
   /** Port to listen on; 0 for any free one. `--port` wins over it. */
   port: z.int().min(0).max(65_535).default(8080),
-  /** The Triton that turns texts into vectors. Absent: /v1/embeddings knows no model. */
+  /** The Triton that turns texts into vectors. Absent: /v1/embeddings has no model. */
   encoders: encoders.optional(),
   /** The language models, one Triton each. */
   models: z.array(checkedModel).default([]),
-  /** Who may use /v1. None: everybody who reaches the address. */
+  /** Keys for /v1. Empty: everyone who reaches the address may use it. */
   apiKeys: z.array(apiKey).default([]),
   /** Per API key; per remote address where there are no keys. Absent: no limit. */
   rateLimit: z.strictObject({ requestsPerMinute: z.int().min(1) }).optional(),
@@ -212,7 +212,7 @@ const file = z.strictObject({
     .prefault({}),
 });
 
-/** Schema of the configuration file. What concerns several keys is checked when each of them is right by itself. */
+/** Schema of the configuration file. Rules over several keys are checked once each key is valid. */
 export const gatewayConfigSchema = file.superRefine(({ encoders, models, apiKeys, databases }, context) => {
   const refuse = (path: PropertyKey[], message: string) =>
     context.addIssue({ code: "custom", path, message });
@@ -230,7 +230,7 @@ export const gatewayConfigSchema = file.superRefine(({ encoders, models, apiKeys
     );
 });
 
-/** Positions of the values that stand in the list before. */
+/** Indices of values that repeat an earlier value. */
 function repeated(values: readonly unknown[]): number[] {
   return values.flatMap((value, index) =>
     value !== undefined && values.indexOf(value) < index ? [index] : [],
@@ -238,7 +238,7 @@ function repeated(values: readonly unknown[]): number[] {
 }
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>;
-/** What a caller may write: defaults left out. */
+/** Configuration before defaults. */
 export type GatewayConfigInput = z.input<typeof gatewayConfigSchema>;
 export type EncodersConfig = z.infer<typeof encoders>;
 export type ModelConfig = z.infer<typeof checkedModel>;

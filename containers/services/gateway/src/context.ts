@@ -1,4 +1,4 @@
-/** What every route needs, and what it leaves on its request for the log and the metrics. */
+/** Context of every route, and fields that routes set on the request for the log and the metrics. */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";

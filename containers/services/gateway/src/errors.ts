@@ -1,6 +1,6 @@
 /**
- * Every way in which a request can fail, as one error class, which clients get as the error object of the OpenAI API.
- * Whatever else is thrown becomes such an error.
+ * Failures of requests as one error class, which clients get as the error object of the OpenAI API. Any other error
+ * becomes such an error.
  */
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -23,7 +23,7 @@ interface ApiErrorDetails {
   readonly param?: string | undefined;
   /** Short name for programs: `model_not_found`. */
   readonly code?: string | undefined;
-  /** Whole seconds after which a second try makes sense. */
+  /** Whole seconds before a retry. */
   readonly retryAfterSeconds?: number;
   readonly cause?: unknown;
 }
@@ -70,7 +70,7 @@ export function upstreamFailed(message: string, code: string, cause?: unknown): 
 /** Status of a request whose client left before its answer was complete; the number that proxies log for it. */
 export const CLIENT_LEFT_STATUS = 499;
 
-/** The client closed its connection; there is nobody to answer. */
+/** The client closed its connection and gets no answer. */
 export class ClientGone extends Error {
   override readonly name = "ClientGone";
 }
@@ -98,7 +98,7 @@ export function installErrorHandlers(app: FastifyInstance): void {
       );
     return sendError(request, reply, apiError);
   });
-  // Before the body is read: what is wrong with it matters to nobody there.
+  // Before the body is read: its errors don't matter on an unknown route.
   app.addHook("preParsing", async (request) => {
     if (request.is404) throw noSuchRoute(request);
   });
@@ -146,7 +146,7 @@ export function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket
   socket.end([`HTTP/1.1 ${status}`, ...head, "", body].join("\r\n"), () => socket.destroy());
 }
 
-/** What the framework refuses before a request has a route, such as a path that it can't decode. */
+/** Answers a request that the framework refuses before it has a route, such as one with a malformed path. */
 export function refuseUnroutable(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   sendError(request, reply.header("x-request-id", request.id), toApiError(error));
 }
@@ -157,7 +157,7 @@ function sendError(request: FastifyRequest, reply: FastifyReply, error: ApiError
   if (status === 413) readToTheEnd(request, reply);
   if (retryAfterSeconds !== undefined) reply.header("retry-after", String(retryAfterSeconds));
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="engine-room"');
-  // Text, so that the serializer of the route's own answer leaves it alone.
+  // Text, so that the serializer of the route's own answer does not change it.
   return reply.type("application/json").send(JSON.stringify(toOpenAiBody(error)));
 }
 
@@ -170,7 +170,7 @@ function readToTheEnd(request: FastifyRequest, reply: FastifyReply): void {
   request.raw.resume();
 }
 
-/** Any error as one that may be shown. What is not known becomes 500 without its message: it may hold anything. */
+/** Any error as one that may be shown. An unknown error becomes 500 without its message, which may hold anything. */
 export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
   if (error instanceof ApiError) return error;
   const { code, statusCode } = error as FastifyError;
@@ -206,7 +206,7 @@ export function toApiError(error: Error, bodyLimitBytes = 0): ApiError {
   );
 }
 
-/** What a client reads of an answer that fails in the middle of its stream; the log has the cause. */
+/** The error that ends a stream for the client; the log has its cause. */
 export function streamFailure(error: unknown, log: FastifyBaseLogger): ApiError {
   if (!(error instanceof ClientGone)) log.error({ err: error }, "the stream of the answer failed");
   return toApiError(error as Error);
@@ -229,7 +229,7 @@ export function validationError(issues: readonly z.core.$ZodIssue[], place = "")
   return invalidRequest(message, problems[0]?.param || undefined, "invalid_value");
 }
 
-/** What zod says of a value that is not there. */
+/** Zod's message for a missing value. */
 const MISSING = /^Invalid input: expected (\w+), received undefined$/;
 
 interface Problem {
@@ -238,7 +238,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** What zod found wrong with a request or the configuration, in words that never hold the value itself. */
+/** Zod's problems with a request or the configuration, in words that never hold the value itself. */
 export function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
   return issues.flatMap((issue): Problem[] => {
     const { code, path, message } = issue;
@@ -251,7 +251,7 @@ export function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
     const at = dotPath(path);
     if (code === "invalid_key") return issue.issues.map((inner) => ({ at, message: inner.message }));
     if (code === "invalid_union") {
-      // An alternative that fits at the top and fails inside is the one that was meant: its own words are more exact.
+      // The alternative whose problems are all inside was meant: its messages are more exact.
       const meant = issue.errors.find(
         (inner) => inner.length > 0 && inner.every((one) => one.path.length > 0),
       );

@@ -9,9 +9,9 @@ import { ApiError, ClientGone, unavailable } from "./errors.ts";
 const LOG_SECONDS = 60;
 
 /**
- * Keeps at most so many connections. A further one takes the room of that which is idle for the longest time, or has sent
- * no whole head of a request; where all have requests the further one is closed. Each closed one is counted, and the log
- * says so at most once a minute.
+ * Limits the number of connections. Another connection replaces the connection that has been idle, or has sent only a part
+ * of a request's head, for the longest time; when all have requests, the new connection is closed. Closed connections are
+ * counted, and logged at most once a minute.
  */
 export function limitConnections({ server, log }: FastifyInstance, most: number, dropped: Counter): void {
   /** Requests of each open connection that are being answered. */
@@ -134,7 +134,7 @@ export class Deadline {
   #timer: NodeJS.Timeout;
   #isOver = false;
 
-  /** @param cutOff - Called when there still is no answer a second after the time is over, or when it is read too slowly. */
+  /** @param cutOff - Called when the answer has not begun a second after the limit, or is read too slowly. */
   constructor(seconds: number, cutOff: () => void = () => undefined) {
     this.#cutOff = cutOff;
     const message = `The request exceeded its time limit of ${seconds} s; ask for fewer tokens or send less at once.`;
@@ -177,37 +177,36 @@ export class Deadline {
   }
 }
 
-/** What a request takes besides its bytes: the objects of Node, of Fastify and of its clock. Of 10,000 it was 9 KiB each. */
+/** A request's objects of Node, Fastify and its clock, in addition to its bytes; measured over 10,000: 9 KiB each. */
 const REQUEST_BYTES = 16 * 1024;
 
-/** Of the bytes of all: requests that the gateway is answering get no more, so that there is room for those who read and send. */
+/** Maximum share of the memory for requests that are being answered; the rest is for clients that send or read. */
 export const ANSWERING_SHARE = 0.75;
 
 interface Held {
   readonly bytes: number;
-  /** Ends the request; undefined while it is not its client that it waits for. */
+  /** Ends the request; undefined while it does not wait for its client. */
   readonly cutOff: (() => void) | undefined;
 }
 
 /**
- * Bytes of all requests and answers, from the first byte of a body until the last of the answer is read. They have a bound
- * as a sum. Beyond it those requests end whose clients have been sending or reading for the longest time, so that clients
- * who are slow cost those nothing who are not.
+ * Bytes of all requests and answers, from the first byte of a body until the last of the answer is read. Beyond the
+ * limit, requests end whose clients have been sending or reading for the longest time: slow clients don't affect others.
  */
 export class RequestMemory {
   readonly #mostBytes: number;
   readonly #held = new Map<ServerResponse, Held>();
-  /** Those that wait for their clients, in the order in which they began to. */
+  /** Requests that wait for their clients, the longest wait first. */
   readonly #waiting = new Set<ServerResponse>();
   #bytes = 0;
-  /** Of those that do not wait for their clients. */
+  /** Bytes of requests that do not wait for their clients. */
   #answeringBytes = 0;
 
   constructor(mostBytes: number) {
     this.#mostBytes = mostBytes;
   }
 
-  /** Of all requests and answers together. */
+  /** Bytes of all requests and answers. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -256,7 +255,7 @@ export class RequestMemory {
     if (held.cutOff === undefined) this.#answeringBytes -= held.bytes;
   }
 
-  /** What a client is told whose request ends for want of room. */
+  /** Error of a request that exceeds the memory for requests. */
   refusal(): ApiError {
     const message = `Overloaded: other requests use the ${this.#mostBytes} bytes of memory for requests; try again in a second.`;
     return unavailable(message, "overloaded", 1);
@@ -279,11 +278,11 @@ export class RequestMemory {
   }
 }
 
-/** What travels with a client's request to every server behind the gateway. */
+/** Context of a client's request in calls of the servers behind the gateway. */
 export interface CallContext {
   /** Sent on as `x-request-id` over HTTP and as `comment` to MongoDB, so that one id finds a request in every log. */
   readonly requestId: string;
-  /** Ends the call; its reason is what the caller gets. */
+  /** Ends the call with its reason. */
   readonly signal: AbortSignal;
   /**
    * Counts bytes that are kept until the answer is made; of the gateway's own tasks none are counted.

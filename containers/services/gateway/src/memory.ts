@@ -9,7 +9,7 @@ import { LARGEST_MATCH_BYTES } from "./retrieval/match.ts";
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** A row for each that grows with a limit. What was measured, was so with Node 20.20 on x86_64. */
+/** Memory that grows with limits, a row for each use; measured with Node 20.20 on x86_64. */
 export function memoryUses(
   { connections, memoryBytes }: Pick<GatewayConfig["limits"], "connections" | "memoryBytes">,
   { concurrentDecodes, concurrentFetches, bytes }: ImageLimits,

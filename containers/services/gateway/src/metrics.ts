@@ -1,4 +1,4 @@
-/** What Prometheus reads at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
+/** Metrics at /metrics. Labels come from configuration and route patterns only, never from a client's text. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { ConcurrencyLimiter, RequestMemory } from "./limits.ts";
 
@@ -11,7 +11,7 @@ const DATABASE_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30,
 ];
 
-/** What is looked at when the metrics are read. */
+/** Values read at each scrape. */
 interface Observed {
   readonly limiter: ConcurrencyLimiter;
   readonly memory: RequestMemory;

@@ -1,4 +1,4 @@
-/** What happens to every request before and after its route: identity, clock, place, log line, metrics; and the end of all. */
+/** Steps of every request before and after its route: identity, clock, place, log line, metrics; and the shutdown. */
 import { createHash, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
@@ -15,7 +15,7 @@ export function requestId(request: Pick<IncomingMessage, "headers">): string {
   return typeof given === "string" && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** What a request passes on to the servers behind the gateway. */
+/** Context for calls of the servers behind the gateway. */
 export function callContext({ id, deadline, hold }: FastifyRequest): CallContext {
   return { requestId: id, signal: deadline.signal, hold };
 }
@@ -40,7 +40,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     const { raw: answer } = reply;
     const deadline = new Deadline(config.limits.requestSeconds, () => socket.destroy());
     request.deadline = deadline;
-    // An answer has the connection when its turn has come; before that nobody tells it.
+    // An answer that is not yet assigned to the connection does not learn of its end.
     const leave = () => answer.socket ?? answer.emit("close");
     // One for each request that is answered on it.
     socket.setMaxListeners(0).once("close", leave);
@@ -152,14 +152,14 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
 
 /** Says whose key a request carries: a Bearer token, of which only the SHA-256 is known here. */
 export class KeyRing {
-  /** Names by the hashes, which nobody can choose: how long a look-up takes tells nothing of a key. */
+  /** Names by hash. Clients can't choose a hash, so that the time of a look-up reveals nothing of a key. */
   readonly #names: ReadonlyMap<string, string>;
 
   constructor(keys: readonly ApiKeyConfig[]) {
     this.#names = new Map(keys.map(({ name, sha256 }) => [sha256, name]));
   }
 
-  /** Whether everybody is let in, because no key is configured. */
+  /** Whether no key is configured, and everyone may use /v1. */
   get isOpen(): boolean {
     return this.#names.size === 0;
   }
@@ -167,14 +167,14 @@ export class KeyRing {
   /**
    * Name of the key's owner.
    * @param authorization - The header as it came.
-   * @throws ApiError 401 when the header is missing, is no Bearer token, or holds an unknown key.
+   * @throws ApiError 401 for a missing header, one without a Bearer token, or an unknown key.
    */
   ownerOf(authorization: string | undefined): string {
     if (authorization === undefined) {
       throw unauthorized("Missing API key; send it as Authorization: Bearer KEY.", "missing_api_key");
     }
     const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
-    // Without a token nobody is known: the hash of nothing may stand in the configuration by mistake.
+    // An empty token is always refused, even if the configuration has its hash by mistake.
     const owner = token && this.#names.get(createHash("sha256").update(token).digest("hex"));
     if (owner === undefined) {
       throw unauthorized(

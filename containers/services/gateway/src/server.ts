@@ -44,7 +44,7 @@ export async function createServer(config: GatewayConfig): Promise<GatewayServer
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
     },
-    // The gateway speaks plain HTTP; whoever puts TLS in front of it decides about HSTS.
+    // The gateway speaks plain HTTP; HSTS is up to the TLS proxy in front of it.
     strictTransportSecurity: false,
   });
   await describeApi(app);

@@ -16,7 +16,7 @@ interface Cursor extends Result {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Of all cursors of a server together. */
+/** Limits over all cursors of a server. */
 interface CursorLimits {
   readonly openCursors: number;
   readonly runningReads: number;
@@ -24,16 +24,16 @@ interface CursorLimits {
   readonly cursorIdleSeconds: number;
 }
 
-/** Lets others go first where this turn is over; undefined where it is not. @throws CommandError 50 */
+/** Lets other commands run when this command's turn is over; undefined when it is not. @throws CommandError 50 */
 export type Rest = () => Promise<void> | undefined;
 
 /** Results that are fetched in batches. */
 export class Cursors {
   readonly #limits: CursorLimits;
   readonly #open = new Map<number, Cursor>();
-  /** One for each batch that is put together. */
+  /** A place for each batch that is being read. */
   readonly #places: ByteBudget;
-  /** Of all queries, also while they run. */
+  /** Memory of all queries, also while they run. */
   readonly memory: QueryMemory;
   #last = 0;
 
@@ -50,7 +50,7 @@ export class Cursors {
   /**
    * The first batch; its id is 0 when it is the last as well.
    *
-   * @param isOnly - Nobody will ask for another one.
+   * @param isOnly - Whether the client asks for no other batch.
    * @throws CommandError 292 when cursors hold too much.
    */
   async open(

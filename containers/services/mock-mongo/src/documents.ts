@@ -1,6 +1,6 @@
 /**
- * BSON documents in three forms: the bytes as a client sent them, which is what is stored and what goes out; plain values
- * to match and compute with; and typed values, which are written back with the very types that they were read with.
+ * BSON documents in three forms: bytes of the client, which are stored and sent; plain values to match and compute with;
+ * and typed values, which are written back with the types that they were read with.
  */
 import { calculateObjectSize, type Document, deserialize, Long, onDemand, serialize } from "bson";
 
@@ -55,14 +55,14 @@ export class CommandError extends Error {
 
 /** MongoDB's limit of one document, as `hello` announces it. */
 export const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024;
-/** Replies hold a document and what is around it. */
+/** Replies hold a document and further fields. */
 const MAX_REPLY_DOCUMENT_BYTES = MAX_DOCUMENT_BYTES + 16 * 1024;
 
 /**
  * Numbers as JavaScript's own, except 64-bit integers beyond ±(2^53 - 1), which stay `Long`; decimals, binary data and ids
  * as BSON's classes.
  *
- * @throws CommandError 22 when it is no BSON.
+ * @throws CommandError 22 for invalid BSON.
  */
 export function readPlain(bytes: Uint8Array): Document {
   return read(bytes, {});
@@ -95,8 +95,8 @@ export function write(document: Document): Uint8Array {
 }
 
 /**
- * What was computed from plain values: whole numbers become 32-bit integers, or 64-bit ones where they need to be; all
- * others are doubles.
+ * Writes a document of plain values: whole numbers become 32-bit integers, or 64-bit integers when needed; other numbers
+ * doubles.
  */
 export function writeComputed(document: Document): Uint8Array {
   return write(withLongs(document) as Document);

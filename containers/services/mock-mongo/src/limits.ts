@@ -6,7 +6,7 @@ const MIB = 1024 * 1024;
 /** A message up to this size does not wait for larger ones. */
 export const SMALL_MESSAGE_BYTES = 16 * 1024;
 
-/** What a connection reads ahead, and what it writes without waiting; Node reads 64 KiB at a time beyond it. */
+/** Bytes that a connection reads ahead, or writes without waiting; Node reads 64 KiB at a time beyond it. */
 export const HIGH_WATER_BYTES = 1024;
 const READ_BYTES = 64 * 1024;
 
@@ -55,8 +55,8 @@ export type ServerLimits = LimitValues<typeof LIMITS>;
 export const DEFAULT_LIMITS: ServerLimits = limitValues(LIMITS);
 
 /**
- * What the process takes at most. Documents are on disk; their pages in memory are the file system's cache, which the
- * system takes back when it needs the memory.
+ * Maximum memory of the process. Documents are on disk; their pages in memory are the file system's cache, which the
+ * system reclaims when it needs the memory.
  */
 export function memoryUses(limits: ServerLimits): MemoryUse[] {
   return [
@@ -84,7 +84,7 @@ export function memoryUses(limits: ServerLimits): MemoryUse[] {
       count: limits.messageBytes + limits.smallMessageBytes,
       bytesEach: 8,
       source:
-        "measured: 48 MB of inserts took 4 bytes for each byte, filters with 12 MB of numbers or short texts 6; a list of empty objects alone takes 16",
+        "measured: 48 MB of inserts took 4 bytes for each byte, filters with 12 MB of numbers or short texts 6; only a list of empty objects takes 16",
     },
     {
       of: "what queries hold",

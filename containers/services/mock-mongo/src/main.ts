@@ -3,10 +3,10 @@
  *
  *     main.ts --data DIRECTORY [--host 127.0.0.1] [--port 27017] [--metrics-port 9216] [--log-level info]
  *
- * What it knows and what it refuses is in ../README.md.
+ * Supported and refused commands are in ../README.md.
  *
- * SIGTERM and SIGINT finish the commands that run, and end with 0. What keeps it from starting ends it with 1 and one
- * sentence on standard error.
+ * SIGTERM and SIGINT finish the running commands, and end with 0. A failed start ends with 1 and one sentence on
+ * standard error.
  */
 import type { AddressInfo, Server } from "node:net";
 import {

@@ -111,7 +111,7 @@ export function predicate(filter: Document): (document: Document) => boolean {
   });
 }
 
-/** What mingo refuses is the client's mistake. @throws CommandError */
+/** Runs mingo, and turns its errors into the client's. @throws CommandError */
 function orBadValue<T>(run: () => T): T {
   try {
     return run();
@@ -138,8 +138,8 @@ const DOCUMENT_WORK = PAUSE_WORK / 64;
 /**
  * Documents that match, in the order of insertion; they end where the collection is dropped meanwhile.
  *
- * @param collection - Undefined where there is none: the filter is read all the same.
- * @param copy - What is kept of each.
+ * @param collection - Undefined when it does not exist: the filter is still checked.
+ * @param copy - Returns the kept part of each document.
  * @throws CommandError 2 at the first step.
  */
 export function* matches(
@@ -150,7 +150,7 @@ export function* matches(
 ): Rows {
   const ids = namedIds(filter);
   const conditions = isOperators(filter._id) ? Object.keys(filter._id).length : 1;
-  // Nothing is left to be tested of what was found by a filter that only names `_id`s.
+  // Documents found by a filter that only names `_id`s need no further test.
   const isDone = ids !== undefined && Object.keys(filter).length * conditions === 1;
   const test = isDone || Object.keys(filter).length === 0 ? () => true : predicateOfBytes(filter);
   if (collection === undefined) return;
@@ -190,14 +190,14 @@ function namedIds({ _id: id }: Document): readonly unknown[] | undefined {
     : undefined;
 }
 
-/** What a pipeline reads from, and what it keeps in memory. */
+/** The input of a pipeline, and its memory. */
 interface Work {
   readonly read: (sequence: number) => Row | undefined;
   readonly memory: QueryMemory;
   heldBytes: number;
 }
 
-/** What all queries of a server keep in memory together. */
+/** Memory of all queries of a server. */
 export interface QueryMemory {
   heldBytes: number;
   readonly mostBytes: number;
@@ -205,7 +205,7 @@ export interface QueryMemory {
 
 type Stage = (rows: Rows, work: Work) => Rows;
 
-/** What the objects of a row count beside its bytes, which `memoryUses` multiplies: of 200,000 they took 290 bytes each. */
+/** Bytes of a row's objects beside its own, before `memoryUses` multiplies: 200,000 rows took 290 bytes each. */
 const ROW_BYTES = 64;
 
 function hold(work: Work, bytes: number): void {
@@ -220,10 +220,10 @@ function hold(work: Work, bytes: number): void {
   );
 }
 
-/** What the drivers' own countDocuments sends: nothing has to be held for it. */
+/** Sent by the drivers' countDocuments: it needs no memory. */
 const COUNT_GROUP = '{"_id":1,"n":{"$sum":1}}';
 
-/** What each stage does; `wanted` is how many documents the stages behind it let through. */
+/** Stages by name; `wanted`: how many documents the later stages let through. */
 const STAGES: Readonly<Record<string, (stage: Document, wanted: number) => Stage>> = {
   $match(stage) {
     const test = predicate(documentField(stage, "$match"));
@@ -252,7 +252,7 @@ const STAGES: Readonly<Record<string, (stage: Document, wanted: number) => Stage
   $group(stage) {
     if (JSON.stringify(stage.$group) === COUNT_GROUP) return count;
     const run = mingoStage({ $group: documentField(stage, "$group") });
-    // What is wrong with it shows before any document is read.
+    // Reports its errors before any document is read.
     run([]);
     return function* (rows, work) {
       const documents: Document[] = [];
@@ -277,7 +277,7 @@ function each(change: (row: Row) => Row | undefined): Stage {
   };
 }
 
-/** The number of documents; nothing where there are none. */
+/** The number of documents; no row for 0. */
 const count: Stage = function* (rows) {
   let n = 0;
   for (const row of rows) {
@@ -384,17 +384,17 @@ function sort(specification: Document, wanted: number): Stage {
 
 export interface Result {
   readonly rows: Rows;
-  /** What it keeps in memory between two batches. */
+  /** Bytes kept in memory between two batches. */
   readonly heldBytes: () => number;
-  /** Nobody reads its rows any more. */
+  /** Frees its memory; its rows are not read any more. */
   readonly release: () => void;
 }
 
 /**
  * The result of a pipeline over a collection.
  *
- * @param memory - It counts there until it is released.
- * @param copy - What is kept of each document that a stage behind the first `$match` and `$sort` gets; all by default.
+ * @param memory - Counts its bytes until its release.
+ * @param copy - Returns the kept part of each document for stages after the first `$match` and `$sort`; all by default.
  * @throws CommandError 2, 9, 40324; its rows throw 2 and 292.
  */
 export function runPipeline(

@@ -22,7 +22,7 @@ async function serve(socket: Socket, server: MongoServer): Promise<void> {
   const reader = new MessageReader();
   let timer: NodeJS.Timeout | undefined;
   socket.setTimeout(limits.idleSeconds * 1000, () => socket.destroy());
-  // A client that breaks off is no event worth a line; what it had asked for is done all the same.
+  // A client's disconnect is not logged; its commands still run.
   socket.on("error", () => socket.destroy());
   try {
     // While a command runs nothing more is read, so that a client can't fill the memory with requests.
@@ -74,7 +74,7 @@ function drop(socket: Socket, { log }: MongoServer, reason: string, values: obje
   socket.destroy();
 }
 
-/** The reply to a command; undefined where nobody waits for it. */
+/** The reply to a command; undefined when the client expects none. */
 async function answer(socket: Socket, request: Request, server: MongoServer): Promise<Buffer | undefined> {
   const { commandSeconds, log } = server;
   const name = commandName(request.body);
@@ -134,7 +134,7 @@ export class MongoServer {
     registers: [this.registry],
   });
   readonly cursors: Cursors;
-  /** Messages that are not whole, or wait for room. */
+  /** Messages that are incomplete, or wait for room. */
   readonly arriving: HeldBytes<Socket>;
   /** For messages while their commands run. */
   readonly room: ByteBudget;
@@ -142,7 +142,7 @@ export class MongoServer {
   readonly smallRoom: ByteBudget;
   /** Replies that clients don't read. */
   readonly unsent: HeldBytes<Socket>;
-  /** Those are idle whose commands are answered. */
+  /** A connection is idle when its commands are answered. */
   readonly connections: ConnectionsByUse<Socket>;
   isStopping = false;
 

@@ -25,14 +25,14 @@ export interface Target {
   readonly name: string;
 }
 
-/** What is kept of a collection beside its documents. */
+/** The record of a collection, beside its documents. */
 export interface Collection extends Target {
   readonly id: number;
   /** Without `_id_`, which every collection has. */
   readonly indexes: readonly IndexSpec[];
 }
 
-/** A document as it is stored, or computed of such ones. */
+/** A document that is stored, or computed from stored documents. */
 export class Row {
   readonly bytes: Uint8Array;
   /** Its place in the order of insertion; 0 where it was computed. */
@@ -57,7 +57,7 @@ type Key = (number | string)[];
 const CHUNK_PLACES = 64;
 /** Keys removed between two places where a transaction may end. */
 const PURGED_KEYS = 256;
-/** What is shown of a value in a message. */
+/** Maximum characters of a value in a message. */
 const MAX_SHOWN_CHARACTERS = 200;
 
 /** Within the data directory. */
@@ -193,7 +193,7 @@ export class Store {
     return [...this.#documents.getKeys(range)].map((key) => key[1] as number);
   }
 
-  /** A document's bytes, which the next read overwrites; undefined where there is none any more. */
+  /** A document's bytes, which the next read overwrites; undefined when it is deleted. */
   read(collection: Collection, sequence: number): Uint8Array | undefined {
     const bytes = this.#documents.getBinaryFast([collection.id, sequence]);
     return bytes?.subarray(0, bytes.length);

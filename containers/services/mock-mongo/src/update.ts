@@ -1,7 +1,7 @@
 /**
- * What an update makes of a document. Its values are typed: a number keeps the type that its client gave it, and what
- * MongoDB refuses is refused. mingo's own updates know JavaScript's numbers only, and leave what they can't change as it is
- * without a word. https://www.mongodb.com/docs/manual/reference/operator/update/
+ * Updates of documents. Values are typed: a number keeps its client's type, and MongoDB's refusals are repeated.
+ * mingo's own updates support only JavaScript's numbers, and silently skip values that they can't change.
+ * https://www.mongodb.com/docs/manual/reference/operator/update/
  */
 
 import { BSONRegExp, Decimal128, type Document, Double, Int32, Long, MaxKey, MinKey, ObjectId } from "bson";
@@ -18,7 +18,7 @@ function isContainer(value: unknown): value is Document {
   return Array.isArray(value) || isPlainObject(value);
 }
 
-/** What holds the last part of a path, and that part; undefined where there is nothing. */
+/** The parent of a path's last part, and that part; undefined for a path without value. */
 function holderOf(document: Document, path: string): [holder: Document, name: string] | undefined {
   const parts = path.split(".");
   const name = parts.pop() ?? "";
@@ -70,7 +70,7 @@ function put(container: Document, key: string, value: unknown): void {
   else Object.defineProperty(container, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** What becomes of a value; undefined where there is nothing, before or after. */
+/** Returns the new value; undefined for a field that does not exist, before or after. */
 type Operator = (before: unknown, operand: unknown, path: string, isInsert: boolean) => unknown;
 
 const OPERATORS: Readonly<Record<string, Operator>> = {
@@ -131,7 +131,7 @@ function eachOf(operand: unknown): readonly unknown[] {
   throw new CommandError(14, "The argument to $each must be an array");
 }
 
-/** What `$pull` takes out: values that are equal, that satisfy a condition, or documents that match a filter. */
+/** Selects the values that `$pull` removes: equal values, values under a condition, or documents that match a filter. */
 function pullTest(operand: unknown): (value: unknown) => boolean {
   const isPattern = operand instanceof BSONRegExp;
   if (!isPlainObject(operand) && !isPattern) return (value) => identityOf(value) === identityOf(operand);

@@ -22,7 +22,7 @@ import { isPlainObject } from "./documents.ts";
 /** Numbers of BSON and of JavaScript. */
 export type Numeric = number | Int32 | Double | Long | Decimal128;
 
-/** A timestamp is no number, though its class derives from that of 64-bit integers. */
+/** A timestamp is not a number, though its class derives from that of 64-bit integers. */
 export function isNumeric(value: unknown): value is Numeric {
   return (
     typeof value === "number" ||
@@ -149,8 +149,8 @@ function ownValue(value: object, key: string): unknown[] {
 }
 
 /**
- * What a document is sorted by: of a list, its least element for an ascending order and its greatest for a descending;
- * undefined, which comes before null, of an empty list.
+ * A document's value for sorting: of a list, the least element in ascending order, the greatest in descending; of an
+ * empty list undefined, which comes before null.
  */
 export function sortKey(value: unknown, path: string, direction: 1 | -1): unknown {
   const found = valuesAt(value, path);

@@ -17,10 +17,10 @@ const REQUIRED_BITS = 0xffff;
 /** As a server announces it in `hello`: larger messages are refused, and the connection is closed. */
 export const MAX_MESSAGE_BYTES = 48_000_000;
 
-/** Of a command other than those of `LISTS`, as MongoDB's BSONObjMaxInternalSize: its values take many times as much memory. */
+/** MongoDB's BSONObjMaxInternalSize, for commands that are not in `LISTS`: their values take many times the memory. */
 const MAX_COMMAND_BYTES = 16 * 1024 * 1024 + 16 * 1024;
 
-/** What a client sent can't be read. The connection is of no further use: where the next message begins is unknown. */
+/** A message can't be read. Its connection must be closed: the start of the next message is unknown. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }
@@ -42,7 +42,7 @@ const LISTS: Readonly<Record<string, string>> = {
   delete: "deletes",
 };
 
-/** @throws WireError when it is no message that this server reads. */
+/** @throws WireError for a message that this server can't read. */
 export function parseMessage(message: Buffer): Request {
   try {
     const requestId = message.readInt32LE(4);
@@ -116,7 +116,7 @@ function parseQuery(message: Buffer, requestId: number): Request {
   return { requestId, body, isSilent: false, isLegacy: true };
 }
 
-/** Puts messages together from what a socket delivers, copying each byte once at most. */
+/** Assembles messages from a socket's chunks, copying each byte at most once. */
 export class MessageReader {
   #chunks: Buffer[] = [];
   #bytes = 0;
@@ -175,7 +175,7 @@ export function encodeReply({ requestId, isLegacy }: Request, reply: Reply): Buf
 /**
  * The reply to a command that opens or advances a cursor.
  *
- * @param id - Of the cursor; 0 when there is no more to fetch.
+ * @param id - The cursor's id; 0 after the last batch.
  * @param documents - They go out as the bytes that they are.
  */
 export function batchReply(

@@ -1,7 +1,7 @@
 /**
- * Collections: on disk in one LMDB file, and in memory, where they are searched. A write changes the disk first, and is
- * acknowledged when its transaction is there; a process that is killed at any moment leaves the last commit. Pages of
- * removed points are used again; the file never gets smaller.
+ * Collections: on disk in one LMDB file, and in memory, where they are searched. A write is acknowledged after its
+ * commit to the disk; a process that is killed at any moment leaves the last commit. Pages of removed points are reused;
+ * the file never gets smaller.
  */
 import { randomInt } from "node:crypto";
 import { statSync } from "node:fs";
@@ -52,14 +52,14 @@ export const STORE_FILE = "vectors.lmdb";
 /** Points have 1.5 KB and more, of which LMDB puts one on a page of 4 KiB; here nine of 1.6 KB share one. */
 const PAGE_BYTES = 16_384;
 
-/** What a collection takes without points, roughly; one is not made where there is no room for it. */
+/** Memory of an empty collection, roughly; without room for it none is created. */
 const COLLECTION_BYTES = 4096;
 /** Objects of a point beside its vectors and payload: its places in maps and lists. */
 const POINT_BYTES = 512;
 /** Objects of a vector beside its numbers. */
 const VECTOR_BYTES = 256;
 
-/** What the points of all collections take, in bytes. */
+/** Memory of the points of all collections, in bytes. */
 class PointMemory {
   readonly #mostBytes: number;
   bytes = 0;
@@ -110,7 +110,7 @@ export class Database {
     return this.#root.close();
   }
 
-  /** What points take of the memory. */
+  /** Memory of all points. */
   memoryBytes(): number {
     return this.#memory.bytes;
   }
@@ -131,7 +131,7 @@ export class Database {
   async create(name: string, vectors: VectorParams): Promise<void> {
     this.#memory.take(COLLECTION_BYTES);
     this.#memory.give(COLLECTION_BYTES);
-    // Of two requests at the same time the transaction lets one through.
+    // The transaction lets only one of two simultaneous requests through.
     const stored = { id: randomInt(2 ** 47), name, vectors };
     const isNew = await this.#root.transaction(() => {
       if (this.#stored.get(name) !== undefined) return false;
@@ -156,16 +156,16 @@ export class Database {
 export class Collection {
   readonly stored: StoredCollection;
   readonly #onDisk: Points;
-  /** Of the keys of all points. */
+  /** Keys of all points. */
   readonly #range: { readonly start: Key; readonly end: Key };
   readonly #tables: ReadonlyMap<string, VectorTable>;
   readonly #slots = new Map<PointId, number>();
   readonly #points: (Point | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #memory: PointMemory;
-  /** Of its `#points`, by slot. */
+  /** Bytes of its `#points`, by slot. */
   readonly #bytes: number[] = [];
-  /** What a slot takes with or without a point. */
+  /** Bytes of a slot, with or without a point. */
   readonly #slotBytes: number;
   #isDeleted = false;
 
@@ -181,7 +181,7 @@ export class Collection {
     this.#range = { start: startOf(stored.id), end: startOf(stored.id + 1) };
     for (const { value } of points.getRange(this.#range)) {
       const bytes = bytesOf(value);
-      // They are there: what is over the limit is refused later.
+      // Stored points are always loaded; the limit refuses later writes.
       memory.bytes += bytes + this.#slotBytes;
       this.#place(value, bytes);
     }
@@ -268,7 +268,7 @@ export class Collection {
     );
   }
 
-  /** The nearest points; of equal scores the one with the lesser id. @throws RequestError 400 */
+  /** The nearest points; at equal scores the lesser id first. @throws RequestError 400 */
   search({ query, using, limit, threshold, accepts }: Search): ScoredPoint[] {
     const table = this.#table(using, query.length);
     // A slot with a vector has a point.
@@ -293,7 +293,7 @@ export class Collection {
     if (!isDone) throw notFound(this.stored.name);
   }
 
-  /** @throws RequestError 400 where there is none of this name, or its vectors have another length. */
+  /** @throws RequestError 400 for an unknown name, or another length of its vectors. */
   #table(name: string, length: number): VectorTable {
     const table = this.#tables.get(name);
     if (table?.size === length) return table;
@@ -306,10 +306,10 @@ export class Collection {
     );
   }
 
-  /** @param bytes - Of the point, taken from the memory with those of a slot. */
+  /** @param bytes - Bytes of the point, reserved together with a slot's. */
   #place({ id, payload, vectors }: StoredPoint, bytes: number): void {
     const slot = this.#slots.get(id) ?? this.#free.pop() ?? this.#points.length;
-    // What was there is given back, and so is a second slot.
+    // Frees the replaced point, and the slot reserved for the new point.
     const before = this.#bytes[slot];
     if (before !== undefined) this.#memory.give(before + this.#slotBytes);
     this.#bytes[slot] = bytes;
@@ -340,7 +340,7 @@ interface Search {
   readonly accepts: Accepts;
 }
 
-/** What a point takes of the memory, without its slots, roughly and not less. */
+/** Memory of a point without its slots, rounded up. */
 function bytesOf({ vectors, payload }: StoredPoint): number {
   const ofVectors = Object.values(vectors).reduce((sum, { length }) => sum + VECTOR_BYTES + length, 0);
   return POINT_BYTES + ofVectors + valueBytes(payload);

@@ -25,18 +25,18 @@ export type ServerLimits = LimitValues<typeof LIMITS>;
 
 export const DEFAULT_LIMITS: ServerLimits = limitValues(LIMITS);
 
-/** What points may take of the memory that the process has, in bytes: half of it. */
+/** Maximum bytes of points: half of the process's memory. */
 export function pointBytesOf(memoryBytes = processMemoryBytes()): number {
   return Math.floor(memoryBytes / 2);
 }
 
-/** The container's memory where it has a limit. Node says 0, undefined or more than the machine has where there is none. */
+/** The container's memory limit, or the machine's memory. Without limit Node reports 0, undefined or a larger number. */
 function processMemoryBytes(): number {
   const constrained = process.constrainedMemory() ?? 0;
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
-/** What the process takes at most, where it may have so many bytes of memory. The file's pages are the system's cache. */
+/** Maximum memory of a process that has `memoryBytes`. The file's pages are the system's cache. */
 export function memoryUses(limits: ServerLimits, memoryBytes: number): MemoryUse[] {
   return [
     {

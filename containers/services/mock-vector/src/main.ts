@@ -3,8 +3,8 @@
  *
  *     main.ts --data DIRECTORY [--host 127.0.0.1] [--port 6333] [--log-level info]
  *
- * The log is one JSON object a line; `requestId` in it is the header x-request-id. SIGTERM and SIGINT finish the requests
- * that run, and end with 0. What keeps it from starting ends it with 1 and one sentence on standard error.
+ * The log is one JSON object a line; `requestId` in it is the header x-request-id. SIGTERM and SIGINT finish the running
+ * requests, and end with 0. A failed start ends with 1 and one sentence on standard error.
  */
 import {
   listenError,

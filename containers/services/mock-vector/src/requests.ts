@@ -1,4 +1,4 @@
-/** What requests look like; what is not named here is refused, in one sentence that says where. */
+/** Schemas of requests; unknown fields are refused, in one sentence with their place. */
 import { z } from "zod";
 import { DISTANCES } from "./vectors.ts";
 
@@ -33,7 +33,7 @@ export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   throw new RequestError(400, `Format error in JSON body: ${place ? `${place}: ` : ""}${issue?.message}`);
 }
 
-/** Without recursion, since the stack is what it is about. @throws RequestError 400 */
+/** Refuses deep nesting, without recursion, which would overflow the stack. @throws RequestError 400 */
 function refuseDepth(value: unknown): void {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth++) {
@@ -181,7 +181,7 @@ function valuesAt(payload: Payload, path: string): unknown[] {
 /** Without a filter all points are accepted. */
 export const filter = clausesFilter.prefault({});
 
-/** All, none, or some keys; a path would be taken for a key that is not there. */
+/** All, none, or some keys; a path would count as an unknown key. */
 const withPayload = z.union(
   [z.boolean(), z.array(z.string().regex(/^[^.[\]]+$/, "must be a key, not a path"))],
   { error: "must be true, false, or a list of keys" },
@@ -210,7 +210,7 @@ const prefetch = z.strictObject({
   query,
   using: z.string().default(UNNAMED),
   filter,
-  /** Of approximate search; this search is exact, so that they change nothing. */
+  /** Parameters of approximate search, without effect on this exact search. */
   params: z.looseObject({}).nullish(),
   score_threshold: z.number().nullish(),
   limit: pageSize,

@@ -108,7 +108,7 @@ function describe({ stored, size }: Collection): object {
     optimizer_status: "ok",
     points_count: size,
     segments_count: 1,
-    // The official clients want all of this, also to make the same collection elsewhere.
+    // The official clients require all of it, also to create the same collection elsewhere.
     config: {
       params: { vectors: unnamed ?? named },
       hnsw_config: { m: 0, ef_construct: 100, full_scan_threshold: 10_000 },
@@ -163,7 +163,7 @@ function rowWriter(): (collection: Collection, points: readonly Point[], selecti
   };
 }
 
-/** What an answer holds of each point. */
+/** Fields of each point in an answer. */
 type Selection = Pick<QueryRequest, "with_payload" | "with_vector">;
 
 function rowOf(
@@ -224,6 +224,6 @@ export function fuse(lists: readonly (readonly Point[])[]): ScoredPoint[] {
       fused.set(point.id, { ...point, score });
     }
   }
-  // Sorting is stable: of equal scores the one that came first stays first. Qdrant promises no order there.
+  // Sorting is stable: points of equal scores keep their order. Qdrant promises no order there.
   return [...fused.values()].sort((a, b) => b.score - a.score);
 }

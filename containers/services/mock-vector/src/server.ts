@@ -91,14 +91,14 @@ function limitConnections({ server }: FastifyInstance, limits: ServerLimits): vo
  */
 function limitTransit(app: FastifyInstance, limits: ServerLimits): HeldBytes<ServerResponse> {
   const transit = new HeldBytes<ServerResponse>(limits.transitBytes);
-  /** Of the requests that are not over: bytes that have arrived. */
+  /** Received bytes of open requests. */
   const arrived = new Map<ServerResponse, number>();
   app.addHook("onRequest", async (request, { raw }) => {
     const { socket } = request.raw;
     // The client is gone.
     if (isQuiet(request) || raw.destroyed || socket.destroyed) return;
     arrived.set(raw, 0);
-    // The reply is over when it is sent. Of a client that sent several requests in a row and left, Node closes the first.
+    // The reply is over when it is sent. If a client leaves after several requests in a row, Node closes only the first.
     const over = () => {
       raw.off("close", over);
       socket.off("close", over);
@@ -120,7 +120,7 @@ function limitTransit(app: FastifyInstance, limits: ServerLimits): HeldBytes<Ser
       transit.set(raw, before + bytes, drop);
     };
     payload.on("data", (chunk: string | Buffer) => count(Buffer.byteLength(chunk), giveWay));
-    // What runs does not wait for its client.
+    // A running request does not wait for its client.
     payload.once("end", () => count(0, undefined));
     done(null, payload);
   });

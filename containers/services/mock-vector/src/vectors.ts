@@ -42,7 +42,7 @@ export class VectorTable {
     this.distance = distance;
   }
 
-  /** What a slot takes of the memory with or without a vector: its part of a pair, and of lists. */
+  /** Memory of a slot with or without a vector: its part of a pair, and of lists. */
   get slotBytes(): number {
     return 16 + (this.distance === "Cosine" ? this.size * Float32Array.BYTES_PER_ELEMENT : 0);
   }
@@ -98,7 +98,7 @@ export class VectorTable {
     }
   }
 
-  /** Of each slot, wrong by `margin` at most. */
+  /** The cosine of each slot, with an error of at most `margin`. */
   #approximateCosines(query: Float32Array): Float64Array {
     const wholeQuery = Float64Array.from(query, toWhole);
     const cosines = new Float64Array(this.#pairs.length * BLOCK_ROWS);
@@ -145,7 +145,7 @@ function scoreOf(distance: Distance, query: Float32Array, vector: Float32Array):
   return Math.fround(distance === "Euclid" ? Math.sqrt(sum) : sum);
 }
 
-/** What each number of two vectors adds to their score. */
+/** The summand of each pair of numbers in the score of two vectors. */
 const TERMS: Readonly<Record<Distance, (a: number, b: number) => number>> = {
   // Vectors are normalised when they come in.
   Cosine: (a, b) => a * b,

@@ -1,7 +1,7 @@
 /**
  * One process at a time on a data directory. The lock is a Unix socket with an abstract name: the kernel frees it with
- * the process that holds it, however that ends, so no stale lock is ever in the way. It holds within one network
- * namespace; containers that share a volume must be kept from it by whoever mounts it.
+ * the process that holds it, however that ends, so that a lock is never stale. It works within one network namespace:
+ * containers must not share a data volume.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { createServer } from "node:net";
@@ -15,7 +15,7 @@ const MAGIC_OFFSET = 24;
 /**
  * Makes a directory where it is absent, takes its lock until the process ends, and opens the store in it.
  *
- * @param directory - Of `--data`.
+ * @param directory - Value of `--data`.
  * @param file - The store's LMDB file, which is looked at before LMDB does: it ends the process over another one.
  * @throws StartError when another process has the directory, or when it can't be opened.
  */
@@ -43,17 +43,17 @@ export async function openStore<T>(
 }
 
 /**
- * A commit that fails, as on a full disk, is an error of those who wrote, and they get it. The package lmdb has promises of
- * its own besides, which fail with it and for which nobody can wait; Node would end the process for them.
+ * A failed commit, as on a full disk, is reported to its writers. Internal promises of the package lmdb, which nothing
+ * can await, fail with it; Node would end the process for them.
  */
 function outliveFailedCommits(): void {
   process.on("unhandledRejection", (error) => {
-    // It is thrown here only where it is another error, which ends the process as it would without this.
+    // Any other error still ends the process.
     if (!isOfFailedCommit(error)) throw error;
   });
 }
 
-/** The package's own error has the promise of LMDB's, which alone has a number as its code. */
+/** Only LMDB's error has a number as its code; the package's error has a promise of it. */
 function isOfFailedCommit(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return "commitError" in error || ("code" in error && typeof error.code === "number");

@@ -1,6 +1,6 @@
 /**
- * What the processes of services share: how they start, say why they can't, and stop; the directory that holds their
- * data; and how clients share the memory and the time of one process. It depends on Node alone.
+ * Common code of the services' processes: start, errors of the start, and stop; the data directory; and how clients
+ * share the memory and the time of one process. It depends only on Node.
  */
 export { openStore } from "./data-directory.ts";
 export { type Limit, type LimitValues, limitValues, type MemoryUse, worstCaseBytes } from "./limits.ts";

@@ -7,7 +7,7 @@ export interface Limit {
   readonly means: string;
 }
 
-/** The numbers alone, as the service uses them and tests replace them. */
+/** The numbers only, as the service uses them and tests replace them. */
 export type LimitValues<Limits> = { readonly [Name in keyof Limits]: number };
 
 export function limitValues<const Limits extends Readonly<Record<string, Limit>>>(

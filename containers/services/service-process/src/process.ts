@@ -1,14 +1,14 @@
 /** A service's process: its options, its start, why it can't start or listen, and its end. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
-/** What keeps a service from starting, in words for the one who starts it. */
+/** The reason of a failed start, for the operator. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
 /**
- * Runs the body of a service's main.ts. What keeps the service from starting ends the process with 1: a StartError with
- * its message alone on standard error, any other error with its stack.
+ * Runs the body of a service's main.ts. An error ends the process with 1: a StartError prints only its message on
+ * standard error, any other error its stack.
  *
  * @param start - Resolves when the service listens.
  */
@@ -52,7 +52,7 @@ export function readPort(option: string, text: string, usage: string): number {
   return Number(text);
 }
 
-/** What a database was started with. */
+/** Options of a database. */
 interface DatabaseOptions<Port extends string> {
   readonly data: string;
   readonly host: string;
@@ -98,10 +98,10 @@ interface Log {
 }
 
 /**
- * On SIGTERM and SIGINT stops a service, and ends the process: with 0, or with 1 where stopping fails. A second signal
- * of the same kind means that nobody wants to wait: the default action ends the process.
+ * On SIGTERM and SIGINT stops a service, and ends the process: with 0, or with 1 when the stop fails. A second signal
+ * of the same kind ends the process at once, by its default action.
  *
- * @param work - What is finished first, in the plural, for the log.
+ * @param work - The work that is finished first, in the plural, for the log.
  * @param stop - Resolves when that is done and all is closed.
  */
 export function stopOnSignals(log: Log, work: string, stop: () => Promise<void>): void {

@@ -16,7 +16,7 @@ export class ByteBudget {
     return this.#taken;
   }
 
-  /** Takes so many bytes where they are free and nobody waits. @returns Whether it did. */
+  /** Takes so many bytes if they are free and no caller waits. @returns Whether it did. */
   tryTake(bytes: number): boolean {
     if (this.#waiting.length > 0 || !this.#fits(bytes)) return false;
     this.#taken += bytes;
@@ -84,7 +84,7 @@ export class HeldBytes<Holder> {
   }
 }
 
-/** At most so many connections: a further one takes the place of that which has been idle for the longest time. */
+/** Limits the number of connections: a new connection replaces that with the longest idle time. */
 export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
   readonly #most: number;
   /** Whether it is idle, by connection; those first that were used last the longest time ago. */
@@ -98,7 +98,7 @@ export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
     return this.#isIdle.size;
   }
 
-  /** A new connection, or one that begins or ends what it is used for. Where none is idle a new one is closed itself. */
+  /** Adds a connection, or sets whether it is idle. When no other is idle, a new connection is closed itself. */
   set(connection: Connection, isIdle: boolean): void {
     this.#isIdle.delete(connection);
     this.#isIdle.set(connection, isIdle);

@@ -1,4 +1,4 @@
-/** What each kind of model repository calls its inputs, and what a request must not ask of it. */
+/** Names of inputs for each kind of model repository, and options that it does not support. */
 import { imageId } from "./images.ts";
 import { type RequestFlavour, type RequestProfile, SPLIT_MARK } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
@@ -15,7 +15,7 @@ const NEUTRAL: Pick<
   stopWords: [],
 };
 
-/** What an input may carry: a part of the request, what the profile says, or the same in every request. */
+/** Values of inputs: a part of the request, a value of the profile, or a constant. */
 type Carried =
   | keyof GenerationRequest
   | "imageId"
@@ -31,7 +31,7 @@ interface Flavour {
   readonly inputs: Readonly<Partial<Record<Carried, string>>>;
   /** Output that holds the answer. */
   readonly textOutput: "text_output" | "text";
-  /** What is sent for an option instead of its value, undefined for nothing; absent: as {@link withoutNeutral} says. */
+  /** Values sent in place of options, undefined for none; absent: as {@link withoutNeutral} says. */
   readonly adapted?: (request: GenerationRequest) => Values;
   /** The same in every request. */
   readonly fixed?: Fields;
@@ -64,7 +64,7 @@ const ENSEMBLE_INPUTS = {
 const INFLIGHT_BATCHER: Flavour = {
   inputs: ENSEMBLE_INPUTS,
   textOutput: "text_output",
-  // A name that is no input reaches the model as a parameter, which TensorRT-LLM ignores: older releases do not count.
+  // Older releases, without these inputs, get them as parameters, which TensorRT-LLM ignores, and do not count.
   counting: { return_num_input_tokens: true, return_num_output_tokens: true },
 };
 
@@ -79,7 +79,7 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
     inputs: { ...ENSEMBLE_INPUTS, images: "image_url_input", imageId: "prompt_table_extra_id" },
     textOutput: "text_output",
   },
-  /** It answers with one response, counts tokens by itself, and says why it ended. */
+  /** It answers with one response, and reports its tokens and finish reason. */
   llava: {
     inputs: {
       text: "prompt",
@@ -93,21 +93,21 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
     textOutput: "text",
     adapted: withNarrowTopK,
   },
-  /** Its preprocessing encodes stop and bad words, and its ensemble then hands them to nobody; it has no stream. */
+  /** Its preprocessing encodes stop and bad words, but its ensemble does not use them; it has no stream. */
   gpt: {
     inputs: { ...TEXT_INPUTS, ...OPTION_INPUTS },
     textOutput: "text_output",
     fixed: { bad_words: "", stop_words: "" },
   },
   /**
-   * Decoupled, with `exclude_input_in_output` (triton_cli, src/triton_cli/trt_llm/engine_config_parser.py). Triton's /generate
-   * wants exactly one response; a request without `stream` gets one, decoupled or not, so it goes to /generate, as the Llama-2
-   * tutorial of Triton does with such a model.
+   * Decoupled, with `exclude_input_in_output` (triton_cli, src/triton_cli/trt_llm/engine_config_parser.py). Triton's
+   * /generate requires exactly one response; a request without `stream` gets one, decoupled or not, so it goes to
+   * /generate, as in the Llama-2 tutorial of Triton.
    */
   tritonCli: INFLIGHT_BATCHER,
   /**
    * triton_backend/all_models/llmapi/tensorrt_llm of TensorRT-LLM (config.pbtxt and 1/helpers.py). It counts no tokens.
-   * `sampling_param_stop` is left alone: helpers.py hands the tensor's bytes to SamplingParams.stop, which is typed as text.
+   * `sampling_param_stop` is not used: helpers.py passes the tensor's bytes to SamplingParams.stop, which takes text.
    */
   llmapi: {
     inputs: {
@@ -127,7 +127,7 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
   },
 };
 
-/** Temperature 0 is no number to divide by: the most probable token is top_k 1. */
+/** Temperature 0, which can't be a divisor, becomes top_k 1: the most probable token. */
 function withoutNeutral(request: GenerationRequest): Values {
   const { temperature, frequencyPenalty, presencePenalty, beamWidth } = request;
   return {

@@ -24,10 +24,10 @@ export function buildGenerateRequest(profile: RequestProfile, request: Generatio
 export interface GenerateOutput {
   /** As the model gives it: see `promptEcho` and `streamedText` of the profile. */
   readonly text: string;
-  /** Where the model counts. */
+  /** Absent when the model does not count. */
   readonly promptTokens?: number;
   readonly completionTokens?: number;
-  /** Where the model says why it ended. */
+  /** Absent when the model does not report it. */
   readonly finishReason?: "stop" | "length";
 }
 

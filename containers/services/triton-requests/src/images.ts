@@ -38,8 +38,8 @@ export function checkedPictures(
 }
 
 /**
- * Videos are not decoded here or in the server, where a stranger's file would run any codec: whoever asks picks frames. The form
- * is vLLM's (VideoMediaIO of vllm/multimodal/video.py).
+ * Videos are not decoded here or in the server, where a stranger's file could run any codec: clients send frames, in
+ * vLLM's form (VideoMediaIO of vllm/multimodal/video.py).
  */
 const FRAMES_PREFIX = "data:video/jpeg;base64,";
 
@@ -166,7 +166,7 @@ function base64Of(image: ImageInput, field: string): string {
 
 function checkedFile(base64: string, field: string): string {
   const digits = base64.replace(/={1,2}$/, "");
-  // Python's decoder drops characters that are none of its alphabet, and would so read another file.
+  // Python's decoder drops characters outside of its alphabet, and would so read another file.
   if (base64.length % 4 !== 0 || /[^A-Za-z0-9+/]/.test(digits)) {
     throw invalidImage(field, "is not valid base64; encode the file again, with padding.");
   }

@@ -1,4 +1,4 @@
-/** What a client must know of a served model to ask it: plain JSON, handed out by whoever fills the model repository. */
+/** Profile of a served model for its clients: plain JSON, from the plan that fills the model repository. */
 import { z } from "zod";
 
 /**
@@ -36,16 +36,16 @@ const imageProfileSchema = z
     maxImages: z.int().min(1),
     /** Whether a request without image fails in the server. */
     isRequired: z.boolean(),
-    /** Text that stands in the prompt for an image; null where preprocessing places images by itself. */
+    /** Placeholder of an image in the prompt; null where preprocessing places images by itself. */
     mark: z.string().min(1).nullable(),
     /** Text around a bare question: `{question}`, and `{marks}` for one mark an image, each in a line of its own. */
     prompt: z.string(),
     /** Tokens that an image takes of the context; 0 where the model sees it through cross attention. */
     tokensPerImage: z.int().min(0),
-    /** Of a model that takes frames of a video in place of images. */
+    /** Limits of a model that takes frames of a video in place of images. */
     video: z
       .strictObject({
-        /** Frames where nobody names a number. */
+        /** Default number of frames. */
         defaultFrames: z.int().min(1),
         /** Frames of one request at most. */
         maxFrames: z.int().min(1),
@@ -74,8 +74,8 @@ export const requestProfileSchema = z
      */
     promptEcho: z.enum(["excluded", "repeated"]),
     /**
-     * What an event of a stream holds. `delta`: the new text. `cumulative`: all text so far, which is what
-     * `tensorrt_llm_bls` with `accumulate_tokens:True` sends, the only way in which SentencePiece models keep their spaces.
+     * Text in an event of a stream. `delta`: the new text. `cumulative`: all text so far, as `tensorrt_llm_bls` with
+     * `accumulate_tokens:True` sends it, the only way in which SentencePiece models keep their spaces.
      */
     streamedText: z.enum(["delta", "cumulative"]),
     /** Whether the model has the decoupled transaction policy, without which it can't stream. */
@@ -96,7 +96,7 @@ type VisionRow = Omit<ImageProfile, "maxImages" | "tokensPerImage" | "video">;
 
 /**
  * Popular_Models_Guide/Llava1.5 of triton-inference-server/tutorials with the patches of containers/trtllm: model.py fetches
- * `image`, which may be a data URL, and wants exactly one `<image>` in the prompt.
+ * `image`, which may be a data URL, and requires exactly one `<image>` in the prompt.
  */
 const TUTORIAL_LLAVA = {
   takesFiles: true,

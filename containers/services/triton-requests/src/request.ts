@@ -1,11 +1,11 @@
-/** What can be asked of a model, whatever its repository calls its inputs, and what can be wrong with it. */
+/** Requests to a model, independent of its repository's names of inputs, and their errors. */
 
 /** An image: an http(s) URL that the server fetches, a base64 data URL, or the bytes of a JPEG, PNG or WebP file. */
 export type ImageInput = string | Uint8Array;
 
-/** One request. What is absent keeps the model's own default. */
+/** A request. Absent fields keep the model's own defaults. */
 export interface GenerationRequest {
-  /** The whole prompt, with an image mark for each image where the model wants marks. */
+  /** The whole prompt, with a mark for each image if the model requires marks. */
   readonly text: string;
   readonly images?: readonly ImageInput[] | undefined;
   /** In place of images: the frames of a video, in their order, as JPEG files of one size: `data:video/jpeg;base64,FRAME,FRAME,…`. */

@@ -3,10 +3,10 @@ import { ApiFailure, request } from "./api.js";
 import { announce, byId, element, say } from "./dom.js";
 import { pictureField } from "./pictures.js";
 
-/** Of a text, as the words that its document is found by. */
+/** Characters of a text that the search for its document uses. */
 const QUERY_CHARACTERS = 120;
 
-/** What the gateway did with the document. @type {Readonly<Record<string, string>>} */
+/** Words for the document's status in the gateway's answer. @type {Readonly<Record<string, string>>} */
 const OUTCOMES = {
   created: "was added",
   updated: "was replaced",

@@ -10,7 +10,7 @@
  * @property {string} [saveAs] Name of the file that a command keeps the answer in.
  */
 
-/** Of the API key in the storage of this tab, which the browser drops with the tab. */
+/** Name of the API key in this tab's storage, which the browser drops with the tab. */
 export const KEY_ENTRY = "engine-room.api-key";
 
 /** The gateway refused or failed, in its own sentence. */
@@ -155,7 +155,7 @@ export function curlCommand({ path, method, fields, image, saveAs }) {
   if (image === undefined && fields !== undefined) {
     options.push("--header 'content-type: application/json'", `--data ${quoted(JSON.stringify(fields))}`);
   } else if (image !== undefined) {
-    // Of --form alone curl would read a leading @ or < as the name of a file.
+    // With --form curl would read a leading @ or < as the name of a file.
     for (const [name, value] of Object.entries(fields ?? {}))
       options.push(`--form-string ${quoted(`${name}=${value}`)}`);
     // A name with curl's own separators needs quotation marks.

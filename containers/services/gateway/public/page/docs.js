@@ -91,7 +91,7 @@ function fieldLists(schema) {
   });
 }
 
-/** @param {Schema} schema @returns {unknown} A value with what is required. */
+/** @param {Schema} schema @returns {unknown} A value with all required parts. */
 function exampleOf(schema) {
   const { examples, default: usual, type, items, properties = {}, required = [] } = schema;
   const [first] = alternatives(schema);

@@ -5,7 +5,7 @@
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Readonly<Record<string, string>>} attributes
- * @param {...(Node | string | false | null | undefined)} children Those that are no node and no text are left out.
+ * @param {...(Node | string | false | null | undefined)} children Nodes and texts; `false` and null are left out.
  * @returns {HTMLElementTagNameMap[Tag]}
  */
 export function element(tag, attributes, ...children) {
@@ -21,7 +21,7 @@ export function element(tag, attributes, ...children) {
  * @param {string} id
  * @param {new () => Type} [type]
  * @returns {Type}
- * @throws {Error} When the page has none of that type.
+ * @throws {Error} When the page lacks it, or it has another type.
  */
 export function byId(id, type) {
   const found = document.getElementById(id);

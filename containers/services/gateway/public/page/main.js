@@ -1,4 +1,4 @@
-/** The page's form: a question, an image, an API key, and what is asked of the gateway with them. */
+/** The page's form: a question, an image, an API key, and its requests to the gateway. */
 import { setUpAdding } from "./add.js";
 import { ApiFailure, apiKey, KEY_ENTRY, request } from "./api.js";
 import { announce, byId, notice, say } from "./dom.js";
@@ -22,7 +22,7 @@ let hasDocuments;
 let example;
 /** The question that is being answered. @type {AbortController | undefined} */
 let running;
-/** Sends again what was refused for want of a key. @type {(() => void) | undefined} */
+/** Repeats the request that was refused without a valid key. @type {(() => void) | undefined} */
 let sendAgain;
 
 watchServices((services) => {
@@ -51,7 +51,7 @@ function showAbilities() {
   }
   byId("no-documents").hidden = hasDocuments !== false || !canFind;
   const shown = byId("states");
-  // A sentence that stays is left alone: a reader may be selecting its words.
+  // An unchanged sentence is not replaced: a reader may be selecting its text.
   if (shown.textContent !== notices.map(({ textContent }) => textContent).join(""))
     shown.replaceChildren(...notices);
   const [chatModel] = chatModels;
@@ -204,13 +204,13 @@ async function ask(wantsAnswer) {
   const told = new Set();
   const shown = [showMatches(match, signal).catch(tellFailure("matches-body", told, signal))];
   if (hasAnswer) shown.push(showAnswer(answer, signal).catch(tellFailure("answer-problem", told, signal)));
-  // Where the form fills the screen, as on a phone, nobody would see that anything has begun.
+  // On a phone the form fills the screen and would hide the start of the results.
   byId(hasAnswer ? "answer" : "matches").scrollIntoView({ block: "nearest" });
 
   const failures = await Promise.all(shown);
   if (running !== current) return;
   running = undefined;
-  // Whoever has just stopped by keyboard continues from there.
+  // Keeps the keyboard's place after a stop.
   if (document.activeElement === stop) submit.focus();
   stop.hidden = true;
   const refused = failures.find((failure) => failure?.status === 401);

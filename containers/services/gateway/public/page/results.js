@@ -1,4 +1,4 @@
-/** What the page shows of a question: matches, the answer with its sources, and the requests as curl commands. */
+/** Results of a question: matches, the answer with its sources, and the requests as curl commands. */
 /** @import { AnswerHead, Match, MatchResponse } from "../../src/retrieval/schemas.ts" */
 /** @import { Call } from "./api.js" */
 import { curlCommand, request, stream } from "./api.js";
@@ -11,7 +11,7 @@ const emptyResults = byId("results").cloneNode(true);
 /** Addresses of the pictures that are shown, by their paths on the gateway. @type {Map<string, Promise<string>>} */
 const pictures = new Map();
 
-/** Takes all results away. What is still written by a question that was left goes where nobody sees it. */
+/** Removes all results. A question that still runs writes into the removed elements. */
 export function clearResults() {
   for (const address of pictures.values()) address.then(URL.revokeObjectURL, () => undefined);
   pictures.clear();
@@ -136,7 +136,7 @@ function folded(summary, content) {
 }
 
 /**
- * A frame that the picture fills when it is there. Each is fetched once, since an <img> can't send an API key.
+ * A frame for the picture, which is fetched once: an <img> can't send an API key.
  * @param {string} path Of the image on this gateway.
  * @param {string} alt
  */
@@ -153,10 +153,10 @@ function picture(path, alt) {
 
 /**
  * @param {string} path
- * @returns {Promise<string>} An address that this page alone can use.
+ * @returns {Promise<string>} An address that only this page can use.
  */
 async function fetchPicture(path) {
-  // The key goes to the gateway alone.
+  // The key is sent only to the gateway.
   if (new URL(path, document.baseURI).origin !== location.origin) {
     throw new Error("it is on another host than this page.");
   }

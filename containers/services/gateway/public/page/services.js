@@ -1,4 +1,4 @@
-/** The services behind the gateway: their states, followed while somebody looks, and what they let the page do. */
+/** The services behind the gateway: their states, polled while the page is visible, and the page's features. */
 import { request } from "./api.js";
 import { announce, byId, duration, element, notice } from "./dom.js";
 
@@ -27,7 +27,7 @@ export function watchServices(onServices) {
   look();
 }
 
-/** @returns {Promise<Service[]>} The gateway first; alone where it does not answer. */
+/** @returns {Promise<Service[]>} The gateway first; only the gateway when it does not answer. */
 async function fetchServices() {
   const name = "gateway";
   const started = performance.now();
@@ -73,7 +73,7 @@ function serviceRow({ name, state, latencyMilliseconds, detail }) {
 }
 
 /**
- * What the page can do on this gateway, and a notice for whatever it can't.
+ * Features of the page on this gateway, and a notice for each that is unavailable.
  * @param {readonly Service[]} services
  */
 export function capabilitiesOf(services) {

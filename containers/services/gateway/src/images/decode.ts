@@ -68,7 +68,7 @@ function open(bytes: Uint8Array): Sharp {
   return sharp(bytes, { failOn: "error", limitInputPixels: false, autoOrient: true });
 }
 
-/** Of the whole picture, where libvips can't decode it line by line; 0 where it can. */
+/** Bytes of the decoded picture when libvips can't decode it line by line; 0 when it can. */
 function wholeBytes({
   width,
   height,
@@ -113,7 +113,7 @@ function checkHeader(metadata: Metadata, limits: ImageLimits): void {
   }
 }
 
-/** What a failure of sharp means. */
+/** Translates an error of sharp. */
 function refusal(error: Error, { decodeSeconds }: ImageLimits): ImageError {
   if (/^timeout:/m.test(error.message)) {
     return new ImageError(

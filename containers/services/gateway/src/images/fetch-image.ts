@@ -14,12 +14,12 @@ import { checkBytes, ImageError, type ImageLimits } from "./limits.ts";
 const HOST_NAME =
   /^(?:\*\.)?(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?!localhost$)[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** What is wrong with an entry that parseImageHost does not take. */
+/** Problem of an entry that parseImageHost refuses. */
 export const IMAGE_HOST_PROBLEM =
   "is not the name of a public host; write it like images.example.org, *.example.org or images.example.org:8443";
 
 /**
- * @param entry - Of `gateway.imageHosts`: `name`, or `*.name` for any name below it, each with or without `:port`.
+ * @param entry - An entry of `gateway.imageHosts`: `name`, or `*.name` for any name below it, each with or without `:port`.
  * @returns The entry in lower case and punycode; undefined for another form.
  */
 export function parseImageHost(entry: string): string | undefined {
@@ -34,10 +34,10 @@ const LONGEST_URL_CHARACTERS = 8000;
 /**
  * Reads a URL once, with the parser whose result is connected to, and compares its host with the list only then: the
  * parser has one way to write decimal, octal, hexadecimal and short IPv4, escapes and full-width letters. Messages show
- * hosts alone: paths and queries may hold somebody's secrets.
+ * only hosts: paths and queries may hold secrets.
  *
  * @param hosts - As parseImageHost gives them.
- * @param from - Of a redirect: the URL that was asked.
+ * @param from - For a redirect, the URL that answered with it.
  * @throws ImageError 400; 502 for a redirect from https to http.
  */
 export function checkImageUrl(text = "", hosts: readonly string[], from?: URL): URL {
@@ -70,7 +70,7 @@ export function checkImageUrl(text = "", hosts: readonly string[], from?: URL): 
 /** The only IPv6 block that is given out to the internet: https://www.iana.org/assignments/ipv6-address-space. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
-/** Azure's platform, reachable from its virtual machines only; it lies in a block of the public internet. */
+/** Azure's platform, reachable from its virtual machines only, although in a public block. */
 const AZURE_PLATFORM = "168.63.129.16";
 
 /**
@@ -98,7 +98,7 @@ export const INTERNET: Network = {
   mayConnect: isPublicAddress,
 };
 
-/** What a connection asks instead of DNS. One address that is not allowed refuses all: it is no mistake of DNS. */
+/** Resolves a connection's host. One address that is not allowed refuses all: such a record is intentional. */
 function checkedLookup({ resolve, mayConnect }: Network): LookupFunction {
   return (hostname, _options, callback) => {
     resolve(hostname).then(
@@ -122,8 +122,8 @@ const HEADERS = {
 };
 
 /**
- * Fetches the bytes at a URL; what they are, the decoder finds out.
- * @param signal - Ends the fetch; its reason is what the caller gets.
+ * Fetches the bytes at a URL, of any format.
+ * @param signal - Ends the fetch with its reason.
  * @throws ImageError 400 for a URL, host or address that is not allowed (of any redirect, too), 413 for too many bytes,
  * 502 when the server can't be reached or answers with anything but 200, 504 after ImageLimits.fetchSeconds.
  */

@@ -1,8 +1,8 @@
-/** What the gateway takes as an image, what it spends on one, and how it refuses one. */
+/** Limits of images, and their errors. */
 import { type Limit, type LimitValues, limitValues } from "@engine-room/service-process";
 import { ApiError } from "../errors.ts";
 
-/** What docs/limits.md says of each comes from here. */
+/** The source of docs/limits.md. */
 export const IMAGE_LIMITS = {
   // The largest photographs of phones are 5 to 8 MiB.
   bytes: { value: 10 * 1024 * 1024, means: "The encoded image; larger images are answered with 413." },
@@ -54,7 +54,7 @@ export class ImageError extends ApiError {
   }
 }
 
-/** The error of an image with its place in the request; any other one as it is. */
+/** The error of an image with its place in the request; any other error unchanged. */
 export function imageErrorAt(error: unknown, param: string): unknown {
   return error instanceof ImageError ? new ApiError(error.message, { ...error.details, param }) : error;
 }

@@ -7,7 +7,7 @@ import { checkBytes, DEFAULT_IMAGE_LIMITS, ImageError, type ImageLimits } from "
 /** An image as a request holds it: the bytes of a file of a form, or a URL: data, or of a host in `gateway.imageHosts`. */
 export type ImageSource = string | { readonly url: string } | Uint8Array;
 
-/** What all images of one gateway share. */
+/** Limits and queues that all images of a gateway share. */
 export type ImageContext = ReturnType<typeof createImageContext>;
 
 /**

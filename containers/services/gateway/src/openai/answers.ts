@@ -41,7 +41,7 @@ export const COMPLETION_FORMAT = {
   last: { text: "" },
 } as const;
 
-/** What every chunk of one answer has in common: a fresh id, the time in whole seconds, and the model. */
+/** Common fields of an answer's chunks: a fresh id, the time in whole seconds, and the model. */
 export function answerHead({ idPrefix }: AnswerFormat, model: string) {
   const id = `${idPrefix}-${randomUUID().replaceAll("-", "")}`;
   return { id, created: Math.floor(Date.now() / 1000), model };
@@ -82,11 +82,11 @@ export function usageOf(endings: readonly Omit<Ending, "finishReason">[]): Usage
 interface EventStreamOptions {
   readonly head: AnswerHead;
   readonly format: AnswerFormat;
-  /** Whether a last chunk with usage follows, and every other one says `usage: null`. */
+  /** Whether a last chunk with usage follows, and every other chunk has `usage: null`. */
   readonly includeUsage: boolean;
   /** Told once, when all answers have ended. */
   readonly onUsage: (usage: Usage) => void;
-  /** What a client may read of a failure in the middle of the stream. */
+  /** Translates a failure in the middle of the stream for the client. */
   readonly toApiError: (error: unknown) => ApiError;
 }
 

@@ -1,4 +1,4 @@
-/** From a request of the OpenAI API to what a model is asked to generate, with the checks that need the model. */
+/** Turns a request of the OpenAI API into a model's, with the checks that need the model. */
 import { randomInt } from "node:crypto";
 import { Template } from "@huggingface/jinja";
 import type { ModelConfig } from "../config.ts";
@@ -28,11 +28,11 @@ interface ChatTurn {
 /** TensorRT-LLM's tokenizer adds the tokens themselves. */
 const SPECIAL_TOKENS = { bos_token: "", eos_token: "" };
 
-/** A chat's messages as the one prompt that its model was trained on. */
+/** Renders a chat's messages as a prompt in the form that its model was trained on. */
 export class ChatTemplate {
   readonly #template: Template;
 
-  /** @throws Error when the source is no valid template; the configuration's check runs the same parser first. */
+  /** @throws Error for an invalid template; the configuration's check runs the same parser first. */
   constructor(source: string) {
     this.#template = new Template(source);
   }
@@ -111,7 +111,7 @@ export function completionGenerations(request: CompletionRequest, model: ModelCo
   return [request.prompt].flat().map((text) => ({ ...samplingOf(request), text, maxTokens }));
 }
 
-/** What the context has room for after the prompt and its images or frames, between 1 and the model's limit. */
+/** Room of the context after the prompt and its images or frames, between 1 and the model's limit. */
 export function defaultMaxTokens(
   prompt: string,
   imageCount: number,

@@ -1,7 +1,7 @@
 /**
- * Requests of the OpenAI API, as far as the models here can honour them. What would change an answer and can't be done
- * is refused with the reason; what changes nothing (`user`, `metadata` and the like) is taken and ignored; a key that the
- * API does not have is refused, because it most often is a typo. null means "not given", as in the API itself.
+ * Requests of the OpenAI API, as far as the models here can honour them. Unsupported options that would change an answer
+ * are refused with the reason; options without effect (`user`, `metadata` and the like) are ignored; keys unknown to the
+ * API are refused, because they most often are typos. null means "not given", as in the API itself.
  */
 import { z } from "zod";
 
@@ -82,7 +82,7 @@ const imagePart = z.strictObject({
       .string()
       .min(1)
       .describe(
-        "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp); or an http(s) address, fetched from hosts of gateway.imageHosts alone.",
+        "The image itself as a data URL: data:image/jpeg;base64,… (or png, webp); or an http(s) address, fetched only from hosts of gateway.imageHosts.",
       ),
     detail: z.enum(["auto", "low", "high"]).nullish().describe("Accepted and ignored."),
   }),
@@ -111,7 +111,7 @@ const message = z.strictObject({
   refusal: z.string().nullish(),
 });
 
-/** A text that is there. */
+/** A nonempty text. */
 const text = z.string("must be a text; token ids are not supported").min(1, "must not be empty");
 
 function oneOrMore(most: number) {
@@ -183,7 +183,7 @@ export const errorResponse = z.object({
 /** Answers of a route that fails, for the API's description. */
 export const failures = { "4xx": errorResponse, "5xx": errorResponse };
 
-/** Tokens of a request. `estimated` is there, and true, only where the model did not count them itself. */
+/** Tokens of a request. `estimated` is set, to true, only when the model did not count them itself. */
 export const usage = z.object({
   prompt_tokens: z.int(),
   completion_tokens: z.int().optional(),

@@ -1,4 +1,4 @@
-/** Answers from documents: which language model is asked, and what is found, put before it in a prompt that small ones follow. */
+/** Answers from documents: chooses the language model, and puts matches into a prompt that small models follow. */
 import { wrapQuestion } from "@engine-room/triton-requests";
 
 import type { Catalogue, ServedTextModel } from "../catalogue.ts";
@@ -24,10 +24,10 @@ interface Question extends MatchQuery {
   readonly maxTokens?: number | undefined;
 }
 
-/** What a model is asked, and what a client learns before it answers. */
+/** The request to a model, and the part of the answer that comes before it. */
 export interface GroundedQuestion {
   readonly head: AnswerHead;
-  /** undefined where there is nothing to answer from; the note says so. */
+  /** undefined without documents to answer from; the note says so. */
   readonly generation: GenerateRequest | undefined;
 }
 
@@ -84,7 +84,7 @@ export async function groundQuestion(
   };
 }
 
-/** What a vision-language model says of an image. @throws ApiError 409 when there is none. */
+/** A vision-language model's description of an image. @throws ApiError 409 without such a model. */
 export async function describeImage(
   catalogue: Catalogue,
   image: Uint8Array,
@@ -109,12 +109,11 @@ function hasText(match: Match): match is MatchWithText {
 }
 
 /**
- * A prompt short enough for small models. Documents are taken in their order, without those that are too long for what
- * is left; the first one is cut where it is too long alone. Tokens are counted so that any language fits.
+ * A prompt short enough for small models. Documents are added in their order, and skipped when too long for the rest of
+ * the room; only the first is truncated. Tokens are counted so that any language fits.
  *
  * @param matches - Best first.
- * @returns The prompt, and the documents in it, best first; none where nothing that was found has a text, or there is no
- * room for any.
+ * @returns The prompt, and the documents in it, best first; no documents when no match has a text, or none fits.
  */
 function groundedPrompt(
   { text: question, image }: Question,
@@ -178,8 +177,8 @@ export function takesImages({ config }: ServedTextModel): boolean {
 
 /**
  * The model of an answer.
- * @param id - That the client asks for; undefined: the first that chats.
- * @throws ApiError 404 for an unknown one, 409 when there is none.
+ * @param id - The client's choice; undefined for the first model that chats.
+ * @throws ApiError 404 for an unknown model, 409 without a chat model.
  */
 export function answerModel(
   catalogue: Catalogue,
@@ -203,7 +202,7 @@ export function answerModel(
   );
 }
 
-/** The model that describes images. @throws ApiError 409 when there is none. */
+/** The model that describes images. @throws ApiError 409 without one. */
 export function describingModel(catalogue: Catalogue): ServedTextModel {
   const served = catalogue.textModels.find(takesImages);
   if (served) return served;

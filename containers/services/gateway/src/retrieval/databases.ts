@@ -17,7 +17,7 @@ const RETRY_AFTER_SECONDS = 5;
 
 /**
  * Runs calls of one database: each is measured, and its failure becomes an ApiError.
- * @param kindOf - Of an error of a call; undefined for one that is not a failure and is passed on.
+ * @param kindOf - Returns the kind of a call's error; undefined for an error that is not a failure and is passed on.
  * @throws ApiError 503 or 502, or the reason of the signal.
  */
 export function databaseCalls(

@@ -24,7 +24,7 @@ const LISTED_AT_ONCE = 64;
 
 /** A picture as it is kept and embedded. */
 export interface StoredImage {
-  /** Of the JPEG, in hexadecimal. */
+  /** Hash of the JPEG, in hexadecimal. */
   readonly sha256: string;
   readonly contentType: "image/jpeg";
   /** Pixels. */
@@ -73,7 +73,7 @@ function sorted(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
 }
 
-/** A server on the same network answers within milliseconds; longer means that it is away. */
+/** A server on the same network answers within milliseconds; a longer time means that it is unavailable. */
 const SELECTION_MS = 2000;
 /** No command here is allowed to take as long; a server that hangs is left. */
 const SOCKET_MS = 30_000;
@@ -122,7 +122,7 @@ export class DocumentStore {
     this.#run = databaseCalls("mongo", metrics, failureKind);
   }
 
-  /** Hashes of those that are there. */
+  /** Hashes of the documents that exist. */
   async hashes(ids: readonly string[], call: CallContext): Promise<Hashes> {
     return hashesOf(await this.#find({ _id: { $in: [...ids] } }, { projection: HASH_ONLY }, call));
   }
@@ -142,7 +142,7 @@ export class DocumentStore {
       yield hashesOf(rows);
   }
 
-  /** Rows as they come from MongoDB. Who leaves early closes the cursor. */
+  /** Rows as they come from MongoDB. An early end of the iteration closes the cursor. */
   async *#batches(
     cursor: FindCursor<WithId<Row>>,
     size: number,
@@ -160,7 +160,7 @@ export class DocumentStore {
     }
   }
 
-  /** Those that are there, in no order. @param withBytes - Of their pictures. */
+  /** Documents that exist, in any order. @param withBytes - Whether with their pictures' bytes. */
   async read(ids: readonly string[], call: CallContext, withBytes = false): Promise<StoredDocument[]> {
     const projection = withBytes ? {} : WITHOUT_BYTES;
     const rows = await this.#find({ _id: { $in: [...ids] } }, { projection }, call);
@@ -168,7 +168,7 @@ export class DocumentStore {
   }
 
   /**
-   * A page of documents by id, from the one after `after`, without the bytes of their pictures. It ends early behind the
+   * A page of documents by id, beginning after `after`, without the bytes of their pictures. It ends early behind the
    * document with which it reaches PAGE_BYTES.
    *
    * @returns Also `after` of the next page; null at the end.
@@ -197,7 +197,7 @@ export class DocumentStore {
     return { documents, next: null };
   }
 
-  /** Puts documents in the place of what is there. @returns Ids of those that were not there before. */
+  /** Creates or replaces documents. @returns Ids of the created documents. */
   async upsert(documents: readonly DocumentContent[], call: CallContext): Promise<ReadonlySet<string>> {
     const updatedAt = new Date();
     const writes = documents.map(({ id, text, metadata, image, contentHash: hash }) => ({
@@ -237,7 +237,7 @@ export class DocumentStore {
     });
   }
 
-  /** A sign of life. @throws Error when there is none. */
+  /** @throws Error when MongoDB does not answer. */
   async ping(signal: AbortSignal): Promise<void> {
     await this.#client.db("admin").command({ ping: 1 }, { signal });
   }

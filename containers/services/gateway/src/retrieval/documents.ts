@@ -17,18 +17,18 @@ type Stores = Pick<Retrieval, "documents" | "vectors" | "indexer">;
 
 type Result = z.infer<typeof writeResponse>["documents"][number];
 
-/** What came of a document of a request; the error is that of `failed`. */
+/** Result of a document of a request; `error` comes with the status `failed`. */
 interface Outcome {
   readonly id: string | null;
   readonly status: Result["status"];
   readonly error?: ApiError;
 }
 
-/** Images of one request that are read at a time: they share the gateway's places for decoding with everybody. */
+/** Images of one request that are read at a time: all requests share the gateway's places for decoding. */
 const IMAGES_AT_A_TIME = 2;
 
 /**
- * Writes what a request holds.
+ * Writes the documents of a request.
  * @returns A result for each document, in their order.
  * @throws ApiError of a single document that fails; of several when all of them fail and the reason is not theirs, so
  * that clients try again.
@@ -59,7 +59,7 @@ export async function writeDocuments(
   const errors = outcomes.flatMap(({ error }) => error ?? []);
   const passing = errors.find(({ details }) => !isBatch || details.status >= 500);
   if (passing !== undefined && errors.length === outcomes.length) throw passing;
-  // What is not the document's own fault; one line for each kind, of which all documents of a request may have the same.
+  // Failures that are not the document's own fault, logged once for each kind: all documents may share it.
   const faults = new Map(
     errors.filter(({ details }) => details.status >= 500).map((error) => [error.message, error]),
   );
@@ -74,8 +74,8 @@ export async function writeDocuments(
 }
 
 /**
- * Reads one document of a request. Of two with the same id the second is refused, because which one was meant is unknown.
- * @param at - Where in the request it is; undefined where it is the request.
+ * Reads one document of a request. A second document with the same id is refused: which was meant is unknown.
+ * @param at - Its place in the request; undefined when it is the whole request.
  * @param seen - Ids of the documents before it.
  */
 async function prepare(
@@ -107,9 +107,9 @@ async function prepare(
 }
 
 /**
- * The image as it is kept and embedded, decoded within limits; undefined where there is none.
- * @param param - Where in the request it is, for the error.
- * @throws ApiError for an image that is not taken, and the reason of the call's signal.
+ * The image as it is kept and embedded, decoded within limits; undefined without an image.
+ * @param param - Its place in the request, for the error.
+ * @throws ApiError for a refused image, and the reason of the call's signal.
  */
 export async function readRequestImage(
   source: ImageSource | undefined,
@@ -181,7 +181,7 @@ async function storeDocuments(
   return outcomes;
 }
 
-/** Removes a document, and its vectors also where it is not there; that is no error. */
+/** Removes a document and its vectors; the vectors also when the document does not exist, which is not an error. */
 export async function removeDocument(stores: Stores, id: string, call: CallContext): Promise<void> {
   await toTheEnd(stores, call, async (own) => {
     await stores.documents.remove(id, own);

@@ -71,11 +71,11 @@ export class Indexer {
 
   /**
    * Makes the vectors of documents.
-   * @returns Documents with their vectors, and why the others have none. @throws ApiError when the encoder is away.
+   * @returns Documents with their vectors, and errors of the others. @throws ApiError when the encoder is unavailable.
    */
   async embed(documents: readonly DocumentContent[], call: CallContext) {
     const refused = new Map<string, ApiError>();
-    // Without its picture a document would be found by its text alone, and nobody would know.
+    // Without its picture a document would silently be found only by its text.
     const isLost = ({ image }: DocumentContent) => image !== null && image.bytes === undefined;
     for (const { id } of documents.filter(isLost))
       refused.set(
@@ -95,7 +95,7 @@ export class Indexer {
 
   /**
    * Brings the vectors of documents to MongoDB's content, and removes those of documents that are absent.
-   * @throws ApiError when a server behind the gateway is away.
+   * @throws ApiError when a server behind the gateway is unavailable.
    */
   async index(ids: readonly string[], call: CallContext): Promise<IndexResult> {
     const { documents, vectors } = this.#settings;
@@ -125,7 +125,7 @@ export class Indexer {
 
   /**
    * Compares all documents with all vectors, and indexes those that differ. Callers that come before a run begins share
-   * it. @throws ApiError when a server behind the gateway is away; what was done until then stays.
+   * it. @throws ApiError when a server behind the gateway is unavailable; finished documents stay indexed.
    */
   reindex(): Promise<ReindexResponse> {
     if (this.#next !== undefined) return this.#next;

@@ -12,7 +12,7 @@ import {
 } from "./schemas.ts";
 import type { Search } from "./vector-store.ts";
 
-/** What is looked for; at least one of text and image. */
+/** A query with text, image, or both. */
 export interface MatchQuery {
   readonly text?: string | undefined;
   /** JPEG. */
@@ -20,7 +20,7 @@ export interface MatchQuery {
   /** Matches at most. */
   readonly topK: number;
   readonly filter?: FilterInput | undefined;
-  /** Of each text at most; all by default. */
+  /** Maximum characters of each text; by default all. */
   readonly textCharacters?: number | undefined;
 }
 
@@ -33,7 +33,7 @@ const RRF_K = 1;
 /** Hits beyond topK, for those that are just being written or deleted and so are left out. */
 const SPARE_HITS = 5;
 
-/** Of all documents that a match reads from MongoDB. */
+/** Maximum bytes of all documents that a match reads from MongoDB. */
 export const LARGEST_MATCH_BYTES =
   (MOST_MATCHES + SPARE_HITS) * (LONGEST_TEXT_BYTES + LONGEST_METADATA_BYTES);
 

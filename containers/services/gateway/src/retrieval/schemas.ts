@@ -1,10 +1,10 @@
-/** Requests and answers of /v1/documents, /v1/match and /v1/answer. What these routes do not know is refused. */
+/** Requests and answers of /v1/documents, /v1/match and /v1/answer. Unknown fields are refused. */
 import { z } from "zod";
 import { errorResponse, usage } from "../openai/schemas.ts";
 
 /** Documents of one request. */
 export const MOST_DOCUMENTS = 256;
-/** Longest text; the encoders take no longer one. */
+/** Longest text, as for the encoders. */
 export const LONGEST_TEXT_BYTES = 65_536;
 /** Largest metadata as JSON. */
 export const LONGEST_METADATA_BYTES = 16_384;
@@ -16,9 +16,9 @@ const LARGEST_PAGE = 500;
 const DEFAULT_MATCHES = 5;
 /** Matches that a request may ask for. */
 export const MOST_MATCHES = 100;
-/** Of a text in a match, where the request does not say how many. */
+/** Default characters of a text in a match. */
 const DEFAULT_TEXT_CHARACTERS = 1000;
-/** Of all texts of a match's answer. */
+/** Maximum characters of all texts of a match's answer. */
 export const MOST_MATCHED_CHARACTERS = 1_000_000;
 
 const text = z
@@ -70,7 +70,7 @@ function nestingProblem(value: unknown, depth: number): string | undefined {
   return undefined;
 }
 
-/** What a client may give as image. A file of a multipart form arrives as its bytes. */
+/** An image of a request. A file of a multipart form arrives as its bytes. */
 const image = z
   .union(
     [
@@ -84,7 +84,7 @@ const image = z
     "data:image/jpeg;base64,… (or png, webp), an https URL of a host that the gateway fetches from, or { url } with either; in a multipart form the file itself.",
   );
 
-/** What both a document and a query need. */
+/** Required of documents and queries. */
 function hasContent({ text, image }: { readonly text?: unknown; readonly image?: unknown }): boolean {
   return text !== undefined || image !== undefined;
 }

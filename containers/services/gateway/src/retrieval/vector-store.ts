@@ -55,19 +55,19 @@ const REQUESTS = {
 } as const;
 
 const IDENTITY_ONLY = { with_payload: ["documentId", "contentHash"], with_vector: false };
-/** Of each list that is fused: enough that a document which is good in both is found, wherever it is in either. */
+/** Minimum hits of each fused list, so that a document with good ranks in both lists is in both. */
 const LEAST_PREFETCH = 50;
 
-/** A server on the same network answers within milliseconds; longer means that it is away. */
+/** A server on the same network answers within milliseconds; a longer time means that it is unavailable. */
 const CONNECT_MS = 2000;
 /** No request here is allowed to take as long. */
 const ANSWER_MS = 30_000;
 const MOST_CONNECTIONS = 64;
-/** How much of its words is kept for the log. */
+/** Characters of its errors that are kept for the log. */
 const LONGEST_ERROR_CHARACTERS = 500;
 
 class MissingCollection extends Error {}
-/** It answers with something else than what was asked for. */
+/** Its answer does not fit the request. */
 class WrongAnswer extends Error {}
 
 export class VectorStore {
@@ -142,7 +142,7 @@ export class VectorStore {
     await this.#send("delete", body, done, call);
   }
 
-  /** Hashes of the contents that the vectors of documents were made from; without those that have none. */
+  /** Hashes of the contents that the documents' vectors were made from; documents without vectors are left out. */
   async hashes(documentIds: readonly string[], call: CallContext): Promise<Hashes> {
     if (documentIds.length === 0) return new Map();
     const body = { ids: documentIds.map(pointId), ...IDENTITY_ONLY };
@@ -241,7 +241,7 @@ export class VectorStore {
   }
 
   /**
-   * @param schema - Of `result` in the answer.
+   * @param schema - Schema of `result` in the answer.
    * @throws MissingCollection, ApiError 503 or 502, or the reason of the call's signal.
    */
   #request<T>(
@@ -300,7 +300,7 @@ function translate(key: string, wanted: FilterInput[string]): object {
 }
 
 function equal(key: string, value: Scalar): object {
-  // `match` knows no fractions.
+  // `match` does not support fractions.
   return isFraction(value) ? { key, range: { gte: value, lte: value } } : { key, match: { value } };
 }
 

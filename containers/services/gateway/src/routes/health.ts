@@ -13,9 +13,9 @@ import { ENCODER_MODELS } from "../triton/document-encoder.ts";
 
 /** A service that is well answers its probe within milliseconds. */
 const PROBE_MILLISECONDS = 1000;
-/** For as long a result is given again while all are ready, so that many watchers cost the services no more than one. */
+/** While all services are ready, a result is reused for so long, so that many watchers cost no more than one. */
 const KEPT_MILLISECONDS = 2000;
-/** Seconds until a probe makes sense again: about the interval of an orchestrator's own. */
+/** Seconds until the next probe of a client: about the interval of an orchestrator's probes. */
 const PROBE_AGAIN_SECONDS = 5;
 
 const service = z.object({
@@ -43,7 +43,7 @@ const service = z.object({
 type ServiceState = z.infer<typeof service>;
 
 interface Service extends Pick<ServiceState, "name" | "kind" | "detail"> {
-  /** The first of its addresses that does not say that it is ready. Throwing means that it is away. */
+  /** Returns the first of its addresses that is not ready. Throws when the service is unavailable. */
   probe(signal: AbortSignal): Promise<string | undefined>;
 }
 
@@ -169,7 +169,7 @@ function databaseServices(
       name: "vector",
       kind: "vector-database",
       detail: "vectors of texts and pictures",
-      // One whose memory or disk is full is searched, and takes no vectors of documents that MongoDB has.
+      // With a full memory or disk it still answers searches, but refuses vectors of documents that MongoDB has.
       probe: async (signal) =>
         (await ready(signal)) ??
         (vectors.refusesPoints && indexer.hasFailed ? "a write of vectors" : undefined),

@@ -37,7 +37,7 @@ import { fp32Values } from "../triton/tensors.ts";
 const tags = ["openai"];
 
 export function modelRoutes(app: GatewayApp, { catalogue, metrics }: Gateway): void {
-  // The API wants a time of creation; a model is there for clients since the gateway serves it.
+  // The API requires a time of creation; for clients a model exists since the gateway's start.
   const created = Math.floor(Date.now() / 1000);
   const describe = (id: string) => ({ id, object: "model" as const, created, owned_by: "engine-room" });
 
@@ -181,7 +181,7 @@ async function answer<Type extends string, Choice extends object>(
         onUsage: (usage) => countTokens(gateway, config.name, usage),
         toApiError: (error) => streamFailure(error, request.log),
       });
-      // Whatever fails before the first text is an ordinary error answer, which clients retry.
+      // A failure before the first text becomes an ordinary error answer, which clients retry.
       const first = await events.next();
       gateway.metrics.firstTokenSeconds.observe({ model: config.name }, reply.elapsedTime / 1000);
       return sendEvents(gateway, request, reply, resume(first, events, left));
@@ -191,7 +191,7 @@ async function answer<Type extends string, Choice extends object>(
     countTokens(gateway, config.name, whole.usage);
     return whole;
   } catch (error) {
-    // The other prompts of the request have nobody left to answer.
+    // The answers to the other prompts of the request are no longer needed.
     left.abort(error);
     throw error;
   }

@@ -15,8 +15,8 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * What the page may do, in place of the gateway's own policy, which allows nothing. It has no inline script or style and
- * never turns text into markup, which trusted types enforce. `blob:` is for pictures that are fetched with an API key.
+ * The page's policy, in place of the gateway's, which allows nothing. The page has no inline script or style, and never
+ * turns text into markup, which trusted types enforce. `blob:` is for pictures that are fetched with an API key.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",

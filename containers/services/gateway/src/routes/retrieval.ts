@@ -1,4 +1,4 @@
-/** POST /v1/match, /v1/answer and /v1/reindex, and what stands in the place of retrieval where there are no databases. */
+/** POST /v1/match, /v1/answer and /v1/reindex, and their errors on a gateway without databases. */
 import type { FastifyRequest } from "fastify";
 import type { ServedTextModel } from "../catalogue.ts";
 import type { Gateway, GatewayApp } from "../context.ts";

@@ -48,7 +48,7 @@ export function parseMultipart(app: GatewayApp): void {
 
 type Field = readonly [name: string, value: string | Uint8Array];
 
-/** Parts in their order; a file as its bytes. @throws ApiError 400 when it is no form. */
+/** Parts in their order; a file as its bytes. @throws ApiError 400 for an invalid form. */
 function readForm(body: Buffer, contentType: string): Promise<readonly Field[]> {
   return new Promise<readonly Field[]>((resolve, reject) => {
     const fields: Field[] = [];

@@ -70,7 +70,7 @@ export class TritonClient {
   /**
    * Sends a POST and waits for the head of its answer.
    * @returns An answer with status 200, its body unread.
-   * @throws ApiError 503 when Triton is away or the model not loaded, 400 when Triton refuses the input, 502 when it fails.
+   * @throws ApiError 503 when Triton or the model is unavailable, 400 for refused input, 502 when Triton fails.
    */
   async post(request: TritonRequest): Promise<Dispatcher.ResponseData> {
     const response = await this.#send(request);
@@ -155,7 +155,7 @@ export function isBrokenConnection(error: unknown): boolean {
   return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(code);
 }
 
-/** What an error answer of Triton means. Its words come first: /generate of Triton 2.51 gives 400 for every error of a model. */
+/** Kind of Triton's error, by message before status: /generate of Triton 2.51 answers all errors of models with 400. */
 export function answeredErrorKind(
   status: number,
   message: string,

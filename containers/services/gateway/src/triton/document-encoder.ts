@@ -5,7 +5,7 @@ import type { CallContext } from "../limits.ts";
 import type { TritonClient } from "./client.ts";
 import { decodeResponse, encodeInferRequest, fp32Rows, int32Sum, JSON_LENGTH_HEADER } from "./tensors.ts";
 
-/** What is embedded; at least one of the two. */
+/** Text, image, or both, to embed. */
 interface EncoderInput {
   readonly text?: string | undefined;
   /** Bytes of a JPEG, PNG or WebP file. */
@@ -21,7 +21,7 @@ export interface Vectors {
 interface Embedded {
   /** In the order of the inputs. */
   readonly vectors: readonly Vectors[];
-  /** 0 where there is an image: nobody is told. */
+  /** 0 for inputs with images: their answers have no usage. */
   readonly promptTokens: number;
 }
 

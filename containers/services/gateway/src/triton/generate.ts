@@ -15,15 +15,15 @@ import type { CallContext } from "../limits.ts";
 import type { TritonClient } from "./client.ts";
 import { CumulativeFilter, EchoFilter, estimateTokens, StopFilter } from "./text.ts";
 
-/** What to generate; every number is checked against the model's limits before. Stop words are the request's own. */
+/** A request whose numbers are checked against the model's limits; `stopWords` are only the request's own. */
 export type GenerateRequest = Omit<GenerationRequest, "stream" | "countTokens">;
 
-/** How an answer ended and what it cost. */
+/** Reason of an answer's end, and its tokens. */
 export interface Ending {
   readonly finishReason: "stop" | "length";
   readonly promptTokens: number;
   readonly completionTokens: number;
-  /** Whether the model left the counting of any of them to the gateway. */
+  /** Whether the gateway estimated any of them. */
   readonly isEstimate: boolean;
 }
 
@@ -124,7 +124,7 @@ function refusal(error: unknown): unknown {
     : error;
 }
 
-/** Parameters of the OpenAI API by the fields of a request; what has no row is no parameter of its own there. */
+/** Parameters of the OpenAI API by the fields of a request; other fields have no parameter of their own. */
 const PARAMS: Readonly<Record<string, string>> = {
   maxTokens: "max_tokens",
   topP: "top_p",
@@ -153,13 +153,13 @@ function answerReader(config: ModelConfig, request: GenerateRequest) {
       last = parseGenerateResponse(profile, json);
       return filters.reduce((text, filter) => filter.push(text), last.text);
     },
-    /** What the filters hold back at the end; what an earlier one lets go still passes the later ones. */
+    /** Text that the filters still hold at the end; each filter's rest passes the later filters. */
     flush: () =>
       filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.flush(), ""),
     /** @param estimate - Tokens of an answer whose model does not count them, by its last text. */
     ending(estimate: (text: string) => number): Ending {
       const { promptTokens, completionTokens = estimate(last.text), finishReason } = last;
-      // Most models do not say why they ended: all tokens used means that they had to.
+      // Most models don't report a finish reason: an answer with all its tokens was most likely cut off.
       const likelyReason = completionTokens >= request.maxTokens ? "length" : "stop";
       return {
         finishReason: stop.isStopped ? "stop" : (finishReason ?? likelyReason),

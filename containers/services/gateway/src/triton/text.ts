@@ -1,12 +1,12 @@
 /**
- * What happens to an answer's text on its way to the client, and how its tokens are counted where the model does not count.
- * Each filter takes text in pieces of any size and gives out the same whatever the pieces are.
+ * Filters for an answer's text, and an estimate of its tokens when the model does not count. The output of a filter does
+ * not depend on the sizes of the pieces.
  */
 
 export interface TextFilter {
-  /** What is certain so far. */
+  /** Returns the text that is final so far. */
   push(text: string): string;
-  /** What is left at the end. */
+  /** Returns the rest at the end. */
   flush(): string;
 }
 
@@ -33,7 +33,7 @@ export class CumulativeFilter implements TextFilter {
   }
 }
 
-/** Cuts the prompt off the head of an answer, if it is there. */
+/** Removes the prompt from the start of an answer, if the answer repeats it. */
 export class EchoFilter implements TextFilter {
   readonly #prompt: string;
   #head: string | undefined = "";
@@ -104,7 +104,7 @@ function undecidedTail(text: string, word: string): number {
 /** English text has about four bytes a token in the usual vocabularies; a text has one token at least. */
 const BYTES_PER_TOKEN = 4;
 
-/** Tokens of a text by its size alone: the gateway has no tokenizer of its own. */
+/** Tokens of a text, estimated by its size: the gateway has no tokenizer. */
 export function estimateTokens(text: string): number {
   return Math.max(1, Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN));
 }

@@ -1,4 +1,4 @@
-/** What every command gets, and checks that they share. */
+/** Context and common checks of all commands. */
 
 import { Patience } from "@engine-room/service-process";
 import type { Document } from "bson";
@@ -38,7 +38,7 @@ const GENERIC_FIELDS = [
   "apiDeprecationErrors",
 ];
 
-/** What is read is on disk: it is never rolled back. */
+/** Reads return documents that are on disk and never rolled back. */
 const READ_CONCERNS: readonly unknown[] = ["local", "available", "majority", "linearizable"];
 
 /** As a standalone mongod, which has no transactions and no second member. @throws CommandError 2, 20 or 40415 */
@@ -61,7 +61,7 @@ export function refuseFields(body: Document, known: readonly string[]): void {
 /**
  * Options that are not known, and not false.
  *
- * @param name - Of what holds them.
+ * @param name - Name of their parent.
  * @throws CommandError 40415
  */
 export function refuseUnknown(name: string, options: Document, known: readonly string[]): void {

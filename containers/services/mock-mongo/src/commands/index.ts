@@ -17,7 +17,7 @@ import {
 import { READING } from "./reading.ts";
 import { MAX_WRITE_BATCH, WRITING } from "./writing.ts";
 
-/** The protocol of MongoDB 7.0: what the drivers of today expect, and what this server answers. */
+/** The protocol of MongoDB 7.0, which current drivers require. */
 const WIRE_VERSION = 21;
 
 const hello: Command = {

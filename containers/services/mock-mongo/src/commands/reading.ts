@@ -76,7 +76,7 @@ export const READING: Readonly<Record<string, Command>> = {
     },
   },
 
-  /** What the drivers' estimatedDocumentCount sends; their countDocuments is a pipeline. */
+  /** Sent by the drivers' estimatedDocumentCount; their countDocuments is a pipeline. */
   count: {
     fields: ["query"],
     async run(body, { store }) {

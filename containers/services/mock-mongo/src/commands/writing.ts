@@ -1,6 +1,6 @@
 /**
- * insert, update, delete: statement by statement, in transactions of a few milliseconds. A statement that fails leaves the
- * ones before it.
+ * insert, update, delete: statement by statement, in transactions of a few milliseconds. Statements before a failed
+ * statement stay.
  */
 
 import { type Document, ObjectId } from "bson";
@@ -26,7 +26,7 @@ export const MAX_WRITE_BATCH = 100_000;
 /** Beyond this, errors of a batch come without their message, so that the reply stays small. */
 const MAX_ERROR_MESSAGES = 5000;
 
-/** What a command has done so far. */
+/** Changes of a command so far. */
 interface Totals {
   n: number;
   nModified?: number;
