@@ -1,5 +1,5 @@
 /**
- * What an account has before its first stack, as a Pulumi project of its own: a `down` of a stack reaches none of it.
+ * Resources of an account before its first stack, as a separate Pulumi project: `down` of a stack deletes none of them.
  *
  *     pulumi -C bootstrap up
  */

@@ -1,4 +1,4 @@
-/** What a stack makes for the account rather than for its machines: a budget. Cost: none. */
+/** The budget of a stack, which belongs to the account. Cost: none. */
 import { Budget, type BudgetArgs } from "@pulumi/aws/budgets/budget.js";
 import * as pulumi from "@pulumi/pulumi";
 import { type AwsContext, namedTags } from "../../infra/plan/aws/context.ts";

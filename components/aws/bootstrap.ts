@@ -1,5 +1,5 @@
 /**
- * What an account has before its first stack. Cost: 1 USD a month for the key, 0.10 USD a GB and month of images and 0.023 of state
+ * Resources of an account before its first stack. Cost: 1 USD a month for the key, 0.10 USD a GB and month of images and 0.023 of state
  * (us-east-1); scans on push, roles and policies are free.
  */
 import { LifecyclePolicy } from "@pulumi/aws/ecr/lifecyclePolicy.js";
@@ -132,7 +132,7 @@ export class DeployAccess extends pulumi.ComponentResource {
       const role = new Role(
         `${name}-${environment}`,
         { ...args, tags: named(plan, args.name) },
-        // AWS refuses a trust policy that names a provider which is not there.
+        // AWS refuses a trust policy that names a missing provider.
         { ...own, dependsOn: provider },
       );
       for (const subject of subjects) {

@@ -1,6 +1,6 @@
 /**
- * What a stack puts into its cluster on EKS besides the objects of every cluster: charts, storage, and the gateway's binding to the load
- * balancer. Cost: the disk of Prometheus, about 4 USD a month.
+ * Objects of a cluster on EKS that other clusters lack: charts, storage, and the gateway's binding to the load balancer. Cost: the disk of
+ * Prometheus, about 4 USD a month.
  */
 import { CustomResource } from "@pulumi/kubernetes/apiextensions/customResource.js";
 import { PersistentVolume } from "@pulumi/kubernetes/core/v1/persistentVolume.js";
@@ -21,8 +21,8 @@ interface ChartsArgs {
   /** Image tag of the autoscaler for an existing cluster; absent: that of the plan. */
   readonly autoscalerTag?: pulumi.Input<string> | undefined;
   /**
-   * Releases are deleted with it. The component itself is not: its children would inherit that, and roles are not in the cluster.
-   * null: a cluster that stays.
+   * Releases are deleted with it; null when the cluster remains. The component itself is not, because its children would inherit that, and
+   * roles are outside the cluster.
    */
   readonly cluster: pulumi.Resource | null;
   /** Machines and the class of disks. */
@@ -125,8 +125,8 @@ export class GatewayBinding extends pulumi.ComponentResource {
         metadata: { name: service.name, namespace, labels },
         spec: { serviceRef: service, targetGroupARN: targetGroupArn, targetType: "ip", vpcID: vpcId },
       },
-      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`). With one name
-      // for both, the old binding takes the pods out of the old group before the new one registers them with the new group.
+      // The controller's webhook refuses another group in a binding (`webhooks/elbv2/targetgroupbinding_validator.go`). With the same name,
+      // the old binding removes the pods from the old group before its successor registers them with the new group.
       { parent: this, replaceOnChanges: ["spec.targetGroupARN", "spec.vpcID"], deleteBeforeReplace: true },
     );
     this.registerOutputs({});

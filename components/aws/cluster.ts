@@ -28,10 +28,10 @@ interface ClusterArgs {
   readonly subnets: readonly ZoneSubnet[];
 }
 
-/** What a stack uses of its cluster, whoever made it. */
+/** Outputs that a stack uses of a new or an existing cluster. */
 export interface ClusterParts {
   readonly clusterName: pulumi.Output<string>;
-  /** Of the control plane's network interfaces and of all machines of node groups. */
+  /** Group of the control plane's network interfaces and all machines of node groups. */
   readonly securityGroupId: pulumi.Output<string>;
   /** Without a credential: its user gets one from AWS. */
   readonly kubeconfig: pulumi.Output<string>;
@@ -50,7 +50,7 @@ function clusterParts(cluster: EksCluster, { region }: AwsContext): ClusterParts
   };
 }
 
-/** A cluster of somebody else: it is read alone, and `down` leaves it. Cost: none. */
+/** An existing cluster: only read, and kept by `down`. Cost: none. */
 export class ExistingCluster extends pulumi.ComponentResource implements ClusterParts {
   readonly clusterName: pulumi.Output<string>;
   readonly securityGroupId: pulumi.Output<string>;
@@ -153,9 +153,9 @@ interface GpuNodePoolArgs {
   /** Version of Kubernetes of an existing cluster; absent: that of the plan. */
   readonly version?: pulumi.Input<string> | undefined;
   readonly nodeRoleArn: pulumi.Input<string>;
-  /** Of the network; the pool uses those of its zones. */
+  /** Subnets of the network; the pool uses those of its zones. */
   readonly subnets: readonly ZoneSubnet[];
-  /** What machines need to join: the role's policies, the add-ons of the network. */
+  /** Requirements of joining machines: the role's policies, the add-ons of the network. */
   readonly after: readonly pulumi.Resource[];
 }
 
@@ -166,7 +166,7 @@ const TEMPLATE_NAME_LENGTH = 128;
  * Machines of a pool, with or without GPUs: a managed node group with a launch template. Cost: its machines and their root disks, none
  * at zero machines.
  *
- * The group's name has a random end, so that another instance type creates a new group before the old one is deleted.
+ * The group's name ends at random, so that another instance type creates a new group before the old group is deleted.
  */
 export class GpuNodePool extends pulumi.ComponentResource {
   constructor(

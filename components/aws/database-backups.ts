@@ -1,6 +1,5 @@
 /**
- * Daily copies of the disk with the documents. Cost: 0.05 USD a GB and month (us-east-1) of what is on the disk, once, and of what
- * changes from day to day.
+ * Daily copies of the disk with the documents. Cost: 0.05 USD a GB and month (us-east-1) for the disk's data once, and for daily changes.
  */
 import { Plan } from "@pulumi/aws/backup/plan.js";
 import { Selection } from "@pulumi/aws/backup/selection.js";

@@ -24,7 +24,7 @@ interface EdgeArgs {
   /** In two zones or more: public ones where the plan is public, else private ones. */
   readonly subnets: readonly ZoneSubnet[];
   readonly target: {
-    /** Of machines or pods; it gets a rule that lets the load balancer in. */
+    /** Security group of machines or pods; it gets a rule that lets the load balancer in. */
     readonly securityGroupId: pulumi.Input<string>;
     /** The only machine; absent: a controller registers pods. */
     readonly instanceId?: pulumi.Input<string>;
@@ -101,7 +101,7 @@ export class Edge extends pulumi.ComponentResource {
             new WebAclAssociation(
               `${name}-acl`,
               { resourceArn: balancer.arn, webAclArn: plan.webAclArn },
-              // The deletion of an association takes away whatever web ACL the load balancer has by then.
+              // Deleting an association removes whatever web ACL the load balancer has by then.
               { ...own, deleteBeforeReplace: true },
             ),
           ];
@@ -129,7 +129,7 @@ export class Edge extends pulumi.ComponentResource {
         defaultActions: [{ type: "forward", targetGroupArn: targets.arn }],
         tags,
       },
-      // A target group belongs to one load balancer: where only the load balancer is replaced, it leaves the old one first.
+      // A target group belongs to one load balancer, and leaves it before that is replaced.
       { ...own, deleteBeforeReplace: true, dependsOn: guards },
     );
     const { hostname, zoneId, url } = plan;
@@ -151,7 +151,7 @@ export class Edge extends pulumi.ComponentResource {
   }
 }
 
-/** ACM looks for the record every few minutes; where it finds none by then, the zone is not the one that the internet asks. */
+/** ACM looks for the record every few minutes; a record that is still missing then is not in the zone that the internet asks. */
 const ISSUE_TIMEOUT = "30m";
 
 interface IssuedOptions {

@@ -3,7 +3,7 @@
  * access point, and its security group a rule for the machines.
  *
  * Cost: 0.30 USD a GB and month, a small part of that after 30 days without a reader; elastic throughput 0.03 USD a GB read
- * and 0.06 USD a GB written; backups by the GB besides (us-east-1).
+ * and 0.06 USD a GB written; and backups by the GB (us-east-1).
  */
 import { AccessPoint } from "@pulumi/aws/efs/accessPoint.js";
 import { BackupPolicy } from "@pulumi/aws/efs/backupPolicy.js";
@@ -75,7 +75,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
           new MountTarget(
             `${name}-${zone}`,
             { fileSystemId, subnetId: id, securityGroups: [group.id] },
-            // A file system has one mount target in a zone: the old one goes before that of another subnet.
+            // A file system has one mount target in a zone, which is deleted before that of another subnet is created.
             { ...own, deleteBeforeReplace: true },
           ),
       );

@@ -27,7 +27,7 @@ interface InstanceSecurityArgs extends Pick<InstancePlan, "egressPorts"> {
   readonly vpcId: pulumi.Input<string>;
 }
 
-/** The security group of an instance, and what it may reach. The load balancer adds who reaches it. */
+/** The security group of an instance, with its outgoing rules. The load balancer adds the incoming rule. */
 export class InstanceSecurity extends pulumi.ComponentResource {
   readonly securityGroupId: pulumi.Output<string>;
 
@@ -99,8 +99,8 @@ export class Instance extends pulumi.ComponentResource {
       { name: tags.Name, role: role.role.name, tags, ...(path === undefined ? {} : { path }) },
       own,
     );
-    // What EC2 looks at only once. The instance itself takes an image by a parameter too, and is then made anew at each `up`, with a
-    // root disk for which the provider looks up the image (issue 43364 of terraform-provider-aws).
+    // EC2 reads a launch template only once. An image parameter on the instance itself would replace it at each `up`, with a root disk for
+    // which the provider looks up the image (issue 43364 of terraform-provider-aws).
     const template = new LaunchTemplate(
       `${name}-template`,
       {
@@ -140,12 +140,12 @@ export class Instance extends pulumi.ComponentResource {
       {
         ...own,
         protect: context.isRetained,
-        // One disk has one machine: the attachment goes with the old one before the new one can have it. Quotas and reservations
-        // often are for one machine, too. The cost: where AWS has no other one, there is none until the next `up`.
+        // One disk has one machine: the old attachment is deleted before another is created. Quotas and reservations often are for one
+        // machine, too. The cost: where AWS has no other machine, the stack has no machine until the next `up`.
         deleteBeforeReplace: true,
         // The agent asks for its rights when it starts, and the store is mounted then. The disk goes after the machine.
         dependsOn: [role, volume, ...mountTargets],
-        // Of the first start: a newer image or another disk comes with another machine, not with the next `up`.
+        // Used at the first start: a newer image or another disk comes with another machine, not with the next `up`.
         ignoreChanges: ["launchTemplate", "userData"],
         replacementTrigger: pulumi.all([fileSystemId, volume.id]),
       },
@@ -162,7 +162,7 @@ export class Instance extends pulumi.ComponentResource {
     const { commands } = new InstanceTasks(
       `${name}-tasks`,
       { context, tasks: plan.tasks, instanceId, secretVersions: versions },
-      // The first of them starts what lies on the disk.
+      // The first task starts the program on the disk.
       { ...own, dependsOn: [attachment] },
     );
     this.instanceId = instanceId;
@@ -202,7 +202,7 @@ class InstanceSecrets extends pulumi.ComponentResource {
       const args = { secretId: secret.id, secretString: pulumi.secret(value) };
       return [new SecretVersion(`${name}-${subject}-version`, args, { parent: this }).versionId];
     });
-    // Systems Manager takes no empty text.
+    // Systems Manager refuses an empty text.
     this.versions = pulumi.all(versions).apply((ids) => ids.join(" ") || "none");
     this.registerOutputs({});
   }

@@ -98,7 +98,7 @@ export class Network extends pulumi.ComponentResource {
         // AWS detaches it from no VPC that has public addresses, and those of the old VPC are deleted last.
         { ...own, replaceOnChanges: ["vpcId"] },
       );
-      /** @param target - Of traffic that leaves the VPC. */
+      /** @param target - Gateway for traffic that leaves the VPC. */
       const routeTable = (subject: string, target: Pick<RouteArgs, "gatewayId" | "natGatewayId">) => {
         const { id } = new RouteTable(`${name}-${subject}-routes`, { vpcId, tags: tags(subject) }, own);
         const route = { ...target, routeTableId: id, destinationCidrBlock: "0.0.0.0/0" };

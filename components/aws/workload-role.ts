@@ -40,7 +40,7 @@ export class WorkloadRole extends pulumi.ComponentResource {
     }
     if (plan.statements.length > 0) {
       const document = policyDocument(plan.statements);
-      // A preview does not know all values: without this only `up` would find that there is none.
+      // A preview does not know all values: without this check only `up` would find a missing value.
       filled(document, Object.fromEntries(Object.keys(inputs).map((key) => [key, ""])));
       const policy = pulumi.output(inputs).apply((values) => filled(document, values));
       new RolePolicy(`${name}-policy`, { name: "own", role, policy }, own);

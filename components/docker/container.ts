@@ -23,7 +23,7 @@ interface ContainerComponentArgs {
 /** A task that must have ended with success, or a service that must run. */
 interface Predecessor {
   readonly component: StackContainer;
-  /** Whether a task needs the GPU that this service has: the service goes before the task is made anew, and comes back after it. */
+  /** Whether a task needs the GPU of this service: the service is deleted before the task is replaced, and created after it. */
   readonly needsItsGpu: boolean;
 }
 
@@ -59,7 +59,7 @@ export class StackContainer extends pulumi.ComponentResource {
   #checkedId(resource: string, { planned, secrets }: ContainerComponentArgs): pulumi.Output<string> {
     const { id, exitCode, containerLogs: logs } = this.container;
     const values = Object.values(planned.secretFiles).map((name) => secrets[name] ?? "");
-    // The id alone comes out of it, and that is no secret.
+    // Only the id is returned, which is not secret.
     return pulumi.unsecret(pulumi.output({ id, exitCode, logs, secrets: values })).apply((end) => {
       const failure = taskFailure({ ...end, name: planned.args.name, resource });
       if (failure === undefined) return end.id;
@@ -92,11 +92,11 @@ function createContainer(
     },
     {
       parent,
-      // No property refers to a task: what only comes after it stays where it is while the task is made anew.
+      // No property refers to a task: services that only start after it remain while it is replaced.
       dependsOn: after.map(({ component: { container, finished } }) =>
         finished === null ? container : finished.apply(() => container),
       ),
-      // Name and ports are taken as long as the old one is there.
+      // The old container holds its name and ports.
       deleteBeforeReplace: true,
       // Docker can't change the first two, and the provider says that it did; the last one is the engine's word for a container that was
       // made and never became healthy, or did not end in its time.
@@ -143,7 +143,7 @@ interface TaskEnd {
   readonly exitCode: number | null | undefined;
   /** Both streams; absent where the wait for its end was given up. */
   readonly logs: string | null | undefined;
-  /** What must not be shown. */
+  /** Values that must not be shown. */
   readonly secrets: readonly string[];
 }
 

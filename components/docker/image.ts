@@ -13,7 +13,7 @@ interface ImageArgs {
 const PULL_OR_BUILD_TIMEOUT = "2h";
 
 export class Image extends pulumi.ComponentResource {
-  /** As the host's engine has it: containers are made anew when it changes, and only then. */
+  /** Id in the host's engine: containers are replaced when it changes, and only then. */
   readonly imageId: pulumi.Output<string>;
 
   constructor(name: string, { image, context }: ImageArgs, opts?: pulumi.ComponentResourceOptions) {

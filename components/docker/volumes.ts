@@ -1,4 +1,4 @@
-/** What outlives the containers of a stack. Cost: the host's disk: the engine store takes twice a model's weights. */
+/** Volumes that outlive the containers of a stack. Cost: disk of the host; the engine store takes twice a model's weights. */
 import * as docker from "@pulumi/docker";
 import * as pulumi from "@pulumi/pulumi";
 import type { DockerVolume } from "../../infra/plan/docker/host-objects.ts";

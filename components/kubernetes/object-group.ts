@@ -57,7 +57,7 @@ export class ObjectGroup extends pulumi.ComponentResource {
 
   /**
    * @param suffix - Last part of the resource's name in Pulumi.
-   * @param namespace - null: the object is cluster-wide.
+   * @param namespace - null for a cluster-wide object.
    */
   add<T extends Pick<CustomObject, "kind" | "metadata">>(
     suffix: string,

@@ -1,7 +1,7 @@
 /** The resources of the provider `local` as the program declares them. */
 import * as pulumi from "@pulumi/pulumi";
 import type { z } from "zod";
-// Types alone: the program loads nothing of the provider.
+// Only types: the program loads nothing of the provider.
 import type { fixedValuesInputs } from "./provider/fixed-values.ts";
 import type {
   JsonObject,

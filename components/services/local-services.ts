@@ -99,7 +99,7 @@ export function localGateway(
     files: { [CONFIG_FILE]: text },
     requestedPorts: { http: port },
     triggers: [sourceSha256],
-    // Alive is enough: it answers 503 with Retry-After while a Triton is away, and recovers by itself.
+    // Alive is enough: it answers 503 with Retry-After while a Triton is unavailable, and recovers by itself.
     ready: { url: "http://127.0.0.1:{port.http}/healthz", timeoutSeconds: 30 },
     stopTimeoutSeconds: 30,
     priority: 200,

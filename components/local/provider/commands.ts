@@ -109,7 +109,7 @@ export async function runOrThrow(
   throw new Error(`${purpose} failed: ${lastLines(stderr || stdout, 8)}`);
 }
 
-/** What a client says where a registry does not answer, from the most to the least telling. */
+/** Messages of clients when a registry does not answer, from the most to the least specific. */
 const CONNECTION_FAILURES: readonly (readonly [RegExp, string])[] = [
   [/connection refused/i, "the connection was refused"],
   [

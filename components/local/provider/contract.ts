@@ -24,7 +24,7 @@ interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
   readonly schema: z.ZodObject;
   /** Inputs whose change needs a new resource. */
   readonly replaceOn: readonly string[];
-  /** Inputs whose change alone changes nothing. */
+  /** Inputs that change nothing when only they change. */
   readonly ignored?: readonly string[];
   /** Outputs that are chosen before the resource is made and become inputs as well, so that a preview knows them. */
   readonly planned?: {
@@ -41,7 +41,7 @@ interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
   /**
    * Makes the resource as `inputs` say; adopts or clears the remains of an interrupted run.
    *
-   * @param olds - Empty where the state has none.
+   * @param olds - Outputs in the state; may be empty.
    */
   bring(inputs: Inputs, olds: Partial<Outputs>, context: HandlerContext): Promise<Outputs>;
   /** Undefined where the resource is gone. Outputs that differ from the state are a drift. */
@@ -175,7 +175,7 @@ export function unwrap(properties: PropertyMap = {}): {
   return { properties: plain, secretNames };
 }
 
-/** Marks the named properties as secrets, as far as they are there. */
+/** Marks the named properties as secrets where they exist. */
 export function wrap(properties: PropertyMap, secretNames: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(properties).map(([name, value]) => [

@@ -62,7 +62,7 @@ export async function makeFolder(path: string, make: (temporary: string) => Prom
   }
 }
 
-/** Writes `content` so that a reader, or a kill, sees the old file or the new one. */
+/** Writes `content` so that a reader, or a kill, sees either the old or the new file. */
 export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await replaceWhole(path, async (temporary) => {

@@ -1,4 +1,4 @@
-/** `local:index:FixedValues`: values by which another resource would be made anew, with nothing in it. A change of them is refused. */
+/** `local:index:FixedValues`: values whose change would replace another resource with an empty resource; refuses a change. */
 import { z } from "zod";
 import { resourceHandler } from "./contract.ts";
 
@@ -7,7 +7,7 @@ export const fixedValuesInputs = z.strictObject({
   what: z.string(),
   /** By the names of that resource's properties. */
   values: z.record(z.string(), z.string()),
-  /** What to do instead: sentences. */
+  /** Sentences about the steps instead. */
   fix: z.string(),
 });
 

@@ -37,7 +37,7 @@ const provider: Provider = {
     return { inputs: wrap(inputs, secretNames), failures: [...refused, ...failures] };
   },
 
-  /** What is gone from this machine, or is not as the state says, is a change too: after a reboot `pulumi up` starts it again. */
+  /** A resource that is missing or differs from the state is a change too: after a reboot `pulumi up` starts it again. */
   async diff(id, urn, olds, news) {
     const { handler, context, hasFiles } = resourceOf(urn);
     const [state, wanted] = [unwrap(olds).properties, unwrap(news).properties];

@@ -32,7 +32,7 @@ export const pythonEnvironmentInputs = z.strictObject({
   }),
   /** A lock with a hash for every file, as `uv pip compile --generate-hashes` writes it. */
   requirements: projectPath,
-  /** Of the lock: makes a changed lock visible in a preview. */
+  /** Hash of the lock: makes a changed lock visible in a preview. */
   requirementsSha256: sha256Hex,
   /** Default: the newest that is installed. */
   pythonVersion: z.enum(PYTHON_VERSIONS).optional(),
@@ -55,7 +55,7 @@ const repositoryFile = z.union([
 const repositoryArtifact = z.strictObject({
   /** The builder's specification. */
   spec: z.record(z.string(), z.unknown()),
-  /** Of the builder's own code: a changed builder builds again. */
+  /** Hash of the builder's own code: a changed builder builds again. */
   builderSha256: sha256Hex,
 });
 

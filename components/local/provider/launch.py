@@ -16,7 +16,7 @@ def main(record_path: str) -> None:
     # One byte for each start.
     with Path(record_path).with_suffix(".starts").open("ab") as starts:
         starts.write(b".")
-    # What supervisord sets for its children is of no use to them.
+    # supervisord's variables are useless to its children.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SUPERVISOR_")}
     environment["PATH"] = f"{record['pathPrefix']}:{environment.get('PATH', os.defpath)}"
     environment.update(record["environment"])

@@ -47,7 +47,7 @@ export const modelRepository = resourceHandler<ModelRepositoryInputs, ModelRepos
   ignored: ["python"],
   idOf: ({ directory }) => directory,
 
-  /** Fills a new folder, which then replaces the old one: a failure leaves that as it is. */
+  /** Fills a new folder, which then replaces the old folder; a failure changes nothing. */
   async bring(wanted, _olds, context) {
     const root = fromRoot(wanted.directory);
     const facts: Record<string, JsonObject> = {};

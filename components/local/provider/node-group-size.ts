@@ -22,7 +22,7 @@ const BUSY_GROUPS = ["CREATING", "UPDATING"];
 const ARN = /^arn:[a-z-]+:eks:([a-z0-9-]+):\d{12}:nodegroup\/([^/]+)\/([^/]+)\/[^/]+$/;
 
 export const nodeGroupSizeInputs = z.strictObject({
-  /** ARN of the node group. EKS gives each group a new one, whatever its name is. */
+  /** ARN of the node group. EKS gives each new group another ARN, even with the same name. */
   nodeGroupArn: z.string().regex(ARN, "must be the ARN of a node group of EKS"),
   /** Least number of machines. */
   min: z.int().min(0),
@@ -55,7 +55,7 @@ export function nodeGroupSizeHandler(pollMilliseconds: number) {
   });
 }
 
-/** What a group lacks to have a size, with as many machines as it has where these are within it; null: nothing. Pure. */
+/** Returns the change to a size, which keeps the number of machines where in range; null for no change. Pure. */
 export function sizeChange(
   { min: minSize, max: maxSize }: Pick<Size, "min" | "max">,
   { minSize: oldMin, maxSize: oldMax, desiredSize = 0 }: NonNullable<Nodegroup["scalingConfig"]>,

@@ -56,9 +56,9 @@ export async function choosePorts(
 }
 
 /**
- * The search starts at a port that depends on the stack and the names, so that a process which is created again gets its
- * old port and two stacks seldom want the same. It stays below the ports of outgoing connections: one of those could take
- * the port of a process that is being restarted.
+ * The search starts at a port derived from the stack and the names, so that a process which is created again gets its old port and two
+ * stacks seldom collide. It stays below the ports of outgoing connections: one of those could take the port of a process that is being
+ * restarted.
  */
 async function freePort(
   { stackDirectory, name }: ProcessInputs,
@@ -91,7 +91,7 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** Who listens: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
+/** Returns the listener: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
 export async function portHolder(port: number): Promise<string> {
   const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;

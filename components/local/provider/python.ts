@@ -219,13 +219,13 @@ interface WantedEnvironment {
   readonly python: Pick<PythonInterpreter, "executable">;
   /** Paths of locks with a hash for every file. */
   readonly locks: readonly string[];
-  /** Keeps the environment that exists, in place of making an empty one first. */
+  /** Keeps the existing environment instead of creating an empty environment first. */
   readonly keep?: boolean;
 }
 
 /**
- * Makes an environment hold exactly the packages of locks; installs uv first where the cache has none. It needs no network
- * where the cache has all packages.
+ * Gives an environment exactly the packages of locks; installs uv first where the cache lacks it. It needs no network where the cache has
+ * all packages.
  */
 export async function installEnvironment(
   { directory, python, locks, keep = false }: WantedEnvironment,

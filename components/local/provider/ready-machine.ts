@@ -1,8 +1,7 @@
 /**
- * `local:index:ReadyMachine`: a machine of EC2 that has run its commands, and that its load balancer sends requests to. AWS's provider
- * waits for a command too, but for the state of an association as a whole, which may be success while the machine has not reported
- * yet (issue 31175 of terraform-provider-aws): then nothing has run. A load balancer answers 503 itself until the machine has passed
- * two health checks.
+ * `local:index:ReadyMachine`: a machine of EC2 that has run its commands, and to which its load balancer sends requests. AWS's provider
+ * waits for a command too, but checks the state of the whole association, which may be success before the machine has reported (issue 31175
+ * of terraform-provider-aws): then nothing has run. A load balancer answers 503 itself until the machine has passed two health checks.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -20,7 +19,7 @@ const STOPPED = "Target.InvalidState";
 export const readyMachineInputs = z.strictObject({
   region: z.string(),
   instanceId: z.string(),
-  /** Of the load balancer that the machine is registered with. */
+  /** Target group in which the machine is registered. */
   targetGroupArn: z.string(),
   /** Ids of the associations of Systems Manager, by name, in the order in which they run. */
   commands: z.record(z.string(), z.string()),
@@ -108,7 +107,7 @@ async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
           ({ AssociationId = "", Status = "", ExecutionSummary }) => ({
             id: AssociationId,
             status: Status,
-            words: ExecutionSummary || "Systems Manager does not say why",
+            words: ExecutionSummary || "Systems Manager returned no reason",
           }),
         );
       } catch (error) {
@@ -131,7 +130,7 @@ async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
   };
 }
 
-/** @returns What is missing, as a sentence; null: nothing. @throws Error where a command failed. */
+/** @returns A sentence about missing commands; null when all have run. @throws Error where a command failed. */
 function missingCommands(
   { region, instanceId, commands, commandSeconds }: ReadyMachine,
   runs: readonly Run[],
@@ -167,7 +166,7 @@ interface Wait {
   readonly pollMilliseconds: number;
 }
 
-/** @param ask - What is missing, as a sentence; null: nothing. @throws Error with it after the time. */
+/** @param ask - Returns the missing condition, or null. @throws Error with the condition after the time. */
 async function until(
   seconds: number,
   { context: { signal }, pollMilliseconds }: Wait,

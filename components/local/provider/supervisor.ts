@@ -212,7 +212,7 @@ async function call(
 const ENTITIES: Readonly<Record<string, string>> = { "&lt;": "<", "&gt;": ">", "&amp;": "&" };
 const MEMBER = /<name>([^<]*)<\/name>\s*<value><(string|int)>([^<]*)<\//g;
 
-/** The structs of an answer (http://xmlrpc.com/spec.md): those of supervisord hold texts and numbers alone. */
+/** The structs of an answer (http://xmlrpc.com/spec.md): those of supervisord hold only texts and numbers. */
 export function decodeStructs(xml: string): Record<string, string | number>[] {
   return xml
     .split("<struct>")
