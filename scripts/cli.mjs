@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Entry of `npx engine-room`, `npm start` and `npm test`. It runs before anything is installed, so it uses Node alone: it checks Node, installs the
-// npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
+// Entry of `npx engine-room`, `npm start` and `npm test`. It runs before packages are installed, so it uses only Node: it checks Node,
+// installs the npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -94,7 +94,7 @@ function isHeld(file) {
   }
 }
 
-/** Whether npm's own list of what it installed has what the lock file has, but for other platforms' packages. */
+/** Whether npm's own list of installed packages has those of the lock file, except for other platforms' packages. */
 function isInstalled(locked, listFile) {
   if (!existsSync(listFile)) return false;
   const { packages: installed } = JSON.parse(readFileSync(listFile, "utf8"));
@@ -136,7 +136,7 @@ function npmFailure(output, status) {
   return [...told, `\`npm ci\` failed with exit code ${status}.`].join("\n");
 }
 
-/** `npx engine-room` finds it there at once; npm makes links for the commands of other packages alone. */
+/** `npx engine-room` finds it there at once; npm creates links only for the commands of other packages. */
 function linkCommand(folder) {
   const link = join(folder, "engine-room");
   mkdirSync(folder, { recursive: true });

@@ -5,18 +5,18 @@ export class UserError extends Error {
   override readonly name: string = "UserError";
 }
 
-/** What went wrong, for people: `fetch failed` alone helps nobody; its cause says what happened to the connection. */
+/** Message for people with its cause: `fetch failed` says nothing about the connection. */
 export function errorWords(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
-/** The command line is wrong; the usage is shown besides the sentence. */
+/** A wrong command line; the usage is shown in addition to the sentence. */
 export class UsageError extends UserError {
   override readonly name = "UsageError";
 }
 
-/** @param title - What the name is of: `suite`, `--format`. @param names - All that there are. */
+/** @param title - Kind of name: `suite`, `--format`. @param names - All existing names. */
 export function unknownName(title: string, name: string, names: readonly string[]): UsageError {
   const hint = nameHint(name, names);
   return new UsageError(`Unknown ${title} ${JSON.stringify(name)}. ${hint}`);

@@ -45,7 +45,7 @@ export async function assertSuccess(response: Response): Promise<void> {
   throw new UserError(`${url} answered ${status}: ${errorMessage(text)}`);
 }
 
-/** The text of an answer. @throws UserError for any status that is no success. */
+/** The text of an answer. @throws UserError for a status other than success. */
 export async function fetchText(url: string, init: RequestInit = {}): Promise<string> {
   const response = await fetchWithin(url, init);
   await assertSuccess(response);

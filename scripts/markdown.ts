@@ -40,7 +40,7 @@ export function clipped(text: string, characters: number): string {
   return text.length > characters ? `${text.slice(0, characters)}…` : text;
 }
 
-/** Nobody reads a longer one in a comment, and it may be there to keep the comment's job busy. */
+/** A longer text is not read in a comment, and may be there to keep the comment's job busy. */
 const LONGEST_SPAN = 2_000;
 
 function spanText(span: Span): string {
@@ -56,8 +56,8 @@ export function characters(inline: Inline): number {
 const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 /**
- * Characters that nobody sees, such as escape codes, changes of direction and fillers, as the escapes that JSON has for them; so are
- * more than three marks on one letter, which would cover the lines above and below.
+ * Shows invisible characters, such as escape codes, changes of direction and fillers, as their escapes in JSON; likewise more than three
+ * marks on one letter, which would cover the lines above and below.
  */
 export function visible(text: string): string {
   return text.replaceAll(
@@ -110,7 +110,7 @@ function withWholeProse(inline: Inline): Inline {
   return whole;
 }
 
-/** What is code, words as they are read, or Markdown of this file. */
+/** Code, words as they are read, or Markdown of this file. */
 type Piece = { readonly code: string } | { readonly words: string } | { readonly markdown: string };
 
 function piecesOf(span: Span): readonly Piece[] {
@@ -129,7 +129,7 @@ function piecesOf(span: Span): readonly Piece[] {
 /** Nothing in it ends a link. */
 const ADDRESS = /^https?:\/\/[\w.:/?=&%~-]+$/;
 
-/** What stands between backticks is code, as in every sentence of this project. */
+/** Text between backticks is code, as in every sentence of this project. */
 function prosePieces(text: string): readonly Piece[] {
   return prose(text)
     .split(/`([^`]+)`/)
@@ -137,14 +137,14 @@ function prosePieces(text: string): readonly Piece[] {
 }
 
 /**
- * What Markdown or GitHub would read something into. No backslash helps against GitHub, which looks for mentions, issues, commits,
- * references of the repository's own (`ABC-1`), emoji and formulas in the text that a parser left; within code it looks for nothing.
+ * Text that Markdown or GitHub would interpret. A backslash is useless against GitHub, which looks for mentions, issues, commits, the
+ * repository's own references (`ABC-1`), emoji and formulas in the parsed text, except in code.
  * https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
  */
 const ACTIVE =
   /[`\\*_[\]<>&~|@#$]|\/\/|www\.|\.\p{L}{2}|:[\w+-]+:|\p{L}-\d|GHSA-|mailto:|\b[0-9a-f]{7,40}\b/iu;
 
-/** A sum of money, whose sign is the one that a backslash helps. */
+/** A sum of money, whose sign can be escaped by a backslash. */
 const MONEY = /^[+−-]?\$\d[\d,.]*$/u;
 
 function wordPieces(word: string): readonly Piece[] {

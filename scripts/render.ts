@@ -11,7 +11,7 @@ import {
 } from "./program/serialized.ts";
 import { projectName, type RuntimeConfig } from "./program/stack-file.ts";
 
-/** A registration with what it leaves open left out, secrets masked, and unknown values as a placeholder. */
+/** A registration without unset fields, with secrets masked, and unknown values as a placeholder. */
 export type RenderedResource = Omit<Registration, "provider" | "readId"> & {
   /** URN of an explicit provider. */
   readonly provider?: string;
@@ -26,7 +26,7 @@ export interface RenderedStack {
   readonly outputs: Properties;
 }
 
-/** What stands where a secret was; it gets the value in the SDK's marks. */
+/** Text in place of a secret; it gets the value in the SDK's marks. */
 type SecretText = (secret: unknown) => string;
 
 /**

@@ -26,10 +26,10 @@ export function styled(
   return styleText(STYLES[meaning], text, { stream });
 }
 
-/** Stands for a space that no line ends at. Unicode leaves it to whoever uses it, so that no text has it. */
+/** Replaces a space at which no line may end; a private-use character of Unicode, so that no text has it. */
 const KEPT_SPACE = "\ue000";
 
-/** Behind a wide head a text has at least so many. */
+/** Least number of columns for a text after a wide head. */
 const LEAST_COLUMNS = 20;
 
 /** Words of reports that say how things are, and where: many terminals open a place in a file by a click. */
@@ -62,9 +62,7 @@ export function forTerminal(text: string, terminal: Terminal): string {
     .join("\n");
 }
 
-/**
- * A text that wraps behind its head, such as the columns before the last one. What stands in backquotes is typed, and stays whole.
- */
+/** Indents wrapped lines to the end of a head, such as the columns before the last column. Typed text, in backquotes, is not wrapped. */
 export function hanging(head: string, text: string, { isTTY = false, columns = 0 }: Terminal): string {
   if (!isTTY || columns === 0) return `${head}${text}`;
   const margin = stripVTControlCharacters(head).length;

@@ -23,7 +23,7 @@ export const SKIP_REASONS = {
   noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
   batchOfOne: "its largest batch is one",
   noEngine: "it has no engine to measure",
-  noManifest: "the manifest of what was built can't be read in the container that serves it",
+  noManifest: "the build manifest can't be read in the container that serves the engine",
   noContainers: "this stack runs processes of this machine; start times are read from containers",
   notRunning: "its container does not run on the host",
   logHasNoStart: "the log of its container no longer has the start; `docker restart` brings one",
@@ -49,7 +49,7 @@ export interface AskedModel extends Asked {
   readonly server: TritonEndpoints;
   readonly gateway: string;
   readonly apiKey: string | undefined;
-  /** What helps where nobody answers. */
+  /** Advice where it does not answer. */
   readonly whenUnreachable: string;
 }
 
@@ -71,7 +71,7 @@ export function atTriton(model: AskedModel, golden: GoldenQuestion, stream: bool
   return tritonRequest(model.profile, model.server, question(model, golden, stream));
 }
 
-/** As a chat, or without a chat template as a text to go on with, which is not streamed. @throws Skipped. */
+/** Asks by a chat, or without a chat template by an unstreamed completion. @throws Skipped. */
 export function atGateway(model: AskedModel, stream = false): PreparedRequest {
   const { golden, profile, gateway, chats, apiKey } = model;
   const needsKey = apiKey !== undefined;

@@ -9,7 +9,7 @@ import {
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
 import { GREEDY, imageUrl, type Question } from "./question.ts";
 
-/** What one answer, or one event of a stream, says. */
+/** Parts of a whole answer, or of an event of a stream. */
 export interface AnswerPart {
   readonly text: string;
   readonly promptTokens?: number | undefined;
@@ -28,13 +28,13 @@ export interface PreparedRequest {
   readonly stream: boolean;
   /** Whether an event holds the new text, or all text so far. */
   readonly streamedText: RequestProfile["streamedText"];
-  /** Text that the answer may begin with and that is no part of it; empty where none is. */
+  /** Text before the answer, which is left out; may be empty. */
   readonly echo: string;
   /** Keys that lead to the text of a whole answer, and of an event. */
   readonly textPath: readonly (string | number)[];
-  /** The same model over gRPC: `host:port`, and the Triton model that is asked; null where there is none. */
+  /** The same model over gRPC: `host:port`, and the Triton model; null when it has no such endpoint. */
   readonly grpc: { readonly address: string; readonly tritonModel: string } | null;
-  /** @throws AnswerError where the JSON is an error. @throws TypeError where it is no answer. */
+  /** @throws AnswerError where the JSON is an error. @throws TypeError where it is not an answer. */
   read(json: unknown): AnswerPart;
 }
 
@@ -78,7 +78,7 @@ export function tritonRequest(
   };
 }
 
-/** The text with what the model was trained to find around a question about images; a text with the marks is a prompt already. */
+/** Puts the text that the model was trained with around a question about images; a text with the marks is a prompt already. */
 function promptOf(profile: RequestProfile, { text, images }: Question): string {
   const mark = profile.image?.mark ?? null;
   if (mark !== null && text.includes(mark)) return text;
@@ -102,7 +102,7 @@ export function gatewayRequest(gateway: string, question: Question, needsKey: bo
     messages: [{ role: "user", content }],
     max_tokens: maxTokens,
     temperature: sampling.temperature,
-    // What is undefined is no part of the JSON.
+    // JSON leaves out undefined values.
     top_k: sampling.topK,
     top_p: sampling.topP,
     seed: sampling.seed,
@@ -114,7 +114,7 @@ export function gatewayRequest(gateway: string, question: Question, needsKey: bo
   return { ...toGateway(`${gateway}/v1/chat/completions`, body, needsKey), stream, textPath };
 }
 
-/** A text to go on with, for models without chat template. Pictures are no part of it. @param gateway - As {@link gatewayRequest}. */
+/** Completes a text, for models without chat template; without images. @param gateway - As {@link gatewayRequest}. */
 export function gatewayCompletion(gateway: string, question: Question, needsKey: boolean): PreparedRequest {
   const { model, text, maxTokens } = question;
   const body = { model, prompt: text, max_tokens: maxTokens, temperature: 0 };
@@ -138,7 +138,7 @@ function toGateway(url: string, body: object, needsKey: boolean) {
   } as const;
 }
 
-/** Of a chat, or with `text` of a completion. */
+/** Answer of a chat, or of a completion, which has `text`. */
 interface ChatAnswer {
   readonly error?: { readonly message?: string };
   readonly choices?: readonly {

@@ -67,7 +67,7 @@ export function asPython(request: PreparedRequest, images: readonly AskedImage[]
   ].join("\n");
 }
 
-/** A function `image(path)` that gives base64, and the empty lines that Python's prompt wants after it. */
+/** A function `image(path)` that returns base64, and the empty lines that Python's prompt requires after it. */
 const pythonImageReader: readonly string[] = [
   "def image(path):",
   '    with open(path, "rb") as file:',
@@ -132,8 +132,8 @@ function streamLines({ streamedText, textPath }: PreparedRequest): string[] {
 }
 
 /**
- * It asks the server for the datatypes and shapes of the model's inputs, as Triton's generate extension does, and leaves
- * out what is no input. A stream carries one answer as well as many, and is the only way to a decoupled model.
+ * It asks the server for the datatypes and shapes of the model's inputs, as Triton's generate extension does, and leaves out other fields.
+ * A stream carries a single answer as well as many, and only a stream reaches a decoupled model.
  *
  * @throws UsageError for a request to the gateway.
  */

@@ -60,7 +60,7 @@ export interface AskedVideo {
   readonly frames: string;
 }
 
-/** Longer ones are no question. */
+/** A larger file is refused. */
 const LARGEST_VIDEO_GIB = 4;
 
 /**
@@ -97,8 +97,8 @@ const LARGEST_IMAGE_MIB = 40;
 
 /**
  * Reads `--image`.
- * @param directory - What a relative path starts from.
- * @throws UserError for a file that is missing, too large, or no picture.
+ * @param directory - Start of relative paths.
+ * @throws UserError for a file that is missing, too large, or not a picture.
  */
 export function askedImage(given: string, directory: string): AskedImage {
   if (isHttpUrl(given)) return { kind: "url", url: given };
@@ -143,7 +143,7 @@ const penalty = (flag: string): NumberOption => ({
 });
 
 /**
- * Ranges of the gateway's API, which are OpenAI's. Of `top_k`, which OpenAI lacks, TensorRT-LLM's: TOP_K_MAX of
+ * Ranges of the gateway's API, which are OpenAI's. OpenAI lacks `top_k`: its range is TensorRT-LLM's, TOP_K_MAX of
  * cpp/tensorrt_llm/kernels/samplingTopKKernels.h. A seed is an UINT64 there, and JSON's numbers are exact to 2^53.
  */
 const NUMBERS = {
@@ -170,8 +170,8 @@ const NUMBERS = {
 type NumberName = keyof typeof NUMBERS;
 
 /**
- * Numbers of the options that are given, by name.
- * @throws UsageError with a sentence for each that is none, or out of its range.
+ * Reads the given options that are numbers.
+ * @throws UsageError with a sentence for each value that is not a number, or is out of range.
  */
 export function readNumbers<Name extends string>(
   options: Readonly<Record<Name, NumberOption>>,
@@ -192,8 +192,8 @@ export function readNumbers<Name extends string>(
 }
 
 /**
- * Reads the options that are numbers. Whoever gives a seed, top-k or top-p wants tokens drawn: the temperature is 1 then.
- * @throws UsageError with a sentence for each that is none, or out of its range.
+ * Reads the options that are numbers. A seed, top-k or top-p requires sampling: the temperature is 1 then.
+ * @throws UsageError with a sentence for each value that is not a number, or is out of range.
  */
 export function askedNumbers(given: Readonly<Partial<Record<NumberName, string | undefined>>>): {
   readonly maxTokens: number;
@@ -297,7 +297,7 @@ export interface Asked {
   readonly golden: GoldenQuestion;
   /** Whether the gateway has a chat template for it. */
   readonly chats: boolean;
-  /** Of its engine; null: it has none. */
+  /** null without an engine. */
   readonly maxBeamWidth: number | null;
 }
 

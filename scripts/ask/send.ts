@@ -23,14 +23,14 @@ interface SendOptions {
   readonly write: (text: string) => void;
   /** Takes the JSON of the answer, or of each event of a stream. */
   readonly onJson?: (json: unknown) => void;
-  /** What helps where nobody answers at the address. */
+  /** Advice for an address that does not answer. */
   readonly whenUnreachable: string;
 }
 
 /** The slowest answer that anybody waits for: a thousand tokens on a busy CPU. */
 const TIMEOUT_MILLISECONDS = 600_000;
 
-/** @throws UserError where nobody answers, or the answer is an error. */
+/** @throws UserError where the address does not answer, or the answer is an error. */
 export async function send(request: PreparedRequest, options: SendOptions): Promise<AnswerFigures> {
   const started = performance.now();
   const secondsSince = () => (performance.now() - started) / 1000;
@@ -84,7 +84,7 @@ export function figuresLine(figures: AnswerFigures): string {
       : `${isEstimate ? "about " : ""}${completionTokens} ${completionTokens === 1 ? "token" : "tokens"}`;
   const prompt = promptTokens === null ? "" : ` for a prompt of ${promptTokens}`;
   const first = firstTextSeconds === null ? [] : [`the first after ${firstTextSeconds.toFixed(2)} s`];
-  // Of a stream after its first token; else over the whole time, reading the prompt included.
+  // The rate of a stream after its first token; otherwise over the whole time, reading the prompt included.
   const [then, generated, seconds] =
     firstTextSeconds === null
       ? ["", completionTokens ?? 0, totalSeconds]
@@ -142,7 +142,7 @@ export class AnswerText {
     this.#echo = echo;
   }
 
-  /** @returns What is new to show; empty while it may still be the prompt, or half a character. */
+  /** @returns New text to show; empty while it may still be the prompt, or half a character. */
   push(text: string): string {
     this.#all = this.#streamedText === "cumulative" ? text : this.#all + text;
     const isPartOfEcho = this.#all.length < this.#echo.length && this.#echo.startsWith(this.#all);
@@ -150,7 +150,7 @@ export class AnswerText {
     return isPartOfEcho ? "" : this.#advance(this.#withoutEcho().replace(/\uFFFD+$/, ""));
   }
 
-  /** @returns What was held back. */
+  /** @returns Text that was held back. */
   end(): string {
     return this.#advance(this.#withoutEcho());
   }

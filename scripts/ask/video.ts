@@ -15,7 +15,7 @@ const TIMEOUT_SECONDS = 300;
 /** Models look at 384 × 384 pixels or fewer of a frame. */
 const LONGEST_SIDE_PIXELS = 768;
 
-/** ffmpeg's names of what is read: a playlist would name other files, or addresses. */
+/** ffmpeg's names of accepted formats: a playlist would name other files, or addresses. */
 const FORMATS = "mov,matroska,avi,mpeg,mpegts,flv,asf,ogg,gif";
 
 /**

@@ -1,15 +1,15 @@
-/** Whose credentials these are, and what their account still has of a stack by its tag, with the commands that delete it. */
+/** The account of the credentials, and a stack's resources left in it, by tag, with the commands that delete them. */
 import { type AwsContext, STACK_TAG } from "../../infra/plan/aws/context.ts";
 import { UserError } from "../errors.ts";
 import { type Finding, problem, refusal } from "../preflight/finding.ts";
 import { AwsError, ask } from "./session.ts";
 
-/** Of the project's own stack files and examples, and of AWS's documentation. */
+/** Account of the project's own stack files and examples, and of AWS's documentation. */
 const EXAMPLE_ACCOUNT = "111122223333";
 
 type Account = Pick<AwsContext, "account" | "region">;
 
-/** null: the credentials are those of the stack's account. */
+/** Returns null when the credentials are those of the stack's account. */
 export async function callerFinding({ account, region }: Account): Promise<Finding | null> {
   try {
     const { Account = "", Arn } = (await ask("sts:GetCallerIdentity", region, {})) ?? {};
@@ -150,7 +150,7 @@ interface Place {
 }
 
 /**
- * What a stack has left that costs money, with the commands that delete it.
+ * Lists remaining paid resources of a stack, with the commands that delete them.
  *
  * @param tagged - ARNs with the stack's tag, or why they are unknown.
  */
@@ -179,9 +179,9 @@ export function leftoversReport({ region, stack }: Place, tagged: readonly strin
 }
 
 /**
- * Of a stack that the state does not know.
+ * Checks the account for resources of a stack without state.
  *
- * @param unknown - Beginning of the sentence that says so.
+ * @param unknown - Beginning of the sentence about the missing stack.
  * @throws UserError where the account has resources of it that cost money, or does not answer.
  */
 export async function requireNoLeftovers(unknown: string, { region, stack }: Place): Promise<void> {

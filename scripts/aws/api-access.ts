@@ -1,4 +1,4 @@
-/** Who reaches the API of a stack's cluster: opened before Pulumi asks it, and said where it gives no answer. */
+/** Access to the API of a stack's cluster: opened before Pulumi uses it, and explained where it does not answer. */
 import { connect } from "node:net";
 import type { Cluster } from "@aws-sdk/client-eks";
 import type { EksConfig } from "../../infra/config/aws-stacks.ts";
@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
 interface Place {
   readonly region: string;
-  /** Of the cluster. */
+  /** Name of the cluster. */
   readonly name: string;
 }
 
@@ -33,13 +33,13 @@ export async function openApi(
   const { publicAccessCidrs, ...wanted } = apiAccess(access);
   if (publicAccessCidrs === undefined) return;
   const cluster = (await ask("eks:DescribeCluster", region, { name }))?.cluster;
-  // What is made or deleted at this moment has no open API either.
+  // A cluster in creation or deletion has no open API either.
   if (cluster?.status !== "ACTIVE") return;
   const before = openTo(cluster);
   if (before.toSorted().join() === publicAccessCidrs.join()) return;
   const resourcesVpcConfig = { ...wanted, publicAccessCidrs };
   print(
-    `Opening the API of ${name} to ${publicAccessCidrs.join(", ")}, which takes minutes; it was open to ${before.join(", ") || "the VPC alone"}.`,
+    `Opening the API of ${name} to ${publicAccessCidrs.join(", ")}, which takes minutes; it was open to ${before.join(", ") || "only the VPC"}.`,
   );
   const answer = await ask("eks:UpdateClusterConfig", region, { name, resourcesVpcConfig });
   const updateId = answer?.update?.id;
@@ -72,8 +72,8 @@ export async function unreachedReason(cluster: Cluster): Promise<string | undefi
   const { name, resourcesVpcConfig } = cluster;
   const open = openTo(cluster);
   return open.length === 0
-    ? `The API of ${name} does not answer here: it answers ${resourcesVpcConfig?.vpcId ?? "its VPC"} alone, and there the networks of access.privateCidrs. Connect this machine to one of them, as by VPN, or run this there.`
-    : `The API of ${name} does not answer here: of the internet it answers ${open.join(", ")}. Where your address is another one now, write it into access.apiCidrs; \`npx engine-room up\` opens the API to it.`;
+    ? `The API of ${name} does not answer here: it answers only ${resourcesVpcConfig?.vpcId ?? "its VPC"}, and there only the networks of access.privateCidrs. Connect this machine to one of them, as by VPN, or run this there.`
+    : `The API of ${name} does not answer here: from the internet it answers only ${open.join(", ")}. If your address has changed, write it into access.apiCidrs; \`npx engine-room up\` opens the API to it.`;
 }
 
 async function answers(endpoint: string): Promise<boolean> {

@@ -56,7 +56,7 @@ export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<Readonl
  * Lets every `docker` that this process starts push to the registry, until the process ends.
  *
  * @param registry - With the path before the names of images.
- * @param names - Of the images that are pushed.
+ * @param names - Names of pushed images.
  * @throws UserError where a repository is missing, or ECR did not return a token.
  */
 export async function prepareEcrPush(registry: string, names: readonly string[]): Promise<void> {

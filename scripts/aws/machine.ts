@@ -1,4 +1,4 @@
-/** The one machine of a stack on EC2: its state, its start and stop, and sessions of Systems Manager. */
+/** The machine of a stack on EC2: its state, its start and stop, and sessions of Systems Manager. */
 import type { Filter } from "@aws-sdk/client-ec2";
 import { type AwsContext, DATABASE_DISK, STACK_TAG } from "../../infra/plan/aws/context.ts";
 import { instanceZone } from "../../infra/plan/aws/network.ts";
@@ -57,7 +57,7 @@ function stackMachines({ region, stack }: AwsContext, states: readonly string[])
   ]);
 }
 
-/** null: there is none. */
+/** null without a machine. */
 export async function stackMachine(context: AwsContext): Promise<Machine | null> {
   const found = await stackMachines(context, [...AWAKE, ...ASLEEP]);
   // A replaced machine may still stop while its successor runs.
@@ -136,7 +136,7 @@ export async function readyMachines(target: AwsTarget, pollSeconds?: number): Pr
   // The state of a stack of an earlier version has nothing that refuses it.
   const disk = await databaseDiskFinding(target);
   if (disk !== null) throw refusal(disk);
-  // A machine of another type is started by Pulumi once it has the new one, and a machine in another zone ends.
+  // Pulumi starts a machine after changing its type, and ends a machine in another zone.
   const zone = `${context.region}${instanceZone(plan.config)}`;
   const own = (await stackMachines(context, ASLEEP)).filter(
     (one) => one.type === plan.spec.pools[0]?.instanceType && one.zone === zone,
@@ -146,8 +146,8 @@ export async function readyMachines(target: AwsTarget, pollSeconds?: number): Pr
 }
 
 /**
- * A disk of the databases that `up` would replace by an empty one, because it is in another zone, or that EBS would not make
- * smaller; null: neither. Disks that are being deleted do not count.
+ * A problem with a disk of the databases that `up` would replace with an empty disk, because it is in another zone, or that EBS would not
+ * shrink; null otherwise. Disks that are being deleted do not count.
  */
 export async function databaseDiskFinding({ plan, context }: AwsTarget): Promise<Finding | null> {
   const { region, stack, name } = context;

@@ -195,7 +195,7 @@ export async function sleepsNow(plan: EksPlan, context: AwsContext): Promise<boo
  *
  * @param probe - Made when the cluster is known to be there.
  * @param only - Names of pools; absent: all, and the autoscaler.
- * @returns What was started; none where it does not sleep.
+ * @returns A sentence for each started pool.
  */
 export async function wakeBefore(
   plan: EksPlan,
@@ -222,11 +222,11 @@ interface Controller {
   readonly status?: { readonly readyReplicas?: number };
 }
 
-/** Asleep it would start machines for the pods that wait. An autoscaler that is not the stack's, or not there, is left alone. */
+/** Asleep it would start machines for the pods that wait. An autoscaler that is missing, or not the stack's, is not changed. */
 export async function scaleAutoscaler(plan: EksPlan, probe: ClusterProbe, replicas: 0 | 1): Promise<void> {
   if (!installedCharts(plan.config.cluster).includes("cluster-autoscaler")) return;
   const own = ["--namespace", SYSTEM_NAMESPACE];
-  // Of the chart's release: charts/cluster-autoscaler/templates/_helpers.tpl.
+  // Label of the chart's release: charts/cluster-autoscaler/templates/_helpers.tpl.
   const selector = "app.kubernetes.io/instance=cluster-autoscaler";
   const found = await kubectlItems<Controller>(probe, ["deployments.apps", ...own, "--selector", selector]);
   for (const { metadata, spec } of found)

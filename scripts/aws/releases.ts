@@ -24,12 +24,12 @@ export function hasReleases({ resources, pending_operations: pending }: Deployme
 }
 
 /**
- * Deletes Helm's record of operations that nobody can be running any more, for they are older than the longest that one takes.
- * Then the newest record is that of what was there before, which the next operation replaces; what a killed installation made has
- * Helm's marks of its release, and the next one takes it over. Where kubectl gets no answer nothing is deleted: Pulumi says why.
+ * Deletes Helm's records of operations that are older than the longest possible operation, and so no longer run. The newest record is then
+ * that of the previous release, which the next operation replaces; objects of a killed installation have Helm's marks of its release, and
+ * the next installation takes them over. Where kubectl gets no answer, nothing is deleted: Pulumi reports the reason.
  *
  * @param now - Milliseconds since 1970.
- * @returns Names of what was deleted, and a sentence for each operation that may still run.
+ * @returns Names of deleted records, and a sentence for each operation that may still run.
  */
 export async function removePendingReleases(
   { kubectl }: Pick<ClusterProbe, "kubectl">,

@@ -6,7 +6,7 @@ import { errorWords, UserError } from "../errors.ts";
 /** Connecting takes milliseconds, and no question of this project seconds. */
 const CONNECT_TIMEOUT_MILLISECONDS = 5000;
 const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
-/** Of all tries, and of all pages, of one question. */
+/** Limit of all attempts, and of all pages, of a request. */
 const ANSWER_TIMEOUT_MILLISECONDS = 60_000;
 /** The first one included; between them the SDK waits, longer each time. */
 const MAX_ATTEMPTS = 3;
@@ -14,8 +14,8 @@ const MAX_ATTEMPTS = 3;
 const MAX_SOCKETS = 6;
 
 /**
- * Node 20 is supported here, with a version of the SDK that supports it: its notice of what later versions want is for those
- * who update the lock file.
+ * The project supports Node 20, with a version of the SDK that supports it: the SDK's warning that later versions require a newer Node is
+ * for those who update the lock file.
  */
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= "true";
 
@@ -67,10 +67,7 @@ export class AwsError extends UserError {
 /** As services name it: `RepositoryNotFoundException`, `InvalidVpcID.NotFound`, `NoSuchResourceException`. */
 const ABSENT = /NotFound|NoSuch/;
 
-/**
- * What every client of the SDK is made with. Credentials, profile and AWS_ENDPOINT_URL are the environment's, read by the
- * SDK itself.
- */
+/** Settings of every client of the SDK. Credentials, profile and AWS_ENDPOINT_URL are read from the environment by the SDK itself. */
 export function clientSettings(region: string) {
   return {
     region,
@@ -140,7 +137,7 @@ function refusalWords(error: Error): string {
 /**
  * Asks again until there is an answer.
  *
- * @returns undefined: there is none within the limit.
+ * @returns undefined when there is no answer within the limit.
  */
 export async function until<T>(
   limitSeconds: number,

@@ -117,7 +117,7 @@ export function differences(file: AdvisoryFile, bulletins: readonly Bulletin[]):
   ];
 }
 
-/** Bulletins of a checkout lie in YEAR/ID/ID.json. */
+/** Reads the bulletins of a checkout: YEAR/ID/ID.json. */
 function readFolder(folder: string): readonly Bulletin[] {
   const numbered = (path: string) =>
     readdirSync(path)

@@ -18,7 +18,7 @@ import { errorWords, UserError } from "../errors.ts";
 
 const REPOSITORY = "aws/karpenter-provider-aws";
 const FOLDER = "pkg/providers/pricing";
-/** Files with prices in US dollars; the one for China is in yuan. */
+/** Files with prices in US dollars, without those of China in yuan. */
 const FILES = ["zz_generated.pricing_aws.go", "zz_generated.pricing_aws_us_gov.go"];
 const TARGET = fileURLToPath(new URL("../../infra/plan/catalogue/data/prices.json", import.meta.url));
 const TIMEOUT_MILLISECONDS = 60_000;

@@ -8,16 +8,16 @@ import { lastLine, type ProbeAnswer, probeProgram } from "../preflight/host-prob
 export type Found<T> = Plain<T> & { readonly metadata: { readonly name: string } };
 
 export interface ClusterProbe {
-  /** Of the kubeconfig; null: the current one. */
+  /** Context of the kubeconfig; null for the current context. */
   readonly context: string | null;
   /** Runs kubectl with the context. @param input - For `--filename -`. */
   kubectl(args: readonly string[], input?: string): Promise<ProbeAnswer>;
 }
 
-/** For one request; kubectl itself waits for ever. The probe's own limit is 30 s. */
+/** Limit of a request; kubectl itself waits forever. The probe's own limit is 30 s. */
 const REQUEST_TIMEOUT = "--request-timeout=20s";
 
-/** @param context - Of the kubeconfig, which KUBECONFIG or ~/.kube/config is; null: the current one. */
+/** @param context - Context of the kubeconfig in KUBECONFIG or ~/.kube/config; null for the current context. */
 export function clusterProbe(context: string | null): ClusterProbe {
   // Asked once, with the first call: a command of the project makes many.
   let unselected: Promise<ProbeAnswer | null> | undefined;
@@ -58,7 +58,7 @@ export function clusterName(context: string | null): string {
 const NO_ACCESS =
   /context .* does not exist|no context exists|context was not found|exec: |executable .* (failed|not found)|getting credentials|unauthorized|must be logged in|provide credentials|x509|certificate|connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i;
 
-/** What keeps every question from being answered; null where the server gave an answer, an error included. */
+/** Finding for a failed connection; null where the server answered, even with an error. */
 export function silenceFinding(context: string | null, { exitCode, stderr }: ProbeAnswer): Finding | null {
   if (exitCode === 0) return null;
   if (exitCode === null && stderr.includes("ENOENT"))
@@ -68,7 +68,7 @@ export function silenceFinding(context: string | null, { exitCode, stderr }: Pro
       `It asks ${clusterName(context)}, and none was found on the PATH.`,
       "Install it (https://kubernetes.io/docs/tasks/tools/).",
     );
-  // Of `kubectl create`, whose first question is the server's schema: the advice helps nobody where no server is.
+  // `kubectl create` first asks for the server's schema, and its advice to ignore the error is useless without a server.
   const words = lastLine(stderr).replace(/; if you choose to ignore these errors,.*$/, "");
   // The server's own refusals have a reason in brackets.
   if (/Error from server \((?!Unauthorized|ServiceUnavailable)/.test(words) || !NO_ACCESS.test(stderr))
@@ -87,7 +87,7 @@ export function silenceWords(context: string | null, answer: ProbeAnswer): strin
   return silence === null ? null : `${silence.what} ${silence.why}\n${silence.fix}`;
 }
 
-/** What one call of kubectl prints. @throws UserError with its own last words where it fails. */
+/** Output of a call of kubectl. @throws UserError with its own last words where it fails. */
 export async function kubectlText(probe: ClusterProbe, args: readonly string[], input = ""): Promise<string> {
   return textOf(probe, args, await probe.kubectl(args, input));
 }

@@ -20,7 +20,7 @@ import {
 /** Pods that a server was kept at, and those that it is kept at from now on. JSON of the commands. */
 export interface ServerChange {
   readonly server: string;
-  /** null: the cluster has no server of the name. */
+  /** null when the cluster lacks the server. */
   readonly from: number | null;
   readonly to: number | null;
   /** For people; empty where there is nothing to say. */
@@ -30,7 +30,7 @@ export interface ServerChange {
 /** With words after `kubectl`, in their order; none where all is so already. */
 type PlannedChange = ServerChange & { readonly commands: readonly (readonly string[])[] };
 
-/** What a cluster has of a stack's servers. */
+/** State of a stack's servers in a cluster. */
 export interface ServerReading {
   /** Pods that each Deployment is kept at, by its name. */
   readonly replicas: ReadonlyMap<string, number>;
@@ -38,9 +38,9 @@ export interface ServerReading {
 }
 
 /**
- * Plans changes from what the cluster has, and makes them one after the other.
+ * Plans changes from the cluster's state, and makes them one after the other.
  *
- * @throws UserError where the cluster gives no answer, and at the first change that it refuses.
+ * @throws UserError where the cluster does not answer, and at the first change that it refuses.
  */
 export async function changeServers(
   { stack, plan }: ClusterTarget,
@@ -93,14 +93,14 @@ export function wakeChanges(
     const from = reading.replicas.get(server);
     if (from === undefined) return missing(server);
     const owner = stack.autoscalers.find(({ name }) => name === server);
-    // Of a plan, there is one or the other.
+    // A plan has either a number or an autoscaler.
     const to = from === 0 ? (replicas ?? owner?.replicas.min ?? 1) : from;
     const commands = [
       // First, or KEDA takes it back to zero.
       ...((reading.paused.get(server) ?? null) === null
         ? []
         : [annotate(stack, server, [`${PAUSED_REPLICAS}-`])]),
-      // KEDA alone would not: a server that is away has no metrics, and to KEDA that is an error.
+      // KEDA would not start it: a stopped server has no metrics, which KEDA treats as an error.
       ...(to === from ? [] : [scale(stack, server, to)]),
     ];
     const estimate = seconds.get(server);
@@ -120,7 +120,7 @@ function missing(server: string): PlannedChange {
   };
 }
 
-/** An autoscaler leaves a Deployment alone that has no pods. */
+/** An autoscaler does not change a Deployment without pods. */
 function scale({ namespace }: KubernetesStack, server: string, replicas: number): readonly string[] {
   return ["scale", "deployments.apps", server, "--namespace", namespace.name, "--replicas", `${replicas}`];
 }
@@ -142,7 +142,7 @@ export function serverTable(changes: readonly ServerChange[]): string {
 /** A large model on a machine that has to be started, with time until AWS has one. */
 const LONGEST_START_SECONDS = 3600;
 
-/** Waits until every pod of the stack is ready. @throws UserError where some stay away, with what is known of each. */
+/** Waits until every pod of the stack is ready. @throws UserError with the state of each missing pod. */
 export async function awaitServers(
   { name, stack }: ClusterTarget,
   probe: ClusterProbe,
@@ -160,7 +160,7 @@ export async function awaitServers(
   );
 }
 
-/** What is left running, and what a machine that nobody uses still costs. */
+/** Lists servers that continue to run, and the cost of unused machines. */
 export function sleepReport(name: string, stack: KubernetesStack, changes: readonly ServerChange[]): string {
   const endSeconds = stack.models.map(({ pod }) => pod.template.spec?.terminationGracePeriodSeconds ?? 0);
   const kept = stack.encoders?.pod.resources.gpus ?? null;

@@ -1,4 +1,4 @@
-/** How the workloads that a stack file wants are, from what its cluster has. */
+/** States of the workloads of a stack file, from the cluster's objects. */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { type ClusterProbe, kubectlItems } from "./kubectl.ts";
 
@@ -42,7 +42,7 @@ type WorkloadState =
   | "SLEEPING"
   /** It is kept at no pod, and does not sleep by itself: a gateway, a database. */
   | "STOPPED"
-  /** Of a build: it ended with success. */
+  /** A build that succeeded. */
   | "DONE"
   | "FAILED"
   /** The cluster has no workload of the name. */
@@ -56,7 +56,7 @@ export interface WorkloadStatus {
   readonly state: WorkloadState;
   /** Pods that are ready, and those that there should be; null for a build. */
   readonly pods: { readonly ready: number; readonly wanted: number } | null;
-  /** Of its containers, all together. */
+  /** Sum over its containers. */
   readonly restarts: number;
   /** In the cluster's own words; absent where all is well. */
   readonly why?: string;
@@ -82,12 +82,12 @@ export const SCALED_OBJECTS = "scaledobjects.keda.sh";
 
 /**
  * With the annotation KEDA stops its loop, removes its HorizontalPodAutoscaler, and scales to that number
- * (https://keda.sh/docs/latest/concepts/scaling-deployments/#pausing-autoscaling). `autoscaling.keda.sh/paused` is another,
- * which keeps the number that is there.
+ * (https://keda.sh/docs/latest/concepts/scaling-deployments/#pausing-autoscaling). Another annotation, `autoscaling.keda.sh/paused`, keeps
+ * the present number.
  */
 export const PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas";
 
-/** Value of KEDA's annotation by name of the ScaledObject; null where it has none. */
+/** Value of KEDA's annotation by name of the ScaledObject; null without the annotation. */
 export type PausedReplicas = ReadonlyMap<string, string | null>;
 
 /** None where KEDA is missing. Asks nothing where the stack plans none. @throws UserError where the user may not look. */
@@ -104,7 +104,7 @@ export async function readPausedReplicas(
   );
 }
 
-/** What a plan has, by kind and name, with labels of its pods. */
+/** Workloads of a plan, by kind and name, with labels of their pods. */
 function planned({ servers, databases, builds }: KubernetesStack) {
   return [
     ...builds.map(({ name }) => ({ name, kind: "Job" as const, selector: { "job-name": name } })),
@@ -113,7 +113,7 @@ function planned({ servers, databases, builds }: KubernetesStack) {
   ];
 }
 
-/** @throws UserError where the cluster gives no answer. */
+/** @throws UserError where the cluster does not answer. */
 export async function workloadStatuses(
   stack: KubernetesStack,
   probe: ClusterProbe,
@@ -126,7 +126,7 @@ export async function workloadStatuses(
   return describeWorkloads(stack, { workloads, pods, paused });
 }
 
-/** What a cluster has of a stack. */
+/** State of a stack in a cluster. */
 interface WorkloadReading {
   readonly workloads: readonly WorkloadObject[];
   readonly pods: readonly PodObject[];
@@ -159,14 +159,14 @@ export function describeWorkloads(
 
 const SERVING: readonly WorkloadState[] = ["RUNNING", "DONE", "IDLE", "SLEEPING", "UNPLANNED"];
 
-/** Whether the stack is as its file wants it, and serves. */
+/** Whether all workloads serve, or sleep as planned. */
 export function isServing(statuses: readonly WorkloadStatus[]): boolean {
   return statuses.length > 0 && statuses.every(({ state }) => SERVING.includes(state));
 }
 
 type Described = Pick<WorkloadStatus, "state" | "pods" | "why">;
 
-/** null: it is kept at no pod. */
+/** null for a workload scaled to zero. */
 function stateOf({ kind, spec, status }: WorkloadObject, own: readonly PodObject[]): Described | null {
   const why = obstacle(own);
   const waiting = why === undefined ? { state: "STARTING" as const } : { state: "WAITING" as const, why };
@@ -199,7 +199,7 @@ function withoutPods(
   return { state: isByLoad ? "IDLE" : "SLEEPING", pods };
 }
 
-/** A container that is being made is no obstacle. */
+/** A container in creation is not an obstacle. */
 const ORDINARY: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
 /** Why a pod does not start: the scheduler's words, or the kubelet's. */

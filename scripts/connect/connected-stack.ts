@@ -32,7 +32,7 @@ export async function withEndpoints<T>(
   const outputs = await forwarding.outputs(known);
   const report = (line: string) => process.stderr.write(`${line}\n`);
   const forwarder = await startPortForwards(await forwarding.commands(), report);
-  // Ctrl-C ends the process and the forwards with it; where the work handles it, the work's handler runs alone.
+  // Ctrl-C ends the process and the forwards with it; where the work handles it, only the work's handler runs.
   const interrupt = () => {
     if (process.listenerCount("SIGINT") === 1) process.exit(INTERRUPTED_EXIT_CODE);
   };

@@ -118,7 +118,7 @@ export function serviceEndpoints({ plan }: ClusterTarget): Endpoints {
     : clusterEndpoints({ ...plan, cluster: { ...plan.cluster, ingress: null } });
 }
 
-/** Services of a stack in a cluster that are forwarded. @throws UserError where Grafana is wanted and the cluster has none. */
+/** Services of a stack in a cluster that are forwarded. @throws UserError where Grafana is asked for and missing. */
 export async function clusterForwards(
   target: ClusterTarget,
   parts: readonly ConnectedPart[],
@@ -135,7 +135,7 @@ interface ApiService {
   readonly spec: { readonly ports?: readonly { readonly port: number }[] };
 }
 
-/** By the label of its Helm chart, in the namespace of Prometheus. @throws UserError where there is none. */
+/** Found by its Helm chart's label in the namespace of Prometheus. @throws UserError where it is missing. */
 async function grafanaAddress({ plan, stack }: ClusterTarget): Promise<string> {
   const { monitoringNamespace: namespace } = plan.cluster;
   const selector = "app.kubernetes.io/name=grafana";

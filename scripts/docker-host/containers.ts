@@ -1,4 +1,4 @@
-/** The containers of a stack, as its host's Docker engine has them, and what a command that was killed has left there. */
+/** The containers of a stack on its host's Docker engine, and the remains of a killed command. */
 import { labels } from "../../infra/plan/docker/host-objects.ts";
 import { UserError } from "../errors.ts";
 import { engineFinding, engineSilence } from "../preflight/docker-reading.ts";
@@ -30,7 +30,7 @@ export function ofStack(stack: string): readonly string[] {
   return labels(stack).flatMap(({ label, value }) => ["--filter", `label=${label}=${value}`]);
 }
 
-/** All of them, those that have ended included. @throws UserError where the engine gives no answer. */
+/** Lists all containers, ended containers included. @throws UserError where the engine does not answer. */
 export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
   const ids = await dockerLines(probe, ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)]);
   if (ids.length === 0) return [];
@@ -57,9 +57,9 @@ function failure(command: string, { uri }: HostProbe, answer: ProbeAnswer): User
 
 /** The state of a stack, as `pulumi stack export` has it. */
 export interface KnownObjects {
-  /** Of all resources. */
+  /** Ids of all resources. */
   readonly ids: ReadonlySet<string>;
-  /** Of what was being made when the state was written for the last time. */
+  /** Names of resources that were in creation when the state was last written. */
   readonly begunNames: ReadonlySet<string>;
 }
 

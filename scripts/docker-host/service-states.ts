@@ -1,4 +1,4 @@
-/** How the containers that a stack file wants are, from what its host has. Pure. */
+/** States of the containers of a stack file, from the host's containers. Pure. */
 import { isTask } from "../../infra/plan/containers/container.ts";
 import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { containerName, type HostContainer } from "./containers.ts";
@@ -11,7 +11,7 @@ type ServiceState =
   | "PAUSED"
   | "RESTARTING"
   | "STOPPED"
-  /** Of a task: it ended with exit code 0. */
+  /** A task that ended with exit code 0. */
   | "DONE"
   | "FAILED"
   /** The host has no such container. */
@@ -20,18 +20,18 @@ type ServiceState =
   | "UNPLANNED";
 
 interface ServiceStatus {
-  /** As the stack's outputs name it; of a build, with the key of what it makes. */
+  /** Name in the stack's outputs; that of a build has the key of its product. */
   readonly name: string;
   /** On the host. */
   readonly container: string;
   readonly state: ServiceState;
   /** Since its last start; absent where it does not run. */
   readonly uptimeSeconds?: number;
-  /** Of what has ended. */
+  /** Absent while the container runs. */
   readonly exitCode?: number;
   /** How often the engine started it again. */
   readonly restarts: number;
-  /** Of the host, by the container's own. */
+  /** Ports of the host, by the container's own. */
   readonly ports: Readonly<Record<string, number>>;
 }
 
@@ -63,7 +63,7 @@ export function serviceStatuses(
   });
 }
 
-/** Whether the stack is as its file wants it, and serves. */
+/** Whether all containers of the stack file serve. */
 export function isServing(statuses: readonly ServiceStatus[]): boolean {
   return (
     statuses.length > 0 && statuses.every(({ state }) => ["RUNNING", "DONE", "UNPLANNED"].includes(state))

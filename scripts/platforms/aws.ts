@@ -59,7 +59,7 @@ import {
   statusReport,
 } from "./operations.ts";
 
-/** What both have in common: credentials of one account, repositories in ECR, and bills that outlive a stack. */
+/** Operations of clusters and machines on AWS: credentials of one account, repositories in ECR, costs that outlive a stack. */
 function awsOperations(
   source: StackSource,
 ): Omit<Operations, "status" | "logs" | "shells" | "logged" | "genaiPerf"> {
@@ -119,7 +119,7 @@ function awsOperations(
   };
 }
 
-/** What `sleep` says last: the cost of a stack that sleeps. @param stack - Its name. */
+/** Last line of `sleep`: the cost of a stack that sleeps. @param stack - Its name. */
 export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): string {
   const hour = asleepHour(cost);
   return hour === NO_PRICE
@@ -166,7 +166,7 @@ export function eksOperations(source: StackSource): Operations {
     if (!("cluster" in plan)) throw new Error(`The stack ${context.stack} has no cluster.`);
     return { plan, context };
   };
-  /** Who reaches the API of an existing cluster is its owner's to say. */
+  /** An existing cluster's owner decides on access to its API. */
   const openOwnApi = async (
     { plan, context }: Pick<AwsTarget, "plan" | "context">,
     print: (line: string) => void,
@@ -196,7 +196,7 @@ export function eksOperations(source: StackSource): Operations {
         () => clusterPreflight(readClusterTarget(source.stack), clusterProbe(null), null),
         (error: unknown) => [unreached(error)],
       );
-      // What the stack's own charts bring is not there before them.
+      // The stack's own charts bring their kinds, which are still missing.
       const checks = [
         ...(report.checks ?? []),
         ...withoutOwnKinds(inside, installedCharts(plan.config.cluster)),
@@ -274,7 +274,7 @@ export function eksOperations(source: StackSource): Operations {
   };
 }
 
-/** Undefined where the stack file has problems: `up` says them by itself, and `down` does without it. */
+/** Undefined where the stack file has problems, which `up` reports itself, and which `down` ignores. */
 function knownTarget({ stack }: StackSource): AwsTarget | undefined {
   try {
     return readAwsTarget(stack);
@@ -287,9 +287,9 @@ function knownTarget({ stack }: StackSource): AwsTarget | undefined {
 export function ec2Operations(source: StackSource): Operations {
   const target = () => readInstanceTarget(source.stack);
   /**
-   * A command for each container that the stack file wants, by service: Docker says where the machine lacks one. A session is that
-   * of `ssm-user`, whom the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed
-   * the same. https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
+   * A command for each container of the stack file, by service: Docker reports containers that the machine lacks. A session is that of
+   * `ssm-user`, whom the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed the same.
+   * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
    */
   const sessions = async (command: (container: string) => string) => {
     const { stack, context } = target();
@@ -324,7 +324,7 @@ export function ec2Operations(source: StackSource): Operations {
         addresses,
         where: "ON THE MACHINE",
         commands: async () => sessionForwards(context.region, await requireMachine(context), addresses),
-        // The load balancer may answer its own network alone; a session reaches the gateway in any case.
+        // The load balancer may answer only its own network; a session reaches the gateway in any case.
         outputs: async (known) => ({
           ...(await known()),
           endpoints: { ...localEndpoints(stack.endpoints, addresses), ...HERE },

@@ -73,7 +73,7 @@ export function operations(source: StackSource): Operations {
       const { plan } = target();
       return removeLeftovers(stack.name, knownObjects(await state()), hostProbe(plan.host.uri));
     },
-    // A host that gives no answer ends `down` before anything is said to be gone.
+    // A host that does not answer ends `down` before anything is reported as deleted.
     beforeDown: async () => void (await documentVolumes(target())),
     async afterDown(deletesData) {
       const { probe, names } = await documentVolumes(target());
@@ -85,7 +85,7 @@ export function operations(source: StackSource): Operations {
   };
 }
 
-/** Volumes that hold documents, as the host has them; the engine store is none of them. */
+/** Existing volumes with documents; the engine store is excluded. */
 async function documentVolumes({ name, plan, stack }: DockerTarget) {
   const probe = hostProbe(plan.host.uri);
   const onHost = await dockerLines(probe, ["volume", "ls", "--quiet", ...ofStack(name)]);

@@ -14,7 +14,7 @@ const PLATFORMS: Readonly<
   ec2: async () => (await import("./aws.ts")).ec2Operations,
 };
 
-/** Operations of a stack by its file alone, which need not be valid; nothing is planned yet. */
+/** Operations of a stack by only its file, which need not be valid; nothing is planned yet. */
 export async function operationsOf(stack: StackReference): Promise<Operations> {
   const values = existsSync(stack.configFile) ? fromRuntimeConfig(readStackFile(stack).values) : {};
   const operations = await PLATFORMS[platformName(values)]();

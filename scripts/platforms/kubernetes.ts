@@ -47,7 +47,7 @@ export function operations(source: StackSource): Operations {
       return { host: clusterName(context), findings: checks.flatMap(({ findings }) => findings), checks };
     },
     status: () => status(target()),
-    /** Of the workloads that the stack file wants: kubectl says where one is missing. */
+    /** Logs of the workloads of the stack file; kubectl reports missing workloads. */
     async logs({ lines, follow }) {
       const { stack } = target();
       const { context, namespace } = stack;

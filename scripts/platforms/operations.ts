@@ -1,4 +1,4 @@
-/** What the commands do with one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
+/** Operations of the commands on one stack. Each platform has its own; only ./index.ts asks on which platform a stack is. */
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
@@ -16,7 +16,7 @@ import { alignedLines } from "../stack/endpoint-table.ts";
 import { stackPaths } from "../stack/stack-paths.ts";
 import type { Deployment, StackRecord } from "../stack/state.ts";
 
-/** What a platform's module needs: the stack, and the values of its file, which need not be valid. */
+/** Input of a platform's module: the stack, and the values of its file, which need not be valid. */
 export interface StackSource {
   readonly stack: StackReference;
   readonly values: Readonly<Record<string, unknown>>;
@@ -78,7 +78,7 @@ interface Tunnel {
 /** Images of a stack, and how the engine that makes them is reached. */
 export interface StackImages {
   readonly target: ImageTarget;
-  /** Names an engine that gives no answer. */
+  /** Finding for an engine that does not answer. */
   readonly engineFinding: typeof engineFinding;
   /** Account whose ECR takes the images; null: another registry, or none. */
   readonly aws: AwsTarget | null;
@@ -105,7 +105,7 @@ export interface Operations {
   /** What `logs` lists: `containers`, `processes`. */
   readonly logged: string;
 
-  /** @throws UserError where the credentials are none, or another account's. */
+  /** @throws UserError where credentials are missing, or another account's. */
   requireAccess(): Promise<void>;
   /** Requires access, and lets kubectl find a cluster that the stack made. */
   prepare(): Promise<void>;
@@ -117,27 +117,27 @@ export interface Operations {
   shells(): Promise<ReadonlyMap<string, ServiceProgram>>;
   /** @throws UserError for what GenAI-Perf can't measure. */
   genaiPerf(request: GenaiPerfRequest): Promise<GenaiPerfRun>;
-  /** null: the platform runs without images. */
+  /** null when the platform runs without images. */
   images(): StackImages | null;
 
-  /** null: the endpoints are reachable as they are, or by {@link tunnel}. */
+  /** null when the endpoints are reachable as they are, or by {@link tunnel}. */
   forwarding(parts: readonly ConnectedPart[]): Promise<Forwarding> | null;
   /** Whether ssh leads to the stack, whose addresses are another machine's. */
   isBehindSsh(): boolean;
-  /** null: no ssh leads to the stack. */
+  /** null when the stack is not reached by ssh. */
   tunnel(): Promise<Tunnel> | null;
-  /** The stack's Docker host; null: none that can be asked. */
+  /** The stack's Docker host; null when it can't be asked. */
   hostProbe(): HostProbe | null;
 
   /**
    * @param print - Called with each part that is done: a later one may fail.
-   * @returns What was done with each server; none where machines alone are stopped.
+   * @returns The change of each server; empty where only machines are stopped.
    * @throws UsageError where neither servers nor machines are an API's to scale.
    */
   sleep(print: (text: string) => void): Promise<readonly ServerChange[]>;
   /**
    * @param print - As that of `sleep`.
-   * @returns What was done with each server, and whether all servers of the stack file were found.
+   * @returns The change of each server, and whether all servers of the stack file were found.
    * @throws UserError where machines and pods that it waits for do not come.
    */
   wake(
@@ -151,7 +151,7 @@ export interface Operations {
   installPrograms(install: boolean): Promise<void>;
   /**
    * Opens a cluster's API to networks that the stack file names now, before `up` and `down` ask it.
-   * @param print - Called with a line of what is done. @throws UserError where it can't be opened.
+   * @param print - Called with a line for each step. @throws UserError where it can't be opened.
    */
   openApi(print: (line: string) => void): Promise<void>;
   /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
@@ -159,8 +159,8 @@ export interface Operations {
   /** Removes what a command that was killed has left. @returns Names. */
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
   /**
-   * Looks whether the stack may be deleted.
-   * @throws UserError where the host gives no answer, or the account has things that the state does not know.
+   * Checks that the stack may be deleted.
+   * @throws UserError where the host does not answer, or the account has resources that are missing from the state.
    */
   beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
   /** Deletes documents, or says where they are kept. @returns Whether it is known what still costs money. */
@@ -169,7 +169,7 @@ export interface Operations {
 
 type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "genaiPerf" | "images";
 
-/** What containers have; `-t` of `docker exec` and `kubectl exec` fails where standard input is no terminal. */
+/** Shell of all containers; `-t` of `docker exec` and `kubectl exec` fails where standard input is not a terminal. */
 export const SHELL = "bash";
 export const interactive = () => (process.stdin.isTTY ? "-it" : "-i");
 

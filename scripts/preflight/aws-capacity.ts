@@ -16,12 +16,12 @@ import { type Finding, problem, warning } from "./finding.ts";
 export interface MachineNeed {
   readonly pool: string;
   readonly instanceType: string;
-  /** Further ones, which are started where the first one is not to be had. */
+  /** Further types, which are started where the first type is not available. */
   readonly otherInstanceTypes?: readonly string[];
   readonly isSpot: boolean;
   /** Whether the machines are those of a Capacity Block. */
   readonly isBlock?: boolean;
-  /** Of each machine; of the largest type. */
+  /** vCPUs of a machine of the largest type. */
   readonly vcpus: number;
   /** Machines that `up` waits for: without one of these it fails. */
   readonly plannedMachines: number;
@@ -200,7 +200,7 @@ const STANDARD = /^([acdhmrtz]|i(?!nf))(?!l\d|rn\d|pc\d|ac\d)[a-z]*\d/;
 const STANDARD_NAME = "Standard (A, C, D, H, I, M, R, T, Z)";
 
 /**
- * Of the families that the catalogue has machines of. Spot has a row of its own for p5.
+ * Quotas of the instance families in the catalogue. Spot has a separate row for p5.
  * https://docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html
  */
 const VCPU_QUOTAS: readonly Quota[] = (

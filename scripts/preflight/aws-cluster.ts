@@ -1,4 +1,4 @@
-/** Of an existing cluster on EKS: whether it is the one that the stack file means, and has what the stack does not bring. */
+/** Checks of an existing cluster on EKS: its settings in the stack file, and the parts that the stack requires. */
 import { eksClusterPlan } from "../../infra/plan/aws/eks-cluster.ts";
 import { installedCharts, KUBERNETES_VERSIONS } from "../../infra/plan/catalogue/aws.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
@@ -9,7 +9,7 @@ import { type Finding, problem, warning } from "./finding.ts";
 
 const AGENT = "eks-pod-identity-agent";
 
-/** @returns null: the stack makes its cluster, or has none. */
+/** @returns null when the stack creates its cluster, or runs without. */
 export async function existingClusterFindings({ plan, context }: AwsTarget): Promise<Found> {
   if (plan.compute !== "eks" || plan.config.cluster.existing === undefined) return null;
   const { region, cluster: name } = context;
@@ -36,7 +36,7 @@ export async function existingClusterFindings({ plan, context }: AwsTarget): Pro
         "cluster",
         `The cluster ${name} is ${status}.`,
         "EKS makes no machines in it before it is ACTIVE.",
-        `\`aws eks describe-cluster --region ${region} --name ${name}\` says why; wait, or name another one.`,
+        `\`aws eks describe-cluster --region ${region} --name ${name}\` shows the reason; wait, or name another cluster.`,
       ),
     );
   const wanted = plan.config.network.existing?.vpcId;

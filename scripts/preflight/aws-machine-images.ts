@@ -7,7 +7,7 @@ import type { AwsTarget } from "../program/targets.ts";
 import type { Found } from "./aws-services.ts";
 import { warning } from "./finding.ts";
 
-/** null: there is no cluster yet, whose machines begin with the newest image or with that of the stack file. */
+/** null while there is no cluster, whose machines begin with the newest image or with that of the stack file. */
 export async function machineImageFindings({ plan, context }: AwsTarget): Promise<Found> {
   if (plan.compute !== "eks") return null;
   const groups = await nodeGroups(context);

@@ -4,7 +4,7 @@ import { errorWords } from "../errors.ts";
 import type { AwsTarget } from "../program/targets.ts";
 import { type Finding, problem, warning } from "./finding.ts";
 
-/** null: the stack has nothing of the kind. */
+/** null when the stack has nothing of the kind. */
 export type Found = readonly Finding[] | null;
 
 const TIMEOUT_MILLISECONDS = 15_000;
@@ -102,7 +102,7 @@ function covers(name: string, hostname: string): boolean {
   return wanted.slice(wanted.indexOf(".")) === given.slice(1);
 }
 
-/** The token in Secrets Manager, which findings never show. @returns undefined: none is there, or the stack names no secret. */
+/** The token in Secrets Manager, which findings never show. @returns undefined when it is missing, or the stack names no secret. */
 async function storedToken({ plan: { config } }: AwsTarget): Promise<string | undefined> {
   const arn = config.hub.tokenSecretArn;
   if (arn === undefined) return undefined;
@@ -136,7 +136,7 @@ export async function tokenFindings(target: AwsTarget): Promise<Found> {
     found(
       "The secret with the hub's token holds no token.",
       "It holds JSON, and builds take its whole text for the token.",
-      "Store the token alone, as plain text.",
+      "Store only the token, as plain text.",
     );
   if (ARN !== arn)
     found(
@@ -173,7 +173,7 @@ export async function hubFindings(target: AwsTarget): Promise<Found> {
   );
   if (gated.length === 0) return null;
   const { token: inFile } = plan.config.hub;
-  // The check of the secret says why it can't be read.
+  // The check of the secret reports why it can't be read.
   const stored = await storedToken(target).catch((error: unknown) => {
     if (error instanceof AwsError) return undefined;
     throw error;

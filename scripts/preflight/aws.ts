@@ -24,7 +24,7 @@ import {
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
 import { awsImageFindings } from "./images.ts";
 
-/** Sources of preflight besides AWS. */
+/** Sources of preflight other than AWS. */
 interface Others {
   readonly registry: AskRegistry;
   /** IPv4 addresses of this machine's own network interfaces. */
@@ -87,7 +87,7 @@ export async function awsPreflight(
   return [first, ...(await Promise.all(results))];
 }
 
-/** A question that has no answer is no problem of the stack. */
+/** A failed request is not a problem of the stack. */
 function unanswered(check: string, looksAt: string, error: unknown): Finding {
   if (!(error instanceof AwsError)) throw error;
   return warning(
@@ -112,7 +112,7 @@ async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Fou
       warning(
         "access",
         "The cluster's API is private, and this machine has no address of `access.privateCidrs`.",
-        `It has ${addresses.join(", ") || "none of IPv4"}; the API answers ${privateCidrs.join(", ") || "machines and pods of the cluster alone"}, and \`npx engine-room up\` needs it from here.`,
+        `It has ${addresses.join(", ") || "none of IPv4"}; the API answers ${privateCidrs.join(", ") || "only machines and pods of the cluster"}, and \`npx engine-room up\` needs it from here.`,
         "Connect this machine to one of these networks, as by VPN, or run `up` there. Where a router translates its address, see that the translated one is in them.",
       ),
     ];
@@ -141,7 +141,7 @@ async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Fou
   ];
 }
 
-/** Addresses that pods and machines of a subnet take at least: EKS wants 6 for itself, and each machine dozens. */
+/** Least number of addresses that pods and machines of a subnet take: EKS requires 6 for itself, and each machine dozens. */
 const LEAST_FREE_ADDRESSES = 64;
 
 function cidrsOf({ CidrBlock, CidrBlockAssociationSet = [] }: Vpc): readonly string[] {
@@ -149,7 +149,7 @@ function cidrsOf({ CidrBlock, CidrBlockAssociationSet = [] }: Vpc): readonly str
   return [...new Set(all.filter((one) => one !== undefined))];
 }
 
-/** Of an existing network: addresses and zones, which decide who is let in and where machines start. */
+/** Checks of an existing network: addresses and zones, which decide on access and on where machines start. */
 async function networkFindings({ context: { region }, plan }: AwsTarget): Promise<Found> {
   const { existing, peeredCidrs } = plan.config.network;
   if (existing === undefined) return null;

@@ -156,7 +156,7 @@ function gpuFindings(plan: ClusterGpuPlan, pool: PoolSpec, usable: readonly Mach
   ];
 }
 
-/** Of NVIDIA's GPU feature discovery. */
+/** Label of NVIDIA's GPU feature discovery. */
 const REPLICAS = "nvidia.com/gpu.replicas";
 
 /** By the labels of NVIDIA's GPU feature discovery, where it runs. */
@@ -184,7 +184,7 @@ function labelFindings(
 /**
  * The dry run judges pods one by one: a quota may hold each of them, and not all.
  *
- * @param quotas - Of the namespace, while the stack has no pods there.
+ * @param quotas - Quotas of the namespace, while the stack has no pods there.
  */
 export function quotaFindings(
   stack: KubernetesStack,
@@ -195,7 +195,7 @@ export function quotaFindings(
     .map(({ pod }) => podRequests(pod.resources))
     .reduce((sum, one) => plus(sum, one, 1), { pods: kept.length });
   return quotas.flatMap(({ metadata: { name }, spec, status }) => {
-    // Such a quota counts some pods alone.
+    // Such a quota counts only some pods.
     if (spec?.scopes !== undefined || spec?.scopeSelector !== undefined) return [];
     const used = amounts(status?.used);
     return Object.entries(amounts(status?.hard)).flatMap(([key, hard]) => {

@@ -31,7 +31,7 @@ interface Manifest {
   readonly metadata: { readonly name: string };
 }
 
-/** All objects of a stack; of Secrets with values of the stack file, which only `up` reads, an empty one. */
+/** All objects of a stack; Secrets with values of the stack file, which only `up` reads, are empty. */
 function objectsOf(stack: KubernetesStack): readonly Manifest[] {
   const found = new Set<Manifest>();
   const visit = (value: unknown) => {
@@ -78,10 +78,10 @@ const APPLY = [
 ];
 
 /**
- * What the server refuses of a stack's objects: kinds, fields, admission, quotas, rights.
+ * Refusals of a stack's objects by the server: kinds, fields, admission, quotas, rights.
  *
- * @param hasNamespace - Where a namespace is still to be made, its objects are judged as if they were in `default`, and pods not at all.
- * @param isUp - Pods of the stack run: pods beside them would be counted twice.
+ * @param hasNamespace - The objects of a namespace that does not exist yet are judged as if they were in `default`, except pods.
+ * @param isUp - Pods of the stack run: the dry run would count them twice.
  */
 export async function refusalFindings(
   stack: KubernetesStack,
@@ -105,7 +105,7 @@ export async function refusalFindings(
   const answers = await Promise.all(batches.map((batch) => probe.kubectl(APPLY, batch.join("\n"))));
   const findings = answers
     .flatMap(({ exitCode, stderr }) => (exitCode === 0 ? [] : refusals(stderr)))
-    // Of the namespace `default` alone.
+    // Refusals due to the namespace `default`.
     .filter((words) => !isNew || !/exceeded quota|failed quota|violates PodSecurity/.test(words))
     .flatMap((words) => refusalFinding(words) ?? []);
   return [...new Map(findings.map((finding) => [finding.what, finding])).values()];
@@ -124,12 +124,12 @@ function refusals(stderr: string): readonly string[] {
 interface Refusal {
   readonly words: RegExp;
   readonly check: string;
-  /** null: it is no refusal of `up`. */
+  /** null when `up` is not refused. */
   readonly what: ((match: readonly string[]) => string) | null;
   readonly fix: string;
 }
 
-/** Of the namespace's or the cluster's owner. */
+/** Fix for limits of the cluster's owner. */
 const ASK_OWNER = "Ask the owner of the cluster for it, or use another namespace.";
 
 /** The first that fits. */
@@ -197,7 +197,7 @@ function refusalFinding(words: string): Finding | null {
   return null;
 }
 
-/** Who defines kinds and metrics that are not Kubernetes' own, by group. */
+/** Programs that define kinds and metrics other than Kubernetes' own, by group. */
 const DEFINED_BY: Readonly<Record<string, readonly [why: string, fix: string]>> = {
   "keda.sh": [
     "Autoscaling of the stack asks Prometheus through KEDA.",
@@ -243,7 +243,7 @@ export async function apiFindings(stack: KubernetesStack, probe: ClusterProbe): 
         "kinds",
         `Nothing answers for ${version}.`,
         why,
-        `\`kubectl get apiservices\` says why. ${fix}`,
+        `\`kubectl get apiservices\` shows the reason. ${fix}`,
       ),
     ];
   });

@@ -1,6 +1,6 @@
 /**
- * What a cluster has of a stack's needs. Its API server judges the stack's objects in a dry run; the questions here are those
- * that it can't answer: machines, storage, Secrets of others, images. Nothing is changed.
+ * Checks of a cluster for a stack. Its API server judges the stack's objects in a dry run; these checks are for the rest: machines,
+ * storage, Secrets of others, images. Nothing is changed.
  */
 import type { types } from "@pulumi/kubernetes";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
@@ -15,8 +15,8 @@ import { clusterImageFindings } from "./images.ts";
 type ClassObject = Found<types.input.storage.v1.StorageClass | types.input.networking.v1.IngressClass>;
 
 /**
- * @param ask - null: a stack on AWS, whose machines, volumes and images are its own, and made by `up`.
- * @returns All checks; where the API server gives no answer, that alone.
+ * @param ask - null for a stack on AWS, whose machines, volumes and images are its own, and created by `up`.
+ * @returns All checks; where the API server does not answer, only the finding about it.
  */
 export async function clusterPreflight(
   target: ClusterTarget,
@@ -42,7 +42,7 @@ export async function clusterPreflight(
     list<types.input.core.v1.ResourceQuota>(probe, "resourcequotas", ...own),
   ]);
   const state = {
-    // Of a namespace that the user may not see, the server says the rest.
+    // The server's refusals are enough for a namespace that the user may not see.
     hasNamespace: namespaces === null || namespaces.length > 0,
     isUp: pods?.some(isOfStack(stack)) ?? false,
   };
@@ -98,10 +98,10 @@ function notListed(isNodes: boolean): Finding {
   );
 }
 
-/** Of all objects of a stack. */
+/** Label of all objects of a stack. */
 const STACK_LABEL = "app.kubernetes.io/instance";
 
-/** `up` takes over a namespace of the name, whoever made it, and gives it labels and a quota. */
+/** `up` takes over an existing namespace of the name, and gives it labels and a quota. */
 function namespaceFindings(
   { stack: { namespace }, name: stackName }: ClusterTarget,
   there: Found<types.input.core.v1.Namespace> | undefined,
@@ -140,7 +140,7 @@ function namedSecrets({ builds, servers, imagePullSecrets, ingress, apiKeys }: K
 async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Promise<readonly Finding[]> {
   const namespace = stack.namespace.name;
   const findings = [...namedSecrets(stack)].map(async ([name, key, why]) => {
-    // Names of keys alone: values stay in kubectl.
+    // Reads only names of keys: values stay in kubectl.
     const { exitCode, stdout } = await probe.kubectl([
       ...["get", "secret", name, "--namespace", namespace, "--ignore-not-found"],
       ...["--output", 'go-template={{range $key, $_ := .data}}{{$key}}{{"\\n"}}{{end}}'],
@@ -188,7 +188,7 @@ async function storeFindings(
   const { storageClassName = "", claimRef } = volume?.spec ?? {};
   const phase = volume?.status?.phase;
   if (phase === "Available" && storageClassName === wanted) return [];
-  // Whoever may not list claims sees here that the stack's own has it.
+  // Without the right to list claims, the stack's own claim is recognized here.
   if (phase === "Bound" && claimRef?.namespace === namespace.name && claimRef.name === store.claim) return [];
   const claim = claimRef === undefined ? "" : ` of the claim ${claimRef.namespace}/${claimRef.name}`;
   return [

@@ -1,4 +1,4 @@
-/** What a Docker engine says of itself. */
+/** Facts about a Docker engine. */
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { type Finding, problem } from "./finding.ts";
 import { type HostProbe, lastLine, type ProbeAnswer, sshDestination } from "./host-probe.ts";
@@ -7,12 +7,12 @@ export interface EngineReading {
   readonly kind: "engine";
   /** `28.2.2`. */
   readonly version: string;
-  /** Of what runs the containers, which may be a virtual machine: `linux`. */
+  /** System that runs the containers, which may be a virtual machine: `linux`. */
   readonly system: string;
   /** `x86_64`. */
   readonly architecture: string;
   readonly isRootless: boolean;
-  /** Where images and volumes lie on the host. */
+  /** Folder of images and volumes on the host. */
   readonly rootDirectory: string;
   readonly runtimes: readonly string[];
   /** GPUs of the Container Device Interface: `nvidia.com/gpu=0`. */
@@ -81,7 +81,7 @@ export function shortReference(reference: string): string {
   return reference.replace(/^docker\.io\/(library\/)?/, "");
 }
 
-/** Check of an engine that gave no answer: what went wrong before anything could be asked. The stack file names it. */
+/** Check of an engine that did not answer: the failure before any request. The stack file names it. */
 export function engineFinding(uri: string, { kind, words }: EngineSilence): Finding {
   const destination = sshDestination(uri);
   const where = destination === undefined ? `at ${uri}` : `on the other side of ${uri}`;

@@ -1,4 +1,4 @@
-/** What a Docker host has of a stack's needs: from its plan, and from what its engine and the machine say. Nothing is changed. */
+/** Checks of a Docker host for a stack: from its plan, and from answers of its engine and the machine. Nothing is changed. */
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
@@ -19,7 +19,7 @@ import {
 import type { HostProbe } from "./host-probe.ts";
 import { type MachineReading, readMachine } from "./machine-reading.ts";
 
-/** @returns What is wrong; where the engine gives no answer, that alone. */
+/** @returns Findings; where the engine does not answer, only that finding. */
 export async function dockerPreflight(target: DockerTarget, probe: HostProbe): Promise<readonly Finding[]> {
   const { name, plan, stack } = target;
   const { uri } = plan.host;
@@ -41,7 +41,7 @@ export async function dockerPreflight(target: DockerTarget, probe: HostProbe): P
       port === undefined ? [] : [{ port, wantedBy: `The container ${args.name}` }],
     ),
   );
-  // What a stack that is up keeps in its store is there already; nothing says how much of the rest is.
+  // The store of a stack that is up is filled already; the size of the rest is unknown.
   const disk = [...images, ...(isUp ? [] : stored)];
   return [
     ...architectureFindings("Docker engine", engine, "Each image"),
@@ -77,7 +77,7 @@ function buildMemoryMiB({ models }: DockerGpuPlan): number {
   return Math.max(0, ...models.map(({ spec }) => buildRequest(spec).memoryMiB));
 }
 
-/** Who listens on ports that the stack wants, but for its own containers. */
+/** Listeners on ports of the stack, except its own containers. */
 async function holdersOf(
   wanted: readonly WantedPort[],
   stack: string,
@@ -123,7 +123,7 @@ function engineFindings({ stack }: DockerTarget, { version, isRootless }: Engine
  */
 const GPUS_BY_CDI = "29.0";
 
-/** Memory that a driver, a display or a monitor takes of a GPU that nobody computes on. */
+/** Memory that a driver, a display or a monitor takes of a GPU without computations. */
 const IDLE_FRACTION = 0.05;
 
 interface HostReading {

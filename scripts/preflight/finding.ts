@@ -1,11 +1,11 @@
-/** What a preflight finds on a host. */
+/** Findings of a preflight on a host. */
 import { UserError } from "../errors.ts";
 import { PAGE_COLUMNS, textTable, wrapText } from "../plan/text-table.ts";
 
 export interface Finding {
-  /** `problem`: `npx engine-room up` would fail, or what it brings up would. `warning`: it may. */
+  /** `problem`: `npx engine-room up`, or the stack that it starts, would fail. `warning`: it may. */
   readonly severity: "problem" | "warning";
-  /** What was looked at, for scripts: `driver`, `ports`. */
+  /** Name of the check, for scripts: `driver`, `ports`. */
   readonly check: string;
   readonly what: string;
   /** With the numbers that decide. */
@@ -13,7 +13,7 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** A part of a host or an account that was looked at, and what is wrong with it. */
+/** A checked part of a host or an account, and its problems. */
 export interface CheckResult {
   /** For people: `engine store`. */
   readonly looksAt: string;
@@ -62,7 +62,7 @@ export function checkTable(results: readonly CheckResult[]): string {
 }
 
 /**
- * A paragraph each for what, why and fix of a finding, problems first, or one line where there is none.
+ * A paragraph for each of what, why and fix of a finding, problems first, or one line without findings.
  *
  * @param width - Most characters of a line, unless a single word has more. @default {@link PAGE_COLUMNS}
  */

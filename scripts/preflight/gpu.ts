@@ -9,7 +9,7 @@ interface Card {
   readonly where: string;
   /** `NVIDIA A10G`; of a label `NVIDIA-A10G-SHARED`. */
   readonly reported: string;
-  /** null: not known, or a part of the GPU's memory. */
+  /** null when unknown, or only a part of the GPU's memory. */
   readonly memoryMiB: number | null;
   /** `575.57.08`; empty where it is not known. */
   readonly driver: string;

@@ -3,8 +3,8 @@ import { type Finding, problem, warning } from "./finding.ts";
 import type { MachineReading, Space } from "./machine-reading.ts";
 
 /**
- * @param kind - What has them: `machine`, `Docker engine`.
- * @param of - What is made for it: `Triton's wheel`.
+ * @param kind - Owner of the architecture: `machine`, `Docker engine`.
+ * @param of - Product for it: `Triton's wheel`.
  */
 export function architectureFindings(
   kind: string,
@@ -30,7 +30,7 @@ export interface WantedPort {
   readonly wantedBy: string;
 }
 
-/** @param holders - Who listens: `python3 (pid 4711)`; a port without a holder may be used. */
+/** @param holders - Listeners: `python3 (pid 4711)`; a port without a holder may be used. */
 export function portFindings(
   wanted: readonly WantedPort[],
   holders: ReadonlyMap<number, string>,
@@ -47,7 +47,7 @@ export function portFindings(
     );
 }
 
-/** @param what - What takes the memory: `The stack`. */
+/** @param what - User of the memory: `The stack`. */
 export function memoryFindings(
   { availableMiB }: MachineReading,
   neededMiB: number,
@@ -68,18 +68,18 @@ export function memoryFindings(
 /** Something that is still to be stored. */
 export interface DiskNeed {
   readonly what: string;
-  /** Of the folder that it goes to. */
+  /** Folder that is filled. */
   readonly path: string;
   readonly gb: number;
   /** Number of files. @default 0 */
   readonly files?: number;
-  /** Of that folder; undefined: could not be measured. */
+  /** Space of that folder; undefined when it could not be measured. */
   readonly space: Space | undefined;
-  /** What else helps than to free space: `move … to a larger disk`. @default that of Docker's folders */
+  /** Advice other than to free space: `move … to a larger disk`. @default that of Docker's folders */
   readonly setting?: string;
 }
 
-/** What a Docker host keeps for logs and the layers that are being unpacked. */
+/** Reserve of a Docker host for logs and layers that are being unpacked. */
 const DOCKER_RESERVE_GB = 5;
 const DOCKER_SETTING =
   "move Docker's data-root or engineStore.path to a larger disk (`docker system df` says what Docker keeps)";

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 
 export interface ProbeAnswer {
-  /** null: the program is missing, or gave no answer in time. */
+  /** null when the program is missing, or did not answer in time. */
   readonly exitCode: number | null;
   readonly stdout: string;
   /** With the reason where `exitCode` is null. */
@@ -34,7 +34,7 @@ export function sshDestination(uri: string): readonly string[] | undefined {
 /** A question takes milliseconds on this machine, and a second or two over ssh. */
 const TIMEOUT_MILLISECONDS = 30_000;
 
-/** Nothing asks for a password where nobody looks, and a host that is away is an error after 10 s. */
+/** ssh never asks for a password, and an unreachable host is an error after 10 s. */
 const SSH_OPTIONS = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"] as const;
 
 /** @param uri - `unix:///PATH`, `ssh://USER@HOST`, or null for this machine. */

@@ -80,7 +80,7 @@ export async function awsImageFindings(
 
 type Answer = ManifestAnswer | { readonly kind: "reserved" };
 
-/** One finding for what a registry answers alike. An image without digest was never pushed, which is a problem of its own. */
+/** One finding for all images with the same answer of a registry. An image without digest was never pushed: a separate problem. */
 async function imageFindings(pulled: Pulled, ask: AskRegistry): Promise<readonly Finding[]> {
   const answers = await Promise.all(
     pulled.images.map(
@@ -104,7 +104,7 @@ async function imageFindings(pulled: Pulled, ask: AskRegistry): Promise<readonly
   ];
 }
 
-/** @param names - Of the images with this answer. @returns null where the registry has them. */
+/** @param names - Images with this answer. @returns null where the registry has them. */
 function answerFinding(
   host: string,
   names: string,

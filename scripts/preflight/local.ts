@@ -1,4 +1,4 @@
-/** What `npm start` needs of this machine for a stack of `platform: local`. Nothing is changed. */
+/** Requirements of `npm start` on this machine for a stack of `platform: local`. Nothing is changed. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory, isUsableRoot, UNUSABLE_ROOT } from "../../components/local/provider/files.ts";
@@ -20,7 +20,7 @@ import {
 import type { HostProbe } from "./host-probe.ts";
 import { type MachineReading, readMachine } from "./machine-reading.ts";
 
-/** `cache`: downloads, and what is built of them. `stack`: its Python and its state. `data`: documents. */
+/** `cache`: downloads, and builds of them. `stack`: its Python and its state. `data`: documents. */
 type LocalFolder = "cache" | "stack" | "data";
 
 export interface LocalReading {
@@ -31,9 +31,9 @@ export interface LocalReading {
   readonly pythonProblem: string | null;
   /** Whether the stack runs: its ports are then its own. */
   readonly isUp: boolean;
-  /** Who listens on ports of the stack file: `python3 (pid 4711)`. */
+  /** Listeners on ports of the stack file: `python3 (pid 4711)`. */
   readonly holders: ReadonlyMap<number, string>;
-  /** `isFilled`: it has what it needs already. */
+  /** `isFilled`: it has its contents already. */
   readonly folders: Readonly<Record<LocalFolder, { readonly path: string; readonly isFilled: boolean }>>;
   /** Folder of the project. */
   readonly project: string;
@@ -84,7 +84,7 @@ async function pythonProblem(wanted: string | undefined): Promise<string | null>
 /** `engines` of package.json. */
 const NODE = { least: "20.19.0", first: "25" } as const;
 
-/** What the wheels of requirements.lock were built for. */
+/** The wheels of requirements.lock were built for it. */
 const LEAST_GLIBC = "2.35";
 
 /** Encoders and one small language model, measured: see docs/measurements.md. */

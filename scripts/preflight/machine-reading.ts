@@ -1,4 +1,4 @@
-/** What a machine says of itself: one script of POSIX sh that reads, and its parsed answer. */
+/** Facts about a machine: one script of POSIX sh that reads them, and its parsed output. */
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { type HostProbe, lastLine } from "./host-probe.ts";
 
@@ -19,12 +19,12 @@ export interface MachineReading {
   readonly system: string;
   /** `x86_64`. */
   readonly architecture: string;
-  /** `2.36`; null where it is no glibc. */
+  /** `2.36`; null for another libc. */
   readonly glibc: string | null;
   readonly availableMiB: number | null;
   /** null where nvidia-smi is missing or failed. */
   readonly gpus: readonly GpuReading[] | null;
-  /** What nvidia-smi said where it failed. */
+  /** Output of nvidia-smi where it failed. */
   readonly gpuWords: string;
   /** Whether the container toolkit's hook is on the PATH: Docker finds it there by itself. */
   readonly hasNvidiaHook: boolean;
@@ -57,8 +57,8 @@ const QUESTIONS = {
 } as const;
 
 /**
- * Path, folder, a line of `df -Pk`, a line of `df` with inodes, and `writable`; with tabs between them. Of macOS `df -Pi` leaves
- * out the inodes.
+ * Path, folder, a line of `df -Pk`, a line of `df` with inodes, and `writable`; with tabs between them. On macOS `df -Pi` leaves out the
+ * inodes.
  */
 const SPACE = [
   "LC_ALL=C; export LC_ALL",
@@ -126,7 +126,7 @@ function parseGpu(line: string): GpuReading {
 const BLOCKS = /\s\d+\s+-?\d+\s+(?<free>-?\d+)\s+(?:\d+%|-)\s+(?<mount>\S.*)$/;
 /** All, used and free inodes. */
 const INODES = /\s(?<all>\d+)\s+\d+\s+(?<free>\d+)\s+(?:\d+%|-)\s+\S.*$/;
-/** Of macOS: used and free inodes, behind blocks and their share. */
+/** Format of macOS: used and free inodes, after blocks and their share. */
 const INODES_BEHIND_BLOCKS = /\s\d+%\s+(?<used>\d+)\s+(?<free>\d+)\s+(?:\d+%|-)\s+\S.*$/;
 
 function parseSpace(line: string): readonly (readonly [path: string, space: Space])[] {

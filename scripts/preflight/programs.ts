@@ -4,7 +4,7 @@ import { findPulumi } from "../stack/pulumi-cli.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
 import { probeProgram } from "./host-probe.ts";
 
-/** @param target - Where the stack is deployed to: `a cluster`. @param path - Of the CLI; null: there is none. */
+/** @param target - Kind of target: `a cluster`. @param path - Path of the CLI; null when it is missing. */
 export function pulumiCheck(target: string, path: string | null = findPulumi() ?? null): CheckResult {
   const missing = problem(
     "pulumi",
@@ -15,7 +15,7 @@ export function pulumiCheck(target: string, path: string | null = findPulumi() ?
   return { looksAt: "Pulumi CLI of this machine", findings: path === null ? [missing] : [] };
 }
 
-/** A command that shows whether a program is there, why it is needed, and where it is had. */
+/** A command that shows whether a program is installed, the reason for it, and its address. */
 type Program = readonly [command: string, severity: typeof problem, why: string, url: string];
 
 const AWS_CLI = "https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html";

@@ -1,4 +1,4 @@
-/** What differs between two sets of properties, one entry a leaf: the part of a preview that people read. */
+/** Differences of two sets of properties, one entry a leaf: the part of a preview that people read. */
 import { isDeepStrictEqual } from "node:util";
 import { diffLines } from "diff";
 import { type Properties, SECRET_SIGNATURE, SIGNATURE_KEY, UNKNOWN_VALUE } from "./serialized.ts";
@@ -11,7 +11,7 @@ export interface PropertyChange {
   readonly before?: string;
   /** As shown; absent for `delete`. */
   readonly after?: string;
-  /** Of a text of several lines: those that differ, with `- ` or `+ ` before them. */
+  /** Lines of a text that differ, with `- ` or `+ ` before them. */
   readonly lines?: readonly string[];
 }
 
@@ -24,16 +24,16 @@ export interface LeafDifference {
   readonly after: unknown;
 }
 
-/** An element of a list by what it is known by, wherever it stands. */
+/** An element of a list by its name, independent of its position. */
 interface NamedElement {
   readonly element: string;
-  /** Where it stands after the change; before it, where it is gone. */
+  /** Position after the change; of a deleted element, before it. */
   readonly index: number;
 }
 
 export type PropertyKeys = readonly (string | number | NamedElement)[];
 
-/** What each element of the list at some keys is known by; undefined: by where it stands. */
+/** Names of the elements of the list at some keys; undefined when elements are known by position. */
 type ElementNames = (keys: PropertyKeys, list: readonly unknown[]) => readonly string[] | undefined;
 
 /** Leaves that differ, sorted by path. */
@@ -110,7 +110,7 @@ function elementDifferences(
   return [...differences, { keys, kind: "update", before: left, after: right }];
 }
 
-/** `["command", 3]` as `command[3]`, elements by name as `env[PORT]`; names that are no plain words stand in quotes. */
+/** `["command", 3]` as `command[3]`, elements by name as `env[PORT]`; names other than plain words are in quotes. */
 export function propertyPath(keys: PropertyKeys): string {
   return keys.reduce<string>((path, key) => {
     if (typeof key === "number") return `${path}[${key}]`;

@@ -35,9 +35,9 @@ export interface Registered {
   readonly outputs: Properties;
 }
 
-/** What the owner of a monitor does with a program's requests. */
+/** Handlers of a program's requests to a monitor. */
 export interface MonitorOwner {
-  /** @param failure - What failed before, so that nothing more should be begun. */
+  /** @param failure - Earlier failure, after which nothing more should begin. */
   register(registration: Registration, failure: Error | undefined): Promise<Registered>;
   /** Outputs of a component or of the stack. */
   registerOutputs(urn: string, outputs: Properties): void;
@@ -64,7 +64,7 @@ export class ProgramMonitor {
     this.failure ??= error;
   }
 
-  /** Registrations that were begun before one failed are ended, not cut off: what they made belongs into the state. */
+  /** Waits for the registrations that began before one failed: their resources belong in the state. */
   async settled(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
   }
@@ -85,7 +85,7 @@ export class ProgramMonitor {
       // A preview gives back what it got. The SDK only converts it, and copies what comes out of that.
       if (outputs === registration.inputs) response.getObject = () => asStruct(outputs);
       else response.setObject(toStruct(outputs));
-      // The SDK writes every answer into a debug message, whether somebody reads it or not.
+      // The SDK formats every answer for a debug message, even an unread message.
       response.toString = () => registration.urn;
       return response;
     });

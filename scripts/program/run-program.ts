@@ -19,7 +19,7 @@ interface ProgramRun {
  * Evaluates the program and waits until every resource it registered is answered. A module is evaluated once a process,
  * so the project's own program can be run once a process.
  *
- * @throws What the program threw, or what the owner answered a registration with.
+ * @throws The program's error, or the owner's answer to a registration.
  */
 export async function runProgram(run: ProgramRun): Promise<void> {
   const project = projectName();
@@ -36,7 +36,7 @@ export async function runProgram(run: ProgramRun): Promise<void> {
   pulumi.runtime.setAllConfig({ ...run.config.values }, [...run.config.secretKeys]);
 
   const program = run.program ?? (() => import("../../infra/index.ts"));
-  // A platform may do without stack traces, and who runs it here may not.
+  // A platform may run without stack traces, which its caller here may need.
   const { stackTraceLimit } = Error;
   try {
     await orFirstFailure(monitor, async () => {
@@ -57,7 +57,7 @@ async function orFirstFailure(monitor: ProgramMonitor, work: () => Promise<void>
   const failed = new Promise<never>((_resolve, rejected) => {
     reject = rejected;
   });
-  // A rejection that the SDK handles late is no news either.
+  // A rejection that the SDK handles late is not reported either.
   const ignore = () => {};
   process.on("unhandledRejection", reject).on("rejectionHandled", ignore);
   try {

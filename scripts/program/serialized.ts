@@ -8,7 +8,7 @@ export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 export const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
 export const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 
-/** What stands in rendered properties where a value is secret, or known only after `up`. */
+/** Text in rendered properties where a value is secret, or known only after `up`. */
 export const SECRET_PLACEHOLDER = "[secret]";
 export const UNKNOWN_PLACEHOLDER = "[unknown]";
 
@@ -35,7 +35,7 @@ export function withoutMarks(value: unknown): unknown {
   return value;
 }
 
-/** Shorter ones are no secrets, and would cut words of every sentence. */
+/** Shorter texts are not secrets, and would cut words of every sentence. */
 const SHORTEST_REDACTED = 4;
 
 /** A text of a program, such as the message of a failure, without the secrets. */
@@ -56,7 +56,7 @@ interface UrnParts {
   readonly name: string;
 }
 
-/** What is missing is empty. */
+/** Missing parts are empty. */
 export function urnParts(urn: string): UrnParts {
   const [head = "", project = "", qualifiedType = "", ...name] = urn.split("::");
   return {

@@ -27,7 +27,7 @@ export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 export interface RuntimeConfig {
   readonly values: Readonly<Record<string, string>>;
   readonly secretKeys: readonly string[];
-  /** A sentence on what the stack file has and only the Pulumi CLI applies; absent: nothing. */
+  /** A sentence on parts of the stack file that only the Pulumi CLI applies; absent: nothing. */
   readonly leftOut?: string;
 }
 
@@ -47,7 +47,7 @@ export function stackOptions({ name, configFile }: StackReference): string {
 
 /**
  * @param configFile - Relative to where the user typed. @default Pulumi.<name>.yaml of the project
- * @throws ConfigError when the name is none that Pulumi would take.
+ * @throws ConfigError for a name that Pulumi would refuse.
  */
 export function stackReference(name: string, configFile?: string): StackReference {
   if (!/^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}$/.test(name)) {
@@ -97,8 +97,8 @@ export function requireStackFile({ name, configFile }: StackReference): void {
 }
 
 /**
- * Reads the file of a stack. Values under `secure:` stay what they are: the CLI alone holds the key, so they go on as
- * opaque secrets and no code here ever sees the plain text.
+ * Reads the file of a stack. Values under `secure:` are not decrypted: only the CLI holds the key, so they remain opaque secrets and no
+ * code here ever sees the plain text.
  *
  * @throws ConfigError when the file is missing, is not a YAML mapping, or has a key that nothing reads.
  */
@@ -131,8 +131,8 @@ export function typedPath({ configFile }: StackReference): string {
 }
 
 /**
- * Keys of other namespaces belong to providers, to the CLI, or to the user, and are left alone. A key that is meant for this program
- * and has another namespace would pass as its default.
+ * Keys of other namespaces belong to providers, to the CLI, or to the user, and are not changed. A key that is meant for this program and
+ * has another namespace would be ignored.
  */
 function namespaceProblems({ config, lineOf }: StackText): Problem[] {
   return Object.keys(config).flatMap((path) => {

@@ -1,4 +1,4 @@
-/** A stack as its file plans it, with what its platform is asked for; nothing is contacted. */
+/** A stack as its file plans it, with the questions for its platform; nothing is contacted. */
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import { planImages, pulledImages } from "../../infra/image-inputs.ts";
@@ -35,7 +35,7 @@ export function readDockerTarget(stack: StackReference): DockerTarget {
   return dockerTarget(plan, stack.name);
 }
 
-/** What a stack of `platform: docker` runs, and which images; nothing is contacted. */
+/** Containers and images of a stack of `platform: docker`; nothing is contacted. */
 export function dockerTarget(plan: DockerCpuPlan | DockerGpuPlan, name: string): DockerTarget {
   const { needed, inputs, found: images } = planImages(plan);
   return { name, plan, needed, images: inputs, stack: dockerStack(plan, { stack: name, images }) };
@@ -57,7 +57,7 @@ export function readClusterTarget(stack: StackReference): ClusterTarget {
   return clusterTarget(plan, stack.name);
 }
 
-/** What a stack in a cluster runs; nothing is contacted. */
+/** Workloads of a stack in a cluster; nothing is contacted. */
 export function clusterTarget(plan: ClusterPlan, name: string): ClusterTarget {
   const { images, problems } = pulledImages(plan);
   return { name, plan, stack: kubernetesStack(plan, { stack: name, images }), imageProblems: problems };
@@ -66,7 +66,7 @@ export function clusterTarget(plan: ClusterPlan, name: string): ClusterTarget {
 export interface AwsTarget {
   readonly plan: AwsPlan;
   readonly context: AwsContext;
-  /** By digest, as machines pull them; one that has none is named by its tag. */
+  /** Images by digest, as machines pull them; without a digest, by tag. */
   readonly images: readonly ClusterImage[];
   readonly needed: readonly ImageName[];
   readonly inputs: ImageOptions;
@@ -86,7 +86,7 @@ export function readAwsTarget(stack: StackReference): AwsTarget {
   return awsTarget(plan, stack.name);
 }
 
-/** What a stack of `platform: aws` needs around its machines; nothing is contacted. @param name - Of the stack. */
+/** Parts of a stack of `platform: aws` around its machines; nothing is contacted. @param name - Of the stack. */
 export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
   const { problems, ...images } = pulledImages(plan);
   const { registry } = "cluster" in plan ? plan.cluster : plan.host;
@@ -96,7 +96,7 @@ export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
 export interface InstanceTarget {
   readonly plan: Ec2Plan;
   readonly context: AwsContext;
-  /** What the machine runs; endpoints are its own. */
+  /** Containers of the machine; endpoints are its own. */
   readonly stack: DockerStack;
 }
 

@@ -55,8 +55,8 @@ export class DocumentsClient {
   }
 
   /**
-   * Loads a batch. What the gateway refuses, as a whole or in it, is sent again in halves and at last alone: a bad
-   * document keeps no other out, and one that failed because a database was away gets its second chance.
+   * Loads a batch. A batch that the gateway refuses, as a whole or in part, is sent again in halves and at last one document at a time: a
+   * bad document keeps no other out, and a document that failed because a database was unavailable gets a second chance.
    *
    * @returns One outcome a document, in their order.
    * @throws GatewayRefusal when nothing more can be loaded.
@@ -115,7 +115,7 @@ async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): P
   } catch (error) {
     signal.throwIfAborted();
     const { message, cause } = error as Error;
-    // `fetch failed` alone helps nobody.
+    // `fetch failed` hides the cause.
     return { reason: cause instanceof Error ? cause.message : message, waitSeconds: undefined };
   }
   if (response.ok) return { text };
@@ -159,7 +159,7 @@ function jsonOf({ id, text, picture, metadata }: PreparedDocument): object {
   return { id, text, image, metadata };
 }
 
-/** What the gateway answers for each document. */
+/** The gateway's answer for each document. */
 interface Answer {
   readonly documents?: readonly {
     readonly status: Outcome["status"];
@@ -177,13 +177,13 @@ function outcomesOf(documents: readonly PreparedDocument[], text: string): Outco
   if (answer.documents?.length !== documents.length)
     throw new RequestRefusal("the gateway's answer is not a list of its documents");
   return answer.documents.map(({ status, error }) =>
-    status === "failed" ? { status, reason: error?.message ?? "the gateway did not say why" } : { status },
+    status === "failed" ? { status, reason: error?.message ?? "the gateway stated no reason" } : { status },
   );
 }
 
 /** A document to be: nothing of its picture is read yet. Text, picture, or both. */
 export interface Entry {
-  /** What a person calls it: a file, or a place in one. */
+  /** Name for people: a file, or a place in a file. */
   readonly label: string;
   /** Absent: it comes from the content. */
   readonly id?: string | undefined;
@@ -216,7 +216,7 @@ export interface Failure {
   readonly reason: string;
 }
 
-/** What the gateway decodes. Media type by the end of a name, in lower case; the gateway looks at the content. */
+/** Pictures that the gateway decodes. Media type by the end of a name, in lower case; the gateway looks at the content. */
 export const PICTURE_TYPES: Readonly<Record<string, string>> = {
   ".jpeg": "image/jpeg",
   ".jpg": "image/jpeg",
@@ -246,8 +246,8 @@ export async function prepare(entry: Entry): Promise<PreparedDocument> {
 }
 
 /**
- * The same content has the same id in every run, so that a document is loaded once: of a picture by its bytes, with its
- * name before them for people; a caption may change. Of a text alone by the text.
+ * The same content has the same id in every run, so that a document is loaded once. A picture's id comes from its bytes, after its name for
+ * people, so that a caption may change; without a picture, the id comes from the text.
  */
 export function derivedId(text: string | undefined, picture: Picture | undefined): string {
   const hash = createHash("sha256")

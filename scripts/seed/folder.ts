@@ -78,7 +78,7 @@ function captionEntry(root: string, label: string, line: string, files: Readonly
   const { file, metadata = {}, ...given } = parseLine(line);
   if (file === undefined) return { label, ...given, metadata };
   const path = relative(root, resolve(root, file));
-  // Captions may come from somebody else: no line names a file outside of the folder, not even by a link.
+  // Captions may come from another author: no line names a file outside of the folder, not even by a link.
   if (!files.has(path)) throw new EntryError(`file: ${file} is not a regular file of the folder`);
   return {
     label: posix(path),

@@ -227,7 +227,7 @@ export class SampleMark {
   async read(): Promise<SampleState> {
     const content = await readFile(this.#file, "utf8").catch(orWhenMissing(undefined));
     if (content === undefined) return "none";
-    // Whatever else somebody wrote into it: nothing comes back that was deleted.
+    // Deleted documents do not come back, even when the file has other text.
     return content.trim() === "begun" ? "begun" : "settled";
   }
 

@@ -13,17 +13,17 @@ import { readFolder } from "./folder.ts";
 import { type SampleMark, sampleEntries } from "./samples.ts";
 
 export interface SeedOptions extends Pick<DocumentsClientOptions, "gateway" | "apiKey"> {
-  /** Ends the load; a later one goes on from there. */
+  /** Ends the load; a later load resumes it. */
   readonly signal?: AbortSignal | undefined;
   /** Where progress goes. @default standard error */
   readonly out?: NodeJS.WriteStream;
 }
 
 /**
- * Loads the sample collection into a gateway; what it has already stays as it is.
+ * Loads the sample collection into a gateway; loaded documents are unchanged.
  *
- * @param mark - Of the stack whose own databases they are; undefined for databases that run elsewhere.
- * @throws UserError when a picture is missing in the download cache and its package can't be had.
+ * @param mark - Mark of the stack with its own databases; undefined for databases that run elsewhere.
+ * @throws UserError when a picture is missing in the download cache and its package is not available.
  */
 export async function seedSamples(mark: SampleMark | undefined, options: SeedOptions): Promise<LoadSummary> {
   const { out = process.stderr, signal } = options;
@@ -37,8 +37,8 @@ export async function seedSamples(mark: SampleMark | undefined, options: SeedOpt
 }
 
 /**
- * Loads the sample collection into a new stack, once and as a whole. One that has documents already gets none, and what
- * people delete stays deleted; a load that was interrupted, or in which documents failed, goes on.
+ * Loads the sample collection into a new stack, once and as a whole. A stack with documents gets none of it, and documents that people
+ * delete stay deleted; a load that was interrupted, or in which documents failed, continues.
  *
  * @returns undefined where nothing was to be loaded.
  * @throws UserError as seedSamples does; GatewayRefusal when the gateway can't be asked.
@@ -106,7 +106,7 @@ export interface LoadSummary {
   readonly total: number;
   readonly created: number;
   readonly updated: number;
-  /** Were there already, the same. */
+  /** Already loaded. */
   readonly unchanged: number;
   readonly failures: readonly Failure[];
   /** Why the rest was not tried: Ctrl-C, or a gateway that is gone. */
@@ -114,11 +114,11 @@ export interface LoadSummary {
 }
 
 /**
- * Loads entries. Never throws for what the gateway or the files do: the summary tells. A later call with the same
- * entries resumes, since the gateway leaves alone what it has.
+ * Loads entries. Never throws for failures of the gateway or the files, which the summary lists. A later call with the same entries
+ * resumes, since the gateway does not change documents that it has.
  *
- * @param signal - Ends the load; what was begun is given up.
- * @param onProgress - Told how many documents are loaded or have failed.
+ * @param signal - Ends the load at once.
+ * @param onProgress - Called with the number of loaded and failed documents.
  */
 export async function load(
   entries: readonly Entry[],

@@ -26,11 +26,11 @@ import {
 import { isAnswered, SAMPLE_COLLECTION, sampleManifest } from "../seed/samples.ts";
 
 export interface Check {
-  /** Endpoint as the outputs name it, and what was asked of it. */
+  /** Endpoint as the outputs name it, and the request. */
   readonly name: string;
   /**
-   * @returns What came back, in a few words.
-   * @throws Skipped when the stack has nothing to check; any other error when it is not what it should be.
+   * @returns The answer, in a few words.
+   * @throws Skipped when the stack has nothing to check; any other error for a wrong answer.
    */
   run(): Promise<string>;
 }
@@ -174,7 +174,7 @@ function serverReady(address: string): Promise<string> {
   });
 }
 
-/** What the gateway has for the model: a chat where there is a template, and a text to go on with where it needs no picture. */
+/** The gateway's checks of the model: a chat where there is a template, and a completion where it needs no picture. */
 export function gatewayModelChecks(model: AskedModel): Check[] {
   const { name, profile, gateway, chats, apiKey } = model;
   const endpoint = (path: string) => `gateway POST /v1/${path} ${name}`;
@@ -211,7 +211,7 @@ function question(name: string, model: AskedModel, request: () => PreparedReques
   return { name, run: async () => quote((await answer(model, request())).text) };
 }
 
-/** Taken away again at the end; a name of its own, so that no document of a user is touched. */
+/** A document that the check deletes at the end; its special id keeps documents of users unchanged. */
 const DOCUMENT = {
   id: "engine-room-smoke",
   text: "The zebrafish tank in the basement is cleaned by Ms Okonkwo every Thursday.",
@@ -223,7 +223,7 @@ interface Answer {
   readonly sources: readonly { readonly id: string }[];
 }
 
-/** In this order: each builds on the one before. */
+/** Each check depends on the check before. */
 function retrievalChecks(gateway: string, headers: Headers): Check[] {
   const ofStatus = (text: string) =>
     (JSON.parse(text) as { name: string; state: string }[]).map(({ name, state }) => `${name} ${state}`);

@@ -1,7 +1,7 @@
 /**
- * What somebody approved: the changes of a stack as a preview against its state had them. `up` makes a preview of its own, and applies
- * nothing where that has other changes. An update plan (`pulumi up --plan`) does not serve: it is experimental, has the stack's secrets,
- * encrypted, and stops half-way where it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
+ * An approval: the changes of a stack as in a preview against its state. `up` makes its own preview, and applies nothing where that has
+ * other changes. An update plan (`pulumi up --plan`) does not serve: it is experimental, has the stack's secrets, encrypted, and stops
+ * half-way where it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
@@ -20,9 +20,9 @@ const approvedChange = z.strictObject({
   /** `Deployment engine-room/llava` */
   label: z.string(),
   kind: z.string(),
-  /** Of the change as a whole: inputs before and after, what is kept, and in which order it is replaced. */
+  /** Digest of the whole change: inputs before and after, kept values, and the order of a replacement. */
   digest,
-  /** Of each property that changes, by path. */
+  /** Digest of each property that changes, by path. */
   properties: z.record(z.string(), digest),
 });
 
@@ -37,10 +37,10 @@ const approvedPreviewSchema = z.strictObject({
 export type ApprovedPreview = z.infer<typeof approvedPreviewSchema>;
 
 /**
- * Same changes, same digest, in whatever order the engine found them. Values are hashed; secrets count by their place alone.
+ * Same changes, same digest, in whatever order the engine found them. Values are hashed; only the places of secrets count.
  *
- * @param preview - What `pulumi preview --json` printed.
- * @throws UserError where it is something else, or a preview that failed.
+ * @param preview - Output of `pulumi preview --json`.
+ * @throws UserError where it is other text, or a preview that failed.
  */
 export function approvedPreview(stack: string, preview: string): ApprovedPreview {
   const { changes } = previewChanges(preview);
@@ -110,15 +110,13 @@ export function previewDifferences(approved: ApprovedPreview, now: ApprovedPrevi
   });
 }
 
-/** Of a list in a log. */
+/** Limit for a list in a log. */
 const MOST_LINES = 20;
 
 /** @throws UserError where the changes are not the approved ones. */
 export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview): void {
   if (approved.stack !== now.stack)
-    throw new UserError(
-      `The approved preview belongs to the stack ${approved.stack}, and not of ${now.stack}.`,
-    );
+    throw new UserError(`The approved preview belongs to the stack ${approved.stack}, not to ${now.stack}.`);
   const differences = previewDifferences(approved, now);
   if (differences.length === 0) return;
   const more = differences.length - MOST_LINES;

@@ -1,4 +1,4 @@
-/** Who applies a stack: the Pulumi CLI where there is one, else the try-out runner. A stack has one owner at a time. */
+/** The owner of a stack, only one at a time: the Pulumi CLI where installed, otherwise the try-out runner. */
 import { existsSync } from "node:fs";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
@@ -10,10 +10,11 @@ import { assertTryoutOwns, requireKnownStack, stackPaths } from "./stack-paths.t
 import type { StackBackend } from "./state.ts";
 
 /**
- * Opens a stack for whoever owns it. ENGINE_ROOM_RUNNER=tryout asks for the try-out runner though a CLI is there.
+ * Opens a stack for its owner. ENGINE_ROOM_RUNNER=tryout selects the try-out runner even where a CLI is installed.
  *
- * @param operation - An `up` with a CLI moves a stack of the try-out runner to the CLI's backend; all else leaves it where it is.
- * @throws UserError when the Pulumi CLI owns the stack and is not to be found.
+ * @param operation - An `up` with a CLI moves a stack of the try-out runner to the CLI's backend; all other operations leave it where it
+ * is.
+ * @throws UserError when the Pulumi CLI owns the stack and is not found.
  */
 export async function openStack(
   stack: StackReference,
@@ -51,7 +52,7 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
 
 /** How a stack ended. */
 interface StackEnd {
-  /** False: the stack is gone, and nobody can say whether something of it still costs money. */
+  /** False: the stack is gone, and some of its resources may still cost money. */
   readonly isRestKnown: boolean;
   readonly changes: StackChanges;
 }

@@ -1,4 +1,4 @@
-/** The question before money is spent, or what was paid for is deleted: `up` and `down` of stacks on rented machines. */
+/** The question before an operation spends money or deletes paid resources: `up` and `down` of stacks on rented machines. */
 import { createInterface } from "node:readline/promises";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { UserError } from "../errors.ts";
@@ -10,12 +10,11 @@ import type { StackValues } from "./preview-text.ts";
 import type { StackBackend } from "./state.ts";
 
 /**
- * Shows what an operation would do and what it costs, and asks. Nothing is asked where no machine is rented, with `--yes`, and
- * where CI=true.
+ * Shows an operation's changes and cost, and asks. It asks nothing where no machine is rented, with `--yes`, and where CI=true.
  *
  * @param isYes - Whether `--yes` is given.
- * @returns Whether to go on.
- * @throws UserError where nobody can be asked.
+ * @returns Whether to continue.
+ * @throws UserError without a terminal to ask at.
  */
 export async function isConfirmed(
   stack: StackReference,
@@ -43,7 +42,7 @@ export async function isConfirmed(
 const LOST =
   "Documents of its databases, engines and weights are deleted, except those of stacks that `retain` of the stack file names.\n";
 
-/** @param before - Of the last `up`; undefined: there was none, or it is not known. */
+/** @param before - Values of the last `up`; undefined before the first `up`, or when unknown. */
 function upCost(stack: StackReference, before: StackValues | undefined): string {
   const { hourlyUsd, pricesAsOf, withoutPrice } = readPlan(stack).cost;
   const was = before === undefined ? null : hourlyOf(before);
@@ -68,7 +67,7 @@ function downCost(stack: StackReference): string {
   }
 }
 
-/** null: this program takes these values no longer. */
+/** null when this program no longer accepts these values. */
 function hourlyOf(values: StackValues): number | null {
   try {
     return checkedPlan(values).plan.cost.hourlyUsd;

@@ -1,7 +1,7 @@
 /**
- * One operation of these commands on a stack at a time. The lock is a socket whose name the kernel frees with the process that
- * holds it, however that ends: an abstract one on Linux. macOS has none; there it is a file, which is taken over where
- * nobody answers. Who connects is told who holds it. A plain `pulumi` has the lock of its backend.
+ * One operation of these commands on a stack at a time. The lock is a socket whose name the kernel frees with the process that holds it,
+ * however that ends: on Linux an abstract socket. macOS lacks these and uses a file, which is taken over where no process answers. A client
+ * that connects gets the holder's name. A plain `pulumi` has the lock of its backend.
  */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { UserError } from "../errors.ts";
 
-/** Another operation is under way on the same stack, here or elsewhere. */
+/** Another operation is running on the same stack, here or elsewhere. */
 export class StackLockedError extends UserError {
   override readonly name = "StackLockedError";
   readonly holder: string;
@@ -65,7 +65,7 @@ async function listen(server: Server, name: string): Promise<void> {
 /** A holder that is busy planning answers late. */
 const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
-/** @returns null: a file that nobody listens at any more. */
+/** @returns null for a file without a listener. */
 async function askHolder(name: string): Promise<string | null> {
   const socket = connect(name);
   socket.setTimeout(ANSWER_TIMEOUT_MILLISECONDS, () => socket.destroy());

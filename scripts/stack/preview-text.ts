@@ -1,4 +1,4 @@
-/** What an `up` would do, in the words of the stack file. Pure. */
+/** Changes of an `up`, in the words of the stack file. Pure. */
 import { isSecure } from "../../infra/problems.ts";
 import { type PropertyChange, propertyChanges } from "../program/changes.ts";
 
@@ -63,7 +63,7 @@ function partOf(path: string, { models }: StackValues): string {
 const DERIVED_PATH = /^(triggers|replacementTrigger)\b/;
 const HASH = /[0-9a-f]{32,}/;
 
-/** Properties of a step below it. @param isFull - Whether those that follow from others, and all of what is new, are shown. */
+/** Properties of a step below it. @param isFull - Whether derived properties, and all properties of new resources, are shown. */
 export function propertyLines({ operation, changes, replaceReasons }: Step, isFull: boolean): string[] {
   if (operation === "create" && !isFull) return [];
   return changes.flatMap(({ path, kind, before, after, lines = [] }) => {

@@ -55,7 +55,7 @@ export class PulumiBackend implements StackBackend {
   readonly title: string;
   readonly #stack: StackReference;
   readonly #executable: string;
-  /** Of the backend that Pulumi uses. */
+  /** Address of Pulumi's backend. */
   readonly #url = backendUrl();
 
   constructor(stack: StackReference, executable: string) {
@@ -225,7 +225,7 @@ export class PulumiBackend implements StackBackend {
     }
   }
 
-  /** Makes the stack known to the backend, with what the try-out runner has of it. From then on the backend has the stack. */
+  /** Moves the stack into the backend, with the try-out runner's state. From then on the backend has the stack. */
   async #own(): Promise<void> {
     const { name } = this.#stack;
     const paths = stackPaths(name);
@@ -280,7 +280,7 @@ export class PulumiBackend implements StackBackend {
     );
   }
 
-  /** What a command that was killed made on a Docker host, and did not live to write into the state. */
+  /** Removes a Docker host's containers that a killed command created but did not record. */
   async #removeLeftovers(): Promise<void> {
     const operations = await operationsOf(this.#stack);
     const removed = await operations.removeLeftovers(async () => (await this.#state()) ?? EMPTY);

@@ -17,7 +17,7 @@ const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
 type Environment = NodeJS.ProcessEnv;
 
-/** Absolute path of `pulumi` on PATH; undefined where there is none. */
+/** Absolute path of `pulumi` on PATH; undefined when it is missing. */
 export function findPulumi({ PATH = "" }: Environment = process.env): string | undefined {
   return (
     PATH.split(delimiter)
@@ -38,11 +38,11 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Address of the backend that the CLI uses, in its own order: `s3://bucket/folder`, `file:///folder`, `https://api.pulumi.com`.
- * Read here, because `pulumi whoami` asks Pulumi Cloud, and asks for a login where there is none.
+ * Address of the backend that the CLI uses, in its own order: `s3://bucket/folder`, `file:///folder`, `https://api.pulumi.com`. Read here,
+ * because `pulumi whoami` asks Pulumi Cloud, and asks for a missing login.
  *
  * @param root - Folder of Pulumi.yaml.
- * @returns null: nobody has logged in.
+ * @returns null without a login.
  */
 export function loginUrl(environment: Environment = process.env, root: string = projectRoot): string | null {
   const project = parse(readFileSync(join(root, "Pulumi.yaml"), "utf8")) as { backend?: { url?: string } };
@@ -80,7 +80,7 @@ export function pulumiEnvironment(url: string): Record<string, string> {
     PULUMI_SKIP_UPDATE_CHECK: "true",
     // A stack file without `encryptionsalt` or `secretsprovider` takes what the stack was made with.
     PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER: "true",
-    // Who has secrets in a stack file has set a passphrase, or has a backend that needs none.
+    // A user with secrets in a stack file has set a passphrase, or has a backend that requires none.
     ...((PULUMI_CONFIG_PASSPHRASE ?? PULUMI_CONFIG_PASSPHRASE_FILE) === undefined
       ? { PULUMI_CONFIG_PASSPHRASE: "" }
       : {}),
@@ -90,7 +90,7 @@ export function pulumiEnvironment(url: string): Record<string, string> {
 /** The CLI refused or failed; the message has its words. */
 export class PulumiError extends UserError {
   override readonly name = "PulumiError";
-  /** What it printed before: with `--json` its words are there. */
+  /** Earlier output, which has the CLI's words with `--json`. */
   readonly stdout: string;
 
   constructor(message: string, stdout = "") {
@@ -99,7 +99,7 @@ export class PulumiError extends UserError {
   }
 }
 
-/** What `execFile` rejects with; `killed` without a code: it ran past its timeout. */
+/** Rejection of `execFile`; `killed` without a code after a timeout. */
 interface ExecFileFailure {
   readonly stderr?: string;
   readonly stdout?: string;

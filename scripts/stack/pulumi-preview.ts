@@ -1,4 +1,4 @@
-/** Previews as the Pulumi CLI prints them, and what it is given of a stack for that: a copy of its file, and a state. */
+/** Previews as the Pulumi CLI prints them, and its input for them: a copy of the stack's file, and a state. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,14 +22,14 @@ export interface StackPlace {
   readonly stack: StackReference;
   /** As `findPulumi` has it. */
   readonly executable: string;
-  /** Of the backend. */
+  /** Address of the backend. */
   readonly url: string;
 }
 
 /**
- * What `pulumi preview --json` prints; of a stack that is not there, against an empty state. Nothing is refreshed.
+ * Output of `pulumi preview --json`; of a missing stack, against an empty state. Nothing is refreshed.
  *
- * @param state - Of the stack; undefined: the backend has none.
+ * @param state - State of the stack; undefined when the backend lacks it.
  * @throws UserError with the errors of its diagnostics and the CLI's words, where it fails.
  */
 export async function previewJson(place: StackPlace, state: Deployment | undefined): Promise<string> {
@@ -49,9 +49,9 @@ export async function previewJson(place: StackPlace, state: Deployment | undefin
 }
 
 /**
- * What the CLI says of the policies in the same preview.
+ * The CLI's report on the policies in the same preview.
  *
- * @param state - As above. @throws UserError with it where a mandatory one is broken, or the preview fails.
+ * @param state - As above. @throws UserError with it where a mandatory policy is broken, or the preview fails.
  */
 export async function previewPolicies(place: StackPlace, state: Deployment | undefined): Promise<string> {
   const found = (printed: string) => printed.slice(Math.max(printed.indexOf("\nPolicies:"), 0)).trimStart();
@@ -62,7 +62,7 @@ export async function previewPolicies(place: StackPlace, state: Deployment | und
   }
 }
 
-/** What the CLI printed before it failed, with why it failed: a cause may be on standard error alone. */
+/** Output of the CLI before it failed, with the reason: a cause may be only on standard error. */
 function withCause(error: unknown, secrets: Iterable<string>, found: (printed: string) => string): unknown {
   if (!(error instanceof PulumiError)) return error;
   const words = error.stdout === "" ? "" : found(error.stdout).trimEnd();

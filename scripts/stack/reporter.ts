@@ -1,4 +1,4 @@
-/** What a person sees while a stack changes: one line a step with its seconds, and, on a terminal, what is under way. */
+/** Progress of a change for people: one line a step with its seconds, and, on a terminal, running steps. */
 import type { EngineEvent, OpType, StepEventMetadata } from "@pulumi/pulumi/automation/index.js";
 import { propertyChanges } from "../program/changes.ts";
 import { urnParts } from "../program/serialized.ts";
@@ -8,7 +8,7 @@ import { lockStack } from "./lock.ts";
 import { changeLines, type Operation, propertyLines, type StackValues, type Step } from "./preview-text.ts";
 import { stackPaths } from "./stack-paths.ts";
 
-/** What an operation changed, or would change. */
+/** Changes of an operation, made or planned. */
 export interface StackChanges {
   /** In the order in which they ended; a replacement is told twice, as `replace` and `delete-replaced`. */
   readonly changes: readonly Pick<Step, "operation" | "name" | "type" | "urn">[];
@@ -66,9 +66,9 @@ export class StepReporter {
   }
 
   /**
-   * What a preview has found, in the words of the stack file and then resource by resource.
+   * Prints the changes of a preview, in the words of the stack file and then resource by resource.
    *
-   * @param before - Values of the stack file at the last `up`; undefined: there was none, or they are not known.
+   * @param before - Values of the stack file at the last `up`; undefined before the first `up`, or when unknown.
    * @param isFull - Whether each property is shown, hashes and triggers too.
    */
   preview(before: StackValues | undefined, after: StackValues, isFull: boolean): void {
@@ -88,7 +88,7 @@ export class StepReporter {
     }
   }
 
-  /** It failed, and whoever runs it says why. */
+  /** Ends a failed step, whose reason the caller reports. */
   fail({ urn }: Pick<Step, "urn">): void {
     this.#running.delete(urn);
   }
@@ -183,7 +183,7 @@ export async function changeStack(
   }
 }
 
-/** What an operation of the engine is called here; others say nothing of their own: the engine tells a replacement thrice. */
+/** Names here of the engine's operations; others are not printed: the engine reports a replacement three times. */
 const ENGINE_OPERATIONS: Partial<Record<OpType, Operation>> = {
   same: "same",
   read: "same",

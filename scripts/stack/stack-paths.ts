@@ -12,7 +12,7 @@ interface StackPaths {
   readonly directory: string;
   /** Documents of the stack's own databases, absolute; `down` leaves them. */
   readonly data: string;
-  /** State of the try-out runner, which owns the stack while it is there. */
+  /** State of the try-out runner, which owns the stack while the file exists. */
   readonly tryoutState: string;
   /** Says which backend of Pulumi owns the stack. */
   readonly owner: string;
@@ -33,14 +33,14 @@ export function stackPaths(stack: string, root: string = projectRoot): StackPath
   };
 }
 
-/** Backend in which an earlier version has the stack; undefined: it has none. */
+/** Backend in which an earlier version has the stack, if any. */
 export function earlierBackend(stack: string, { earlierState }: StackPaths): string | undefined {
   const state = join(earlierState, ".pulumi", "stacks", projectName(), `${stack}.json`);
   return existsSync(state) ? `file://${earlierState}` : undefined;
 }
 
 /**
- * A name that was mistyped is no stack that is down.
+ * Refuses a mistyped name, which would look like a stack that is down.
  *
  * @throws ConfigError for a stack without a file, of which this machine has neither state nor documents.
  */
@@ -49,11 +49,11 @@ export function requireKnownStack(stack: StackReference): void {
   if (!existsSync(directory) && !existsSync(data)) requireStackFile(stack);
 }
 
-/** Of Pulumi, as it lies beside the stack; undefined: there is none, or the try-out runner. */
+/** Pulumi's ownership of a stack, recorded beside it; undefined for no owner, or the try-out runner. */
 interface Owner {
   /** Address of the backend; absent where plain `pulumi up` made the stack. */
   readonly backend?: string;
-  /** What says so, and is deleted when the stack is moved. */
+  /** File of the record, which is deleted when the stack is moved. */
   readonly record: string;
 }
 
@@ -70,7 +70,7 @@ export function writeOwner({ directory, owner }: StackPaths, backend: string): v
   writeFileSync(owner, `${JSON.stringify({ owner: "Pulumi", backend }, null, 2)}\n`);
 }
 
-/** @throws UserError when another backend than the one at `url` has the stack. */
+/** @throws UserError when a backend other than that at `url` has the stack. */
 export function refuseOtherBackend(stack: string, url: string): void {
   const { backend = url, record } = readOwner(stack) ?? {};
   if (backend === url) return;
@@ -84,7 +84,7 @@ export function refuseOtherBackend(stack: string, url: string): void {
   );
 }
 
-/** @throws UserError when plain `pulumi up` made the stack in a backend, and the one at `url` does not know it. */
+/** @throws UserError when plain `pulumi up` created the stack in a backend, and the backend at `url` lacks it. */
 export function refuseUnknownBackend(stack: string, url: string): void {
   const owner = readOwner(stack);
   if (owner === undefined || owner.backend !== undefined) return;

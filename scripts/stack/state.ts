@@ -1,4 +1,4 @@
-/** What can be done with a stack, its state as `pulumi stack export` prints it, and what the last `up` left unfinished in it. Pure. */
+/** Operations on a stack, its state as `pulumi stack export` prints it, and unfinished parts of the last `up` in it. Pure. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { KnownObjects } from "../docker-host/containers.ts";
 import type { ApprovedPreview } from "./approved-preview.ts";
@@ -16,7 +16,7 @@ interface StateResource {
   readonly initErrors?: readonly string[];
   /** No operation deletes it. */
   readonly protect?: boolean;
-  /** Its successor is there, and it is about to be deleted. */
+  /** Its successor exists, and it is about to be deleted. */
   readonly delete?: boolean;
 }
 
@@ -36,10 +36,7 @@ export interface UpOptions {
    * that goes before. @default false
    */
   readonly enforcesPolicies?: boolean;
-  /**
-   * The only changes that may be made. What has changed outside of Pulumi is not among them: nothing is refreshed. @default any, after
-   * a refresh
-   */
+  /** The only changes that may be made. Changes outside of Pulumi are excluded: nothing is refreshed. @default any, after a refresh */
   readonly approved?: ApprovedPreview | undefined;
 }
 
@@ -52,7 +49,7 @@ export interface PreviewOptions {
   readonly out?: NodeJS.WriteStream;
 }
 
-/** What can be done with the resources of a stack, whoever applies it. */
+/** Operations on the resources of a stack, under either owner. */
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
@@ -62,7 +59,7 @@ export interface StackBackend {
   up(options?: UpOptions): Promise<StackChanges>;
   /** Reads what there really is into the state. */
   refresh(): Promise<StackChanges>;
-  /** What the state has of the stack; begun operations count as resources. */
+  /** The state's parts of the stack; begun operations count as resources. */
   record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
   down(): Promise<StackChanges>;
@@ -72,7 +69,7 @@ export interface StackBackend {
   outputs(): Promise<StackOutputs | undefined>;
 }
 
-/** @param text - As the CLI prints it; the state of a new stack has none of the parts. */
+/** @param text - Output of the CLI; the state of a new stack lacks the parts. */
 export function parsedDeployment(text: string): Deployment {
   const { deployment } = JSON.parse(text) as { deployment?: Partial<Deployment> | null };
   return { resources: deployment?.resources ?? [], pending_operations: deployment?.pending_operations ?? [] };
@@ -86,7 +83,7 @@ export function outputsOf(
   return outputs?.endpoints === undefined ? undefined : (outputs as unknown as StackOutputs);
 }
 
-/** What a state knows of a Docker host. */
+/** Objects of a Docker host in a state. */
 export function knownObjects({ resources, pending_operations }: Deployment): KnownObjects {
   const begun = pending_operations
     .filter(({ type }) => type === "creating")
@@ -106,7 +103,7 @@ const UNFINISHED: Readonly<Record<string, (resource: StateResource) => boolean>>
     hasFailed(resource) || (resource.inputs?.attach === true && resource.outputs?.exitCode !== 0),
   // Its command failed on the machine, or did not end in the time it has; nothing of an association is updated but its tags.
   "aws:ssm/association:Association": hasFailed,
-  // EKS takes no update of a group that it could not create. One whose update failed has a status, and old machines that serve.
+  // EKS does not update a group that it failed to create. A group whose update failed has a status, and old machines that serve.
   "aws:eks/nodeGroup:NodeGroup": (resource) =>
     resource.outputs?.status === "CREATE_FAILED" || (hasFailed(resource) && !resource.outputs?.status),
 };

@@ -87,7 +87,7 @@ export class TryoutBackend implements StackBackend {
     return this.#change("down", async (reporter) => {
       const { relativeDirectory } = stackPaths(this.#stack.name);
       await this.#engine(reporter).deleteUnregistered();
-      // What a killed `up` made without recording it goes too; the state goes last, so that `down` can be repeated.
+      // Deletes unrecorded resources of a killed `up` too, and the state last, so that `down` can be repeated.
       await sweepStack(relativeDirectory, [basename(this.#state)]);
       rmSync(this.#state, { force: true });
       await sweepStack(relativeDirectory, []);
@@ -119,7 +119,7 @@ export class TryoutBackend implements StackBackend {
       );
   }
 
-  /** What there is on AWS only the Pulumi CLI can have made; here it would end with "nothing to do". */
+  /** Only the Pulumi CLI can have created resources on AWS; here it would end with "nothing to do". */
   async #refuseForeignStack(): Promise<void> {
     const { isRented, platform } = await operationsOf(this.#stack);
     if (!existsSync(this.#state) && isRented) throw onlyPulumi(platform);
@@ -129,7 +129,7 @@ export class TryoutBackend implements StackBackend {
     const config = readStackFile(this.#stack);
     if (config.leftOut !== undefined) process.stderr.write(`${config.leftOut}\n`);
     const engine = this.#engine(reporter, isPreview, withoutSecrets(this.#values()));
-    // Pulumi's SDK takes half a second to load: commands that read or delete a stack do without.
+    // Pulumi's SDK takes half a second to load: commands that read or delete a stack do not load it.
     const { runProgram } = await import("../program/run-program.ts");
     await runProgram({ stack: this.#stack.name, config, preview: isPreview, owner: engine });
     await engine.deleteUnregistered();

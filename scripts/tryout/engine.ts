@@ -1,7 +1,7 @@
 /**
- * The try-out runner: applies `local:` resources without the Pulumi CLI. It follows the engine's rules for exactly the
- * operations that such a graph needs (create, update, replace, delete, same, refresh) and refuses everything else;
- * a recorded run of the real engine is the test of that. It is no second engine for clouds.
+ * The try-out runner: applies `local:` resources without the Pulumi CLI. It follows the engine's rules for exactly the operations that such
+ * a graph needs (create, update, replace, delete, same, refresh) and refuses everything else; a recorded run of the real engine is the test
+ * of that. It is not an engine for clouds.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { ResourceHandler } from "../../components/local/provider/contract.ts";
@@ -31,7 +31,7 @@ export class TryoutEngine implements MonitorOwner {
   readonly #old: Map<string, ResourceState>;
   /** By URN, in the order in which they were made. */
   readonly #done = new Map<string, ResourceState>();
-  /** Their successors are there, and they are still to be deleted. */
+  /** Replaced resources that are still to be deleted. */
   readonly #replaced: Set<ResourceState>;
   /** Begun and not ended, by this run or by an interrupted one: done again even where nothing else changed. */
   readonly #pending: Map<string, PendingOperation>;
@@ -72,7 +72,7 @@ export class TryoutEngine implements MonitorOwner {
     await deleteAll(leftover, (resource) => this.#delete(resource, "delete"));
   }
 
-  /** Reads every resource as it is now. What is gone leaves the state, so that the next `up` creates it. */
+  /** Reads the present state of every resource. Missing resources leave the state, so that the next `up` creates them. */
   async refresh(): Promise<void> {
     const { state, save, reporter } = this.#runner;
     const read = await Promise.all(
@@ -127,7 +127,7 @@ export class TryoutEngine implements MonitorOwner {
     const context = this.#context(urn);
     const create = async () => {
       const { id, outs } = await handler.create(name, inputs, context);
-      // The one that it replaces stays in the state until it is gone, so that an interrupted run still deletes it.
+      // The replaced resource stays in the state until it is deleted, so that an interrupted run still deletes it.
       const previous = this.#old.get(urn);
       if (previous !== undefined) this.#replaced.add({ ...previous, delete: true });
       return { ...made, id, outputs: outs };
@@ -150,7 +150,7 @@ export class TryoutEngine implements MonitorOwner {
     return registered(updated);
   }
 
-  /** A step that takes no time. */
+  /** Records an immediate step. */
   #note(step: Step, resource: ResourceState): void {
     this.#done.set(resource.urn, resource);
     this.#save();
@@ -158,8 +158,8 @@ export class TryoutEngine implements MonitorOwner {
   }
 
   /**
-   * @param made - The resource as it will be, but for what only the provider knows.
-   * @param old - What is updated; undefined: the resource is created.
+   * @param made - The future resource, without properties that only the provider knows.
+   * @param old - The updated resource; undefined for a new resource.
    */
   async #perform(
     step: Step,
@@ -182,8 +182,8 @@ export class TryoutEngine implements MonitorOwner {
       this.#note(step, resource);
       return registered(resource);
     } catch (error) {
-      // The operation stays pending: what it left behind is unknown, so the next run does it again. What was made but
-      // does not work is kept, so that it can be deleted, and is updated by the next run.
+      // The operation stays pending: its effects are unknown, so the next run repeats it. A created resource that does not work is kept, so
+      // that it can be deleted, and is updated by the next run.
       const { name, id, properties, message } = error as Error & { id?: string; properties?: Properties };
       if (name === "InitializationError" && id !== undefined) {
         const resource = { ...made, id, outputs: properties ?? {} };
@@ -218,8 +218,8 @@ export class TryoutEngine implements MonitorOwner {
   }
 
   /**
-   * Creates that were interrupted: they are not among the resources, yet may have left something. They are known by their
-   * inputs alone, which is what a provider that can repeat a create can also delete by.
+   * Creates that were interrupted: they are not among the resources, yet may have an effect. Only their inputs are known, by which a
+   * provider that can repeat a create can also delete.
    */
   #halfMade(): ResourceState[] {
     return [...this.#pending.values()]
@@ -275,7 +275,7 @@ function toState(registration: Registration): ResourceState {
   };
 }
 
-/** What an existing resource keeps over an operation. */
+/** Parts of an existing resource that an operation keeps. */
 function kept({ id, outputs }: Partial<ResourceState> = {}): Pick<ResourceState, "id" | "outputs"> {
   return { ...(id === undefined ? {} : { id }), ...(outputs === undefined ? {} : { outputs }) };
 }
@@ -289,7 +289,7 @@ function registered(resource: ResourceState): Registered {
  * Deletes each resource as soon as its dependents are gone, as the engine does.
  *
  * @param resources - In the order in which they were made.
- * @throws What the first failed deletion threw. No other one begins after it, and those that had begun have ended.
+ * @throws Error of the first failed deletion. No other deletion begins after it, and those that had begun have ended.
  */
 async function deleteAll(
   resources: readonly ResourceState[],
@@ -312,7 +312,7 @@ function dependsOn({ parent, provider, dependencies }: ResourceState, { urn }: R
   return parent === urn || provider?.startsWith(`${urn}::`) === true || dependencies?.includes(urn) === true;
 }
 
-/** Without dependencies on what is gone. */
+/** Removes dependencies on deleted resources. */
 function withoutDangling(resource: ResourceState, urns: ReadonlySet<string>): ResourceState {
   const present = (list: readonly string[] = []) => list.filter((urn) => urns.has(urn));
   const { dependencies, propertyDependencies } = resource;

@@ -87,9 +87,9 @@ export function loadState(path: string): RunnerState {
 }
 
 /**
- * Writes a state so that a reader finds the old or the new one, whatever happens in between.
+ * Writes a state so that a reader finds the old or the new state, whatever happens in between.
  *
- * @throws When it can't be written whole, as on a full disk; the old state is then untouched.
+ * @throws Error when the file system refuses, such as a full disk; the old state is then unchanged.
  */
 export function saveState(path: string, state: RunnerState): void {
   mkdirSync(dirname(path), { recursive: true });

@@ -168,9 +168,9 @@ describe("an API of a cluster that does not respond", () => {
     server.close();
     await once(server, "close");
     expect(await unreachedReason(cluster)).toMatch(
-      /^The API of engine-room-dev does not answer here: of the internet it answers 198\.51\.100\.7\/32\./,
+      /^The API of engine-room-dev does not answer here: from the internet it answers only 198\.51\.100\.7\/32\./,
     );
     const resourcesVpcConfig = { ...networks, endpointPublicAccess: false };
-    expect(await unreachedReason({ ...cluster, resourcesVpcConfig })).toMatch(/it answers vpc-1 alone/);
+    expect(await unreachedReason({ ...cluster, resourcesVpcConfig })).toMatch(/it answers only vpc-1,/);
   });
 });

@@ -128,7 +128,7 @@ describe("an `up` after an approval", () => {
 
   test("is stopped where the approved preview is another stack's", () => {
     expect(() => requireApproved(approved(), { ...approved(), stack: "prod" })).toThrow(
-      "The approved preview belongs to the stack demo, and not of prod.",
+      "The approved preview belongs to the stack demo, not to prod.",
     );
   });
 });
