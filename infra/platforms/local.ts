@@ -138,6 +138,6 @@ function notes(vision: Readonly<Record<string, unknown>> | undefined): string[] 
     return [`Image embeddings carry no meaning: the image encoder has random weights (${weights}).`];
   }
   return [
-    `Image embeddings come from ${weights}, not from CLIP: images find like images, but words do not find images.`,
+    `Image embeddings come from ${weights}, not from CLIP: image-to-image search works, text-to-image search does not.`,
   ];
 }

@@ -112,7 +112,7 @@ function publishedPort(port: unknown, isGateway: boolean, { hasApiKeys }: StackF
   ];
 }
 
-/** Without TLS keys and prompts cross the internet in clear, and without keys anybody uses the GPUs. */
+/** Without TLS keys and prompts cross the internet in plain text, and without keys anyone uses the GPUs. */
 export const publicEndpointIsGuarded: Rule = {
   description: "Public endpoints use TLS and require an API key.",
   // Mandatory on previews too: anybody can find their addresses.

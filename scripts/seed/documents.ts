@@ -8,7 +8,7 @@ import { UserError } from "../errors.ts";
 import { errorMessage, gatewayHeaders } from "../http.ts";
 
 /** How long one request that is answered with 503, 502 or 429, or not at all, is tried again: models may be loading. */
-const PATIENCE_SECONDS = 120;
+const RETRY_SECONDS = 120;
 const FIRST_WAIT_SECONDS = 0.5;
 /** A longer Retry-After is cut to this. */
 const MAX_WAIT_SECONDS = 30;
@@ -28,7 +28,7 @@ export interface DocumentsClientOptions {
   /** Told before each wait, with the reason. */
   readonly onWait?: (reason: string, seconds: number) => void;
   /** How long a request is tried again. @default 120 */
-  readonly patienceSeconds?: number;
+  readonly retrySeconds?: number;
 }
 
 /** Nothing more can be loaded: the gateway is gone, refuses the key, or has no databases. One sentence. */
@@ -83,7 +83,7 @@ export class DocumentsClient {
 
   /** @returns The body of a 2xx answer. @throws RequestRefusal, GatewayRefusal */
   async #send(path: string, init: RequestInit, signal: AbortSignal): Promise<string> {
-    const { gateway, apiKey, onWait, patienceSeconds = PATIENCE_SECONDS } = this.#options;
+    const { gateway, apiKey, onWait, retrySeconds = RETRY_SECONDS } = this.#options;
     const started = performance.now();
     for (let tries = 0; ; tries++) {
       const headers = { ...init.headers, ...gatewayHeaders(apiKey) };
@@ -91,7 +91,7 @@ export class DocumentsClient {
       if ("text" in attempt) return attempt.text;
       const seconds = Math.min(attempt.waitSeconds ?? FIRST_WAIT_SECONDS * 2 ** tries, MAX_WAIT_SECONDS);
       const waited = (performance.now() - started) / 1000;
-      if (waited + seconds > patienceSeconds)
+      if (waited + seconds > retrySeconds)
         throw new GatewayRefusal(
           `the gateway ${gateway} took nothing for ${waited.toFixed(0)} s (${attempt.reason})`,
         );

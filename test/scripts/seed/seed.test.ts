@@ -347,7 +347,7 @@ describe("a load", () => {
     const waits: number[] = [];
     const client = new DocumentsClient({
       gateway: gateway.url,
-      patienceSeconds: 0.6,
+      retrySeconds: 0.6,
       onWait: (_, seconds) => waits.push(seconds),
     });
     const summary = await load([textEntry(1)], client);

@@ -216,8 +216,8 @@ describe("safety", () => {
       await the.open();
       await the.ask(MARKUP);
       expect(await the.page.locator("#answer-problem .notice").textContent()).toBe(`Answer: ${MARKUP}`);
-      await the.page.locator("#remark").filter({ visible: true }).waitFor();
-      expect(await the.page.locator("#remark").textContent()).toBe(MARKUP);
+      await the.page.locator("#message").filter({ visible: true }).waitFor();
+      expect(await the.page.locator("#message").textContent()).toBe(MARKUP);
     });
 
     test("a picture on another host is not loaded", async () => {

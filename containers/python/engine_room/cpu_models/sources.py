@@ -67,7 +67,7 @@ def _source(record: Any, where: str, origin: str) -> Source:
 Report = Callable[[str], None]
 
 # Short: another source follows when the hub doesn't answer, and the server's start waits for it.
-PATIENCE = hubs.Patience(attempts=2, answer_seconds=3, silence_seconds=60)
+RETRY_POLICY = hubs.RetryPolicy(attempts=2, answer_seconds=3, idle_seconds=60)
 
 # The values that the hub's own client takes for "yes".
 _YES = {"1", "ON", "YES", "TRUE"}
@@ -131,7 +131,7 @@ def _package_files(source: Source) -> dict[str, Path]:
 def _hub_files(record: Any, cache: Path, report: Report) -> dict[str, Path]:
     """`HF_ENDPOINT` names another hub; `HF_HUB_OFFLINE=1` allows what the cache already has and no
     connection."""
-    hub = hubs.Hub(hubs.HubSource("hub", record["repository"], record["revision"]), PATIENCE)
+    hub = hubs.Hub(hubs.HubSource("hub", record["repository"], record["revision"]), RETRY_POLICY)
     cache.mkdir(parents=True, exist_ok=True)
     files = {inner: cache / expected for inner, expected in record["files"].items()}
     with folder_lock(cache):

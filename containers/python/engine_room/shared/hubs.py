@@ -38,17 +38,17 @@ _SYSTEMS_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """`attempts` without a byte are made, with pauses that double. `answer_seconds` are for a listing. A hub
-    of which nothing comes in `silence_seconds` is given up, whatever the library waits for."""
+    of which nothing comes in `idle_seconds` is given up, whatever the library waits for."""
 
     attempts: int = 6
     answer_seconds: float = 30.0
-    silence_seconds: float = 600.0
+    idle_seconds: float = 600.0
     first_pause_seconds: float = 1.0
 
 
-BUILDERS_PATIENCE = Patience()
+BUILDERS_RETRY_POLICY = RetryPolicy()
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class CancelledError(Exception):
 class Hub:
     """A repository's files. `page` is where a person finds it, and its licence."""
 
-    def __init__(self, source: HubSource, patience: Patience | None = None) -> None:
+    def __init__(self, source: HubSource, retry_policy: RetryPolicy | None = None) -> None:
         """HF_ENDPOINT and MODELSCOPE_DOMAIN name mirrors, as for the hubs' own clients; HF_TOKEN_PATH the
         file with the Hugging Face hub's token. Raises ProgramError."""
         self.source = source
-        self.patience = patience or BUILDERS_PATIENCE
+        self.retry_policy = retry_policy or BUILDERS_RETRY_POLICY
         self._is_modelscope = source.kind == "modelscope"
         name, usual = "HF_ENDPOINT", "https://huggingface.co"
         if self._is_modelscope:
@@ -134,7 +134,7 @@ class Hub:
                 self.source.repository,
                 revision=revision,
                 files_metadata=True,
-                timeout=self.patience.answer_seconds,
+                timeout=self.retry_policy.answer_seconds,
             )
         )
         # Other revisions are names, which the hub turns into commits.
@@ -156,7 +156,7 @@ class Hub:
         query = urlencode({"Revision": self.source.revision, "Recursive": "true"})
         url = f"{self._root}/api/v1/models/{quote(self.source.repository)}/repo/files?{query}"
         utils = _library().utils
-        response = utils.get_session().get(url, timeout=self.patience.answer_seconds)
+        response = utils.get_session().get(url, timeout=self.retry_policy.answer_seconds)
         utils.hf_raise_for_status(response)
         files = response.json()["Data"]["Files"]
         return tuple(
@@ -230,14 +230,14 @@ class Hub:
         threads = [threading.Thread(target=worker, daemon=True) for _ in range(min(WORKERS, len(jobs)))]
         for thread in threads:
             thread.start()
-        told, silence = time.monotonic(), self.patience.silence_seconds
+        told, limit = time.monotonic(), self.retry_policy.idle_seconds
         try:
             for thread in threads:
                 while thread.is_alive() and not errors:
                     thread.join(0.2)
                     now = time.monotonic()
-                    if now - self._last_sign > silence:
-                        raise self._unreachable(f"nothing arrives in {silence:g} s")
+                    if now - self._last_sign > limit:
+                        raise self._unreachable(f"nothing arrives in {limit:g} s")
                     if now - told >= PROGRESS_SECONDS:
                         told = now
                         tell_progress()
@@ -267,9 +267,9 @@ class Hub:
                 why = self._why_again(error)
                 failures = 1 if arrived() > before else failures + 1
                 before = arrived()
-                if failures >= self.patience.attempts:
+                if failures >= self.retry_policy.attempts:
                     raise self._unreachable(f"{why} ({failures} attempts)") from error
-            pause = self.patience.first_pause_seconds * 2 ** (failures - 1)
+            pause = self.retry_policy.first_pause_seconds * 2 ** (failures - 1)
             self.sign(pause)
             self._cancel.wait(pause)
 

@@ -30,7 +30,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         server.files[NAME] = CONTENT
         monkeypatch.setenv("HF_ENDPOINT", f"{server.endpoint}/")
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-        monkeypatch.setattr(sources, "PATIENCE", hubs.Patience(attempts=2, first_pause_seconds=0.01))
+        monkeypatch.setattr(sources, "RETRY_POLICY", hubs.RetryPolicy(attempts=2, first_pause_seconds=0.01))
         yield server
 
 

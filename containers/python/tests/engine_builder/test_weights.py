@@ -25,7 +25,7 @@ TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"  # noqa: S105 (the fake hub's own)
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between attempts; how long they are is tested with the transfer."""
-    monkeypatch.setattr(hubs, "BUILDERS_PATIENCE", hubs.Patience(attempts=3, first_pause_seconds=0.01))
+    monkeypatch.setattr(hubs, "BUILDERS_RETRY_POLICY", hubs.RetryPolicy(attempts=3, first_pause_seconds=0.01))
 
 
 @pytest.fixture

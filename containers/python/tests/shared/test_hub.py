@@ -17,13 +17,13 @@ from model_hub import REPOSITORY, REVISION, FakeHub, Handler, running_hub
 
 from engine_room.shared.download import download
 from engine_room.shared.errors import ExitCode, ProgramError
-from engine_room.shared.hubs import Hub, HubSource, Patience, RemoteFile, read_token
+from engine_room.shared.hubs import Hub, HubSource, RemoteFile, RetryPolicy, read_token
 
 # The library hands over 10 MiB at a time, and loses what a broken connection has brought of the next.
 PIECE = 10 << 20
 CONTENT = bytes(range(256)) * 4096 * 25
 FILE = RemoteFile("a.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-PATIENT = Patience(attempts=2, first_pause_seconds=0.01)
+QUICK = RetryPolicy(attempts=2, first_pause_seconds=0.01)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
         yield server
 
 
-def repository(patience: Patience = PATIENT) -> Hub:
-    return Hub(HubSource("hub", REPOSITORY, REVISION), patience)
+def repository(retry_policy: RetryPolicy = QUICK) -> Hub:
+    return Hub(HubSource("hub", REPOSITORY, REVISION), retry_policy)
 
 
 def fetch(hub: FakeHub, folder: Path, there: bytes = b"") -> list[str | None]:
@@ -105,7 +105,7 @@ def test_a_hub_that_continues_elsewhere_is_asked_for_the_whole(
 
 
 def refusal(
-    hub: FakeHub, answer: Callable[[Handler], object], patience: Patience = PATIENT
+    hub: FakeHub, answer: Callable[[Handler], object], retry_policy: RetryPolicy = QUICK
 ) -> tuple[str, int]:
     """Returns the error after such answers of a hub, and the number of requests."""
 
@@ -116,13 +116,13 @@ def refusal(
 
     hub.intercept = intercept
     with pytest.raises(ProgramError) as caught:
-        repository(patience).listing()
+        repository(retry_policy).listing()
     assert caught.value.code == ExitCode.UNREACHABLE
     return str(caught.value), len(hub.hub.requests)
 
 
 def test_a_busy_hub_is_asked_again_and_then_given_up(hub: FakeHub) -> None:
-    message, asked = refusal(hub, lambda handler: handler.send(429), replace(PATIENT, attempts=4))
+    message, asked = refusal(hub, lambda handler: handler.send(429), replace(QUICK, attempts=4))
     assert "answers 429 Too Many Requests (4 attempts)" in message
     assert asked == 4
 
@@ -138,7 +138,7 @@ def test_a_busy_hub_is_asked_again_and_then_given_up(hub: FakeHub) -> None:
     ],
 )
 def test_a_hub_of_no_use_is_given_up(hub: FakeHub, answer: Callable[[Handler], object], words: str) -> None:
-    assert words in refusal(hub, answer, replace(PATIENT, answer_seconds=0.3))[0]
+    assert words in refusal(hub, answer, replace(QUICK, answer_seconds=0.3))[0]
 
 
 def drip(handler: Handler) -> None:
@@ -152,7 +152,7 @@ def drip(handler: Handler) -> None:
 
 def test_a_storage_of_which_next_to_nothing_comes_is_given_up(hub: FakeHub, tmp_path: Path) -> None:
     hub.storage.answer = drip
-    silent = replace(PATIENT, silence_seconds=0.5)
+    silent = replace(QUICK, idle_seconds=0.5)
     with pytest.raises(ProgramError, match=r"nothing arrives in 0\.5 s"):
         download(repository(silent), [FILE], tmp_path, lambda *_, **__: None)
 
@@ -162,7 +162,7 @@ def test_a_name_that_never_resolves_is_given_up(monkeypatch: pytest.MonkeyPatch)
     stop = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: stop.wait(30))
     with pytest.raises(ProgramError, match=r"nothing arrives in 0\.5 s"):
-        repository(replace(PATIENT, silence_seconds=0.5)).listing()
+        repository(replace(QUICK, idle_seconds=0.5)).listing()
     stop.set()
 
 

@@ -1,5 +1,5 @@
 /** The part of Qdrant's REST API that is answered: https://api.qdrant.tech/api-reference */
-import { Patience } from "@engine-room/service-process";
+import { TimeSlice } from "@engine-room/service-process";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Collection, Database, Point, ScoredPoint } from "./database.ts";
 import {
@@ -136,12 +136,12 @@ function sendJson(reply: FastifyReply, result: string): FastifyReply {
 
 /** Answers of all queries, as JSON; others have their turn between two of them. */
 async function answerQueries(collection: Collection, queries: readonly QueryRequest[]): Promise<string[]> {
-  const patience = new Patience();
+  const slice = new TimeSlice();
   const write = rowWriter();
   const answers: string[] = [];
   for (const query of queries) {
     answers.push(`{"points":${write(collection, runQuery(collection, query), query)}}`);
-    await patience.rest();
+    await slice.rest();
   }
   return answers;
 }

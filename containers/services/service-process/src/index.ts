@@ -14,4 +14,4 @@ export {
   StartError,
   stopOnSignals,
 } from "./process.ts";
-export { ByteBudget, ConnectionsByUse, HeldBytes, Patience, TURN_MILLISECONDS } from "./sharing.ts";
+export { ByteBudget, ConnectionsByUse, HeldBytes, TimeSlice, TURN_MILLISECONDS } from "./sharing.ts";

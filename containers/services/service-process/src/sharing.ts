@@ -125,7 +125,7 @@ export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
 export const TURN_MILLISECONDS = 10;
 
 /** Work by turns. */
-export class Patience {
+export class TimeSlice {
   #turnEnd = performance.now() + TURN_MILLISECONDS;
 
   /** Lets others go first where this turn is over; undefined where it is not. */

@@ -13,7 +13,7 @@ const stop = byId("stop");
 const model = byId("model", HTMLSelectElement);
 const keyForm = byId("key-form");
 const keyInput = byId("key", HTMLInputElement);
-const image = pictureField(byId("image"), (problem) => say("remark", problem));
+const image = pictureField(byId("image"), (problem) => say("message", problem));
 
 let abilities = capabilitiesOf([]);
 /** Undefined before the collection was looked at. @type {boolean | undefined} */
@@ -175,12 +175,12 @@ async function ask(wantsAnswer) {
   const words = question.value.trim();
   const { file } = image;
   if (words === "" && !file) {
-    say("remark", "Write a question or add an image first.");
+    say("message", "Write a question or add an image first.");
     question.focus();
     return;
   }
   const hasAnswer = wantsAnswer && words !== "";
-  say("remark", wantsAnswer && !hasAnswer ? "Add a question to get an answer as well." : "");
+  say("message", wantsAnswer && !hasAnswer ? "Add a question to get an answer as well." : "");
   running?.abort();
   const current = new AbortController();
   const { signal } = current;
@@ -235,7 +235,7 @@ function tellFailure(place, told, signal) {
     const isOfForm = !isStopped && REFUSALS.includes(error.status);
     if (isOfForm || (!isStopped && told.has(sentence))) shown.closest("section")?.setAttribute("hidden", "");
     else shown.replaceChildren(notice(isStopped ? "info" : "error", sentence));
-    if (isOfForm) say("remark", sentence, "error");
+    if (isOfForm) say("message", sentence, "error");
     else announce(sentence);
     told.add(sentence);
     return error;

@@ -1,6 +1,6 @@
 /** Context and common checks of all commands. */
 
-import { Patience } from "@engine-room/service-process";
+import { TimeSlice } from "@engine-room/service-process";
 import type { Document } from "bson";
 import type { Cursors, Rest } from "../cursors.ts";
 import { CommandError, countField, documentField } from "../documents.ts";
@@ -103,9 +103,9 @@ export function existing(store: Store, target: Target): Collection {
 /** Reading by turns, until the time is over that the client gives a read. */
 export function restOf(body: Document): Rest {
   const end = performance.now() + (countField(body, "maxTimeMS", 0) || Number.POSITIVE_INFINITY);
-  const patience = new Patience();
+  const slice = new TimeSlice();
   return () => {
     if (performance.now() > end) throw new CommandError(50, "operation exceeded time limit");
-    return patience.rest();
+    return slice.rest();
   };
 }
