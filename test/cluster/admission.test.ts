@@ -1,6 +1,6 @@
 /**
- * What the API server takes and refuses: misspelt fields, wrong types, what definitions of kinds and Pod Security forbid. And
- * the tests' own judges of the same, which need no server: kubeconform, and rules of the standard `restricted`.
+ * Objects that the API server accepts and refuses: misspelt fields, wrong types, rules of definitions of kinds and of
+ * Pod Security; and checks of the same without a server: kubeconform, and rules of the standard `restricted`.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
@@ -239,7 +239,7 @@ describeWithCluster("admission", ({ api, modules }) => {
       const words = await api
         .create({ apiVersion: "v1", kind: "Pod", metadata: { name, namespace: NAMESPACE }, spec: pod })
         .then(() => "", String);
-      // Nothing else is wrong with it; the server itself allows nobody a privileged container.
+      // The pods have no other faults; the server itself allows no one a privileged container.
       if (words !== "") expect(words).toMatch(/violates PodSecurity|privileged: Forbidden/);
       const violations = restrictedViolations(pod);
       expect({ violations, isRefused: violations.length > 0, words }).toMatchObject({

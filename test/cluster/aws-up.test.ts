@@ -1,6 +1,6 @@
 /**
- * Stacks on EKS by the Pulumi CLI: AWS's provider is a stand-in that refuses what comes in the wrong order, and the cluster
- * that it answers with is a real API server, which a stack reaches as it would reach EKS. Charts are there already.
+ * Stacks on EKS by the Pulumi CLI. AWS's provider is a stand-in that refuses calls in the wrong order; its cluster is a
+ * real API server, which a stack reaches as it would reach EKS. Charts are already installed.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/account.ts";
@@ -30,7 +30,7 @@ describeWithCluster(
     const larger = { ...dev, pools: poolsWith({ instanceType: "g5.2xlarge", nodes: { min: 1, max: 3 } }) };
     const lasting = { ...larger, guard: { ttlHours: 8 } };
     let gate: Awaited<ReturnType<typeof apiGate>>;
-    /** Of this machine, as the cluster's API sees it. */
+    /** This machine's address, as the cluster's API sees it. */
     let address = "203.0.113.7";
     beforeAll(async () => {
       gate = await apiGate(cluster.connection, () => stack.openNetworks().includes(`${address}/32`));
@@ -84,7 +84,7 @@ describeWithCluster(
       expect(stack.group("gpu").outputs.scalingConfig).toEqual({ minSize: 0, maxSize: 2, desiredSize: 1 });
     });
 
-    test("another instance type with another size creates a new node group of that size before the old one is deleted", async () => {
+    test("another instance type with another size creates a new node group of that size before the old group is deleted", async () => {
       stack.configure(larger);
       // Servers with other requests roll over to a second machine.
       await stack.addMachines();
@@ -149,7 +149,7 @@ describeWithCluster(
       access: { apiCidrs: [`${own}/32`] },
     });
 
-    test("plain `pulumi up` from an address that the API does not answer opens it to the one in the stack file", async () => {
+    test("plain `pulumi up` from an address that the API does not answer opens it to the address in the stack file", async () => {
       address = "198.51.100.9";
       stack.configure(reachedFrom(address));
       const calls = await stack.callsOf(async () => {
@@ -178,7 +178,7 @@ describeWithCluster(
       expect(await stack.list("apps/v1", "StatefulSet")).toEqual([]);
       // Its controller takes targets out of the load balancer's group, and must be there still.
       expect(await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding")).toEqual([]);
-      // Nobody asked the cluster for them: on EKS they go with it.
+      // Nothing deletes them in the cluster: on EKS they end with it.
       expect(await stack.deploymentUids()).toHaveLength(3);
       // Machines leave before their way to the internet, and the cluster after them.
       const last = Math.max(...deletionsOf(calls, NODE_GROUP));

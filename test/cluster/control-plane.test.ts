@@ -39,7 +39,7 @@ describeWithCluster("control plane", ({ api, connection, modules, pids: running 
     expect((await api.list("v1", "Namespace")).length).toBeGreaterThan(0);
   });
 
-  test("every program of the control plane listens on loopback alone", () => {
+  test("every program of the control plane listens only on loopback", () => {
     const sockets = Object.values(running).flatMap((pid) => listeningAddresses(pid));
     expect(sockets.length).toBeGreaterThan(PROGRAMS.length);
     expect(new Set(sockets)).toEqual(new Set([LOOPBACK]));

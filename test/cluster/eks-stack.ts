@@ -1,4 +1,4 @@
-/** A stack on EKS whose cluster is the tests' own: what AWS and charts would have put into it, and what a stack leaves there. */
+/** A stack on EKS with the tests' own cluster: creates the objects of AWS and charts there, and removes the stack's. */
 import { type AddressInfo, connect, createServer } from "node:net";
 import { GPU_LABEL, gpuLabel, POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { CHART_NAMES } from "../../infra/plan/catalogue/aws.ts";
@@ -19,13 +19,13 @@ type Values = Readonly<Record<string, unknown>>;
 const CLUSTER = "aws:eks/cluster:Cluster";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";
 
-/** Kinds that no other test has objects of, as the load balancer controller and the secrets driver bring them, but for their schemas. */
+/** Kinds of the load balancer controller and the secrets driver, without their schemas. No other test uses them. */
 const DEFINITIONS = [
   definition("elbv2.k8s.aws", "v1beta1", "TargetGroupBinding", "targetgroupbindings"),
   definition("secrets-store.csi.x-k8s.io", "v1", "SecretProviderClass", "secretproviderclasses"),
 ];
 
-/** What a stack has outside of its namespace, and leaves to the end of its cluster. */
+/** Kinds that a stack has outside of its namespace, and leaves to the end of its cluster. */
 const OUTSIDE = [
   ["storage.k8s.io/v1", "StorageClass"],
   ["scheduling.k8s.io/v1", "PriorityClass"],
@@ -77,7 +77,7 @@ export class EksTestStack extends StandInStack {
     this.#nodes = [...this.#nodes, ...missing];
   }
 
-  /** The one node group of a pool. @throws Error where the account has none, or two. */
+  /** The node group of a pool. @throws Error unless the account has exactly one. */
   group(pool: string): LiveResource {
     const [group, another] = this.account
       .live()
@@ -112,13 +112,13 @@ export class EksTestStack extends StandInStack {
     return this.#api.list(apiVersion, kind, { namespace: this.#namespace });
   }
 
-  /** Servers that nobody has made anew keep them. */
+  /** Names and UIDs of servers; a replaced server has a new UID. */
   async deploymentUids(): Promise<readonly string[]> {
     const deployments = await this.list("apps/v1", "Deployment");
     return deployments.map(({ metadata: { name, uid } }) => `${name} ${uid}`);
   }
 
-  /** The stack, and what the end of its cluster would have taken. */
+  /** Also removes the objects that would end with a cluster on EKS. */
   override async dispose(): Promise<void> {
     try {
       await super.dispose();
@@ -134,7 +134,7 @@ export class EksTestStack extends StandInStack {
   }
 }
 
-/** A way to the API of a cluster on which connections are cut while `isOpen` says so, as those of an address that is not among its networks. */
+/** A proxy of a cluster's API that cuts connections unless `isOpen`, as EKS does outside its networks. */
 export async function apiGate(
   { server }: Connection,
   isOpen: () => boolean,
@@ -164,7 +164,7 @@ function poolOf({ labels }: Properties): string | undefined {
   return (labels as Readonly<Record<string, string>>)[POOL_LABEL];
 }
 
-/** Charts can't be fetched here. What is needed of them is in the cluster: the definitions of their kinds. */
+/** Charts can't be fetched here; the cluster has the definitions of their kinds. */
 function withCharts(values: Values): Values {
   return {
     ...values,

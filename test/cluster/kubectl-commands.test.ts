@@ -33,7 +33,7 @@ const NO_KUBECTL = hasKubectl() ? undefined : "kubectl is not on the PATH";
 
 const FILE = join(projectRoot, "Pulumi.onprem.yaml");
 
-/** The server looks at what is registered every few seconds. */
+/** The server reads its registrations every few seconds. */
 const ANSWER_TIMEOUT_SECONDS = 60;
 
 const GPU_STACK = {
@@ -59,7 +59,7 @@ describeWithCluster(
       await removeNodes(api, nodes);
       vi.unstubAllEnvs();
     });
-    // Of registries other tests say what is found.
+    // Other tests check registries.
     const preflight = async (of: ClusterTarget, probe: ClusterProbe) => {
       const checks = await clusterPreflight({ ...of, imageProblems: [] }, probe, async () => ({
         kind: "there",
@@ -68,7 +68,7 @@ describeWithCluster(
     };
     const whats = async (context: string | null, of: ClusterTarget = target) =>
       (await preflight(of, clusterProbe(context))).map(({ check, what }) => `${check}: ${what}`);
-    /** A stack without a file, which is refused like one. */
+    /** A stack without a file, checked like a stack file. */
     const stackOf = (values: object) => {
       const { plan: planned } = checkedPlan({ platform: "kubernetes", ...values });
       if (planned.platform !== "kubernetes") throw new Error("no stack in a cluster");
@@ -88,7 +88,8 @@ describeWithCluster(
     test("preflight looks for kinds of operators only where the stack needs them", async () => {
       const { models, pools, engineStore } = GPU_STACK;
       expect(await kinds(GPU_STACK)).toEqual([]);
-      // The definitions of KEDA, the operator and the Gateway API are there; no server of metrics and no cert-manager is.
+      // The definitions of KEDA, the operator and the Gateway API are installed; a metrics server and cert-manager are
+      // missing.
       expect(
         await kinds({
           ...{ pools, engineStore },
@@ -332,7 +333,7 @@ describeWithCluster(
     async function up(own: string, models: readonly object[], rest: object = {}): Promise<void> {
       namespace = own;
       writeFileSync(file, stackFileText({ ...SLEEPING_STACK, ...rest, namespace, models }));
-      // What neither sleeps nor is a server's stays away, to be quick.
+      // Only servers, to be quick.
       objects = (await renderedObjects(file)).objects.filter(
         ({ kind, metadata }) => kind !== "StatefulSet" && metadata.name !== "encoders",
       );
@@ -373,7 +374,7 @@ describeWithCluster(
       expect(await states()).toEqual(["RUNNING", "RUNNING", "IDLE"]);
     });
 
-    test("a server at zero is left alone by its HorizontalPodAutoscaler until it wakes", async () => {
+    test("a HorizontalPodAutoscaler does not change a server at zero until it wakes", async () => {
       await up("sleeping-hpa", [smollm2("served", { replicas: 3, minReplicas: 2 })], {
         autoscaling: { mechanism: "hpa" },
       });

@@ -14,7 +14,7 @@ import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 import { clusterPlanOf, nodesOf } from "../harness/kubernetes/stack-files.ts";
 import { TestStack } from "../harness/stack.ts";
 
-/** Of a namespace that `down` must leave empty but for what it keeps. */
+/** Kinds of objects that `down` deletes in a namespace, except those that it keeps. */
 const KINDS = [
   ["apps/v1", "Deployment"],
   ["apps/v1", "StatefulSet"],
@@ -61,7 +61,7 @@ export class PulumiStack {
     return { platform: "kubernetes", ...config, namespace: this.#namespace };
   }
 
-  /** What the owner of the cluster has: machines, and volumes, which nothing makes for claims here. */
+  /** Creates the cluster owner's machines, and volumes, which no controller creates for claims here. */
   async prepare(): Promise<void> {
     const { objects } = await renderedObjects(this.stack.configFile, this.stack.name);
     this.#volumes = claimVolumes(objects);
@@ -90,7 +90,7 @@ export class PulumiStack {
     return stdout;
   }
 
-  /** What the CLI keeps of the stack. */
+  /** The CLI's state of the stack. */
   stateFile(): string {
     return this.stack.stateFile();
   }
@@ -99,7 +99,7 @@ export class PulumiStack {
     return this.#api.list(apiVersion, kind, { namespace: this.#namespace });
   }
 
-  /** `Kind/name` of all that a stack may have in its namespace, with what changes when somebody changes or replaces it. */
+  /** UID and generation by `Kind/name` of a stack's objects in its namespace: a change or replacement changes them. */
   async versions(): Promise<Record<string, string>> {
     const lists = await Promise.all(KINDS.map(([apiVersion, kind]) => this.list(apiVersion, kind)));
     return Object.fromEntries(

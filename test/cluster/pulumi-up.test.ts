@@ -132,7 +132,7 @@ const store = {
   kind: "PersistentVolumeClaim",
   metadata: { name: "engine-store", namespace: GPU_NAMESPACE },
 };
-/** What `down` leaves; StatefulSets have made two of them. */
+/** Claims that `down` keeps; StatefulSets have created two of them. */
 const KEPT = ["engine-store", "mock-data-mongo-0", "mock-data-vector-0"].map(
   (name) => `PersistentVolumeClaim/${name}`,
 );
@@ -235,7 +235,7 @@ describeWithCluster(
       await stack.takePods(true);
       await up;
       expect(await serverVersion()).not.toBe(before);
-      // Nothing refers to the old one any more; its engine is in the store.
+      // Nothing refers to the old build any more; its engine is in the store.
       expect((await engineBuild()).metadata.uid).toBe(build.metadata.uid);
     });
 
@@ -284,7 +284,7 @@ describeWithCluster(
         value: 2000,
         preemptionPolicy: "PreemptLowerPriority",
       });
-      // Builds may take longer now, and nothing is made anew.
+      // Builds may take longer now, and no object is replaced.
       const uids = (versions: Record<string, string>) =>
         Object.fromEntries(Object.entries(versions).map(([name, text]) => [name, text.split(" ")[0]]));
       expect(uids(await stack.versions())).toEqual(uids(before));

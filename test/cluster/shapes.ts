@@ -9,7 +9,7 @@ export const examplePools = poolsOf(join(projectRoot, "examples/llama-2-7b-chat-
 
 type Spec = Readonly<Record<string, unknown>>;
 
-/** What the level `restricted` asks for, and a root file system that nobody writes to. */
+/** Requirements of the level `restricted`, and a read-only root file system. */
 const POD_SECURITY = { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: "RuntimeDefault" } };
 const CONTAINER_SECURITY = {
   allowPrivilegeEscalation: false,
@@ -191,7 +191,7 @@ export function disruptionBudget(namespace: string, name: string): KubernetesObj
   };
 }
 
-/** Nobody reaches anybody, and everybody the cluster's resolver. */
+/** Denies all connections except to the cluster's resolver. */
 export function defaultDeny(namespace: string): KubernetesObject {
   return {
     apiVersion: "networking.k8s.io/v1",

@@ -26,7 +26,7 @@ import { removeAndWait, unschedulable } from "../harness/kubernetes/waits.ts";
 import { writtenStackFile } from "../harness/stack-files.ts";
 import { claim, database, engineBuild, examplePools, server, service } from "./shapes.ts";
 
-/** Stack files, and what is in them where the project has no file of its own. */
+/** Stack files of the project, or values where it has no such file. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {
   "a stack on one shared GPU with an existing claim": "examples/llama-2-7b-chat-kubernetes.yaml",
   "Pulumi.onprem.yaml": "Pulumi.onprem.yaml",
@@ -137,7 +137,7 @@ function clusterAddresses(value: unknown): { name: string; namespace: string; po
 const CHANGED = "changed";
 const NODE_SELECTOR = { pool: "gpu" };
 
-/** What pods call them. */
+/** Names of resources in pods. */
 const RESOURCES = { gpu: "nvidia.com/gpu", cpu: "cpu", memory: "memory" };
 
 /** Room for a second server and for a build: `rollout` is `surge`. */
@@ -284,14 +284,14 @@ function engineOf({ spec }: KubernetesObject): string | undefined {
   return (spec as DeploymentSpec).template.metadata.labels?.["engine-room/key"];
 }
 
-/** What the scheduler finds too little of, in the words of pods. */
+/** Resources that the scheduler is short of, by their names in pods. */
 function lacked(message: string): readonly string[] {
   return [...message.matchAll(/Insufficient (\S+?)[.,](?=\s|$)/g)]
     .map(([, resource]) => resource ?? "")
     .sort();
 }
 
-/** What the plan finds too little of, in the same words. */
+/** Resources that the plan is short of, by the same names. */
 function resources(short: readonly Shortage[]): readonly string[] {
   return short.map(({ resource }) => RESOURCES[resource]).sort();
 }

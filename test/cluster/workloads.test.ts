@@ -1,4 +1,7 @@
-/** What a stack takes for granted of Kubernetes' own controllers and scheduler, on nodes like those of an example. */
+/**
+ * The behaviour of Kubernetes' own controllers and scheduler that a stack depends on, on nodes like those of an
+ * example.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiError } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
@@ -67,7 +70,7 @@ describeWithCluster("workloads of a stack", ({ api }) => {
     });
   }
 
-  // Tests that leave the GPUs alone, or have one for a moment, wait together: a failed pod is retried after 10 s.
+  // Tests that use no GPU, or only for a moment, run together: a failed pod is retried after 10 s.
   test.concurrent("a claim binds to the volume that refers to it", async () => {
     const { spec } = await claimBound(api, store);
     expect((spec as { volumeName: string }).volumeName).toBe(volume.metadata.name);
@@ -178,7 +181,7 @@ describeWithCluster("workloads of a stack", ({ api }) => {
   });
 
   test.concurrent("a server above the quota of its namespace gets no pods", async () => {
-    // Of its own: a quota is for all of a namespace.
+    // A separate namespace: a quota is for all of a namespace.
     const namespace = `${NAMESPACE}-quota`;
     await addNamespace(api, restrictedNamespace(namespace));
     const quota: KubernetesObject = {

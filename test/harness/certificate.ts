@@ -8,7 +8,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-// What Docker's registry knows, too, which has no Ed25519.
+// Docker's registry supports it, and no Ed25519.
 const ECDSA_WITH_SHA256 = der(0x30, oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02));
 
 /** Valid from 2020 to 2049 for exactly one DNS name. */

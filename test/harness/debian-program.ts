@@ -1,6 +1,6 @@
 /**
- * Programs of Debian's packages that are taken out of them and not installed: a package may start a service. Each needs nothing
- * but the C library and the libraries named here. Kept below the folder of downloads, as what is built from Go modules is.
+ * Programs of Debian's packages, extracted and not installed: a package may start a service. Each needs only the C
+ * library and the libraries named here. Kept below the folder of downloads, like builds of Go modules.
  */
 import { readdirSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ const PACKAGES = {
   "cmark-gfm": { name: "cmark-gfm", libraries: "libcmark-gfm" },
 } as const satisfies Readonly<Record<string, Source>>;
 
-/** @returns Absolute path of the program, its libraries at `../lib`; why it is not to be had, where apt has no such package. */
+/** @returns Absolute path of the program, its libraries at `../lib`; the reason where apt has no such package. */
 export async function debianProgram(
   program: keyof typeof PACKAGES,
 ): Promise<{ readonly path: string } | { readonly reason: string }> {

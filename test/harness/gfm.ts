@@ -39,11 +39,11 @@ export const PARSERS: Readonly<Record<string, (markdown: string) => string>> = {
 };
 
 export interface Page {
-  /** Tags as they stand there, attributes and ends too: `h3`, `a href="https://…"`, `/a`. */
+  /** Tags as written, with attributes and end tags: `h3`, `a href="https://…"`, `/a`. */
   readonly tags: readonly string[];
-  /** Of sections, open and folded. */
+  /** Headings of sections, open and folded. */
   readonly titles: readonly string[];
-  /** What a reader sees. */
+  /** The visible text. */
   readonly text: string;
   /** The part of it in which GitHub looks for references; `\0` in place of each code and each end of an element. */
   readonly active: string;
@@ -51,7 +51,7 @@ export interface Page {
 
 const CHARACTERS: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', amp: "&" };
 
-/** What a browser would make of a parser's HTML. Text has `<` only as an entity, so that each one begins a tag or a comment. */
+/** Reads a parser's HTML as a browser would. Text has `<` only as an entity, so each `<` begins a tag or a comment. */
 export function pageOf(html: string): Page {
   const read = (part: string) =>
     part
@@ -65,10 +65,10 @@ export function pageOf(html: string): Page {
   };
 }
 
-/** What GitHub would make of text, and what the two parsers take for links. */
+/** Text that GitHub would turn into references, or the two parsers into links. */
 const REFERENCES: Readonly<Record<string, RegExp>> = {
   mention: /@/,
-  // `GH-1`, and what a repository's own autolinks take: https://docs.github.com/en/rest/repos/autolinks
+  // `GH-1`, and references of a repository's own autolinks: https://docs.github.com/en/rest/repos/autolinks
   issue: /#\d|[a-z]-\d|\bGHSA-/i,
   commit: /\b[0-9a-f]{7,40}\b/i,
   emoji: /:[\w+-]+:/,
@@ -77,7 +77,7 @@ const REFERENCES: Readonly<Record<string, RegExp>> = {
   hidden: /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u,
 };
 
-/** Names of what GitHub would find in a page's text. */
+/** Kinds of references that GitHub would find in a page. */
 export function references({ active }: Page): readonly string[] {
   const text = active.replaceAll("\0", "\n");
   return Object.keys(REFERENCES).filter((name) => REFERENCES[name]?.test(text));

@@ -1,8 +1,8 @@
-/** A lock file for stacks whose images nobody has pushed. */
+/** A lock file for stacks whose images have not been pushed. */
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { lockKey } from "../../infra/plan/docker/images.ts";
 
-/** Text of a lock file as after a push of images of the present content: nobody pulls them here. */
+/** Text of a lock file as after a push of the present images, which no test pulls. */
 export function imageLock(plan: Parameters<typeof pulledImages>[0]): string {
   const { needed, inputs } = pulledImages(plan);
   const entries = needed.map((name) => [

@@ -20,10 +20,10 @@ export interface NpmCommand {
 /** Words of a shell line, as far as quotes hold them together. */
 const WORD = /(?:"[^"]*"|'[^']*'|[^\s"'])+/g;
 
-/** What ends a command: a pipe, a list, a redirection, a comment, the end of quoted code; none of them within quotes. */
+/** The rest of a command, up to a pipe, a list, a redirection, a comment or the end of quoted code outside quotes. */
 const REST = /(?:"[^"]*"|'[^']*'|[^|;&>#`)"'])*/y;
 
-/** Each `npx engine-room COMMAND ARGS` of a text; a line that ends in a backslash goes on in the next. */
+/** Each `npx engine-room COMMAND ARGS` of a text; a line that ends in a backslash continues in the next. */
 export function npmCommands(text: string): NpmCommand[] {
   return text
     .replaceAll("\\\n", " ")
@@ -41,7 +41,7 @@ function unquoted(word: string): string {
   return word.replaceAll(/["']/g, "");
 }
 
-/** @returns What was parsed; null where no command parses it. @throws What the command itself would say of its arguments. */
+/** @returns The parsed line; null where no command parses it. @throws The command's own error about its arguments. */
 export async function parseNpmCommand({ script, args }: NpmCommand): Promise<ParsedLine | null> {
   // scripts/cli.mjs does it before there are packages.
   if (script === "install" && args.length === 0) return null;

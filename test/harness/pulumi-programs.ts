@@ -1,11 +1,11 @@
-/** What deploys with one of Pulumi's providers: the CLI, and the provider's plugin. */
+/** Programs that deploy with one of Pulumi's providers: the CLI and the provider's plugin. */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 
-/** What is missing, with the command that brings it; undefined where nothing is. */
+/** The missing program, with the command that installs it; undefined when both are installed. */
 export function missingPulumiPrograms(provider: "aws" | "docker" | "kubernetes"): string | undefined {
   if (findPulumi() === undefined) return "no Pulumi CLI on PATH";
   const plugin = `pulumi-resource-${provider}`;

@@ -1,4 +1,4 @@
-/** Parts of documents that the program knows better: they stand between two comments, and a test keeps them. */
+/** Generated parts of documents, between two comments each, that tests compare with the program. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
@@ -19,5 +19,5 @@ export function expectPart(file: string, name: string, lines: readonly string[],
   if (from < begin.length || to < from) throw new Error(`${file} has no part ${name}.`);
   const text = `${known.slice(0, from)}${lines.join("\n")}\n${known.slice(to)}`;
   if (isUpdating) writeFileSync(path, text);
-  else expect(known, `${file} changed; UPDATE_RECORDED=1 npx vitest run ${test} writes it anew`).toBe(text);
+  else expect(known, `${file} changed; UPDATE_RECORDED=1 npx vitest run ${test} writes it again`).toBe(text);
 }

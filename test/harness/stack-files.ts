@@ -14,7 +14,7 @@ export function stackFileText(values: Values): string {
   return stringify({ config: Object.fromEntries(entries) });
 }
 
-/** Writes one into a folder, over the one before. @returns Its path. */
+/** Writes a stack file into a folder, over an earlier one. @returns Its path. */
 export function writtenStackFile(folder: string, values: Values): string {
   const file = join(folder, "stack.yaml");
   writeFileSync(file, stackFileText(values));

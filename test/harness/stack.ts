@@ -42,7 +42,7 @@ export class TestStack {
   readonly #files = mkdtempSync(join(tmpdir(), "engine-room-stack-"));
   readonly #environment: NodeJS.ProcessEnv;
 
-  /** @param environment - Of every command. */
+  /** @param environment - For every command. */
   constructor(
     name: string,
     config: Record<string, unknown> = stackConfig(),
@@ -59,7 +59,7 @@ export class TestStack {
     return `file://${this.#files}`;
   }
 
-  /** What a Pulumi CLI keeps of the stack: what `pulumi stack export` prints. */
+  /** The state file of a Pulumi CLI: the output of `pulumi stack export`. */
   stateFile(): string {
     return readFileSync(join(this.#files, ".pulumi/stacks", projectName(), `${this.name}.json`), "utf8");
   }
@@ -100,7 +100,7 @@ export class TestStack {
   /** A command of Pulumi's own, by the CLI on PATH. */
   runPulumi(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
     const executable = findPulumi() ?? "pulumi";
-    // `pulumi stack init` and its like take no file.
+    // `pulumi stack …` has no such option.
     const file = command === "stack" ? [] : ["--config-file", this.configFile];
     const options = ["--stack", this.name, ...file, "--non-interactive"];
     const child = spawn(executable, [command, ...args, ...options], {
@@ -144,7 +144,7 @@ export class TestStack {
     });
   }
 
-  /** Of a stack of the try-out runner, read without a command. */
+  /** Outputs of a stack of the try-out runner, read without a command. */
   outputs(): StackOutputs {
     const outputs = outputsOf(loadState(stackPaths(this.name).tryoutState).resources);
     if (outputs === undefined) throw new Error(`The stack ${this.name} is not up.`);
@@ -191,7 +191,7 @@ export class TestStack {
     return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;
   }
 
-  /** @param pid - Of `pids` or `supervisordPid`. @throws Where the process does not run. */
+  /** @param pid - From `pids` or `supervisordPid`. @throws Where the process does not run. */
   kill(pid: number | undefined): void {
     // To `kill`, 0 is the group of the tests themselves.
     if (pid === undefined || pid === 0) throw new Error("The process to kill does not run.");

@@ -1,4 +1,4 @@
-/** Lines for who waits for a run: what takes long, and what is missing. */
+/** Lines for people who wait for a run: slow steps, and missing programs. */
 import { appendFileSync } from "node:fs";
 
 /** `npm test` shows it at once; without it, Vitest's own output has it. */

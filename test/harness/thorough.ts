@@ -1,6 +1,6 @@
 /**
- * How much tests try. By default few cases, the same ones in every run, so that a change fails for what it changed and
- * not for what nobody had tried before; with ENGINE_ROOM_THOROUGH=1, as in the nightly workflow, many, drawn anew.
+ * How much tests try. By default few cases, the same in every run, so that a change fails only for its own faults; with
+ * ENGINE_ROOM_THOROUGH=1, as in the nightly workflow, many, drawn again each time.
  */
 import fc from "fast-check";
 import { afterAll, vi } from "vitest";

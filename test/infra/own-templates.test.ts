@@ -200,7 +200,7 @@ test("a file where the project has one of its own is refused, and its model.py i
   ]);
 });
 
-test("a relative folder of a program of one's own starts from the program's", () => {
+test("a relative folder in a user's own program starts from the program's folder", () => {
   put("own/notes.txt", "x");
   vi.spyOn(process, "cwd").mockReturnValue(folder);
   // A name each: a monitor of another test of this process takes the registrations.

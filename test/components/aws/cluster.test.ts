@@ -18,7 +18,7 @@ const ADMIN = "arn:aws:iam::111122223333:role/platform-team";
 
 const access = { apiCidrs: ["203.0.113.7/32"], admins: [ADMIN] };
 
-/** What EKS knows of a cluster that it made. */
+/** EKS's outputs of a created cluster. */
 const made = {
   "aws:eks/cluster:Cluster": () => ({
     endpoint: "https://api.example.org",
@@ -103,7 +103,7 @@ test("whether the creator administers a cluster is said when it is made, and ano
     expect(one.options.ignoreChanges).toEqual(["accessConfig.bootstrapClusterCreatorAdminPermissions"]);
 });
 
-test("a private API answers nobody on the internet, and the networks that its security group lets in", async () => {
+test("a private API is closed to the internet and open to the networks of its security group", async () => {
   const { registrations } = await registered({
     access: { endpoint: "private", privateCidrs: ["10.9.0.0/16", "10.8.0.0/16", "10.9.0.0/16"] },
   });
@@ -231,7 +231,7 @@ describe("node pool", () => {
     const group = byName(await usual(), "gpu-group");
     expect(group.inputs).toMatchObject({
       nodeGroupNamePrefix: "gpu-",
-      // Of the zones of the pool alone.
+      // Only subnets in the pool's zones.
       subnetIds: ["subnet-b"],
       launchTemplate: { id: "gpu-template", version: "7" },
       tags: { Name: "engine-room-demo-gpu" },
@@ -332,7 +332,7 @@ describe("add-ons", () => {
 
   test.each([
     ["vpc-cni", "aws-node"],
-    // EKS' own list of the add-on takes that of the controller alone.
+    // EKS accepts only the controller's account in the add-on's own list.
     ["aws-efs-csi-driver", "efs-csi-node-sa"],
   ])(
     "pods of the add-on %s have their role by an association of its own, which is made before it",
@@ -422,7 +422,7 @@ describe("charts", () => {
     const controller = planOf("load-balancer-controller");
     const made = await registeredBy(
       () => {
-        // What nobody answers is known only after `up`.
+        // An id that no answer gives is known only after `up`.
         const vpc = new Vpc("vpc", {});
         const inputs = { clusterName: "demo-cluster", vpcId: vpc.mainRouteTableId };
         new Charts("charts", { context: CONTEXT, charts: [controller], ...inputs, cluster: vpc, after: [] });

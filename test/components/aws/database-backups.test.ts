@@ -35,7 +35,7 @@ test("copies have a vault of their own that outlives the stack, a plan, a select
   ]);
   const vault = byName(found, "backups-vault");
   expect(vault.options.retainOnDelete).toBe(true);
-  // Another stack of the name finds the old one still there.
+  // A vault outlives its stack, so another stack of the same name must not need that name.
   expect(vault.inputs).not.toHaveProperty("name");
   expect(byName(found, "backups-plan").inputs).toMatchObject({
     name: "engine-room-demo",

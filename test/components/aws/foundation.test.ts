@@ -371,7 +371,7 @@ describe("load balancer", () => {
     });
     const acl = byName(found, "edge-acl");
     expect(acl.inputs).toEqual({ resourceArn: "arn:of:edge-balancer", webAclArn: wafAclArn });
-    // Whoever is deleted last takes away what the load balancer has.
+    // Deleting either association removes the load balancer's web ACL.
     expect(acl.options.deleteBeforeReplace).toBe(true);
     expect(byName(found, "edge-listener").dependencies).toContain(acl.urn);
   });
@@ -397,7 +397,7 @@ describe("load balancer", () => {
     expect(byName(found, "edge-balancer").inputs.enableDeletionProtection).toBe(true);
   });
 
-  test("a replaced load balancer and target group are made before the old ones are deleted, a listener after", async () => {
+  test("a new load balancer and target group are created before the old are deleted, a new listener after", async () => {
     const { found } = await internal();
     const goesFirst = (name: string) => byName(found, name).options.deleteBeforeReplace;
     expect(["edge-balancer", "edge-targets", "edge-listener"].map(goesFirst)).toEqual([false, false, true]);

@@ -149,7 +149,7 @@ test("the databases' disk has its own tags and not those of the machine's volume
   ]);
 });
 
-test("the databases' disk is attached to a new machine only after the old one has ended", async () => {
+test("the databases' disk is attached to a new machine only after the old machine has ended", async () => {
   const registrations = await usual();
   const [machine, volume, attachment] = ["machine", "databases", "databases-attachment"].map((name) =>
     byName(registrations, `instance-${name}`),
@@ -162,7 +162,7 @@ test("the databases' disk is attached to a new machine only after the old one ha
   });
   expect(machine?.options.deleteBeforeReplace).toBe(true);
   expect(attachment?.options.deleteBeforeReplace).toBe(true);
-  // What depends goes first: at the end of a stack the machine, then the disk.
+  // Dependents are deleted first: at the end of a stack the machine, then the disk.
   expect(machine?.dependencies).toContain(volume?.urn);
   expect(machine?.inputs.userData).toContain("\nDATABASE_VOLUME_ID='instance-databases'\n");
   expect(byName(registrations, "instance-tasks").dependencies).toContain(attachment?.urn);

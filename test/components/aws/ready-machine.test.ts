@@ -1,4 +1,4 @@
-/** What `pulumi up` waits for on a machine of EC2, with a fake that says what AWS would. */
+/** The wait of `pulumi up` for a machine of EC2, against a fake of AWS. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readyMachineHandler } from "../../../components/local/provider/ready-machine.ts";
 import { type Answers, account, running } from "../../scripts/aws/account.ts";
@@ -57,7 +57,7 @@ async function use({
   vi.stubEnv("AWS_ENDPOINT_URL", aws.url);
 }
 
-/** Of all commands, each with the status of its place; the last one counts for the rest. */
+/** An answer for all commands, with the status at each command's index; the last status is for the rest. */
 function ran(...statuses: readonly string[]): FakeAnswer {
   const InstanceAssociationStatusInfos = Object.values(machine.commands).map((AssociationId, index) => ({
     AssociationId,
@@ -106,7 +106,7 @@ test("the wait ends at a failed command, and says how to run it again", async ()
   );
 });
 
-test("commands of another plan are none of the machine's", async () => {
+test("commands of another plan do not count as the machine's", async () => {
   await use({});
   const commands = { ...machine.commands, services: "id-9" };
   await expect(made({ commands, commandSeconds: 0 })).rejects.toThrow("i-0 has not run services within 0 s.");

@@ -1,4 +1,4 @@
-/** What a component registers, under the SDK's own monitor for tests. */
+/** Resources that a component registers, under the SDK's own monitor for tests. */
 import type { AwsContext } from "../../../infra/plan/aws/context.ts";
 import type { MonitorOwner, Registration } from "../../../scripts/program/monitor.ts";
 import { runProgram } from "../../../scripts/program/run-program.ts";
@@ -55,14 +55,14 @@ export function treeOf(registrations: readonly Registration[]): readonly string[
   return registrations.map(({ type, name, parent }) => `${type} ${name} < ${nameOf(parent)}`).sort();
 }
 
-/** The one resource of that name. */
+/** The resource of that name. @throws Error unless there is exactly one. */
 export function byName(registrations: readonly Registration[], name: string): Registration {
   const [found, ...others] = registrations.filter((one) => one.name === name);
   if (found === undefined || others.length > 0) throw new Error(`${others.length} more of ${name}`);
   return found;
 }
 
-/** What several tests of a file only read is made once. */
+/** Creates a value that several tests of a file only read on first use. */
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {

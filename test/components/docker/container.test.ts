@@ -207,7 +207,7 @@ test("a failed task's error has no secrets of the log", () => {
   expect(text).toContain("https://x/?t=[secret]&u=[secret]");
 });
 
-test("a failed task's error has the last 20 lines, shortened, without empty ones and overwritten progress", () => {
+test("a failed task's error has the last 20 lines, shortened, without empty lines and overwritten progress", () => {
   const lines = Array.from({ length: 30 }, (_, index) => `line ${index}`);
   const text = failure({ logs: `${lines.join("\n")}\n\n10 %\r50 %\r100 %\r\n${"x".repeat(500)}\n` }) ?? "";
   const shown = text.split("\n").slice(1, -1);

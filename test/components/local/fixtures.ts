@@ -1,4 +1,4 @@
-/** A project folder of its own for each test file, with a tiny environment that holds supervisor alone. */
+/** A project folder for each test file, with a tiny environment that has only supervisor. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -44,7 +44,7 @@ export function makeProject(): string {
 /** Where the provider finds the project without a test. */
 const usualRoot = process.env.ENGINE_ROOM_ROOT;
 
-/** What runs of it ends, the folder goes, and the provider is told of no project any more. */
+/** Ends the project's processes, removes its folder, and restores the provider's usual project. */
 export async function removeProject(root: string): Promise<void> {
   for (const stack of existsSync(join(root, ".stacks")) ? readdirSync(join(root, ".stacks")) : [])
     await sweepStack(stack, []);
@@ -114,7 +114,7 @@ export function asState(outs: ProcessOutputs): PropertyMap {
   return { ...outs };
 }
 
-/** What a process says of itself: argv, environment, pid, working folder. */
+/** A process's own argv, environment, pid and working folder. */
 export async function askProcess(port: number | undefined): Promise<Answer> {
   const response = await fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(5000) });
   return (await response.json()) as Answer;

@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => removeProject(root));
 
-test("a process runs with what it was given, and leaves nothing behind when it is deleted", async () => {
+test("a process runs with its given command and environment, and leaves nothing behind when it is deleted", async () => {
   const { id, outs } = await createProcess("s", "whole", {
     command: ["python", "serve.py", "{port.http}", "--root={root}", "{port.none", "{other}"],
     environment: { ADDRESS: "127.0.0.1:{port.http}", EMPTY: "" },
@@ -76,7 +76,7 @@ test("a process gets only the named variables of the calling shell", async () =>
   await processHandler.delete(id, asState(outs), context);
 });
 
-test("an updated process keeps its port and restarts alone", async () => {
+test("an updated process keeps its port, and no other process restarts", async () => {
   const [one, two] = await Promise.all([createProcess("s", "one"), createProcess("s", "two")]);
   const before = await askProcess(one.outs.ports.http);
   const neighbour = await askProcess(two.outs.ports.http);
@@ -143,7 +143,7 @@ test("two stacks run side by side, and one ends without the other", async () => 
   await processHandler.delete(theirs.id, asState(theirs.outs), context);
 });
 
-test("a process that ignores the request to end is killed after its time, with what it has started", async () => {
+test("a process that ignores the request to end is killed after its time, with the processes that it has started", async () => {
   writeProjectFile(
     "stubborn.py",
     `import signal, subprocess, sys
@@ -179,7 +179,7 @@ test("a killed process comes back by itself", async () => {
   await processHandler.delete(id, asState(outs), context);
 });
 
-test("a process is found gone when supervisord is killed, and mended without running twice", async () => {
+test("a process is reported missing when supervisord is killed, and starts again without running twice", async () => {
   const made = await Promise.all([createProcess("s", "a"), createProcess("s", "b")]);
   const orphan = await askProcess(made[0].outs.ports.http);
   for (const pid of stackPids("s", "supervisord")) process.kill(pid, "SIGKILL");
@@ -266,7 +266,7 @@ describe("process failures", () => {
     return outcome;
   }
 
-  test("a crash loop is reported with the end of the log, stops, and can be mended", async () => {
+  test("a crash loop is reported with the end of the log, stops, and can be fixed by an update", async () => {
     writeProjectFile("crash.py", 'print("first line"); raise SystemExit("the model file is broken")');
     const failure = await failureOf(createProcess("s", "crash", { command: ["python", "crash.py"] }));
     expect(failure).toBeInstanceOf(InitializationError);
@@ -340,14 +340,14 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     expect(readdirSync(projectFile(".stacks/s"))).toEqual(["python"]);
   });
 
-  test("an update to a taken port leaves the running process alone", async () => {
+  test("an update to a taken port does not change the running process", async () => {
     const { id, outs } = await createProcess("s", "steady");
     const { pid } = await askProcess(outs.ports.http);
     const free = await listenOn(0);
     const port = portOf(free);
     await new Promise((resolve) => free.close(resolve));
     const news = await processInputs("s", "steady", { requestedPorts: { http: port } });
-    // Somebody takes it between the check and the update.
+    // Another process takes it between the check and the update.
     const server = await listenOn(port);
     await failureOf(processHandler.update(id, asState(outs), news, context));
     expect((await askProcess(outs.ports.http)).pid).toBe(pid);

@@ -432,7 +432,7 @@ if spec.get("fails"):
     expect(existsSync(projectFile(DIRECTORY))).toBe(false);
   });
 
-  test("a file may lie beside a built one, and not replace it", async () => {
+  test("a file may be in the folder of a built file, and can't replace it", async () => {
     const artifacts = { "text/1": artifact({ name: "minilm" }) };
     const { id, outs } = await modelRepository.create(
       "r",

@@ -1,7 +1,7 @@
 /**
- * Resources of @pulumi/aws as the calls of AWS's API that its provider makes of them, checked against AWS's models. The
- * table `operations` says what becomes of a property; one that has the name of a parameter, but for capital letters, needs no
- * row. What nobody has mapped is a finding, so that no argument goes unchecked by mistake.
+ * Checks resources of @pulumi/aws, as the calls that its provider makes of AWS's API, against AWS's models. The table
+ * `operations` maps properties to parameters; a property with the name of a parameter, ignoring case, needs no row. An
+ * unmapped property is a finding, so no argument goes unchecked by mistake.
  */
 import { operations } from "./operations/index.ts";
 import type { OperationRow, Target } from "./operations/row.ts";
@@ -14,10 +14,13 @@ export interface AwsResource {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** Of every resource of the provider since its version 7: where it is. */
+/** Properties of every resource since version 7 of the provider. */
 const EVERYWHERE: Readonly<Record<string, Target>> = { region: { own: "which endpoint is called" } };
 
-/** @returns A sentence for each thing that AWS would refuse, or that nobody has mapped; none for what is not of @pulumi/aws. */
+/**
+ * @returns A sentence for each argument that AWS would refuse, and for each unmapped property; empty for other
+ * providers.
+ */
 export function argumentProblems(resource: AwsResource, models: ServiceModels): readonly string[] {
   const { type, name, inputs } = resource;
   if (!type.startsWith("aws:")) return [];
@@ -85,7 +88,10 @@ class Arguments {
     return member === undefined || base === undefined ? member : `${base}.${member}`;
   }
 
-  /** Puts a value where a path says: `Name[]` is the one element of a list, `Name[*]` one for each of the value's. */
+  /**
+   * Puts a value at a path: `Name[]` is a list's only element, `Name[*]` stands for one element for each of the
+   * value's.
+   */
   #put(
     model: ServiceModel,
     shape: Shape,
@@ -140,7 +146,7 @@ class Arguments {
         );
       }
       case "boolean":
-        // The provider has some as text, to tell `false` from what was left out.
+        // The provider has some booleans as text, to tell `false` from an absent value.
         return value === "true" || value === "false" ? value === "true" : value;
       default:
         return value;
@@ -169,7 +175,7 @@ class Arguments {
   #check(operation: string, parameters: Record<string, unknown>): void {
     const [model, input] = this.#inputOf(operation);
     const { filled = [], allowed = {}, longest = {} } = this.#row;
-    // Of further calls only what the resource says is known: the provider has the rest.
+    // The provider itself fills the required parameters of further calls.
     const isFilled = (path: string) =>
       filled.includes(path) || (operation !== this.#row.operation && !path.includes("."));
     const found = model.problems(input, parameters, "", isFilled);
@@ -198,13 +204,13 @@ class Arguments {
   }
 }
 
-/** The one member of a structure whose name is that of a property, but for capital letters. */
+/** Name of a structure's member that equals the property's, ignoring case. */
 function memberOf(shape: Shape, property: string): string | undefined {
   const names = Object.keys(shape.members ?? {});
   return names.find((name) => name.toLowerCase() === property.toLowerCase());
 }
 
-/** Tags and what is like them: AWS has a list of pairs where the provider has a map. */
+/** Tags and similar values: AWS has a list of pairs where the provider has a map. */
 function pairsOf(member: Shape, value: unknown): readonly unknown[] | undefined {
   const names = Object.keys(member.members ?? {});
   const [key, text] = [names.find((one) => /key$/i.test(one)), names.find((one) => /value$/i.test(one))];

@@ -1,6 +1,6 @@
 /**
- * Once for all test files of the project `aws`: their Python packages, before processes want them at the same time, and a
- * stand-in for AWS for each worker.
+ * Runs once for all test files of the project `aws`: installs their Python packages before processes need them at the
+ * same time, and starts a stand-in for AWS for each worker.
  */
 
 import type { TestProject } from "vitest/node";
@@ -10,7 +10,7 @@ import { awsPython } from "./python.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Of the stand-ins, by the worker's number from 0. */
+    /** Stand-ins, by the worker's number from 0. */
     readonly motoUrls: readonly string[];
   }
 }

@@ -1,4 +1,4 @@
-"""What a linter finds in policy documents: lists of findings by name, as JSON."""
+"""Print findings of a linter in policy documents: lists by name, as JSON."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ warnings.filterwarnings("ignore", message="pkg_resources is deprecated")
 
 from parliament import analyze_policy_string  # noqa: E402
 
-# What a policy of a resource stands at is that resource: it needs no name, and a star names nothing else.
+# A policy attached to a resource needs no `Resource`; a star there means only that resource.
 ITSELF = "arn:aws:iam::000000000000:role/itself"
 
 

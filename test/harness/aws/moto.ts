@@ -1,9 +1,9 @@
 /**
- * A stand-in for AWS's APIs: moto (PyPI) on 127.0.0.1. It keeps what calls make and answers as AWS does, and believes nearly
- * every argument: what AWS itself would refuse is found by the models of its APIs (`service-models.ts`). Of EKS it lacks
- * add-ons, access entries, pod identity and versions, and node groups of it have no machines; of EFS backups; of Systems
- * Manager the parameters of images, and sessions; of Service Quotas all but those of VPCs; and all of the price list. Digests
- * that ECR is not told it makes of layers, and its list by tag has nothing of EKS, ECR, addresses and endpoints.
+ * A stand-in for AWS's APIs: moto (PyPI) on 127.0.0.1. It stores what calls create and answers as AWS does, but accepts
+ * nearly every argument; `service-models.ts` finds what AWS itself would refuse. It lacks: EKS's add-ons, access
+ * entries, pod identity, versions and machines of node groups; EFS's backups; Systems Manager's parameters of images,
+ * and sessions; Service Quotas except those of VPCs; and the price list. It computes digests that ECR is not given from
+ * layers, and its list of resources by tag lacks EKS, ECR, addresses and endpoints.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { dyingWithUs, lastLines } from "../../../components/local/provider/commands.ts";
 import { awsPython } from "./python.ts";
 
-/** Of every account that moto has, as its documentation says. */
+/** moto's only account, by its documentation. */
 export const MOTO_ACCOUNT = "123456789012";
 
 const START_TIMEOUT_MILLISECONDS = 60_000;
@@ -24,8 +24,8 @@ export interface AwsStandIn {
 }
 
 /**
- * What a program must have in its environment to call a stand-in and never AWS: endpoint, keys that are good nowhere, the
- * region, and no file of the user's own with keys or settings.
+ * Environment of a program that is to call a stand-in and never AWS: endpoint, invalid keys, the region, and none of
+ * the user's own files with keys or settings.
  */
 export function motoEnvironment(url: string, region: string): Readonly<Record<string, string>> {
   return {
@@ -47,7 +47,7 @@ export async function resetMoto(url: string): Promise<void> {
   if (!answer.ok) throw new Error(`moto answered ${answer.status} to a reset: ${await answer.text()}`);
 }
 
-/** @throws Error with the end of what it said when it does not start. */
+/** @throws Error with the end of its output when it does not start. */
 export async function startMoto(): Promise<AwsStandIn> {
   const argv = [await awsPython(), "-I", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"];
   const [program, args] = dyingWithUs(argv);

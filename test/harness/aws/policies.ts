@@ -1,6 +1,6 @@
 /**
- * Policies of a stack, as documents, and what an existing linter (parliament, PyPI) says of them: actions, condition keys and
- * resources that IAM does not know or that don't go together. Its definitions are those of April 2025.
+ * Policies of a stack as documents, and findings of the linter parliament (PyPI): actions, condition keys and resources
+ * that IAM does not have or that don't go together. Its definitions are those of April 2025.
  */
 import type { AwsResource } from "./arguments.ts";
 import { askPython } from "./python.ts";
@@ -17,7 +17,7 @@ export interface LintFinding {
   readonly detail: string;
 }
 
-/** Properties with a policy, by type. What is unknown before `up` has no document. */
+/** Properties with a policy, by type. A policy that is unknown before `up` has no document. */
 const POLICY_PROPERTIES: Readonly<Record<string, string>> = {
   "aws:iam/role:Role": "assumeRolePolicy",
   "aws:iam/rolePolicy:RolePolicy": "policy",

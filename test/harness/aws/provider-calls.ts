@@ -1,7 +1,8 @@
 /**
- * Calls by which Amazon's provider keeps each type of resource, as actions of IAM: what whoever deploys a stack must be allowed. Read
- * in terraform-provider-aws 6 (internal/service/SERVICE/TYPE.go) where it says `conn.`, with what AWS asks of the caller besides,
- * which has its source beside it. Waiting is reading; calls for properties that no stack has are left out.
+ * Calls by which Amazon's provider manages each type of resource, as the actions of IAM that a deployer of a stack
+ * needs. Read in terraform-provider-aws 6 (internal/service/SERVICE/TYPE.go) where it has `conn.`; further permissions
+ * that AWS requires of the caller have their source beside them. Waiting is reading; calls for properties that no stack
+ * has are left out.
  */
 
 interface ProviderCalls {
@@ -81,7 +82,7 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
     update: `ec2:ModifyVolume ${EC2_TAGS}`,
     delete: "ec2:DeleteVolume",
   },
-  // It is tagged before its rules are taken away (resourceDefaultSecurityGroupCreate).
+  // It is tagged before its rules are removed (resourceDefaultSecurityGroupCreate).
   "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup": {
     read: "ec2:DescribeSecurityGroups",
     create: "ec2:CreateTags ec2:RevokeSecurityGroupEgress ec2:RevokeSecurityGroupIngress",
@@ -145,7 +146,7 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
   },
   "aws:ec2/securityGroup:SecurityGroup": {
     read: "ec2:DescribeSecurityGroups",
-    // The rule that lets everything out, which AWS gives each group, is taken away.
+    // The rule that AWS gives each group, which lets all traffic out, is removed.
     create: "ec2:CreateSecurityGroup ec2:CreateTags ec2:RevokeSecurityGroupEgress",
     update: EC2_TAGS,
     // It waits for what AWS's services leave in a group.
@@ -360,7 +361,7 @@ export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
   },
 };
 
-/** Of the provider itself, whatever a stack has: `allowedAccountIds` asks whose credentials these are. */
+/** Calls of the provider itself, for every stack: `allowedAccountIds` checks whose credentials these are. */
 export const PROVIDER_OWN = ["sts:GetCallerIdentity"];
 
 /** Actions by which the AWS CLI answers; `eks get-token` signs a question to STS, which needs no right. */

@@ -1,4 +1,4 @@
-/** What an account has before scripts look at it, made by AWS's own client in whatever answers at AWS_ENDPOINT_URL. */
+/** Resources of an account before scripts read it, created by AWS's own client at AWS_ENDPOINT_URL. */
 import { createHash } from "node:crypto";
 import {
   CreateSubnetCommand,
@@ -22,7 +22,7 @@ export const ecrClient = (region: string) => new ECRClient(clientSettings(region
 
 export const tagList = (tags: Tags) => Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
 
-/** As EC2 wants them in the call that makes a thing. */
+/** Tags in the form of EC2's calls that create something. */
 export const tagSpecifications = (ResourceType: ResourceType, tags: Tags) =>
   Object.keys(tags).length === 0 ? [] : [{ ResourceType, Tags: tagList(tags) }];
 
@@ -65,9 +65,9 @@ export async function makeMachine(
 }
 
 export interface WantedNodeGroup {
-  /** null: without the label that says it, as of whoever made one by hand. */
+  /** null for a group made by hand, which has no such label. */
   readonly pool: string | null;
-  /** Of the stack, in a cluster that several share. */
+  /** Namespace of the stack, in a cluster that several stacks share. */
   readonly namespace?: string;
   readonly name: string;
   readonly min: number;
@@ -122,7 +122,7 @@ export async function makeRepository(region: string, repositoryName: string, tag
 
 const digestOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
 
-/** Of an image without layers. @returns Its text, and its digest. */
+/** Manifest of an image without layers: its text and its digest. */
 export function emptyManifest(name: string): { readonly text: string; readonly digest: string } {
   const text = JSON.stringify({
     schemaVersion: 2,

@@ -6,7 +6,7 @@ export type Answerer =
   | {
       readonly by: "fake";
       readonly file: `test/${string}.test.ts`;
-      /** What moto did when it was asked. */
+      /** moto's answer to the call. */
       readonly lacks: string;
     };
 

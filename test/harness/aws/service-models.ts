@@ -1,4 +1,4 @@
-/** AWS's own models of its APIs, as botocore carries them: what an operation takes, and whether a value is what it takes. */
+/** AWS's own models of its APIs, as botocore has them: an operation's parameters, and checks of values against them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
@@ -26,7 +26,7 @@ export interface Shape {
   readonly key?: { readonly shape: string };
   readonly value?: { readonly shape: string };
   readonly enum?: readonly string[];
-  /** Of numbers the value, of texts, lists and maps the length. */
+  /** Bounds of a number's value, or of the length of a text, list or map. */
   readonly min?: number;
   readonly max?: number;
   readonly pattern?: string;
@@ -60,10 +60,10 @@ export class ServiceModel {
   }
 
   /**
-   * What AWS would refuse of a value: one sentence each, with its place.
+   * Reasons for which AWS would refuse a value: a sentence each, with its place.
    *
-   * @param path - Of the value, dotted; elements of lists have no index.
-   * @param isFilled - Whether somebody else gives a required member that is not there.
+   * @param path - The value's path, dotted; elements of lists have no index.
+   * @param isFilled - Whether a missing required member is filled in elsewhere.
    */
   problems(shape: Shape, value: unknown, path: string, isFilled: (path: string) => boolean): string[] {
     if (isHidden(value)) return [];
@@ -130,7 +130,7 @@ export class ServiceModels {
   service(name: string): ServiceModel {
     let model = this.#models.get(name);
     if (model === undefined) {
-      // Folders are dates, and the newest is what its clients take.
+      // Folders are dates; clients use the newest.
       const version = readdirSync(join(this.#folder, name)).toSorted().at(-1);
       model = new ServiceModel(join(this.#folder, name, version ?? "", "service-2.json.gz"));
       this.#models.set(name, model);
@@ -138,7 +138,9 @@ export class ServiceModels {
     return model;
   }
 
-  /** Values that a shape of texts takes: `ec2`, `InstanceType`. @throws Error where it is none of a closed list. */
+  /**
+   * Values that a shape of texts allows: `ec2`, `InstanceType`. @throws Error where the shape does not list its values.
+   */
   values(service: string, shape: string): readonly string[] {
     const values = this.service(service).shape(shape).enum;
     if (values === undefined) throw new Error(`${shape} of ${service} is no closed list of values.`);
@@ -146,7 +148,7 @@ export class ServiceModels {
   }
 }
 
-/** What only AWS knows, or only its owner may see. */
+/** Whether only AWS knows the value, or only its owner may see it. */
 export function isHidden(value: unknown): boolean {
   return value === UNKNOWN_PLACEHOLDER || value === SECRET_PLACEHOLDER;
 }
@@ -194,7 +196,8 @@ function lengthProblems({ min, max }: Shape, count: number, what: string, unit: 
 
 /** Patterns of models are Java's, and mean the whole text whether they say so or not. @throws SyntaxError */
 export function wholePattern(pattern: string): RegExp {
-  // JavaScript has no `(?i)` for a part; it stands in what must not be there, of which capital letters then are let through.
+  // JavaScript has no `(?i)` for a part. The models have it in a part `(?!…)`, which then does not find capital
+  // letters.
   const whole = `^(?:${pattern.replace("(?i)", "")})$`;
   try {
     return new RegExp(whole, "u");

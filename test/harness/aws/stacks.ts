@@ -23,7 +23,7 @@ export const EKS_STACK = {
 
 const { access: _access, ...REST } = EKS_STACK;
 
-/** In a cluster of somebody else. */
+/** In someone else's cluster. */
 export const EXISTING_CLUSTER_STACK = {
   ...REST,
   namespace: "chat",
@@ -46,7 +46,7 @@ export const EC2_STACK = {
   pools: [{ name: "gpu", instanceType: "g5.xlarge" }],
 };
 
-/** What a gateway of the internet has to say of itself. */
+/** Values that a gateway on the internet requires. */
 export const PUBLIC_GATEWAY = {
   exposure: "public",
   hostname: "models.example.org",

@@ -9,7 +9,7 @@ import { awsPython } from "./python.ts";
 import { SDK_OPERATIONS } from "./script-operations.ts";
 
 export interface MotoUse {
-  /** Of the file's tests; first on PATH. */
+  /** Folder of the test file's own programs, first on PATH. */
   folder(): string;
   /** Writes a program that everything started from here finds before those of the machine. */
   program(name: string, text: string): void;
@@ -49,13 +49,13 @@ export async function useAwsCli({ program }: MotoUse): Promise<void> {
 }
 
 /**
- * After all tests of a file: fails where moto has not answered an action that the table of operations assigns to the file, or
- * has answered one that it is said to lack. A run of some of the tests proves neither.
+ * After all tests of a file: fails where moto has not answered an action that the table of operations assigns to the
+ * file, or has answered an action that the table says it lacks. A run of some of the tests proves neither.
  *
- * @param spy - Of `ask`. @param name - Of the test file: `preflight`.
+ * @param spy - On `ask`. @param name - Name of the test file: `preflight`.
  */
 export function checkOperations(spy: MockInstance<typeof ask>, name: string): void {
-  // biome-ignore lint/correctness/noEmptyPattern: Vitest wants a pattern of what it may inject.
+  // biome-ignore lint/correctness/noEmptyPattern: Vitest requires an object pattern as first parameter.
   afterAll(({}, { tasks }) => {
     if (tasks.some(({ mode }) => mode === "skip")) return;
     expect(wrongActions(spy, name), "wrong in test/harness/aws/script-operations.ts").toEqual([]);

@@ -15,7 +15,7 @@ interface Call {
 interface ContainerState {
   readonly Status: "created" | "running" | "restarting" | "exited" | "dead" | "paused" | "removing";
   readonly ExitCode: number;
-  /** Of its first process, on the host; 0 where none runs. */
+  /** Pid of its first process on the host; 0 when stopped. */
   readonly Pid: number;
   readonly Health?: {
     readonly Status: "starting" | "healthy" | "unhealthy";

@@ -16,7 +16,7 @@ export async function archiveOf(files: Readonly<Record<string, string>>): Promis
     }
     const paths = Object.keys(files).map((path) => path.slice(1));
     const owner = ["--owner=0", "--group=0", "--mode=0444"];
-    // The files alone: an archived folder would change the owner of one that the container has.
+    // Files without their folders: an archived folder would change the owner of the container's.
     await run(["tar", "--create", "--file", archive, ...owner, "--directory", root, ...paths], 60);
     return await readFile(archive);
   } finally {

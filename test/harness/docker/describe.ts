@@ -8,9 +8,9 @@ interface EngineForTests {
 }
 
 /**
- * `describe` with the engine; where there is none its tests are skipped for that reason.
+ * `describe` with the engine. Without an engine its tests are skipped for that reason.
  *
- * @param missing - What else they lack, if anything.
+ * @param missing - Another reason to skip them.
  */
 export function describeWithEngine(
   title: string,

@@ -1,4 +1,4 @@
-/** A Docker engine of the tests' own: Debian's dockerd on a socket and in a folder that nobody else uses. */
+/** A Docker engine of the tests' own: Debian's dockerd on a socket and in a folder that no one else uses. */
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   closeSync,
@@ -29,7 +29,7 @@ export interface Engine {
   stop(): Promise<void>;
 }
 
-/** The engine, or why there is none. */
+/** The engine, or the reason why it can't start. */
 export async function startEngine(): Promise<Engine | { readonly reason: string }> {
   const reason = await whyNot();
   if (reason !== undefined) return { reason };
@@ -75,7 +75,7 @@ async function whyNot(): Promise<string | undefined> {
     : `another Docker engine of this machine has ${others} containers, and a second one would rewrite their firewall rules`;
 }
 
-/** Containers of the engine that this machine has for everybody, if it has one. */
+/** Number of containers of this machine's own engine, if it has one. */
 async function otherContainers(): Promise<number> {
   try {
     return (await new DockerApi("/var/run/docker.sock").containers()).length;
@@ -85,10 +85,9 @@ async function otherContainers(): Promise<number> {
 }
 
 /**
- * dockerd turns forwarding on where it is off, and then forbids what it does not itself forward, for good. Where it is on
- * already it leaves the machine as it is.
+ * Turns forwarding on before dockerd does, which would then drop all traffic that it does not itself forward, for good.
  *
- * @returns What puts it back.
+ * @returns A function that restores the setting.
  */
 function allowForwarding(): () => void {
   const file = "/proc/sys/net/ipv4/ip_forward";
@@ -134,7 +133,7 @@ async function end(engine: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** What an engine that was killed has mounted would keep its folder. */
+/** Removes the folder of an engine, after unmounting what a killed engine has left mounted in it. */
 async function removeFolder(directory: string): Promise<void> {
   const mounts = readFileSync("/proc/self/mounts", "utf8")
     .split("\n")

@@ -1,4 +1,7 @@
-/** One engine for all test files of the project `docker`, which builds their images meanwhile; or why there is none. */
+/**
+ * One engine for all test files of the project `docker`, which also builds their images; or the reason why it can't
+ * start.
+ */
 
 import type { TestProject } from "vitest/node";
 import { tell } from "../tell.ts";

@@ -24,7 +24,7 @@ interface ImageRecipe {
 
 export type TestImage = "services" | "cpu-models" | "trtllm" | "encoders";
 
-/** The images of the project; those of the GPU tier stand on stand-ins for NVIDIA's. */
+/** Images of the project; those of the GPU tier are built on stand-ins for NVIDIA's. */
 const IMAGES: Readonly<Record<TestImage, ImageRecipe>> = {
   services: { dockerfile: "containers/services/Dockerfile", base: nodeBase },
   "cpu-models": { dockerfile: "containers/cpu-models/Dockerfile", base: debianBase },
@@ -50,10 +50,10 @@ interface BuildOptions {
   readonly version?: string;
 }
 
-/** In the order in which tests want them. Those of a lane are built one after the other, for pip and npm take a core each. */
+/** In the order in which tests need them. A lane builds one image after the other, for pip and npm take a core each. */
 const LANES: readonly (readonly TestImage[])[] = [["trtllm", "encoders", "services"], ["cpu-models"]];
 
-/** Builds all images, beside the tests that do without them. Never fails: {@link builtImage} tells what went wrong. */
+/** Builds all images while tests without images run. Never fails: {@link builtImage} reports errors. */
 export async function buildAllImages(socketPath: string): Promise<void> {
   await Promise.all(
     LANES.map(async (names) => {
@@ -62,7 +62,7 @@ export async function buildAllImages(socketPath: string): Promise<void> {
   );
 }
 
-/** Of an image that is built, or can't be. */
+/** The result of a build. */
 type BuildOutcome = { readonly tag: string } | { readonly error: string };
 
 async function buildOnce(socketPath: string, name: TestImage): Promise<void> {
@@ -71,7 +71,7 @@ async function buildOnce(socketPath: string, name: TestImage): Promise<void> {
     (error: Error) => ({ error: error.message }),
   );
   const file = outcomeFile(socketPath, name);
-  // Without the folder the engine has been stopped, and nobody waits.
+  // Without the folder the engine has stopped, and no one waits.
   await writeFile(`${file}.tmp`, JSON.stringify(outcome)).then(
     () => rename(`${file}.tmp`, file),
     () => {},
@@ -82,7 +82,7 @@ function outcomeFile(socketPath: string, name: TestImage): string {
   return join(dirname(socketPath), `${name}.image.json`);
 }
 
-/** Waits for the one build of an image in this run. @returns Its tag. @throws Error with the end of a build that failed. */
+/** Waits for an image's build in this run. @returns Its tag. @throws Error with the end of a failed build's output. */
 export async function builtImage(socketPath: string, name: TestImage): Promise<string> {
   const file = outcomeFile(socketPath, name);
   const outcome = await eventually(
@@ -121,7 +121,7 @@ export async function buildImage(
   return tag;
 }
 
-/** Tag of what an image stands on here, made where it is missing. */
+/** Tag of an image's base here, which is built if missing. */
 export function baseImage(socketPath: string, name: TestImage): Promise<string> {
   return IMAGES[name].base(socketPath);
 }
@@ -144,7 +144,7 @@ export async function docker(socketPath: string, args: readonly string[]): Promi
   });
 }
 
-/** Stands in a secret of every build, and in no layer of an image. Another one in each run. */
+/** A secret of every build that no layer of an image contains; different in each run. */
 export function secretToken(socketPath: string): string {
   return `token-${createHash("sha256").update(socketPath).digest("hex")}`;
 }
@@ -176,7 +176,7 @@ function debianBase(socketPath: string): Promise<string> {
   return importedDebian(socketPath, "engine-room/debian:test", ["ca-certificates"]);
 }
 
-/** Imports under way, by tag: images of both lanes stand on the same one. */
+/** Imports in progress, by tag: images of both lanes have the same base. */
 const imports = new Map<string, Promise<void>>();
 
 async function importedDebian(socketPath: string, tag: string, packages: readonly string[]): Promise<string> {
@@ -224,7 +224,7 @@ async function nodeBase(socketPath: string): Promise<string> {
   }
 }
 
-/** The one that belongs to the Node of this process. */
+/** The npm of this process's Node. */
 function npmFolder(): string {
   return join(dirname(realpathSync(process.execPath)), "../lib/node_modules/npm");
 }

@@ -10,7 +10,7 @@ import { run } from "./run.ts";
 /** The node that runs the tests may be older than 22.18, the first that takes TypeScript as it is. */
 const VERSION = "24.21.0";
 
-/** Of the packages `node-linux-<architecture>`, which hold the project's own builds. */
+/** Integrity of the packages `node-linux-<architecture>`, which hold the project's own builds. */
 const INTEGRITY: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
   x64: "sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==",
   arm64: "sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==",

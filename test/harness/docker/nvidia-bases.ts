@@ -1,6 +1,6 @@
 /**
- * Stands in for NVIDIA's images, which need a registry, a GPU and 18 GB: Debian with Python and pip, and stand-ins for their
- * programs in the places where the images have them.
+ * Stand-ins for NVIDIA's images, which need a registry, a GPU and 18 GB: Debian with Python and pip, and stand-ins for
+ * their programs at the same paths.
  */
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { templateSet } from "../../../infra/plan/catalogue/templates.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { tutorialsStandIn } from "./tutorials.ts";
 
-/** Its versions are the ones that the images have. */
+/** The release whose versions the stand-ins have. */
 const RELEASE = releases["25.07"];
 
 const STAND_INS = join(projectRoot, "test/harness/docker/nvidia-image");
@@ -30,7 +30,7 @@ const TRITON = [
 /** Repositories of GitHub, each with one commit; the backend's has TensorRT-LLM as its submodule. */
 export const LOCAL_REPOSITORIES = { backend: "/srv/backend", tensorRtLlm: "/srv/tensorrt_llm" } as const;
 
-/** As GitHub, it sends the blobs alone that somebody asks for. */
+/** Like GitHub, it sends only requested blobs. */
 const GIT_COMMIT =
   "git config uploadpack.allowFilter true && git config uploadpack.allowAnySHA1InWant true && git -c user.name=t -c user.email=t@t commit --quiet -m files";
 

@@ -67,7 +67,8 @@ export function podBody(
       SecurityOpt: ["no-new-privileges"],
       Tmpfs: Object.fromEntries(
         mounted.flatMap(({ mountPath, volume: { emptyDir } }) =>
-          // The kubelet's is for everybody, and forbids no program; Docker gives it the mode of the image's folder.
+          // The kubelet's is writable for all users and allows programs; Docker gives it the mode of the image's
+          // folder.
           emptyDir === undefined
             ? []
             : [[mountPath, `exec,uid=${runAsUser},gid=${runAsGroup},size=${bytes(emptyDir.sizeLimit)}`]],

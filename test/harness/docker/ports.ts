@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-/** Ports of loopback that nobody listens on now. */
+/** Ports of loopback without a listener. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from(

@@ -1,4 +1,4 @@
-/** Brings up what a plan wants on a Docker host, through the engine's API alone, and takes it down. */
+/** Starts a plan's containers on a Docker host, only through the engine's API, and removes them. */
 import { isTask } from "../../../infra/plan/containers/container.ts";
 import type { DockerContainer } from "../../../infra/plan/docker/container-args.ts";
 import type { DockerStack } from "../../../infra/plan/docker/docker-stack.ts";
@@ -28,7 +28,8 @@ export class RunningStack {
   }
 
   /**
-   * Network, volumes and containers in the plan's order; returns when every service is healthy. The images are there.
+   * Creates network, volumes and containers in the plan's order; returns when every service is healthy. The images must
+   * exist.
    *
    * @throws Error with the last lines of the log of a container that fails or does not become healthy.
    */
@@ -77,7 +78,7 @@ export class RunningStack {
     if (ended) throw new Error(`${name} is not healthy; its log ends with:\n${await this.#api.logs(name)}`);
   }
 
-  /** What a program prints in a container of one's image, with its volumes. @throws Error where it fails. */
+  /** Output of a program in a new container with the same image and volumes. @throws Error where it fails. */
   async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
     const name = `${container.args.name}-look-${++this.#looks}`;
     const { healthcheck: _, ...args } = container.args;

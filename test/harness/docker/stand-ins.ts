@@ -4,12 +4,12 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * What dockerd looks for when a container asks for GPUs, and has the container's start run; that of NVIDIA's toolkit puts
- * devices and driver into the container. With this one `--gpus` is accepted on a machine without a GPU.
+ * dockerd looks for it when a container asks for GPUs, and runs it at the container's start; that of NVIDIA's toolkit
+ * puts devices and driver into the container. With this stand-in a machine without a GPU accepts `--gpus`.
  */
 const GPU_HOOK = ["nvidia-container-runtime-hook", "#!/bin/sh\nexit 0\n"] as const;
 
-/** Starts containers without the limit that the machine can't give: memory locked without end. */
+/** Starts containers without the limit that the machine can't set: unlimited locked memory. */
 const RUNC = [
   "runc",
   `#!${process.execPath}

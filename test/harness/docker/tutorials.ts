@@ -1,4 +1,7 @@
-/** Stands in for the repository of Triton's tutorials: of each file what this project's patches change, and what is filled in. */
+/**
+ * A stand-in for the repository of Triton's tutorials: the parts that this project's patches change or that are filled
+ * in.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";

@@ -9,7 +9,7 @@ import type { Connection } from "./cluster.ts";
 import { type KubernetesObject, nameOf, type ObjectReference } from "./objects.ts";
 
 const REQUEST_TIMEOUT_SECONDS = 60;
-/** Who owns the fields that are applied. */
+/** Owner of the applied fields. */
 const FIELD_MANAGER = "engine-room-tests";
 
 /** Which of a kind's objects. */
@@ -27,7 +27,7 @@ interface Call {
 
 interface Answer<T> {
   readonly body: T;
-  /** What the server accepts and would not. */
+  /** Warnings about accepted objects. */
   readonly warnings: readonly string[];
 }
 
@@ -108,7 +108,7 @@ export class ApiServer {
     await ignoreMissing(this.#call("DELETE", path, { query: { propagationPolicy: "Background" } }));
   }
 
-  /** Changes fields of an object, whoever owns them: a merge patch. */
+  /** Changes fields of an object, whichever manager owns them: a merge patch. */
   async patch(reference: ObjectReference, fields: object): Promise<void> {
     const path = `${await this.#collection(reference)}/${reference.metadata.name}`;
     const query = { fieldManager: FIELD_MANAGER, fieldValidation: "Strict" };
@@ -202,7 +202,7 @@ function groupPath(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }
 
-/** Answers are of the kind `Status`, but for paths that the server does not have. */
+/** Answers are of the kind `Status`, except for paths that the server does not have. */
 function refusal(statusCode: number, answer: string): ApiError {
   if (!answer.startsWith("{")) return new ApiError(statusCode, "", answer.trim());
   const { reason = "", message = "" } = JSON.parse(answer) as {

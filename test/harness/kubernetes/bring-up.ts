@@ -1,4 +1,4 @@
-/** A whole stack in the cluster, through the API alone. */
+/** Brings up a whole stack in the cluster, only through the API. */
 import type { ApiServer } from "./api-server.ts";
 import { type ApplyWarnings, applyAll } from "./apply.ts";
 import { addNodes, removeNodes } from "./nodes.ts";
@@ -13,7 +13,7 @@ import {
   statefulSetReady,
 } from "./waits.ts";
 
-/** What is waited for, as Pulumi's provider waits for it; all other kinds are ready when they are there. */
+/** Waits by kind, as Pulumi's provider does; objects of other kinds are ready as soon as they exist. */
 const WAITS: Readonly<
   Record<string, (api: ApiServer, object: ObjectReference) => Promise<KubernetesObject>>
 > = {
@@ -40,10 +40,10 @@ export async function bringUp(api: ApiServer, objects: readonly KubernetesObject
   return warnings;
 }
 
-/** What a stack finds: nodes, and what the owner of the cluster has made before. */
+/** The cluster before a stack: nodes, and objects that the cluster's owner has created. */
 interface StackScene {
   readonly set: () => Promise<void>;
-  /** Takes nodes, namespaces and all objects of the stack away again, however far it came. */
+  /** Removes nodes, namespaces and all objects of the stack, even of one that has failed halfway. */
   readonly clear: () => Promise<void>;
 }
 

@@ -22,7 +22,7 @@ export function failingJob(job: KubernetesObject, exitCode: number): KubernetesO
 /**
  * The same for a pod that has not begun to run.
  *
- * @param message - What its container leaves behind, as plain YAML: no colon.
+ * @param message - Termination message of its container, as plain YAML: no colon.
  */
 export function failPod(
   api: ApiServer,

@@ -17,16 +17,16 @@ import { ScratchFolder } from "./scratch-folder.ts";
 const READY_TIMEOUT_SECONDS = 180;
 const ANSWER_TIMEOUT_MILLISECONDS = 5000;
 
-/** The one port of a pod that is there: no container listens. */
+/** The only port of a pod that answers: no container listens. */
 export const POD_PORT = 8080;
 
-/** What a client needs. */
+/** How a client connects. */
 export interface Connection {
   /** `https://127.0.0.1:PORT`. */
   readonly server: string;
-  /** Of a user who may do everything. */
+  /** Token of a user with all permissions. */
   readonly token: string;
-  /** PEM of who signed the server's certificate. */
+  /** PEM of the CA of the server's certificate. */
   readonly certificateAuthority: string;
   /** Path of a kubeconfig with the same. */
   readonly kubeconfig: string;
@@ -152,7 +152,7 @@ async function startPrograms(
   return { server, token, certificateAuthority: readFileSync(authority, "utf8"), kubeconfig, podPort };
 }
 
-/** What controllers and scheduler have in common. */
+/** Flags that controllers and scheduler have in common. */
 function controllerFlags(kubeconfig: string, port: number | undefined, certificates: string) {
   return {
     kubeconfig,
@@ -185,7 +185,7 @@ function kubeconfigText(server: string, token: string, authority: string): strin
   });
 }
 
-/** What KWOK does with nodes and pods, as one file. */
+/** KWOK's stages of nodes and pods, as one file. */
 function stages(folder: string): string {
   const files = readdirSync(folder).filter((file) => file.startsWith("stage-"));
   return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n---\n");

@@ -8,14 +8,14 @@ interface ClusterForTests {
   readonly api: ApiServer;
   readonly connection: Connection;
   readonly modules: BuiltModules;
-  /** Of the cluster's own programs. */
+  /** Pids of the cluster's own programs. */
   readonly pids: Cluster["pids"];
 }
 
 /**
- * `describe` with the cluster; where there is none its tests are skipped for that reason.
+ * `describe` with the cluster. Without a cluster its tests are skipped for that reason.
  *
- * @param missing - What else they lack, if anything.
+ * @param missing - Another reason to skip them.
  */
 export function describeWithCluster(
   title: string,
@@ -25,7 +25,7 @@ export function describeWithCluster(
   const provided = inject("kubernetes");
   const cluster = missing === undefined ? provided : { reason: missing };
   if ("reason" in cluster) {
-    // What is skipped looks at nothing of it.
+    // Skipped tests do not use it.
     describe(title, needs(cluster.reason), () => tests({} as ClusterForTests));
     return;
   }

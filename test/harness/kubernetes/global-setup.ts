@@ -1,4 +1,4 @@
-/** One cluster for all test files of the project `cluster`, or why there is none. */
+/** One cluster for all test files of the project `cluster`, or the reason why it can't start. */
 
 import type { TestProject } from "vitest/node";
 import { missingPulumiPrograms } from "../pulumi-programs.ts";

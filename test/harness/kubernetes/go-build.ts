@@ -20,14 +20,15 @@ const BUILD_TIMEOUT_SECONDS = 5400;
 const LOCK_POLL_MILLISECONDS = 1000;
 const LINKER_FLAGS = "-s -w";
 
-/** Absolute folders of what the cluster is made of, by module. */
+/** Absolute folders of the cluster's modules. */
 export type BuiltModules = Readonly<Record<(typeof CLUSTER_MODULES)[number], string>>;
 
 /**
- * What a build makes depends on nothing but what names its folder, so what is there is complete and of this version.
+ * Builds modules. A folder's name is a hash of all that its build depends on, so an existing folder is complete and
+ * current.
  *
- * @param report - Takes a line for every step that takes long.
- * @returns Absolute folders of what was built, by module; why nothing can be built, where Go is missing or too old.
+ * @param report - Receives a line for every step that takes long.
+ * @returns Absolute folders by module; the reason where Go is missing or too old.
  * @throws Error with the compiler's last lines when a build fails.
  */
 export async function buildGoModules<Name extends GoModuleName>(
@@ -80,7 +81,7 @@ async function buildMissing(
   const missing: (readonly [GoModuleName, string])[] = [];
   for (const target of targets) if (!(await exists(target[1]))) missing.push(target);
   if (missing.length === 0) return;
-  // Compiled packages take 3.5 GB, and nobody needs them again; a cache that the user names is theirs.
+  // Compiled packages take 3.5 GB and are not needed again; a cache that the user names is theirs.
   const given = process.env.GOCACHE;
   const cache = given ?? (await temporaryFolder(join(root, "compiled")));
   try {

@@ -1,4 +1,4 @@
-/** What tests need of Go modules: programs and files, at the versions of each folder's go.mod. */
+/** Go modules that tests need: programs and files, at the versions of each folder's go.mod. */
 import { join } from "node:path";
 
 /** Folders of `go/`, each with a go.mod and a go.sum of its own: their programs need different versions of the same modules. */
@@ -22,11 +22,11 @@ interface GoModule {
   readonly programs: Readonly<Record<string, string>>;
   /** Package variables that the linker sets (`-X`), for a version of the module that has the programs. */
   readonly variables: (version: string) => Readonly<Record<string, string>>;
-  /** What is kept beside the programs, by name: a path below a required module. */
+  /** Files kept beside the programs, by name: paths below a required module. */
   readonly files: Readonly<Record<string, string>>;
   /** Whether its packages have C code, for which the machine's C compiler is needed. */
   readonly hasC?: true;
-  /** What a build from nothing took on two cores in minutes; for the line that announces it. */
+  /** Minutes of a first build on two cores, for the line that announces it. */
   readonly buildMinutes: string;
 }
 

@@ -7,7 +7,8 @@ import { GO_MODULES, sourceFolder } from "./go-modules.ts";
 const ANSWER_TIMEOUT_SECONDS = 120;
 
 /**
- * What Go's own settings of a user would change in a build is left out; where modules come from is theirs.
+ * Environment of builds. It overrides the user's settings of Go that would change a build, and keeps where modules come
+ * from.
  *
  * @param cache - Folder of compiled packages.
  */
@@ -32,7 +33,8 @@ export interface GoToolchain {
 }
 
 /**
- * The Go that builds all modules: the newest `go` line of theirs, or what it switches to by itself where GOTOOLCHAIN allows.
+ * The Go that builds all modules: at least the newest `go` line of theirs, or the version that Go switches to where
+ * GOTOOLCHAIN allows.
  *
  * @param environment - @default {@link goEnvironment}
  */

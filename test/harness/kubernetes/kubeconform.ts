@@ -18,7 +18,7 @@ import {
 const TIMEOUT_SECONDS = 120;
 const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
-/** What kubeconform says of one object; fields of `-output json`. */
+/** kubeconform's result for an object; fields of `-output json`. */
 interface Resource {
   readonly kind: string;
   readonly name: string;
@@ -68,14 +68,14 @@ export class SchemaCheck {
   }
 }
 
-/** Its list of faults ends where a schema refers to another one; the text goes on. */
+/** The list of faults ends where a schema refers to another; the text continues. */
 function faultsOf({ kind, name, status, msg }: Resource): readonly string[] {
   const lines = [...msg.matchAll(/- at '([^']*)': (.*?)(?=\s+- at '|$)/g)];
   if (lines.length === 0) return [`${kind} ${name}: ${msg || status}`];
   return lines.map(([, path, fault]) => `${kind} ${name} ${path}: ${fault}`);
 }
 
-/** What it prints; that it found a fault is no failure of the program. */
+/** Standard output. Faults in objects are not failures of the program. */
 function output(program: string, argv: readonly string[]): Promise<string> {
   const options = { timeout: TIMEOUT_SECONDS * 1000, maxBuffer: MAX_OUTPUT_BYTES };
   return new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ function output(program: string, argv: readonly string[]): Promise<string> {
   });
 }
 
-/** Objects of a text with several. @throws Error at what is no YAML, such as a key that is there twice. */
+/** Objects of a text with several. @throws Error at invalid YAML, such as a duplicate key. */
 export function objectsOfYaml(text: string): KubernetesObject[] {
   return parseAllDocuments(text).flatMap((document) => {
     const [error] = document.errors;

@@ -85,7 +85,7 @@ esac
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** `module@version` and path within it of what a module keeps. */
+  /** `module@version` of each of a module's files, and the path within it. */
   function filesOf(name: (typeof GO_MODULES)[number]): (readonly [string, string])[] {
     const goMod = readFileSync(join(import.meta.dirname, "go", name, "go.mod"), "utf8");
     return Object.values(goModules[name].files).map((file) => {
@@ -119,7 +119,7 @@ esac
     expect(lines.filter((line) => line.startsWith(waiting))).toHaveLength(1);
   });
 
-  test("another version of Go builds the programs anew beside the old ones", async () => {
+  test("another version of Go builds the programs again and keeps those of the old version", async () => {
     const before = (await buildGoModules(TWO, report)) as Record<GoModuleName, string>;
     writeFileSync(path("go/version"), "go1.27.0\n");
     const after = (await buildGoModules(TWO, report)) as Record<GoModuleName, string>;

@@ -22,7 +22,10 @@ interface NodeOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** @default `nvidia.com/gpu` on nodes with GPUs, as managed clusters have it */
   readonly taints?: readonly Taint[];
-  /** What the device plugin calls the GPUs. @default its own default; partitions have names of their own (strategy `mixed`) */
+  /**
+   * The device plugin's resource of the GPUs. @default its own default; partitions have names of their own (strategy
+   * `mixed`)
+   */
   readonly gpuResource?: string;
 }
 
@@ -65,7 +68,7 @@ export function poolNodes(pool: PoolSpec, options: NodeOptions = {}): Kubernetes
 const GPU_TAINT: Taint = { key: "nvidia.com/gpu", value: "present", effect: "NoSchedule" };
 
 function defaultGpuResource({ sharing }: PoolSpec): string {
-  // `+` is no character of a name.
+  // Names can't contain `+`.
   return sharing.mode === "mig" ? `nvidia.com/mig-${sharing.profile.replaceAll("+", ".")}` : "nvidia.com/gpu";
 }
 

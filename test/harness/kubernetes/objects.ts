@@ -17,7 +17,7 @@ export interface ObjectMetadata {
   readonly uid?: string | undefined;
 }
 
-/** What names an object. */
+/** The fields that identify an object. */
 export type ObjectReference = Pick<KubernetesObject, "apiVersion" | "kind" | "metadata">;
 
 /** For messages: `apps/v1 Deployment engine-room/llava`. */

@@ -22,7 +22,7 @@ export class Program {
     } finally {
       closeSync(log);
     }
-    // Without a listener it would be thrown where nobody catches it; the missing pid says the same.
+    // Without a listener it would be thrown uncaught; the missing pid says the same.
     this.#child.on("error", () => {});
   }
 
@@ -45,7 +45,7 @@ export class Program {
     return lastLines(readFileSync(this.#log, "utf8"), 3);
   }
 
-  /** Returns when it is gone. Nobody wants anything of what it has in memory. */
+  /** Returns when it has ended. Its data in memory is not needed. */
   async kill(): Promise<void> {
     if (!this.isRunning) return;
     const ended = once(this.#child, "exit");

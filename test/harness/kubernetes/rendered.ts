@@ -1,4 +1,4 @@
-/** What a stack would have in a cluster, as the API takes it, from the graph that `npx engine-room render` prints. */
+/** Objects that a stack would have in a cluster, in the API's form, from the graph of `npx engine-room render`. */
 import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 import { type RenderedStack, renderJson, renderStack } from "../../../scripts/render.ts";
 import { program } from "../../infra/platforms/program.ts";
@@ -15,14 +15,14 @@ interface StackObjects {
   readonly objects: readonly KubernetesObject[];
   /** Names of Helm releases, which no server takes as they are. */
   readonly charts: readonly string[];
-  /** Of the stack; what only `up` knows is a placeholder. */
+  /** Outputs of the stack, with placeholders for values that only `up` knows. */
   readonly outputs: RenderedStack["outputs"];
 }
 
 /** The end of the program that is evaluated last: Pulumi's SDK has one stack in a process at a time. */
 let lastRender: Promise<unknown> = Promise.resolve();
 
-/** What `npx engine-room render` prints of a stack file. @throws Error with its problems. */
+/** The output of `npx engine-room render` for a stack file. @throws Error with its problems. */
 export async function renderedObjects(stackFile: string, stack = "tests"): Promise<StackObjects> {
   const config = readStackFile(stackReference(stack, stackFile));
   const render = lastRender.then(() => quietly(() => renderStack(stack, config, program(config))));
@@ -30,7 +30,7 @@ export async function renderedObjects(stackFile: string, stack = "tests"): Promi
   return stackObjects(JSON.parse(renderJson(await render)) as RenderedStack);
 }
 
-/** Without the warnings of a program that no engine runs, such as those of images that nobody has pushed. */
+/** Runs without the warnings of a program that no engine runs, such as those of images that are not pushed. */
 async function quietly<T>(work: () => Promise<T>): Promise<T> {
   const { warn } = console;
   console.warn = () => {};
@@ -42,10 +42,9 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Resources of the types `kubernetes:*`. Those that are only read are not the stack's; what is secret is empty, or stands for
- * itself.
+ * Objects of the types `kubernetes:*`, without those that are only read. Secret values are empty, or the placeholder.
  *
- * @throws Error where a value is known only after `up`, or a resource is none that the API has.
+ * @throws Error where a value is known only after `up`, or a resource is not an object of the API.
  */
 export function stackObjects({
   resources,
@@ -61,7 +60,7 @@ export function stackObjects({
   };
 }
 
-/** Each after its parent and what it depends on; the rest as they come. */
+/** Each after its parent and its dependencies; otherwise in the given order. */
 function inOrder(resources: readonly Resource[]): Resource[] {
   const byUrn = new Map(resources.map((resource) => [resource.urn, resource]));
   const ordered = new Set<Resource>();
@@ -91,7 +90,7 @@ function objectOf({ type, name, inputs }: Resource): KubernetesObject {
   return { apiVersion, kind, metadata: named, ...(kind === "Secret" ? withoutSecrets(rest) : rest) };
 }
 
-/** Nobody reads the values here, but they have to be of the right form. */
+/** Gives secret values the form that the API requires; no one reads them here. */
 function withoutSecrets({ data, stringData, ...rest }: Readonly<Record<string, unknown>>) {
   const known = (values: unknown, convert: (text: string) => string) =>
     typeof values !== "object" || values === null

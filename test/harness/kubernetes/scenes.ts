@@ -1,4 +1,4 @@
-/** What a cluster's owner has set up before a stack comes: a namespace, volumes. */
+/** Objects that a cluster's owner creates before a stack: a namespace, volumes. */
 import { eventually } from "../stack.ts";
 import type { ApiServer } from "./api-server.ts";
 import { applyAll } from "./apply.ts";
@@ -7,7 +7,7 @@ import { namespaceReady } from "./waits.ts";
 
 const TIMEOUT_SECONDS = 60;
 
-/** A namespace that admits pods of the level `restricted` only, and says so of what would make others. */
+/** A namespace that admits only pods of the level `restricted`, and warns of objects that would create others. */
 export function restrictedNamespace(name: string): KubernetesObject {
   const level = "pod-security.kubernetes.io";
   const labels = { [`${level}/enforce`]: "restricted", [`${level}/warn`]: "restricted" };
@@ -20,7 +20,7 @@ export async function addNamespace(api: ApiServer, namespace: KubernetesObject):
   await namespaceReady(api, namespace);
 }
 
-/** Owners before what they would make anew. */
+/** Owners before the objects that they would create again. */
 const WORKLOADS = [
   ["apps/v1", "Deployment"],
   ["apps/v1", "StatefulSet"],

@@ -1,6 +1,6 @@
 /**
- * Strict JSON Schemas (draft 4) of what the API server takes, from its own OpenAPI document and from definitions of kinds:
- * no field that a kind does not declare. What rules in CEL forbid is beyond them.
+ * Strict JSON Schemas (draft 4) of the API server's objects, from its own OpenAPI document and from definitions of
+ * kinds: they forbid fields that a kind does not declare. They do not have the rules in CEL.
  */
 import type { CustomResourceDefinition } from "./apply.ts";
 
@@ -22,7 +22,7 @@ const DEFINITIONS = "_definitions.json";
 const DRAFT = "http://json-schema.org/draft-04/schema#";
 const META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/** What the document describes as a string, or not at all, though more is taken. */
+/** Types that the document describes as a string, or not at all, though more is accepted. */
 const SPECIAL: readonly (readonly [suffix: RegExp, schema: Schema])[] = [
   [/\.api\.resource\.Quantity$/, { type: ["string", "number"] }],
   [/\.util\.intstr\.IntOrString$/, { type: ["string", "integer"] }],
@@ -30,7 +30,7 @@ const SPECIAL: readonly (readonly [suffix: RegExp, schema: Schema])[] = [
   [/\.apiextensions\..*\.JSON(SchemaProps\w*)?$/, {}],
 ];
 
-/** A file for each kind, and one with what they share. */
+/** A file for each kind, and a file of shared definitions. */
 export function schemasOfSwagger({ definitions }: Swagger): SchemaFiles {
   const shared: Record<string, Schema> = {};
   const files = new Map<string, Schema>();
@@ -45,7 +45,7 @@ export function schemasOfSwagger({ definitions }: Swagger): SchemaFiles {
   return files;
 }
 
-/** A file for each version that is served; they stand beside those of {@link schemasOfSwagger}. */
+/** A file for each served version, for the same folder as those of {@link schemasOfSwagger}. */
 export function schemasOfDefinition({ spec }: CustomResourceDefinition): SchemaFiles {
   const files = new Map<string, Schema>();
   for (const { name, served, schema } of spec.versions) {
@@ -85,7 +85,7 @@ function ofKind(schema: Schema, { group, version, kind }: Kind): Schema {
   };
 }
 
-/** From OpenAPI's dialect, with fields closed to what is declared. */
+/** Converts OpenAPI's dialect, and forbids undeclared fields. */
 function strict(value: Json): Json {
   if (Array.isArray(value)) return value.map(strict);
   if (typeof value !== "object" || value === null) return value;
@@ -110,15 +110,15 @@ function strict(value: Json): Json {
     : closed;
 }
 
-/** Names of fields are no keywords, though some look like one. */
+/** Names of fields are not keywords, though some look alike. */
 function ofEach(properties: Json | undefined): Json {
   const entries = Object.entries((properties ?? {}) as Schema);
   return Object.fromEntries(entries.map(([name, schema]) => [name, strict(schema)]));
 }
 
 /**
- * What an object or a list holds is a schema, too. Alternatives (`oneOf` and the like) say more about fields that are
- * declared elsewhere, so they must not be closed; the rest are values.
+ * Converts a keyword's value. The contents of an object or a list have schemas, too. Alternatives (`oneOf` and the
+ * like) add to fields declared elsewhere and must stay open; other values are not schemas.
  */
 function keyword(name: string, value: Json): Json {
   return name === "items" || name === "additionalProperties" ? strict(value) : value;

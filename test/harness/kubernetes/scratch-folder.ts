@@ -4,10 +4,10 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What is killed with us may write for a moment longer. */
+/** Processes that are killed with this one may write for a moment longer. */
 const REMOVE = 'cat; rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }';
 
-/** A new folder that goes with this process, however that ends: who removes it waits for the end of a pipe. */
+/** A new folder that is removed when this process ends, even when killed: its remover waits for the end of a pipe. */
 export class ScratchFolder {
   readonly path: string;
   readonly #remover: ChildProcess;

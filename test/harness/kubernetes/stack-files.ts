@@ -1,4 +1,4 @@
-/** Stack files of tests, and what the plan makes of them. */
+/** Stack files of tests, and their plans. */
 import { join } from "node:path";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
@@ -24,10 +24,10 @@ export function poolsOf(stackFile: string): readonly PoolSpec[] {
   return gpuSpecOf(stackFile)?.pools ?? [];
 }
 
-/** @throws Error where the stack file is none of a stack in a cluster. */
+/** @throws Error where the stack is not in a cluster. */
 export function clusterPlanOf(stackFile: string): ClusterPlan {
   const plan = planOf(stackFile);
-  if (plan.platform !== "kubernetes") throw new Error(`${stackFile} is no stack in a cluster.`);
+  if (plan.platform !== "kubernetes") throw new Error(`${stackFile} is not a stack in a cluster.`);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-/** Waiting for what controllers and scheduler do with objects; what does not come about is told with the events of it. */
+/** Waits for controllers and the scheduler; time-outs report the namespace's events. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "../stack.ts";
 import type { ApiServer } from "./api-server.ts";
@@ -7,7 +7,7 @@ import { conditionOf, type KubernetesObject, nameOf, type ObjectReference } from
 const TIMEOUT_SECONDS = 120;
 const POLL_MILLISECONDS = 100;
 
-/** Of a namespace, oldest first: `Warning FailedScheduling Pod/llava-0: 0/1 nodes are available: …`. */
+/** Events of a namespace, oldest first: `Warning FailedScheduling Pod/llava-0: 0/1 nodes are available: …`. */
 export async function eventsOf(api: ApiServer, namespace: string): Promise<string[]> {
   const events = (await api.list("v1", "Event", { namespace })) as unknown as readonly {
     readonly type: string;
@@ -25,10 +25,10 @@ export async function eventsOf(api: ApiServer, namespace: string): Promise<strin
 }
 
 /**
- * Asks again and again until `check` says that an object is as wanted.
+ * Polls an object until `check` passes.
  *
- * @param check - Gives true, or what the object lacks; throws where it never will be as wanted.
- * @returns The object. @throws Error with what it lacks, and the last events, when it does not come about in time.
+ * @param check - Returns true, or the reason to wait longer; throws when waiting is useless.
+ * @returns The object. @throws Error with the last reason and the last events on time-out.
  */
 export async function waitFor(
   api: ApiServer,
@@ -38,7 +38,7 @@ export async function waitFor(
   const end = performance.now() + TIMEOUT_SECONDS * 1000;
   for (;;) {
     const object = await api.get(reference);
-    const verdict = object === undefined ? "it is not there" : check(object);
+    const verdict = object === undefined ? "it does not exist" : check(object);
     if (object !== undefined && verdict === true) return object;
     if (performance.now() > end) {
       const { namespace } = reference.metadata;
@@ -52,13 +52,13 @@ export async function waitFor(
   }
 }
 
-/** Pods can be made in it: until its service account is there their makers are refused. @returns The service account. */
+/** Waits until pods can be created in a namespace: it then has a service account. @returns The service account. */
 export function namespaceReady(api: ApiServer, { metadata }: ObjectReference): Promise<KubernetesObject> {
   const account = { name: "default", namespace: metadata.name };
   return waitFor(api, { apiVersion: "v1", kind: "ServiceAccount", metadata: account }, () => true);
 }
 
-/** Of a namespace that an earlier test has removed and that is still ending: returns when its name is free. */
+/** Returns when the name of an object that an earlier test has removed is free again. */
 export async function noneEnding(api: ApiServer, reference: ObjectReference): Promise<void> {
   await eventually(
     async () => ((await api.get(reference))?.metadata.deletionTimestamp === undefined ? true : undefined),
@@ -122,7 +122,7 @@ export function claimBound(api: ApiServer, reference: ObjectReference): Promise<
   });
 }
 
-/** Why the scheduler finds no node for the first pod of a selection that has none, in its own words. */
+/** The scheduler's reason for the first pod of a selection that it can't place. */
 export async function unschedulable(
   api: ApiServer,
   namespace: string,

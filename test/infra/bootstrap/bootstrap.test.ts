@@ -90,7 +90,7 @@ test("the lifecycle policy expires untagged images after a day and keeps the new
     JSON.parse(named(`registries-${image}-lifecycle`).inputs.policy as string).rules;
   const kept = (countNumber: number) => [
     { rulePriority: 1, selection: { tagStatus: "untagged", countUnit: "days", countNumber: 1 } },
-    // ECR wants the rule for any tag to be the last.
+    // ECR requires the rule for any tag to be the last.
     { rulePriority: 2, selection: { tagStatus: "any", countType: "imageCountMoreThan", countNumber } },
   ];
   expect(rules("services")).toMatchObject(kept(100));
@@ -254,7 +254,7 @@ describe("policies", () => {
     }
   });
 
-  test("a tag is claimed only where a thing has none", () => {
+  test("a tag is set only on a resource without it", () => {
     const tagging = policies
       .flatMap(({ name }) => statements(name))
       .filter(({ Action }) =>
@@ -268,7 +268,7 @@ describe("policies", () => {
       expect([Sid, Condition]).toEqual([Sid, { ...Condition, Null: expect.anything() }]);
   });
 
-  test("with a permissions boundary roles are made with it alone, and nobody lifts it", () => {
+  test("with a permissions boundary, roles are created only with it, and no one may remove it", () => {
     const permissionsBoundaryArn = "arn:aws:iam::111122223333:policy/boundary";
     const bound = planOf({ ...VALUES, permissionsBoundaryArn }).policies;
     const making = statements("dev-roles", bound).find(({ Sid }) => Sid === "MakeRoles");

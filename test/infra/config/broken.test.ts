@@ -1,4 +1,4 @@
-/** Stack files with mistakes that people make, and what is printed of each: test/recorded/broken/. */
+/** Stack files with common mistakes, and the printed problems of each: test/recorded/broken/. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";

@@ -24,7 +24,10 @@ function problemsOf(values: Record<string, unknown>): readonly Problem[] {
   return problemsThrownBy(() => parseConfig(values));
 }
 
-/** The values with each example in place of what it is shown for; how many there were, and which were refused too. */
+/**
+ * Replaces each refused value by the example of its problem. @returns How many examples there were, and problems of
+ * examples.
+ */
 function withExamples(values: Values): { readonly shown: number; readonly left: readonly Problem[] } {
   const examplesOf = (of: Values) =>
     problemsOf(of).flatMap((problem) => {
@@ -170,7 +173,7 @@ test("an unknown tier beside a misspelt platform is explained for the likely pla
 
 test.each([
   [25.07, '"25.07"'],
-  // What the Pulumi runtime makes of 25.10 without quotes.
+  // The Pulumi runtime reads 25.10 without quotes as this.
   [25.1, '"25.10"'],
   ["25.1", '"25.10"'],
   [25, '"25.00"'],
@@ -317,7 +320,7 @@ test.each(["docker", "kubernetes", "aws"] as const)(
       engineStore: { path: wrong, existing: wrong },
       gateway: { tls: { certificateArn: wrong }, hostname: "llm.example.org" },
       models: [
-        // Builds in a cluster of one's own have no role that reads buckets.
+        // Builds in the user's own cluster have no role that reads buckets.
         ...(platform === "kubernetes"
           ? [{ name: wrong, model: "x" }]
           : [{ name: wrong, model: "x", weights: { from: "s3", uri: wrong, revision: "1" } }]),

@@ -47,11 +47,11 @@ function valuesWith(path: Path, value: unknown): unknown {
   return typeof key === "number" ? [inner] : { [key]: inner };
 }
 
-test("every key of the schemas is shown, but for credentials and what stands in place of a mapping with one", () => {
+test("every key of the schemas is shown, except credentials and a plain value in place of a mapping that has credentials", () => {
   expect(keys.length).toBeGreaterThan(300);
   const isHidden = (path: string, value: unknown) =>
     SECRET_PATHS.some((one) => one === path || one.startsWith(`${path}.`)) ||
-    // A number is no path, and may be the credential that belongs into the file.
+    // A number is not a path, and may be the credential that belongs in the file.
     (/^(hub|externalDatabases)\..*File$/.test(path) && value === 0);
   for (const { path } of keys)
     for (const value of [0, "/shown"])
@@ -80,7 +80,7 @@ test.each([
   expect(shownValue(path, valuesWith(path, value), false)).not.toContain(value);
 });
 
-test("a password in an address is hidden with a scheme or without, and a digest behind a tag is none", () => {
+test("a password in an address is hidden with a scheme or without, and a digest after a tag is shown", () => {
   for (const address of ["u:hidden@registry.example.org/room", "https://u:hidden@registry.example.org"])
     expect(shownValue(["images", "registry"], { images: { registry: address } })).toMatch(
       /^"(https:\/\/)?\[secret\]@registry\.example\.org/,

@@ -118,7 +118,7 @@ test("server.json of the encoders has every config.pbtxt, and the store's path o
   expect(JSON.parse(encoderBuildSpec(encoders, release, null)).gpu).toBeNull();
 });
 
-test("the server of this machine listens on the address that it is given, with a repository that is there", () => {
+test("the server of this machine listens on its given address, with an existing repository", () => {
   const { launch, repository } = JSON.parse(
     cpuServerSpec("encoders", null, 7, { repository: ".stacks/a/repositories/b", address: "127.0.0.1" }),
   );

@@ -1,4 +1,4 @@
-/** What a model of a stack file is resolved to, with the catalogue's defaults, on 25.07 and an A10G. */
+/** Models of a stack file as resolved with the catalogue's defaults, on 25.07 and an A10G. */
 import { gpus } from "../../../infra/plan/catalogue/gpus.ts";
 import { type LanguageModelName, languageModels } from "../../../infra/plan/catalogue/language-models.ts";
 import { type ReleaseTag, releases } from "../../../infra/plan/catalogue/releases.ts";

@@ -28,13 +28,13 @@ const configs = {
 } as const;
 export type AwsStackName = keyof typeof configs;
 
-/** Of the project's own, or of an example. */
+/** Values of one of the project's stack files, or of an example. */
 export function stackConfig(stack: string): RuntimeConfig {
   const file = stack === "ec2" ? "examples/ec2.yaml" : `Pulumi.${stack}.yaml`;
   return readStackFile(stackReference(stack, join(projectRoot, file)));
 }
 
-/** A stack file with what a company adds to it. */
+/** A stack file with the additions of a company. */
 export function companyConfig(file: string, own: object = {}): RuntimeConfig {
   return runtimeConfig({ ...projectStackValues(file), ...COMPANY, ...own });
 }
@@ -105,7 +105,7 @@ export class AwsGraph {
     this.#byUrn = new Map(resources.map((one) => [one.urn, one]));
   }
 
-  /** @throws Error where there is none, or more than one. */
+  /** @throws Error unless exactly one resource has the name. */
   named(name: string): RenderedResource {
     const [found, ...others] = this.resources.filter((one) => one.custom && withoutKeys(one.name) === name);
     if (found === undefined || others.length > 0)
@@ -146,7 +146,7 @@ export async function awsGraph(name: AwsStackName): Promise<AwsGraph> {
   return new AwsGraph(await renderStack(name, config, program(config)));
 }
 
-/** What is registered where AWS has answered everything. */
+/** Registered resources where AWS has answered everything. */
 export async function madeResources(name: AwsStackName): Promise<readonly Registration[]> {
   const config = configs[name]();
   const engine = new Engine(answered);
@@ -155,7 +155,7 @@ export async function madeResources(name: AwsStackName): Promise<readonly Regist
   return engine.made;
 }
 
-/** Outputs that resources of AWS have besides what they were given, as far as others take them. */
+/** Outputs of AWS's resources in addition to their inputs, for resources that use them. */
 function answered({ type, name, inputs }: Registration): Properties {
   const more: Readonly<Record<string, Properties>> = {
     "aws:eks/nodeGroup:NodeGroup": { resources: [{ autoscalingGroups: [{ name: `group-of-${name}` }] }] },

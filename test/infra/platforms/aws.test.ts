@@ -113,7 +113,7 @@ test.each(Object.entries(companies))(
 );
 
 test.each(Object.entries(graphs))(
-  "roles of %s have neither where the stack file has none",
+  "roles of %s have no boundary and no path where the stack file sets neither",
   (_name, graph) => {
     for (const { inputs } of graph.ofType("aws:iam/role:Role"))
       expect(Object.keys(inputs).filter((key) => /path|boundary/i.test(key))).toEqual([]);
@@ -306,7 +306,7 @@ test("a company's cluster has its own values, alerts and weights in a bucket, ea
 
 const KEY = "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012";
 
-/** Properties that hold the key of what a resource stores. */
+/** Properties with the key of a resource's stored data. */
 const KEY_PROPERTIES: Readonly<Record<string, (inputs: RenderedResource["inputs"]) => unknown>> = {
   "aws:backup/vault:Vault": ({ kmsKeyArn }) => kmsKeyArn,
   "aws:cloudwatch/logGroup:LogGroup": ({ kmsKeyId }) => kmsKeyId,
@@ -333,7 +333,7 @@ test.each(Object.entries(graphs))("nothing that %s stores names a key of the cus
     if (type !== "aws:eks/cluster:Cluster") expect(KEY_PROPERTIES[type]?.(inputs), name).toBeUndefined();
 });
 
-test("another key is refused before the cluster, the engine store or the databases' disk is made anew", () => {
+test("another key is refused before it replaces the cluster, the engine store or the databases' disk", () => {
   const { company, "company-ec2": machine } = companies;
   for (const [graph, kept, fixed] of [
     [company, "cluster-cluster", "cluster-key"],
@@ -346,7 +346,7 @@ test("another key is refused before the cluster, the engine store or the databas
   }
 });
 
-test("another path of roles is refused before the cluster is made anew", () => {
+test("another path of roles is refused before it replaces the cluster", () => {
   expect(companies.company.named("cluster-key").inputs.values).toEqual({
     kmsKeyArn: KEY,
     "iam.path": COMPANY_IAM.path,
@@ -484,7 +484,7 @@ test("no resource outside of the cluster is deleted with it", () => {
   }
 });
 
-/** Whether Kubernetes keeps some of what is in a component. */
+/** Whether a component has objects in Kubernetes. */
 function hasObjects(resources: readonly RenderedResource[], type: string, urn: string): boolean {
   return (
     type.startsWith("engine-room:") &&
@@ -520,7 +520,7 @@ test("pods in the stack's own namespace are restricted, and drivers run in other
   ]);
 });
 
-// Both replicas are on the one machine of their pool, which is ended before there is another one.
+// Both replicas are on the only machine of their pool, which ends before its replacement starts.
 test("an update of a node group is forced where its only node has every pod of a disruption budget", async () => {
   const { resources } = await rendered({
     ...awsValues,

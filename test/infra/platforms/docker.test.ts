@@ -29,7 +29,7 @@ function example(name: string): StackValues {
   );
 }
 
-/** A host where all is well but for what a test says: what each container comes back with, by its name on the host. */
+/** A host where everything succeeds except the given results of containers, by name on the host. */
 class Host extends Engine {
   constructor(ends: Readonly<Record<string, { exitCode: number; containerLogs: string }>> = {}) {
     super(({ type, name, inputs }) => ({

@@ -1,4 +1,7 @@
-/** `cluster.existing`: what a stack makes in somebody else's cluster on EKS, and what it leaves alone. */
+/**
+ * `cluster.existing`: objects that a stack creates in someone else's cluster on EKS, and objects that it does not
+ * change.
+ */
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { costSection } from "../../../scripts/plan/sections.ts";
@@ -63,7 +66,7 @@ test("nothing is deleted with the cluster, and nothing of it is protected", () =
   }
 });
 
-test("what lies in no namespace has the stack's namespace in its name", () => {
+test("objects outside of namespaces have the stack's namespace in their names", () => {
   const wide = graph.resources.filter(
     ({ type }) =>
       /:(Namespace|PersistentVolume|PriorityClass|StorageClass)$/.test(type) &&
@@ -105,7 +108,7 @@ test("machines and pods find each other by pool and namespace: pools of two stac
     expect(JSON.parse(selector ?? "")).toMatchObject({ "engine-room/namespace": "chat" });
 });
 
-// NVIDIA's plugin ends where its configurations lack the one that a label of its machine names.
+// NVIDIA's plugin ends when it lacks the configuration that its machine's label names.
 test("machines with whole GPUs name no configuration of the cluster's device plugin, and shared ones do", async () => {
   const label = "nvidia.com/device-plugin.config";
   const labelOf = (wanted: AwsGraph) =>

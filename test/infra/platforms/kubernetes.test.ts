@@ -20,7 +20,7 @@ import {
 } from "../plan/kubernetes/stacks.ts";
 import { Engine, last, program, rendered, runtimeConfig } from "./program.ts";
 
-/** A cluster where all is well but for the objects that a test names. */
+/** A cluster where everything succeeds except the objects that a test names. */
 class Cluster extends Engine {
   constructor(failing?: string) {
     super(({ name, inputs }) => {
@@ -52,7 +52,7 @@ async function up(file: Values, cluster = new Cluster()): Promise<Cluster> {
 
 const withoutKeys = (text: string) => text.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
 
-/** What most tests look at, made once. */
+/** Stacks that most tests read, rendered once. */
 const stack = await rendered(clusterValues);
 const cpuStack = await rendered(cpuClusterValues);
 const fullCluster = await up(fullValues);
@@ -154,7 +154,7 @@ describe("a stack with GPUs", () => {
     expect(named("cluster-adopting").inputs.upsertExistingObjects).toBe("true");
     expect(named("cluster-adopting").inputs).not.toHaveProperty("enablePatchForce");
     expect(named("cluster").inputs).not.toHaveProperty("upsertExistingObjects");
-    // Whatever `up` it was that made them.
+    // Independent of the `up` that created them.
     for (const { inputs } of kept)
       expect(inputs.metadata).toMatchObject({
         annotations: { "pulumi.com/patchFieldManager": "engine-room-demo" },

@@ -1,4 +1,4 @@
-/** The program without an engine, rendered or deployed to what a test says. */
+/** The program without an engine, rendered or deployed with a test's answers. */
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import { loadPlan } from "../../../infra/load-plan.ts";
 import { deploy } from "../../../infra/platforms/index.ts";
@@ -47,7 +47,7 @@ export class Engine implements MonitorOwner {
   stackOutputs: Properties = {};
   readonly #outputs: (registration: Registration) => Properties;
 
-  /** @param outputs - What each resource comes back with; what it throws is why the resource was not made. */
+  /** @param outputs - Answer for each resource; an error that it throws is the resource's failure. */
   constructor(outputs: (registration: Registration) => Properties) {
     this.#outputs = outputs;
   }

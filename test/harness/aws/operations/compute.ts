@@ -79,7 +79,7 @@ export const computeOperations: Readonly<Record<string, OperationRow>> = {
     },
     // EKS' own model takes any text.
     allowed: { instanceTypes: "ec2:InstanceType" },
-    // Of 63 that EKS takes; the provider adds 26 of its own to a prefix.
+    // EKS accepts 63 characters; the provider adds 26 to a prefix.
     longest: { nodegroupName: 37 },
   },
   "aws:eks/addon:Addon": {

@@ -1,4 +1,4 @@
-/** Networks and what stands at their doors. */
+/** Networks, and the services at their edge. */
 import { by, type OperationRow, own } from "./row.ts";
 
 /** Calls of EC2 take tags with the kind of thing that gets them. */

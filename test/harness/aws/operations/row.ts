@@ -1,6 +1,6 @@
 import type { OperationName } from "../service-models.ts";
 
-/** What becomes of a property: a parameter of the row's operation, one of another call, or nothing that AWS is sent. */
+/** Where a property is sent: in a parameter of the row's operation, in one of another call, or nowhere. */
 export type Target =
   | string
   | { readonly operation: OperationName; readonly parameter: string }
@@ -13,9 +13,9 @@ export interface OperationRow {
   /** The parameter that has those of the same names as the properties. @default the operation itself */
   readonly base?: string;
   /**
-   * By property; `vpcConfig.subnetIds` is one of a structure. Parameters are dotted, and `Name[]` is the one element of a
-   * list, `Name[*]` one for each element of the property. Empty: what is in the structure has rows or names of its own. What
-   * has the name of its parameter, but for capital letters, is left out.
+   * By property; `vpcConfig.subnetIds` is in a structure. Parameters are dotted; `Name[]` is a list's only element,
+   * `Name[*]` an element for each of the property's. Empty: the structure's members have rows or names of their own.
+   * Properties with the name of their parameter, ignoring case, are omitted.
    */
   readonly properties?: Readonly<Record<string, Target>>;
   /** Required parameters that the provider gives by itself. */

@@ -1,4 +1,4 @@
-/** What keeps data, keys, rights and accounts. */
+/** Storage, keys, permissions and accounts. */
 import { by, type OperationRow, own } from "./row.ts";
 
 /** https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html */

@@ -1,6 +1,6 @@
 /**
- * What an account of the stand-in has: a folder with a file for each resource, because the engine starts a plugin for each
- * operation, and a list of all calls in their order.
+ * An account of the stand-in: a folder with a file for each resource, because the engine starts a plugin for each
+ * operation, and a list of all calls in order.
  */
 import {
   appendFileSync,
@@ -17,11 +17,11 @@ export type Properties = Readonly<Record<string, unknown>>;
 
 export interface LiveResource {
   readonly type: string;
-  /** Of its URN. */
+  /** The last part of its URN. */
   readonly name: string;
   readonly id: string;
   readonly inputs: Properties;
-  /** Inputs, and what AWS has answered besides. */
+  /** Inputs, and the values that AWS adds. */
   readonly outputs: Properties;
 }
 
@@ -30,7 +30,7 @@ export interface Call {
   readonly type: string;
   readonly name: string;
   readonly id: string | null;
-  /** null: it was done. */
+  /** null when the call succeeded. */
   readonly refusal: string | null;
 }
 
@@ -55,7 +55,7 @@ export class Account {
   readonly #calls: string;
   readonly #failures: string;
 
-  /** @param folder - Made where it is not there. */
+  /** @param folder - Created if missing. */
   constructor(folder: string) {
     this.#resources = join(folder, "resources");
     this.#calls = join(folder, "calls.jsonl");
@@ -81,7 +81,7 @@ export class Account {
     rmSync(this.#file(type, id));
   }
 
-  /** The next resource of a type is made, and does not become what it should: AWS says why. */
+  /** Lets the next resource of a type be created without becoming ready, for AWS's given reason. */
   failNext(type: string, reason: string): void {
     writeFileSync(this.#failures, JSON.stringify({ type, reason }));
   }
@@ -115,7 +115,7 @@ function readJson(file: string): LiveResource {
   return JSON.parse(readFileSync(file, "utf8")) as LiveResource;
 }
 
-/** All texts of a value at any depth, but for tags and the names that things are given. */
+/** All texts of a value at any depth, except tags and names given by the user. */
 export function texts(value: unknown): readonly string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null) return [];

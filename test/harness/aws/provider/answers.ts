@@ -1,4 +1,4 @@
-/** What AWS answers to a creation besides what it was given: ids, ARNs, names, addresses. */
+/** Properties that AWS adds to a created resource: ids, ARNs, names, addresses. */
 import { randomBytes } from "node:crypto";
 import type { Properties } from "./account.ts";
 
@@ -6,7 +6,7 @@ import type { Properties } from "./account.ts";
 export interface Place {
   readonly account: string;
   readonly region: string;
-  /** Of every cluster; absent where no test connects to one. */
+  /** Connection of every cluster; absent where no test connects. */
   readonly cluster?: {
     /** `https://127.0.0.1:PORT`. */
     readonly endpoint: string;

@@ -1,6 +1,6 @@
 /**
- * What AWS answers the project's commands themselves, of the same account that the plugin changes: who asks, machines and what
- * ran on them, node groups and their sizes, and what has a stack's tag.
+ * AWS's answers to the project's own commands, from the account that the plugin changes: the caller, machines and the
+ * commands run on them, node groups and their sizes, and resources with a stack's tag.
  */
 import {
   type FakeAnswer,
@@ -52,7 +52,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
       })),
     });
   },
-  // A machine that no command is for has not reported: Systems Manager does not know it.
+  // Systems Manager does not know a machine without a command: it has not reported.
   "ssm:DescribeInstanceAssociationsStatus": ({ body: { InstanceId } }, account) => {
     const own = account
       .live()
@@ -118,7 +118,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
       json: { nodegroup: { nodegroupName, nodegroupArn: arn, instanceTypes, labels, scalingConfig, status } },
     };
   },
-  // Of what it is not told it keeps what it has: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
+  // Absent sizes keep their values: https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupConfig.html
   "eks:UpdateNodegroupConfig": ({ path, body }, account) => {
     const group = nodeGroup(path, account);
     if (group === undefined) return NO_SUCH;
@@ -152,7 +152,9 @@ interface Size {
 
 const NO_SUCH: FakeAnswer = { error: "ResourceNotFoundException", status: 404 };
 
-/** A question that it has no answer to is an error of the test that leads to it: whoever asks one adds it here. */
+/**
+ * Answers a call by `ANSWERS`. A call that is not in the table is an error; a test that makes it adds its answer there.
+ */
 export function accountService(account: Account, place: Place): FakeService {
   return (action, input) =>
     ANSWERS[action]?.(input, account, place) ?? { error: `NoAnswerOfTheStandInTo_${action}`, status: 400 };
@@ -182,12 +184,12 @@ function filtersOf(parameters: URLSearchParams): Filters {
   );
 }
 
-/** @throws Error where a filter is asked that the stand-in has not: it would be ignored. */
+/** @throws Error at a filter that the stand-in lacks: it would be ignored. */
 function passes(one: LiveResource, filters: Filters): boolean {
   return [...filters].every(([name, values]) => {
     if (name.startsWith("tag:")) return values.includes(tagsOf(one)[name.slice("tag:".length)] ?? "");
     if (name === "instance-state-name") return values.includes(String(one.outputs.instanceState));
-    // A disk that is there is one that can be used.
+    // Every existing disk is available.
     if (name === "status") return true;
     throw new Error(`The stand-in for AWS has no filter ${name}; add it to endpoint.ts.`);
   });
@@ -213,13 +215,13 @@ function tagsOf({ inputs }: LiveResource): Readonly<Record<string, string>> {
   return (inputs.tags ?? {}) as Readonly<Record<string, string>>;
 }
 
-/** Of those for which the provider answers none. */
+/** ARNs of the types to which the provider gives none. */
 const PATHS: Readonly<Record<string, (resource: LiveResource) => string>> = {
   "aws:ec2/eip:Eip": ({ id }) => `ec2:elastic-ip/${id}`,
   "aws:ec2/natGateway:NatGateway": ({ id }) => `ec2:natgateway/${id}`,
 };
 
-/** undefined: it is in no list of a region. */
+/** undefined where no list of a region has the resource. */
 function regionalArn(resource: LiveResource, { account, region }: Place): string | undefined {
   const [service, path] = PATHS[resource.type]?.(resource).split(":") ?? [];
   const arn = path === undefined ? resource.outputs.arn : `arn:aws:${service}:${region}:${account}:${path}`;

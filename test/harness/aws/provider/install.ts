@@ -1,6 +1,6 @@
 /**
- * A stand-in for AWS behind the real Pulumi engine: a plugin that the engine takes for AWS's own, where a test puts it on PATH.
- * It makes nothing, and answers as an account would in which everything works, but for what comes in the wrong order.
+ * A stand-in for AWS behind the real Pulumi engine: a plugin on PATH that the engine takes for AWS's own. It creates
+ * nothing, and answers as a working account would, except to calls in the wrong order.
  */
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,14 +18,14 @@ interface Options {
   readonly account: string;
   /** @default "us-east-1" */
   readonly region?: string;
-  /** What EKS's clusters are; absent where nothing connects to one. */
+  /** Address and token of every EKS cluster; absent where no test connects. */
   readonly connection?: Connection;
 }
 
 export class StandInAccount {
-  /** Of a command that is to meet it and not AWS. */
+  /** Environment of a command that is to call the stand-in in place of AWS. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What it answers those who ask AWS without a plugin. */
+  /** Answers to commands that call AWS without a plugin. */
   readonly service: FakeService;
   readonly #folder = mkdtempSync(join(tmpdir(), "engine-room-aws-"));
   readonly #account: Account;
@@ -56,17 +56,17 @@ export class StandInAccount {
     this.service = accountService(this.#account, settings);
   }
 
-  /** What is there. */
+  /** All resources of the account. */
   live(): readonly LiveResource[] {
     return this.#account.live();
   }
 
-  /** As somebody else than Pulumi changes it. */
+  /** Changes a resource outside of Pulumi. */
   change(resource: LiveResource): void {
     this.#account.keep(resource);
   }
 
-  /** As somebody else than Pulumi ends it. */
+  /** Deletes a resource outside of Pulumi. */
   end(resource: LiveResource): void {
     for (const one of [...endingWith(this.live(), resource), resource]) this.#account.remove(one);
   }

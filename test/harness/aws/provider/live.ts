@@ -1,4 +1,4 @@
-/** What is asked of all that an account has. */
+/** Queries over all resources of an account. */
 import type { LiveResource, Properties } from "./account.ts";
 
 export type Live = readonly LiveResource[];

@@ -1,6 +1,6 @@
 /**
- * A plugin of the Pulumi engine in the place of AWS's own, which asks nobody: it checks no argument, and says of each change
- * what the project's own table of replacements says. It is started by the engine; see `install.ts`.
+ * A plugin of the Pulumi engine in place of AWS's own. It calls no API and checks no argument; which change replaces a
+ * resource is read from the project's own table. The engine starts it; see `install.ts`.
  */
 import { Metadata, Server, ServerCredentials, type ServerUnaryCall, status } from "@grpc/grpc-js";
 import pluginProto from "@pulumi/pulumi/proto/plugin_pb.js";
@@ -129,7 +129,7 @@ function create(request: providerTypes.CreateRequest) {
   return response;
 }
 
-/** As the bridge of Terraform's providers says that a resource is there, and what it was waited for is not. */
+/** Error of the bridge of Terraform's providers for a resource that was created and did not become ready. */
 function initFailure(id: string, properties: Struct, reason: string): Error {
   const detail = new providerProto.ErrorResourceInitFailed();
   detail.setId(id);
@@ -146,7 +146,7 @@ function initFailure(id: string, properties: Struct, reason: string): Error {
   return Object.assign(new Error(reason), { code: status.UNKNOWN, metadata });
 }
 
-/** What only AWS knows. */
+/** Replaces every value by the placeholder for a value that only AWS knows. */
 function unknown(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(unknown);
   if (!isObject(value)) return UNKNOWN_VALUE;
@@ -189,7 +189,7 @@ function update(request: providerTypes.UpdateRequest) {
   return response;
 }
 
-/** What AWS answered when it was made; it stays. */
+/** Values that AWS added at creation; an update keeps them. */
 function answersOf({
   inputs,
   outputs,
@@ -205,7 +205,10 @@ function answersOf({
   return Object.fromEntries(own);
 }
 
-/** Not of what a machine gets: `updateKeys` of the provider's `resourceLaunchTemplateUpdate` lacks them. */
+/**
+ * Properties that are not part of a machine's launch data: `updateKeys` of the provider's
+ * `resourceLaunchTemplateUpdate` lacks them.
+ */
 const BESIDE_LAUNCH_DATA: ReadonlySet<string> = new Set(["tags", "tagsAll", "updateDefaultVersion"]);
 
 /** Another launch template is a new version of it. A preview does not know whether there will be one. */
@@ -228,7 +231,7 @@ function remove(request: providerTypes.DeleteRequest) {
   const { type, name } = partsOf(request.getUrn());
   const id = request.getId();
   const found = account.find(type, id);
-  // Whoever deletes what is gone has what he wants; and of some things the provider only forgets that they are there.
+  // Deleting a missing resource succeeds; with `skipDestroy` the provider forgets a resource and keeps it in AWS.
   if (found !== undefined && found.inputs.skipDestroy !== true) {
     const live = account.live();
     refuse({ operation: "delete", type, name, id }, refusedDeletion(live, found));

@@ -1,6 +1,7 @@
 /**
- * What AWS refuses, as far as it is about order: what must be there before something, and what must be gone. Of deletions it
- * refuses more than AWS does: nothing goes before what names it. Sources: "Errors" of each action in AWS's API references.
+ * Calls that AWS refuses because of their order: a resource must exist before another, or be gone. Deletions are
+ * stricter than AWS's: a resource that another refers to is never deleted. Sources: "Errors" of each action in AWS's
+ * API references.
  */
 import { type LiveResource, type Properties, texts } from "./account.ts";
 import { isLive, type Live, machinesOf, mountTargets, ofType, vpcOf, zoneOf } from "./live.ts";
@@ -11,7 +12,7 @@ const ATTACHMENT = "aws:ec2/volumeAttachment:VolumeAttachment";
 const INSTANCE = "aws:ec2/instance:Instance";
 const ROLE_ARN = /^arn:aws:iam::\d{12}:role\/(.+)$/;
 
-/** Of which an account, a VPC or a cluster has one by these properties together. */
+/** Properties that together are unique in an account, a VPC or a cluster. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:cloudwatch/logGroup:LogGroup": ["name"],
   "aws:ec2/launchTemplate:LaunchTemplate": ["name"],
@@ -42,7 +43,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": [
     ...["securityGroupId", "cidrIpv4", "referencedSecurityGroupId", "ipProtocol", "fromPort", "toPort"],
   ],
-  // AWS takes a second one for the only one, and whoever deletes the first takes that away.
+  // AWS treats a second association as the first, and deleting either removes both.
   "aws:wafv2/webAclAssociation:WebAclAssociation": ["resourceArn"],
 };
 
@@ -56,7 +57,7 @@ export function refusedCreation(live: Live, type: string, inputs: Properties): s
 function missingReference(live: Live, inputs: Properties): string | null {
   // Answers name things of their own: a cluster its security group.
   const known = new Set(live.flatMap(({ id, outputs }) => [id, ...texts(outputs)]));
-  // Who administers a cluster is there before, or is nobody's business here.
+  // A cluster's administrator exists before, or is not this test's concern.
   const { principalArn: _owner, ...named } = inputs;
   const missing = texts(named).find((one) => {
     const role = ROLE_ARN.exec(one)?.[1];
@@ -147,9 +148,9 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
     const { subnetIds } = vpcConfig as { readonly subnetIds: readonly string[] };
     if (new Set(subnetIds.map((id) => zoneOf(live, id))).size < 2)
       return "UnsupportedAvailabilityZoneException: subnets must be in two zones at least";
-    // EKS makes one itself otherwise, which nobody deletes.
+    // EKS creates it otherwise, and no one deletes it.
     if (!isLive(live, "aws:cloudwatch/logGroup:LogGroup", `/aws/eks/${name}/cluster`))
-      return `The log group of ${name} is made by nobody`;
+      return `The stack does not create the log group of ${name}`;
     return withoutManagedPolicy(live, roleArn, "AmazonEKSClusterPolicy");
   },
   "aws:eks/nodeGroup:NodeGroup": (live, { clusterName, subnetIds, nodeRoleArn }) =>
@@ -192,7 +193,7 @@ export function refusedDeletion(live: Live, resource: LiveResource): string | nu
   const { id, type, inputs } = resource;
   for (const protection of ["deletionProtection", "enableDeletionProtection", "disableApiTermination"])
     if (inputs[protection] === true) return `OperationNotPermitted: ${id} has ${protection}`;
-  // Whoever uses an account has pushed images and keeps stacks.
+  // Users of an account have pushed images and keep stacks.
   if (type === "aws:s3/bucket:Bucket" && inputs.forceDestroy !== true)
     return `BucketNotEmpty: ${id} has objects`;
   if (type === "aws:ecr/repository:Repository" && inputs.forceDelete !== true)
@@ -207,12 +208,12 @@ export function refusedDeletion(live: Live, resource: LiveResource): string | nu
   return DELETIONS[type]?.(live, inputs) ?? null;
 }
 
-/** What goes when something else does: EC2 detaches the disks of a machine that ends. */
+/** Resources that end with another: EC2 detaches the disks of a machine that ends. */
 export function endingWith(live: Live, { id, type }: LiveResource): Live {
   return type === INSTANCE ? ofType(live, ATTACHMENT).filter(({ inputs }) => inputs.instanceId === id) : [];
 }
 
-/** Their id is that of what they are set for: who names it does not name them. */
+/** Settings have the id of the resource that they belong to; a reference to that id is not a reference to them. */
 const SETTINGS: ReadonlySet<string> = new Set([
   "aws:ecr/lifecyclePolicy:LifecyclePolicy",
   "aws:efs/backupPolicy:BackupPolicy",
@@ -227,7 +228,7 @@ function isSame(one: LiveResource, other: LiveResource): boolean {
   return one.type === other.type && one.id === other.id;
 }
 
-/** Whether what is there refers to another one. Where AWS has names instead of ids, things of two types may share one. */
+/** Whether a resource refers to another. Where AWS has names in place of ids, two types may share a name. */
 function isNaming({ inputs, type }: LiveResource, of: LiveResource): boolean {
   const arn = of.outputs.arn;
   switch (of.type) {
@@ -307,7 +308,7 @@ function withoutProfile(live: Live, name: unknown): string | null {
   return withoutPolicy(live, `arn:aws:iam::000000000000:role/${profile.inputs.role}`);
 }
 
-/** A role without rights is of no use to who takes it, at the moment in which he does. */
+/** A role must have its permissions when it is assumed. */
 function withoutPolicy(live: Live, roleArn: unknown): string | null {
   const role = ROLE_ARN.exec(String(roleArn))?.[1];
   const kinds = ["aws:iam/rolePolicy:RolePolicy", "aws:iam/rolePolicyAttachment:RolePolicyAttachment"];

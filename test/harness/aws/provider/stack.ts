@@ -13,7 +13,7 @@ import { TestStack } from "../../stack.ts";
 import type { Call } from "./account.ts";
 import { StandInAccount } from "./install.ts";
 
-/** Of every stack that a test makes. */
+/** The account of every test's stack. */
 const ACCOUNT = "111122223333";
 
 const CREDENTIALS = {
@@ -29,12 +29,12 @@ type Values = Readonly<Record<string, unknown>>;
 export class StandInStack {
   readonly stack: TestStack;
   readonly account: StandInAccount;
-  /** What commands ask themselves, without Pulumi. */
+  /** Endpoint of commands that call AWS without Pulumi. */
   readonly #aws: Promise<FakeAws>;
   readonly #ownEnvironment: NodeJS.ProcessEnv;
   readonly #files = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
 
-  /** @param connection - What the stack's cluster is. */
+  /** @param connection - The stack's cluster. */
   constructor(name: string, values: Values, connection?: Connection) {
     this.stack = new TestStack(name, { ...values, account: ACCOUNT });
     this.account = new StandInAccount({
@@ -61,7 +61,7 @@ export class StandInStack {
     this.stack.configure({ ...values, account: ACCOUNT });
   }
 
-  /** Of the stack file as it is. */
+  /** The plan of the present stack file. */
   plan(): AwsPlan {
     const { values } = readStackFile(stackReference(this.stack.name, this.stack.configFile));
     const { plan } = checkedPlan(fromRuntimeConfig(values));
@@ -82,7 +82,7 @@ export class StandInStack {
     return this.stack.runPulumi(await this.#environment(), command, ...args);
   }
 
-  /** Resources by what a preview would do with them: `create`, `update`, `replace`, `delete`, `unchanged`. */
+  /** Numbers of resources by planned change: `create`, `update`, `replace`, `delete`, `unchanged`. */
   async previewed(): Promise<Readonly<Record<string, number>>> {
     return counts((await this.succeed("preview")).stdout);
   }
@@ -100,7 +100,7 @@ export class StandInStack {
     return this.account.calls().slice(before);
   }
 
-  /** What the CLI keeps of the stack: what `pulumi stack export` prints. */
+  /** The CLI's state of the stack: the output of `pulumi stack export`. */
   stateFile(): string {
     return this.stack.stateFile();
   }

@@ -1,5 +1,4 @@
-"""Stands in for tools/fill_template.py of TensorRT-LLM 0.20: an unknown key is an error, one without a value
-stays."""
+"""Stand-in for tools/fill_template.py of TensorRT-LLM 0.20: an unknown key is an error; a key without a value stays."""
 
 import argparse
 import re

@@ -66,7 +66,7 @@ test("builds of weights in buckets have a role that reads their prefixes and not
   ]);
 });
 
-test("these builds alone reach the agent that gives pods their role", () => {
+test("only builds with weights in a bucket reach the agent that gives pods their role", () => {
   const agent = (changes: Parameters<typeof plannedCluster>[0]) =>
     objectsOf(changes)
       .policies.filter(({ policy }) => JSON.stringify(policy).includes("169.254.170.23/32"))

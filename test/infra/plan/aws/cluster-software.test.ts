@@ -64,8 +64,8 @@ const tolerations = z.array(
 const disabled = z.strictObject({ enabled: z.literal(false) });
 
 /**
- * The part of each chart's values that is written, as `values.yaml` and the templates of that version read it: Helm takes any
- * other key, and nothing comes of it. Another version of a chart is read anew.
+ * The keys that are set in each chart's values, as `values.yaml` and the templates of that version read them: Helm
+ * accepts any other key and ignores it. Another version of a chart must be read again.
  */
 const written: Readonly<Record<ChartName, { readonly version: string; readonly values: z.ZodType }>> = {
   "device-plugin": {
@@ -267,7 +267,7 @@ test.each(ALL_CHARTS)("with a mirror every image of %s has the name of its own r
   const registries = texts(copies?.args.values).filter((text) =>
     text.startsWith("mirror.example.org/copies/"),
   );
-  // A registry alone, or a registry with the image's path.
+  // Only a registry, or a registry with the image's path.
   for (const image of images) {
     const inMirror = `mirror.example.org/copies/${image.split(":")[0]}`;
     expect(
@@ -342,7 +342,7 @@ test("logs of containers go into the stack's log group, and nowhere else", () =>
   ]);
 });
 
-test("alerts go to the topic of the stack file but for those that always fire, and Alertmanager may send to no other", () => {
+test("alerts go to the topic of the stack file except those that always fire, and Alertmanager may send to no other topic", () => {
   const { cluster } = plannedCluster(WATCHED);
   const chart = cluster.charts.find(({ name }) => name === "kube-prometheus-stack");
   const topic = WATCHED.monitoringOptions.snsTopicArn;

@@ -1,4 +1,4 @@
-/** What a stack on AWS costs besides the pools of its stack file. */
+/** Costs of a stack on AWS in addition to the pools of its stack file. */
 import { describe, expect, test } from "vitest";
 import { onDemandHourlyUsd, priceOf } from "../../../../infra/plan/catalogue/prices.ts";
 import type { GpuCost } from "../../../../infra/plan/cost/types.ts";
@@ -77,7 +77,7 @@ test("root disks are priced at the size that nodes get, which is small beside lo
     /^1 × 50 GiB beside local disks \+ 2 × 50 GiB: 150\.0 GB [^,]*, 2026-08-17\) ÷ 730$/,
   );
   expect(disks("g5.12xlarge")?.hourlyUsd).toBeCloseTo((150 * 0.08) / 730, 4);
-  // Images on EBS want more than the 125 MiB/s that a disk has anyway.
+  // Images on EBS need more than the 125 MiB/s that each disk includes.
   expect(words("g5.xlarge")).toMatch(
     /^1 × 300 GiB \+ 2 × 50 GiB: 400\.0 GB .*, and 125 MiB\/s × 0\.04 USD a month/,
   );
@@ -132,7 +132,7 @@ describe("asleep", () => {
     for (const { asleepHourlyUsd, hourlyUsd } of paid) expect(asleepHourlyUsd).toBe(hourlyUsd);
   });
 
-  test("beside somebody else's autoscaler nodes of encoders, gateway, databases and controllers are paid for", () => {
+  test("beside someone else's autoscaler, nodes of encoders, gateway, databases and controllers are paid for", () => {
     const cluster = { charts: { "cluster-autoscaler": "existing" } };
     const encoders = { device: "gpu", pool: "gpu" };
     const pools = [{ ...gpuPool, nodes: { min: 0, max: 3 } }, cpuPool];

@@ -27,7 +27,7 @@ test.each(KUBERNETES_VERSIONS)("add-ons of Kubernetes %s have versions of EKS bu
   expect(addOnOf(cluster, "kube-proxy")?.addonVersion).toMatch(new RegExp(`^v${version}\\.`));
 });
 
-test("a stack that names no version of Kubernetes gets the one whose standard support ends last", () => {
+test("a stack that names no version of Kubernetes gets the version whose standard support ends last", () => {
   const ends = KUBERNETES_VERSIONS.map((version) => kubernetesVersions[version].standardSupportUntil);
   expect(ends).toEqual(ends.toSorted());
   expect(plannedCluster().cluster.cluster.version).toBe(KUBERNETES_VERSIONS.at(-1));
@@ -250,7 +250,7 @@ test("a release of machine images is that of every node group, and absent where 
   expect(releases({})).toEqual(Array(3).fill(undefined));
 });
 
-test("an update ends nodes with GPUs and reserved nodes before it starts new ones", () => {
+test("an update ends nodes with GPUs and reserved nodes before it starts their replacements", () => {
   const reserved = { ...eksValues.pools[1], zones: ["a"], capacityReservationId: "cr-0123456789abcdef0" };
   const strategies = (pools: readonly Values[]) =>
     plannedCluster({ pools }).cluster.pools.map((pool) => [

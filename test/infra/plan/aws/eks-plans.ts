@@ -32,7 +32,7 @@ export function plannedCluster(changes: Values = {}): PlannedCluster {
   return clusterOf("demo", { ...eksValues, ...changes });
 }
 
-/** @param stack - Of a stack file of the project. */
+/** @param stack - Name of a stack file of the project. */
 export function shippedCluster(stack: string): PlannedCluster {
   return clusterOf(stack, fromRuntimeConfig(readStackFile(stackReference(stack)).values));
 }

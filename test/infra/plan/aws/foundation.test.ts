@@ -138,7 +138,7 @@ test.each([
   expect(plain.length).toBeLessThanOrEqual(32);
 });
 
-test("AWS names differ where stack names differ only in what is cut or replaced", () => {
+test("AWS names differ where stack names differ only in characters that are cut or replaced", () => {
   const names = ["a_b", "a.b", "a-b", "A-b", `${"x".repeat(40)}1`, `${"x".repeat(40)}2`];
   expect(new Set(names.map((name) => plainName(`engine-room-${name}`, 32))).size).toBe(names.length);
 });
@@ -151,7 +151,7 @@ test("a keyed AWS name changes with its key and stays within its length", () => 
 
 const { context } = awsPlan(eksValues);
 
-/** Of the one statement. */
+/** Condition of the role's only statement. */
 function conditionOf({ args }: RolePlan): unknown {
   return JSON.parse(args.assumeRolePolicy).Statement[0].Condition;
 }

@@ -28,7 +28,7 @@ export const ec2Values = {
   pools: [{ name: "gpu", instanceType: "g5.12xlarge" }],
 } as const;
 
-/** What the internet reaches, with all that it takes. */
+/** A gateway on the internet, with all that it requires. */
 export const publicGateway = {
   exposure: "public",
   hostname: "models.example.org",

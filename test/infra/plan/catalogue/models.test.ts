@@ -25,7 +25,7 @@ test.each(rows)("%s has a pinned source with one format of the weights", (_name,
 test.each(rows)("the download of %s is as large as its parameters in their stored format", (_name, row) => {
   const bytes = row.source.storedDtype === "float32" ? 4 : 2;
   const gb = ((row.architecture.parameters + (row.vision?.parameters ?? 0)) * bytes) / 1e9;
-  // gpt2-medium stores its attention masks besides: 24 layers × 1024² × 4 bytes.
+  // gpt2-medium also stores its attention masks: 24 layers × 1024² × 4 bytes.
   const buffersGB = row.recipe === "gpt" ? (24 * 1024 ** 2 * 4) / 1e9 : 0;
   expect(row.source.downloadGB).toBeCloseTo(gb + buffersGB, 0.5);
 });
@@ -118,7 +118,7 @@ function layersParameters({ width, innerWidth, layers }: Transformer): number {
   return layers * (4 * (width * width + width) + 2 * width * innerWidth + innerWidth + width + 4 * width);
 }
 
-/** Of config.json at the revisions. */
+/** Values of config.json at the revisions. */
 const PATCHES = {
   "clip-vit-base-patch32": { patchSize: 32, layers: 12, innerWidth: 3072 },
   "clip-vit-large-patch14": { patchSize: 14, layers: 24, innerWidth: 4096 },

@@ -100,7 +100,7 @@ test("problems of a stack are reported once each, and show no credential", () =>
   expect(problems).toContainEqual(expect.objectContaining({ path: "hub.tokenFile", value: '"/run/token"' }));
 });
 
-test("an unknown release is not judged by the release that stands in for it", () => {
+test("an unknown release is not checked as its placeholder release", () => {
   const values = dockerModel({
     tensorParallel: 3,
     limits: { maxBatchSize: 1 },

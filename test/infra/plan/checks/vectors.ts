@@ -1,4 +1,4 @@
-/** What each check refuses and accepts. */
+/** Stack files that each check refuses and accepts. */
 import { DEFAULT_KUBERNETES_VERSION } from "../../../../infra/plan/catalogue/aws.ts";
 import { EXISTING_CLUSTER_STACK } from "../../../harness/aws/stacks.ts";
 import {
@@ -19,7 +19,7 @@ interface Vector {
   readonly path: string;
   readonly fails: Values;
   readonly passes: Values;
-  /** What the reason must name, besides. */
+  /** Further text of the reason. */
   readonly says?: RegExp;
   readonly severity?: "warning" | "note";
   /** Whether the check says other things about the accepted one. */
@@ -86,7 +86,7 @@ const onEc2 = (model: Values, rest: Values = {}) => ({
 const inNetwork = (network: Values) => ({ ...awsValues, network });
 const subnets = (...zones: readonly string[]) =>
   zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone }));
-/** In a network that is there. */
+/** In an existing network. */
 const inExisting = (changes: Values) =>
   inNetwork({
     existing: {
@@ -1099,7 +1099,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: withAwsGateway({ zoneId: "Z0123456789" }),
   },
 
-  // The stack file alone.
+  // Checks of the stack file without its plan.
   portsDiffer: {
     path: "models[0].ports.http",
     fails: { ...dockerValues, gateway: { port: 8000 } },

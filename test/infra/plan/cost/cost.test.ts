@@ -9,7 +9,7 @@ import type { EngineSpec, GpuStackSpec, ModelSpec, PoolSpec } from "../../../../
 import { times } from "../../../harness/thorough.ts";
 import { encodersOf, modelOf, PLATFORMS, poolOf, present, stackOf } from "../fit/stacks.ts";
 
-/** Machines and their disks alone: a volume has no price in any table. */
+/** Only machines and their disks cost: no table has a price of volumes. */
 const volume = { kind: "volume", readMBPerSecond: 250, sizeGiB: null, provisionedMiBps: null } as const;
 
 function costOf(whole: GpuStackSpec) {
@@ -159,7 +159,7 @@ it("a build is priced on its build pool", () => {
     stackOf([modelOf("llama-2-7b", { buildPool: "build" })], [poolOf("g5.2xlarge"), build]),
   );
   expect(cost.builds[0]?.usd).toBeCloseTo((present(cost.builds[0], "build").seconds / 3600) * 10, 3);
-  // A pool that only builds stays at its least number, which is none.
+  // A pool that only builds stays at its minimum, which is zero.
   expect(Number(cost.hourlyUsd) - disksUsd(cost)).toBeCloseTo(g5, 4);
 });
 
@@ -361,7 +361,7 @@ it("an image of unknown size is named in the arithmetic", () => {
   expect(pull?.arithmetic).toContain("size unknown");
 });
 
-it("a pre-pulled image on owned machines takes no time but disk space", () => {
+it("a pre-pulled image on owned machines takes disk space but no time", () => {
   const pools = [poolOf("g5.2xlarge", { prePullsImages: true, capacity: "owned" })];
   const start = coldStart(model, { ...stack, pools }, engine);
   expect(start.steps.find(({ what }) => what === "imagePull")).toEqual({

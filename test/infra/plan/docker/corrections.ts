@@ -1,6 +1,6 @@
 /**
- * What differs between a line of a document and the container that does the same, one correction each. The table of
- * docs/walkthroughs/README.md gives the reason of every one by its name.
+ * Differences between a line of a document and the container that does the same, one correction each. The table of
+ * docs/walkthroughs/README.md gives the reason of each by its name.
  */
 import { type RunLine, type RunOption, runLine } from "./run-line.ts";
 

@@ -654,7 +654,7 @@ function check({ network, volumes, images, containers, endpoints }: DockerStack)
 
 const RUNS = times(100, 300);
 
-/** Of each tier: enough to say something. */
+/** Least number of generated plans of each tier. */
 const LEAST_PLANNED = RUNS / 8;
 
 test("Docker can run the plan of any stack file, and the plan has no secrets", () => {

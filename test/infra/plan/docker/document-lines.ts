@@ -30,7 +30,7 @@ export const documentLines = {
   /** Five models of the multimodal guide, with NVIDIA's image. */
   multimodal: String.raw`docker run --rm -ti --net=host -v ${"`pwd`"}:/mnt -w /mnt --gpus all nvcr.io/nvidia/tritonserver:\<yy.mm\>-trtllm-python-py3 bash`,
 
-  /** The same, with an image of one's own. */
+  /** The same, with the user's own image. */
   multimodalOwnImage: "docker run --rm -ti --net=host -v `pwd`:/mnt -w /mnt --gpus all triton_trt_llm",
 
   /**

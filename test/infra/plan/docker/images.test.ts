@@ -166,7 +166,7 @@ test("`imageInputs` reads the needed hashes and the project's lock file", () => 
   expect(lock).toEqual(JSON.parse(readFileSync(join(projectRoot, "images.lock.json"), "utf8")));
 });
 
-/** What a Dockerfile copies out of the context, without options and stages. */
+/** Paths that a Dockerfile copies out of the context, without options and stages. */
 function copied(dockerfile: string): string[] {
   const text = readFileSync(join(projectRoot, dockerfile), "utf8").replace(/\\\n/g, " ");
   return [...text.matchAll(/^(?:COPY|ADD)\s+(.+)$/gm)].flatMap(([, words = ""]) => {
@@ -184,11 +184,11 @@ const builtImages = IMAGE_NAMES.flatMap((name) => {
 test.each(builtImages)(
   "the table lists exactly the files that the Dockerfile of $name copies",
   ({ dockerfile, paths, base, hasRelease }) => {
-    // No more either: a changed test is no changed image.
+    // An extra file would count as a change of the image.
     expect(copied(dockerfile).toSorted()).toEqual(paths.toSorted());
     expect(paths.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
     const text = readFileSync(join(projectRoot, dockerfile), "utf8");
-    // Of an image on a release the default is the newest one that documents use, as its comment has it.
+    // With a release, the default base is the newest that documents use, as the Dockerfile's comment says.
     expect(text).toContain(`ARG BASE=${base(hasRelease ? triton : { release: "" })}\n`);
   },
 );

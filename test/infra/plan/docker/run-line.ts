@@ -21,7 +21,7 @@ export function runLine(options: readonly RunOption[], image: string, command: r
   return { options: options.toSorted((a, b) => (text(a) < text(b) ? -1 : 1)), image, command };
 }
 
-/** What Docker is asked for; files come into the container with `docker cp` before it starts. */
+/** The options of a container for Docker; files are copied into it with `docker cp` before it starts. */
 export function containerLine({ container, args, gpus }: DockerContainer, stack: DockerStack): RunLine {
   const image = imageNamed(container.image, stack.images);
   const all = (name: string, values: readonly string[]): RunOption[] => values.map((value) => [name, value]);

@@ -27,7 +27,7 @@ export const gpuValues: Values = {
   host: { instanceType: "g5.4xlarge" },
 };
 
-/** What the example's file says; of one for another platform its models alone, on a host that holds them. */
+/** Values of the example's file; with a host, only its models on it. */
 export function exampleValues(example: string, host: Values | null = null): Values {
   const file = join(projectRoot, "examples", `${example}.yaml`);
   const values = fromRuntimeConfig(readStackFile({ name: example, configFile: file }).values) as {
@@ -65,7 +65,7 @@ export function stackOf(values: Values, stack = "demo"): DockerStack {
   return dockerStack(plan, { stack, images: lockedImages(plan) });
 }
 
-/** The one container of a role, and of a model where there are several. */
+/** The container of a role, and of a model where several have the role. */
 export function containerOf(
   { containers }: DockerStack,
   role: ContainerRole,

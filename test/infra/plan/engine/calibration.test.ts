@@ -54,7 +54,7 @@ test.each([
   );
 });
 
-test("an engine is built anew for another label of the samples, and not for another folder", () => {
+test("an engine is built again for another label of the samples, and not for another folder", () => {
   const keyFields = (path: string, revision: string) =>
     enginePlan(engineSpec("llama-2-7b", { quantization: "fp8", calibration: { folder: { path, revision } } }))
       .keyFields;

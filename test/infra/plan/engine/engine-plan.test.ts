@@ -55,7 +55,7 @@ const anySpec: fc.Arbitrary<EngineSpec> = fc
   .map(({ model, ...changes }) => engineSpec(model, changes))
   .filter((spec) => unsupportedReason(spec) === null);
 
-/** Of VILA's globals.py, llava_arch.py and builder.py at the commit of the catalogue. */
+/** Lines of VILA's globals.py, llava_arch.py and builder.py at the commit of the catalogue. */
 const VILA_LINES = [
   "import deepspeed.comm as dist",
   "        #     import deepspeed",

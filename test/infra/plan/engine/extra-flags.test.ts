@@ -182,7 +182,7 @@ test.each([
   expect([between, flags.get(flag)]).toEqual([undefined, kind]);
 });
 
-test("a version that nobody read lies between 0.16.0 and the branch main", () => {
+test("a version without read flags is between 0.16.0 and the branch main", () => {
   const { flags, between } = buildFlags("trtllm-build", "0.20.0");
   expect(between?.before).toBe("0.16.0");
   expect([flags.get("auto_parallel"), between?.after.get("auto_parallel")]).toEqual(["value", undefined]);

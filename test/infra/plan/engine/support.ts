@@ -2,7 +2,7 @@
 
 import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 
-/** The one step of a name, places as `<weights>`. */
+/** Words of the only step of a name, with places as `<weights>`. */
 export function namedWords(plan: EnginePlan, name: EnginePlan["steps"][number]["name"]): readonly string[] {
   const steps = plan.steps.filter((step) => step.name === name);
   if (steps.length !== 1) throw new Error(`${steps.length} steps named ${name}`);
@@ -41,7 +41,7 @@ export function shellWords(command: string): readonly string[] {
   );
 }
 
-/** Program and flags with their values, flags sorted: argparse gives no meaning to their order. */
+/** Program and flags with their values. Flags are sorted, since argparse ignores their order. */
 export function byFlag(words: readonly string[]): readonly (readonly string[])[] {
   const groups: string[][] = [[]];
   for (const word of words) {

@@ -10,8 +10,8 @@ import { type EngineChanges, engineSpec } from "../model-specs.ts";
 import { byFlag, type Correction, correct, namedWords, shellWords } from "./support.ts";
 
 /**
- * The commands of the five walkthroughs, as they print them with `${VARIABLES}` replaced by the places that they stand
- * for, against the plan. What differs is a correction, and each says why.
+ * Compares the commands of the five walkthroughs, with `${VARIABLES}` replaced by places, with the plan. Each
+ * difference is a correction with its reason.
  */
 
 interface Command {

@@ -57,7 +57,7 @@ describe("alternatives to a GPU that is too small", () => {
     }
   });
 
-  test("fp8 is no alternative on a GPU that can't compute it", () => {
+  test("fp8 is not an alternative on a GPU that can't compute it", () => {
     const changes = alternativesOf(stack).map(({ change }) => change);
     expect(changes).not.toContain("quantization: fp8");
   });
@@ -133,7 +133,7 @@ describe("order of alternatives", () => {
     expect(found.length).toBeGreaterThan(3);
   });
 
-  test("a machine that a priced region does not have is no alternative", () => {
+  test("a machine that a priced region does not have is not an alternative", () => {
     const offered = changesOf(stackOf([tooLarge], [poolOf("g5.4xlarge")], { region: "us-east-1" }));
     expect(offered.join()).not.toContain("p5e.48xlarge");
   });
@@ -217,13 +217,16 @@ describe("alternatives on shared GPUs", () => {
     );
   });
 
-  test.each(["mps", "timeSlicing"] as const)("an alternative to a GPU shared by %s is no sharing", (mode) => {
-    const models = Array.from({ length: 4 }, (_, index) =>
-      modelOf("gpt2-medium", { name: `m${index}`, serving: { concurrentRequests: 40 } }),
-    );
-    const pool = poolOf("g5.2xlarge", { nodes: { min: 0, max: 5 }, sharing: { mode, replicas: 8 } });
-    expect(changesOf(stackOf(models, [pool]))).toContain("sharing.mode: none");
-  });
+  test.each(["mps", "timeSlicing"] as const)(
+    "an alternative to a GPU shared by %s is to stop sharing",
+    (mode) => {
+      const models = Array.from({ length: 4 }, (_, index) =>
+        modelOf("gpt2-medium", { name: `m${index}`, serving: { concurrentRequests: 40 } }),
+      );
+      const pool = poolOf("g5.2xlarge", { nodes: { min: 0, max: 5 }, sharing: { mode, replicas: 8 } });
+      expect(changesOf(stackOf(models, [pool]))).toContain("sharing.mode: none");
+    },
+  );
 
   test("alternatives to time slicing on one machine have a GPU for each model", () => {
     const sliced = poolOf("g5.4xlarge", {
@@ -235,7 +238,7 @@ describe("alternatives on shared GPUs", () => {
     expect(found).not.toContain("sharing.mode: none");
   });
 
-  test("an alternative to a MIG partition is no sharing", () => {
+  test("an alternative to a MIG partition is to stop sharing", () => {
     const pool = poolOf("p4d.24xlarge", { sharing: { mode: "mig", profile: "1g.5gb" } });
     expect(changesOf(stackOf([modelOf("llama-2-7b")], [pool]))).toContain("sharing.mode: none");
   });
@@ -266,7 +269,7 @@ test("machines that a problem of memory offers have no problem with the whole st
   }
 });
 
-test("a model with more ranks than the host has GPUs has no problem of memory besides", () => {
+test("a model with more ranks than the host has GPUs has no further problem of memory", () => {
   const values = { ...docker, models: [{ name: "x", model: "llama-2-7b", tensorParallel: 4 }] };
   expect(problemsOf(values).map(({ path }) => path)).toEqual(["models[0].tensorParallel"]);
 });

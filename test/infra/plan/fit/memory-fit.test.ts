@@ -202,7 +202,7 @@ test("the cache of a rank is for its largest share of layers and heads", () => {
   expect(cacheBytes("llama-2-7b", {})).toContain("× 524,288 bytes");
   expect(cacheBytes("llama-2-7b", { tensorParallel: 4 })).toContain("× 131,072 bytes");
   expect(cacheBytes("llama-2-7b", { pipelineParallel: 3 })).toContain("× 180,224 bytes");
-  // Of four key-value heads, one of three ranks has two.
+  // One of three ranks has two of four key-value heads.
   expect(cacheBytes("llava-onevision-qwen2-7b", { tensorParallel: 3 })).toContain("× 28,672 bytes");
   // Four key-value heads for seven ranks: each has one.
   expect(cacheBytes("llava-onevision-qwen2-7b", { tensorParallel: 7 })).toContain("× 14,336 bytes");

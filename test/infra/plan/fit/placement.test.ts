@@ -12,7 +12,7 @@ import type { GpuStackSpec, ModelSpec, PoolSpec, ServingSpec } from "../../../..
 import { engineSpec, servedModel } from "../model-specs.ts";
 import { encodersOf, modelOf, poolOf, present, stackOf } from "./stacks.ts";
 
-/** @param sizes by name, as a test wants them. */
+/** @param sizes - By name. */
 function placed(stack: GpuStackSpec, sizes: Readonly<Record<string, number>> = {}) {
   return stack.pools.flatMap((pool) => placements(stack, pool, ({ name }) => sizes[name] ?? 0));
 }
@@ -234,7 +234,7 @@ test.each<[string, PoolSpec, readonly string[]]>([
   expect(waitingBuilds(stack(pool, { whenFull: "stopServer" }), pool)).toEqual([]);
 });
 
-test("shortages of several machines are those of the one with the most room", () => {
+test("shortages of several machines are those of the machine with the most room", () => {
   const pool = { ...machine(2, 5, 12), nodes: { min: 2, max: 2 } };
   const servers = [modelOf("gpt2-medium", { serving: { replicas: 2 } })];
   const found = surgeShortages(stack(pool, {}, servers), pool, {
@@ -298,14 +298,14 @@ describe("room for gateway and databases", () => {
   });
 
   test("gateway and databases take room of the first pool without GPUs", () => {
-    // 3, 2 and 1 GiB: the second database and the second gateway have none.
+    // 3, 2 and 1 GiB: the second database and the second gateway do not fit.
     const { unplaced, machines } = packPool(spec([gpu, cpu]), cpu);
     expect(unplaced.map(({ name }) => name)).toEqual(["vector", "gateway"]);
     expect(machines).toEqual([{ slots: 0, cpuMillis: 500, memoryMiB: 0 }]);
     expect(packPool(spec([gpu, { ...cpu, name: "first" }, cpu]), cpu).unplaced).toEqual([]);
   });
 
-  test("gateway and databases take no room where all pools have GPUs", () => {
+  test("gateway and databases use nothing of a pool where all pools have GPUs", () => {
     const [room] = packPool(spec([gpu]), gpu).machines.toSorted((a, b) => a.cpuMillis - b.cpuMillis);
     const { cpuMillis = 0 } = gpu.machine.allocatable ?? {};
     expect(room?.cpuMillis).toBe(cpuMillis - 2500);

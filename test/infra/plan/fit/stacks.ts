@@ -1,4 +1,4 @@
-/** Stacks for the tests of memory fit, cost and differences: rows of the catalogue, with what a test is about changed. */
+/** Stacks for the tests of memory fit, cost and differences: rows of the catalogue, with a test's changes. */
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import type { LanguageModelName } from "../../../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../../../infra/plan/catalogue/machines.ts";
@@ -77,7 +77,7 @@ export function encodersOf(changes: Partial<EncodersSpec> = {}): EncodersSpec {
   };
 }
 
-/** What resolving says of each platform. */
+/** Resolved properties of each platform. */
 export const PLATFORMS = {
   docker: { runsOn: "host", isRented: false },
   kubernetes: { runsOn: "cluster", isRented: false },

@@ -210,7 +210,7 @@ const eks = fc.record({
   ),
 });
 
-/** Its one machine shares no GPU but by what its containers are given. */
+/** Its only machine shares GPUs only by the containers' given devices. */
 const ec2 = fc.record({
   ...account,
   compute: fc.constant("ec2"),
@@ -226,7 +226,7 @@ const ec2 = fc.record({
   ),
 });
 
-/** What a person could have written who knows the keys. */
+/** Stack files that a person who knows the keys could write. */
 export const stackValues: fc.Arbitrary<StackValues> = fc
   .oneof(docker, kubernetes, eks, ec2)
   .map((values) => withoutUndefined(values) as StackValues);

@@ -21,7 +21,7 @@ import { type Invariant, type InvariantName, invariants } from "./invariants.ts"
 
 const RUNS = times(100, 600);
 
-/** What the generator must reach for the property to say anything. */
+/** Least number of plans in a run. */
 const LEAST_PLANNED = times(10, 40);
 
 function gpuPlan(plan: StackPlan | null): GpuPlan | null {
@@ -186,7 +186,7 @@ function expectAlone(values: StackValues): void {
   expect(problems.map(({ value }) => value)).toEqual([expect.stringMatching(/^(-1\.5|\[secret\])$/)]);
 }
 
-/** Message of the ConfigError; null where there is none. */
+/** Message of the ConfigError; null without an error. */
 function messageOf(act: () => unknown): string | null {
   try {
     act();

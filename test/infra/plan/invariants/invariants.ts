@@ -1,7 +1,4 @@
-/**
- * What holds for every plan of a stack on GPUs that has no problem. Each invariant says what is wrong with a plan, in
- * sentences; none where it holds.
- */
+/** Invariants of every plan of a stack on GPUs without problems. Each returns sentences about violations. */
 
 import { templateSet } from "../../../../infra/plan/catalogue/templates.ts";
 import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
@@ -100,7 +97,7 @@ export const invariants = {
     models.flatMap(({ name, repository }) => {
       const set = templateSet(repository.templates);
       return repository.models.flatMap((model) => {
-        // Templates of the tutorials are no part of a set; files of the plan's own have no placeholder.
+        // Templates of the tutorials are not in a set; files of the plan's own have no placeholder.
         if (set === undefined || model.templateRoot !== undefined) return [];
         const keys = set.models[model.template] ?? { mandatory: [], optional: [] };
         const known = [...keys.mandatory, ...keys.optional];

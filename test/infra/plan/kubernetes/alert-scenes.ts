@@ -1,6 +1,6 @@
 /**
- * What Prometheus reads of a stack with autoscalers, a sample a minute: all of it in order, and with one fault from a minute on.
- * Names and labels are written out, so that they are no echo of the expressions.
+ * Prometheus' samples of a stack with autoscalers, one a minute: without faults, and with a fault from a minute on.
+ * Names and labels are written out, so that they do not repeat the expressions.
  */
 
 /** The first sample of a fault. */
@@ -12,7 +12,7 @@ type SeriesValues = Readonly<Record<string, string | null>>;
 
 export interface Fired {
   readonly alert: string;
-  /** Besides the severity. */
+  /** Labels in addition to the severity. */
   readonly labels: Readonly<Record<string, string>>;
   readonly summary: string;
 }
@@ -49,7 +49,7 @@ function series(name: string, service: string, labels: Readonly<Record<string, s
 const gateway = (name: string, labels?: Readonly<Record<string, string>>) => series(name, "gateway", labels);
 export const up = (service: string) => series("up", service);
 
-/** What kube-state-metrics says of the model's Deployment; its own labels stay, as they do with `honorLabels`. */
+/** kube-state-metrics' series of the model's Deployment; its own labels stay, as they do with `honorLabels`. */
 export const WANTED = 'kube_deployment_spec_replicas{namespace="engine-room", deployment="gpt"}';
 
 const WAITING = series("nv_trt_llm_request_metrics", "gpt", {
@@ -393,7 +393,7 @@ export function faults(build: string): readonly Scene[] {
   ];
 }
 
-/** What looks like a fault, and is none. */
+/** Scenes that look like a fault and are not. */
 export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
   { title: "where nothing is wrong", changes: {} },
   { title: "where a model that may sleep does", changes: { ...WITHOUT_GPT, [PENDING_OF_GPT]: steady(0) } },

@@ -1,17 +1,20 @@
-/** What Prometheus has of a stack: every name with its labels. Tests of the services hold their pages to these tables. */
+/** Prometheus' series of a stack: every name with its labels. Tests compare the services' pages with these tables. */
 import { gpuSeries, tensorRtLlmSeries, tritonMetrics } from "../../../../infra/plan/catalogue/metrics.ts";
 import type { ClusterPlan } from "../../../../infra/plan/stack-plan.ts";
 import type { Selector } from "./promql-selectors.ts";
 
 interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram";
-  /** Besides those that Prometheus gives every series of a target; of a histogram without `le`. */
+  /** Labels in addition to those of every series of a target; for a histogram without `le`. */
   readonly labels: readonly string[];
 }
 
 type MetricTable = Readonly<Record<string, MetricRow>>;
 
-/** Of every gateway: containers/services/gateway/src/metrics.ts. `model` is the stack's name of it, empty for other routes. */
+/**
+ * Metrics of every gateway: containers/services/gateway/src/metrics.ts. `model` is its name in the stack, empty for
+ * other routes.
+ */
 export const gatewayMetrics: MetricTable = {
   gateway_pending_requests: { kind: "gauge", labels: ["model"] },
   gateway_http_requests_total: { kind: "counter", labels: ["route", "model", "status"] },
@@ -26,7 +29,7 @@ export const gatewayMetrics: MetricTable = {
   gateway_request_memory_bytes: { kind: "gauge", labels: [] },
 };
 
-/** Of a gateway with databases: containers/services/gateway/src/metrics.ts. */
+/** Metrics of a gateway with databases: containers/services/gateway/src/metrics.ts. */
 export const retrievalMetrics: MetricTable = {
   gateway_database_duration_seconds: { kind: "histogram", labels: ["database", "operation"] },
   gateway_database_errors_total: { kind: "counter", labels: ["database", "kind"] },
@@ -34,19 +37,22 @@ export const retrievalMetrics: MetricTable = {
   gateway_reindexed_total: { kind: "counter", labels: ["what"] },
 };
 
-/** Of `databases: mock`: containers/services/mock-mongo/src/server.ts; those that something looks at. */
+/** Used metrics of `databases: mock`: containers/services/mock-mongo/src/server.ts. */
 const mockMongoMetrics: MetricTable = {
   mongo_documents: { kind: "gauge", labels: [] },
   mongo_store_bytes: { kind: "gauge", labels: [] },
 };
 
-/** Of `databases: mock`: containers/services/mock-vector/src/server.ts; those that something looks at. */
+/** Used metrics of `databases: mock`: containers/services/mock-vector/src/server.ts. */
 const mockVectorMetrics: MetricTable = {
   vector_points: { kind: "gauge", labels: [] },
   vector_store_bytes: { kind: "gauge", labels: [] },
 };
 
-/** Of `databases: container`; mongod has no such page. https://qdrant.tech/documentation/guides/monitoring/ at 1.17. */
+/**
+ * Metrics of `databases: container`; mongod has no such page. https://qdrant.tech/documentation/guides/monitoring/ at
+ * 1.17.
+ */
 const qdrantMetrics: MetricTable = {
   collections_total: { kind: "gauge", labels: [] },
   rest_responses_total: { kind: "counter", labels: ["method", "endpoint", "status"] },
@@ -56,8 +62,8 @@ const qdrantMetrics: MetricTable = {
 const SCRAPE_METRICS = ["up"];
 
 /**
- * Of a GPU that a pod has, with its labels `namespace` and `pod`: etc/default-counters.csv of
- * https://github.com/NVIDIA/dcgm-exporter, the fields that it has by default.
+ * Metrics of a pod's GPU, with its labels `namespace` and `pod`: the default fields in etc/default-counters.csv of
+ * https://github.com/NVIDIA/dcgm-exporter.
  */
 const DCGM_METRICS = [
   "DCGM_FI_DEV_GPU_UTIL",
@@ -92,9 +98,9 @@ type Known = Readonly<
   Record<string, { readonly services: readonly string[] | null; readonly labels: readonly string[] }>
 >;
 
-/** Of metrics of the cluster, those by which something is looked up. */
+/** Labels by which metrics of the cluster are selected. */
 const CLUSTER_LABELS = ["persistentvolumeclaim", "job_name", "deployment"];
-/** What Prometheus gives each series of a target. */
+/** Labels that Prometheus adds to each series of a target. */
 const TARGET = ["namespace", "service", "pod", "job"];
 
 /** By name; families of TensorRT-LLM are looked up by their label's value, with {@link unknownSeries}. */
@@ -130,7 +136,7 @@ function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
   ]);
 }
 
-/** What is wrong with a selector; null: a stack has the series. */
+/** The reason why a stack lacks a selector's series; null when it has the series. */
 export function unknownSeries(plan: ClusterPlan, { metric, matchers }: Selector): string | null {
   const match = (label: string) => matchers.find((one) => one.label === label);
   const services = match("service")?.value.split("|") ?? [];

@@ -108,7 +108,7 @@ describe("builds", () => {
       clusterStack({ ...oneGpu(1, pool), encoders }).builds.map(deadlineOf);
     const timeSliced = { sharing: { mode: "timeSlicing", replicas: 2 } };
     const [engineAlone = 0] = deadlines(false);
-    // An hour is what the encoders may take.
+    // The encoders' build may take an hour.
     expect(deadlines({ device: "gpu" }, timeSliced)).toEqual([engineAlone + 3600, engineAlone + 3600]);
     const apart = { ...clusterValues, pools: [oneGpu(2).pools, clusterValues.pools[1]].flat() };
     expect(clusterStack(apart).builds.map(deadlineOf)).toEqual([engineAlone - 300, 1200 + 3600]);
@@ -829,7 +829,7 @@ const stackFiles = fc.record({
   }),
 });
 
-/** External databases have to say where they are, and a stack without encoders has none. */
+/** Adds addresses of external databases, and removes databases from a stack without encoders. */
 function completed({ databases, encoders, ...file }: Values): Values {
   const kind = encoders === false ? undefined : databases;
   const values = {
@@ -901,7 +901,7 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
       for (const { metadata } of pods.flatMap(({ config }) => (config === null ? [] : [config])))
         expect(metadata.name).toMatch(SUBDOMAIN);
 
-      // A server comes after the builds of what it loads, and a pod is found by its own Service and no other.
+      // A server comes after the builds that it needs, and only its own Service selects a pod.
       const builds = stack.builds.map(({ name }) => name);
       for (const { after } of servers) expect(builds).toEqual(expect.arrayContaining([...after]));
       for (const { service, pod } of servers) {

@@ -460,14 +460,14 @@ function stackOf(values: Values) {
   return kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
 }
 
-/** Names of its Jobs have a hash of what they make. */
+/** Names of build Jobs contain a hash of the build. */
 const BUILD = first(stackOf(scaledValues).builds).name;
 
 const FAULTS = faults(BUILD);
 
-/** A rate is seen a sample later than what it counts. */
+/** A rate is visible a sample after the change. */
 const SLACK_MINUTES = 3;
-/** When nothing may fire where nothing is wrong: an alert that comes and goes is seen too. */
+/** Minutes at which no alert may fire without a fault; several, to find alerts that fire for a short time. */
 const QUIET_MINUTES = Array.from(
   { length: (LAST_MINUTE - FAULT_MINUTE) / 5 },
   (_, index) => FAULT_MINUTE + 5 * (index + 1),
@@ -527,7 +527,7 @@ const missing = "reason" in promtool ? promtool.reason : undefined;
 /** Rules and expressions of stacks, by Prometheus' own promtool: whether it takes them, and what fires over given series. */
 describe("promtool", needs(missing), () => {
   let folder = "";
-  /** What promtool reports of all scenes, and of all wrong expressions: it is started once for each. */
+  /** promtool's reports of all scenes, and of all wrong expressions: it runs once for each. */
   let failures: ReadonlyMap<string, string>;
   let refusals = "";
 
@@ -602,7 +602,7 @@ describe("promtool", needs(missing), () => {
     const { status, text } = run("test", "rules", ...files);
     const [, ...reports] = text.split(/^ {4}name: /m);
     const failed = new Map(reports.map((report) => [report.slice(0, report.indexOf(",\n")), report]));
-    // It ends with 1 where a scene fails, with 2 where it breaks, and what it can't read is of no scene.
+    // promtool ends with 1 when a scene fails, with 2 when it breaks; errors of reading name no scene.
     if (status !== 1 || [...failed.keys()].some((name) => !names.has(name)))
       throw new Error(`promtool ended with ${status}: ${text}`);
     return failed;

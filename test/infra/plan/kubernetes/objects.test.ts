@@ -288,7 +288,7 @@ function parties(
   ];
 }
 
-/** Ports of the stack, and some of nobody. */
+/** Ports of the stack, and others. */
 const PORTS = [53, 80, 443, 6333, 6334, 8000, 8001, 8002, 8080, 8443, 9216, 22, 27_017];
 
 const PROTOCOLS = ["TCP", "UDP"] as const;
@@ -316,7 +316,7 @@ describe.each([
       for (const to of parties(namespace))
         for (const protocol of PROTOCOLS)
           for (const port of PORTS) {
-            // What neither end of the stack takes part in is no business of its policies.
+            // The stack's policies do not apply where neither end is of the stack.
             if (!isOurs(from.name) && !isOurs(to.name)) continue;
             const rows = edges.filter((edge) => edge.port === port && edge.protocol === protocol);
             const leaves = rows.some(
@@ -325,7 +325,7 @@ describe.each([
             const enters = rows.some(
               (row) => peerName(row.to) === to.name && from.peers.includes(peerName(row.from)),
             );
-            // Both ends have a say: a row for the gateway's clients opens no way out of another pod of the stack.
+            // Both ends must allow it: a row for the gateway's clients lets no other pod of the stack send.
             const planned = (leaves || !isOurs(from.name)) && (enters || !isOurs(to.name));
             const found = isAllowed(specs, namespace, from.party, to.party, { port, protocol });
             if (found) allowed += 1;

@@ -1,4 +1,7 @@
-/** What Kubernetes makes of NetworkPolicies: https://kubernetes.io/docs/concepts/services-networking/network-policies/ */
+/**
+ * Evaluates NetworkPolicies as Kubernetes does:
+ * https://kubernetes.io/docs/concepts/services-networking/network-policies/
+ */
 import { BlockList, isIPv6 } from "node:net";
 
 type Labels = Readonly<Record<string, string>>;

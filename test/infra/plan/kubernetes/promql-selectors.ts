@@ -1,4 +1,4 @@
-/** What an expression of PromQL reads. Whether it is PromQL is promtool's to say. */
+/** The series that an expression of PromQL reads. promtool checks its syntax. */
 
 export interface Selector {
   readonly metric: string;

@@ -16,7 +16,7 @@ const ALLOWED_VOLUMES = [
   "secret",
 ];
 
-/** Of its version for Kubernetes 1.36, those that a machine's other pods don't feel. */
+/** Values of `sysctls` in the standard for Kubernetes 1.36: they do not affect a machine's other pods. */
 const ALLOWED_SYSCTLS = [
   "kernel.shm_rmid_forced",
   "net.ipv4.ip_local_port_range",
@@ -42,7 +42,7 @@ const ALLOWED_SELINUX_TYPES = [
 
 const ALLOWED_PROFILES = ["RuntimeDefault", "Localhost"];
 
-/** What of a pod's spec the standard refuses; empty where it takes it. */
+/** Violations of the standard in a pod's spec. */
 export function restrictedViolations(spec: Tree): readonly string[] {
   const pod = treeAt(spec, "securityContext");
   const containers = ["containers", "initContainers"].flatMap((key) => treesAt(spec, key));
@@ -61,7 +61,7 @@ export function restrictedViolations(spec: Tree): readonly string[] {
   ];
 }
 
-/** What holds of a pod and of each container alike. */
+/** Violations that a pod and a container can have alike. */
 function profileViolations(own: Tree): readonly string[] {
   const { type = "", user, role } = treeAt(own, "seLinuxOptions");
   const isAllowed = (key: string) => {

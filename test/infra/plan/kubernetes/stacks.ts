@@ -97,7 +97,7 @@ export function first<T>(list: readonly T[]): T {
   return found;
 }
 
-/** The one container of a pod. */
+/** The only container of a pod. */
 export function containerOf({ template }: PodPlan) {
   return first(template.spec?.containers ?? []);
 }

@@ -163,7 +163,7 @@ function split(text: string, delimiter: string): string[] {
   return [...result, current];
 }
 
-/** What the script understands; it fails where a part has not exactly one colon. */
+/** Parses an argument as the script does; fails where a part has not exactly one colon. */
 function understood(argument: string, escapesCommas: boolean): Record<string, string> {
   const cut = escapesCommas ? split : (text: string, delimiter: string) => text.split(delimiter);
   return Object.fromEntries(

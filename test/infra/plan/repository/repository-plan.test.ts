@@ -170,7 +170,7 @@ test("tokenizer_type is filled on 0.8 only, and the prompt table's type from 1.1
   expect(has("triton_backend")).toEqual(TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.10.0")));
 });
 
-test("a vision-language model served for text alone has no image settings", () => {
+test("a vision-language model served for text only has no image settings", () => {
   const plan = planFor(modelSpec("llava-1.5-7b", "v0.20.0", "inflight_batcher_llm"));
   expect(folder(plan, "preprocessing").defaults).toMatchObject({
     engine_dir: "text alone",
@@ -559,7 +559,7 @@ const EXPLICIT = "--model-control-mode=explicit";
 const COMPLETE = "--disable-auto-complete-config";
 const MPIRUN = ["mpirun", "--allow-run-as-root", "--bind-to", "none"];
 
-test("Triton is launched with as many ranks as the engine has, of which the first alone loads all models", () => {
+test("Triton is launched with as many ranks as the engine has, and only the first loads all models", () => {
   const engine: SpecChange["engine"] = { tensorParallel: 2, pipelineParallel: 2 };
   const launch = launchOf("llama-2-7b", "v0.20.0", "inflight_batcher_llm", { engine });
   const other = [...SERVER, EXPLICIT, "--load-model=tensorrt_llm", COMPLETE];

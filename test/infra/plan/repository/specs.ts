@@ -43,7 +43,7 @@ export function modelSpec(
   return servedModel(engine, { flavour, ...change.serving });
 }
 
-/** What a repository takes from an engine's plan, for any release, whether or not it can build the model. */
+/** The parts of an engine's plan that a repository uses, for any release, even if it can't build the model. */
 export function enginePlanFor({ engine }: ModelSpec): EnginePlan {
   const directory = `/store/engines/${engine.model}/0123456789ab`;
   return {

@@ -18,7 +18,7 @@ type Values = Readonly<Record<string, string>>;
 interface Correction {
   readonly folders: readonly string[];
   readonly key: string;
-  /** null: the key is not handed over. */
+  /** null when the key is omitted. */
   readonly value: string | null;
   readonly why: string;
 }
@@ -67,7 +67,10 @@ function words(line: string): string[] {
   return line.replace(/(--[a-z0-9_]+) (?!--)/g, "$1=").split(" ");
 }
 
-/** What launch_triton_server.py of the walkthroughs starts for one rank, by its `--model_repo` and the pool of its features. */
+/**
+ * Argv of one rank, as launch_triton_server.py of the walkthroughs starts it, by its `--model_repo` and the pool of its
+ * features.
+ */
 function oneRank(plan: RepositoryPlan, pool: readonly string[] = []): readonly (readonly string[])[] {
   const ports = words("--http-port=8000 --grpc-port=8001 --metrics-port=8002");
   const server = ["/opt/tritonserver/bin/tritonserver", `--model-repository=${plan.path}`, ...ports];
@@ -75,7 +78,7 @@ function oneRank(plan: RepositoryPlan, pool: readonly string[] = []): readonly (
 }
 const ENGINE = ["tensorrt_llm"];
 
-/** What every walkthrough of the batcher leaves to defaults that have changed from release to release. */
+/** Values for keys that every walkthrough of the batcher leaves to defaults, which differ between releases. */
 const writtenOut = (values: Values): Correction[] =>
   Object.entries(values).map(([key, value]) => ({
     folders: ENGINE,
@@ -465,7 +468,7 @@ describe("the gpt2-medium and CLIP/MiniLM walkthrough", () => {
     ],
   };
 
-  test("the gpt2-medium walkthrough has the folders of all_models/gpt, and values for what its templates leave open", () => {
+  test("the gpt2-medium walkthrough has the folders of all_models/gpt, and values for the placeholders of its templates", () => {
     const plan = follows(walkthrough);
     expect(plan.models.map(({ template }) => template)).toEqual([
       "gpt/ensemble",

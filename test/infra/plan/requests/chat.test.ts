@@ -13,7 +13,7 @@ const turns = [
 const { llava, blip2, vila, llava_onevision } = visionTypes;
 
 /**
- * What preprocessing of all_models puts around the text by itself (`pre_prompt` and `post_prompt` of
+ * Text that preprocessing of all_models puts around a prompt (`pre_prompt` and `post_prompt` of
  * inflight_batcher_llm/preprocessing/1/model.py), without the image.
  */
 const around = {
@@ -58,7 +58,7 @@ test.each([
   },
 );
 
-test("the two models of Llama 3.2 Vision chat in the hub's form, or go on with the text", () => {
+test("the two models of Llama 3.2 Vision chat in the hub's form, or continue the text", () => {
   const [base, instruct] = (["llama-3.2-11b-vision", "llama-3.2-11b-vision-instruct"] as const).map(
     (name) => new ChatTemplate(visionModels[name].chat.template),
   );

@@ -179,7 +179,7 @@ test.each([
   expect(profile(wish).image).toMatchObject({ takesFiles });
 });
 
-test("a model of one's own takes files where its row has an image processor", () => {
+test("a user's own model accepts files where its row has an image processor", () => {
   const row: LanguageModel = languageModels["llava-1.5-7b"];
   const takesFiles = (vision: LanguageModel["vision"]) => {
     const served = servedModel(engineSpec("llava-1.5-7b", { row: { ...row, vision } }), {
@@ -200,7 +200,7 @@ test("the profile takes as many images as the engine is built for", () => {
   expect(profile(wish).image).toMatchObject({ maxImages: 4, tokensPerImage: 196 });
 });
 
-test("images with cross-attention take no tokens of the context", () => {
+test("images with cross-attention do not use tokens of the context", () => {
   expect(profile({ model: "llama-3.2-11b-vision", serving: { flavour: "multimodal" } })).toMatchObject({
     endId: 128_001,
     padId: 128_004,

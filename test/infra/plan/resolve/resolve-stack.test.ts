@@ -192,7 +192,7 @@ test.each<[string, readonly Values[], string]>([
   expect([spec.encoders?.pool, problems]).toEqual([expected, []]);
 });
 
-test("a stack with `encoders: false` has none", () => {
+test("a stack with `encoders: false` has no encoders", () => {
   expect(resolve({ ...clusterValues, encoders: false })).toMatchObject({
     spec: { encoders: null },
     problems: [],

@@ -194,7 +194,7 @@ test("files of many models are spread over several documents, each file in one",
   expect(filesOf(full)).toMatchObject({ ...files, "/etc/engine-room/next/compose.yaml": text });
 });
 
-test("logs of containers go to CloudWatch by Docker's own driver, with the machine's role, where the stack file wants it", () => {
+test("logs of containers go to CloudWatch by Docker's own driver, with the machine's role, where the stack file sets it", () => {
   const logged = instanceOf({ ...ec2Values, logs: { cloudwatch: { retentionDays: 7 } } });
   const compose = (instance: InstancePlan) =>
     parse(filesOf(instance)["/etc/engine-room/next/compose.yaml"] ?? "") as {
@@ -239,7 +239,7 @@ test("a build stops the server whose GPU it needs and no other", () => {
   const stops = (instance: InstancePlan, build: RegExp) =>
     /start_build \S+ ?(.*)$/m.exec(instance.tasks.find(({ name }) => build.test(name))?.script ?? "")?.[1];
   expect(stops(small, /^build-gpt2/)).toBe("gpt2-medium");
-  // Of eight GPUs five serve.
+  // Five of eight GPUs serve.
   expect(stops(full, /^build-llava-1.5/)).toBe("");
 });
 
@@ -519,7 +519,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** @param programs - Those that stand in for the system's, by their names; udev knows no files. */
+  /** @param programs - Stand-ins for the system's, by name; udev does not know files. */
   function format(programs: Readonly<Record<string, string>> = {}) {
     const before = bytes();
     for (const [name, text] of Object.entries({ udevadm: "exit 0", ...programs }))
@@ -688,7 +688,7 @@ describe("shellcheck", needs(missingShellcheck), () => {
     expect(checked("#!/bin/bash\nrm $1\n")).toContain("SC2086");
   });
 
-  /** What it says of all of them, in one run. */
+  /** shellcheck's findings in all scripts, in one run. */
   function checked(...scripts: readonly string[]): string {
     const folder = mkdtempSync(join(tmpdir(), "engine-room-scripts-"));
     try {

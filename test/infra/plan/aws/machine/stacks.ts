@@ -56,7 +56,7 @@ export function ec2Plan(values: Values): Ec2Plan {
   return plan;
 }
 
-/** Its containers, of which the images lie in the account's own registry. */
+/** Containers of a machine, with images in the account's own registry. */
 export function hostStack(plan: Ec2Plan, stack = "demo"): DockerStack {
   const images = neededImages(plan).map((name) => ({
     kind: "locked" as const,
@@ -74,7 +74,7 @@ export function instanceOf(
   return instancePlan(plan, change(hostStack(plan)), awsContext(plan.config, "demo"));
 }
 
-/** The stack with another container of a role, described anew by its plan. */
+/** Changes the container of a role in a stack. */
 export function withContainer(
   role: ContainerRole,
   changes: Partial<Container>,
