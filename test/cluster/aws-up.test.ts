@@ -17,7 +17,7 @@ const TARGET_GROUP = "aws:lb/targetGroup:TargetGroup";
 const dev = { ...projectStackValues("Pulumi.dev.yaml"), namespace: "pulumi-eks-dev", hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
-/** Those of dev, with another one for GPUs. */
+/** Pools of dev, with another pool for GPUs. */
 function poolsWith(change: object) {
   const { pools } = dev as unknown as { readonly pools: readonly { readonly name: string }[] };
   return pools.map((pool) => (pool.name === "gpu" ? { ...pool, ...change } : pool));
@@ -176,7 +176,7 @@ describeWithCluster(
       expect(stack.account.live()).toEqual([]);
       expect(changesOf(calls).filter((one) => !one.startsWith("delete "))).toEqual([]);
       expect(await stack.list("apps/v1", "StatefulSet")).toEqual([]);
-      // Its controller takes targets out of the load balancer's group, and must be there still.
+      // Its controller removes targets from the load balancer's group, and must still run.
       expect(await stack.list("elbv2.k8s.aws/v1beta1", "TargetGroupBinding")).toEqual([]);
       // Nothing deletes them in the cluster: on EKS they end with it.
       expect(await stack.deploymentUids()).toHaveLength(3);

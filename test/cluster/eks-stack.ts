@@ -99,7 +99,7 @@ export class EksTestStack extends StandInStack {
     this.account.change({ ...group, inputs: scaled(group.inputs), outputs: scaled(group.outputs) });
   }
 
-  /** Networks of the internet that the cluster's API answers; none where there is no cluster. */
+  /** Networks of the internet that may reach the cluster's API; empty without a cluster. */
   openNetworks(): readonly string[] {
     const cluster = this.account.live().find(({ type }) => type === CLUSTER);
     return (

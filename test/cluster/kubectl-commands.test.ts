@@ -1,4 +1,4 @@
-/** The project's commands that ask a cluster by kubectl: a real kubectl, and a real API server with its own controllers. */
+/** The project's commands that use kubectl, with a real kubectl and a real API server with its own controllers. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
@@ -329,7 +329,7 @@ describeWithCluster(
         .map(({ state }) => state);
     };
 
-    /** Returns when all pods are ready. @param own - A namespace that no other test has: its end takes seconds. */
+    /** Returns when all pods are ready. @param own - A namespace that no other test uses: its end takes seconds. */
     async function up(own: string, models: readonly object[], rest: object = {}): Promise<void> {
       namespace = own;
       writeFileSync(file, stackFileText({ ...SLEEPING_STACK, ...rest, namespace, models }));

@@ -70,7 +70,7 @@ export class PulumiStack {
     await applyAll(this.#api, this.#volumes);
   }
 
-  /** Whether machines take new pods; those that are there stay. */
+  /** Sets whether machines accept new pods; running pods stay. */
   async takePods(yes: boolean): Promise<void> {
     for (const node of this.#nodes) await this.#api.patch(node, { spec: { unschedulable: !yes } });
   }

@@ -60,7 +60,7 @@ describeWithCluster(
         await stack.succeed("up");
         expect(await replicas()).toBe(1);
       }
-      // As an editor does it, which owns a number of none, too.
+      // As an editor does, which also owns a number of zero.
       await api.patch(cpuServer, { spec: { replicas: 0 } });
       await stack.succeed("up");
       expect(await replicas()).toBe(1);

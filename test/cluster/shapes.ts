@@ -210,7 +210,7 @@ export function defaultDeny(namespace: string): KubernetesObject {
   };
 }
 
-/** From zero, by what Prometheus says. */
+/** Scales from zero by a metric of Prometheus. */
 export function scaledObject(namespace: string, name: string): KubernetesObject {
   return {
     apiVersion: "keda.sh/v1alpha1",
@@ -261,7 +261,7 @@ export function httpRoute(namespace: string, name: string): KubernetesObject {
   };
 }
 
-/** The same object with one field changed; `undefined` takes it away. @param path - `spec.template.spec.tolerations`. */
+/** The same object with one field changed; `undefined` removes it. @param path - `spec.template.spec.tolerations`. */
 export function changed(object: KubernetesObject, path: string, value: unknown): KubernetesObject {
   const copy = structuredClone(object) as unknown as Record<string, unknown>;
   const keys = path.split(".");

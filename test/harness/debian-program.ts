@@ -12,7 +12,7 @@ const TIMEOUT_SECONDS = 120;
 
 interface Source {
   readonly name: string;
-  /** How names of the packages begin whose libraries it needs: they end in a version, another one in each release of Debian. */
+  /** Prefix of the packages with its libraries: their names end in a version that differs between releases of Debian. */
   readonly libraries?: string;
 }
 

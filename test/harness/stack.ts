@@ -185,7 +185,7 @@ export class TestStack {
     return Object.fromEntries(programs);
   }
 
-  /** Pid of the stack's supervisord; undefined where none lives. */
+  /** Pid of the stack's supervisord; undefined when it does not run. */
   supervisordPid(): number | undefined {
     const file = join(this.directory, "supervisor", "supervisord.pid");
     return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;

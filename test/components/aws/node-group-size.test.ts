@@ -1,4 +1,4 @@
-/** Sizes of node groups, with a fake that has EKS's own rules: it keeps what it isn't told, and refuses what does not fit. */
+/** Sizes of node groups, with a fake that has EKS's own rules: it keeps absent sizes, and refuses sizes that do not fit. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { nodeGroupSizeHandler } from "../../../components/local/provider/node-group-size.ts";
 import { type FakeAws, type FakeService, startFakeAws, stubCredentials } from "../../scripts/aws/fake-aws.ts";

@@ -73,7 +73,7 @@ export async function makeEnvironment(stack: string): Promise<string> {
   return String(outs.python);
 }
 
-/** A program for `serve.py`, as a program of Pulumi would ask for it. */
+/** Inputs of a process with `serve.py`, as from a program of Pulumi. */
 export function askedProcess(
   stack: string,
   name: string,

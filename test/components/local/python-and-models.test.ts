@@ -241,7 +241,7 @@ describe("python environment", () => {
 describe("model repository", () => {
   const DIRECTORY = ".stacks/s/repositories/encoders";
 
-  /** A builder that writes what its specification says and counts how often it ran. */
+  /** A builder that writes its specification's files and counts its runs. */
   const BUILDER = `
 import json, os, pathlib, sys
 spec = json.loads(pathlib.Path(sys.argv[1]).read_text())

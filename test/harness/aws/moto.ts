@@ -73,7 +73,7 @@ export async function startMoto(): Promise<AwsStandIn> {
   };
 }
 
-/** It takes a free port by itself and says which. */
+/** It listens on a free port and prints it. */
 async function addressOf(child: ChildProcess): Promise<string> {
   const said: string[] = [];
   // Read to the end of its life: it writes a line for each request, and would stop at a full pipe.

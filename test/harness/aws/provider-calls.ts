@@ -371,7 +371,7 @@ export const CLI_ACTIONS: Readonly<Record<string, readonly string[]>> = {
   "ssm start-session": ["ssm:ResumeSession", "ssm:StartSession", "ssm:TerminateSession"],
 };
 
-/** All that it takes to keep a type, or to look at it. */
+/** All actions that manage a type, or read it. */
 export function actionsFor({
   read,
   create,

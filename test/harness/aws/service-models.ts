@@ -194,7 +194,7 @@ function lengthProblems({ min, max }: Shape, count: number, what: string, unit: 
   return [];
 }
 
-/** Patterns of models are Java's, and mean the whole text whether they say so or not. @throws SyntaxError */
+/** Patterns of models are Java's, and match the whole text even without anchors. @throws SyntaxError */
 export function wholePattern(pattern: string): RegExp {
   // JavaScript has no `(?i)` for a part. The models have it in a part `(?!…)`, which then does not find capital
   // letters.

@@ -103,7 +103,7 @@ function spawnEngine(directory: string): ChildProcess {
   const dockerd = [
     ...["dockerd", "--host", `unix://${socketIn(directory)}`, "--pidfile", pidFileIn(directory)],
     ...["--data-root", join(directory, "data"), "--exec-root", join(directory, "exec")],
-    // Larger packets than the machine's own line takes would vanish.
+    // Packets larger than the machine's own MTU would be lost.
     ...["--mtu", `${mtuOfDefaultRoute()}`],
   ];
   try {
@@ -144,7 +144,7 @@ async function removeFolder(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Folders of test processes that were killed; their engines were told to stop, and take their pid files with them. */
+/** Folders of killed test processes. Their engines were told to stop, and remove their pid files. */
 async function removeAbandonedFolders(): Promise<void> {
   for (const name of readdirSync(tmpdir()).filter((entry) => entry.startsWith(FOLDER_PREFIX))) {
     const owner = Number.parseInt(name.slice(FOLDER_PREFIX.length), 10);

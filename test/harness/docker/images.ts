@@ -44,7 +44,7 @@ type Secrets = Readonly<Record<string, string>>;
 interface BuildOptions {
   /** Tag of another base. @default {@link baseImage} */
   readonly base?: string;
-  /** Beside the base. @default none */
+  /** In addition to the base. @default none */
   readonly buildArguments?: Readonly<Record<string, string>>;
   /** After the image's name. @default test */
   readonly version?: string;

@@ -118,7 +118,7 @@ export class RunningStack {
     return codes;
   }
 
-  /** Removes everything that is there of the stack, volumes to be kept included. */
+  /** Removes all that the stack has, including volumes that `down` would keep. */
   async remove(): Promise<void> {
     const existing = (await this.#api.containers()).flatMap(({ Names }) => Names);
     for (const { args } of this.#stack.containers)

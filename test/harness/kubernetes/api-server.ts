@@ -98,7 +98,7 @@ export class ApiServer {
     const { namespace, ...query } = selection;
     const path = await this.#collection({ apiVersion, kind, metadata: { name: "", namespace } });
     const { body } = await this.#call<{ readonly items: KubernetesObject[] }>("GET", path, { query });
-    // Within a list they do not say what they are.
+    // Objects in a list have no kind.
     return body.items.map((item) => ({ ...item, apiVersion, kind }));
   }
 
@@ -115,7 +115,7 @@ export class ApiServer {
     await this.#call("PATCH", path, { query, contentType: "application/merge-patch+json", body: fields });
   }
 
-  /** As `kubectl scale` does it, which makes its user the owner of the number, but not of none. */
+  /** Scales as `kubectl scale` does: its user becomes the owner of the number, except of zero. */
   async scale(reference: ObjectReference, replicas: number): Promise<void> {
     const path = `${await this.#collection(reference)}/${reference.metadata.name}/scale`;
     const query = { fieldManager: FIELD_MANAGER };
@@ -131,7 +131,7 @@ export class ApiServer {
     await this.#call("POST", path, { body });
   }
 
-  /** Whether objects of the kind can be made now: a new definition takes a moment. */
+  /** Whether objects of the kind can be created: a new definition takes a moment. */
   async knows(apiVersion: string, kind: string): Promise<boolean> {
     return (await this.#resource(apiVersion, kind)) !== undefined;
   }

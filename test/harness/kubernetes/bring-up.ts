@@ -25,8 +25,8 @@ const WAITS: Readonly<
 };
 
 /**
- * Applies objects in their order, as `pulumi up` does those that `stackObjects` gives: none before what it depends on is
- * ready. Claims get volumes, which {@link claimVolumes} names.
+ * Applies objects in order, as `pulumi up` does with those of `stackObjects`: each after its dependencies are ready.
+ * Claims get volumes, which {@link claimVolumes} names.
  *
  * @throws Error with the object's name at the first that is refused, fails, or does not become ready in time.
  */

@@ -1,6 +1,6 @@
 /**
  * A control plane of the tests' own on loopback: etcd, API server, controllers, scheduler, and KWOK in the place of every
- * kubelet. Pods are admitted, scheduled and said to run; no container runs.
+ * kubelet. Pods are admitted, scheduled and reported as running; no container runs.
  */
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ export async function startCluster(modules: BuiltModules): Promise<Cluster> {
   const folder = new ScratchFolder("engine-room-kubernetes-");
   const programs: Program[] = [];
   const stop = async () => {
-    // Clients before what they talk to.
+    // Clients before their servers.
     for (const program of programs.toReversed()) await program.kill();
     await folder.remove();
   };
@@ -106,7 +106,7 @@ async function startPrograms(
     "secure-port": `${apiPort}`,
     "cert-dir": certificates,
     "service-cluster-ip-range": "10.96.0.0/16",
-    // It has no address that pods could reach, and none is wanted.
+    // It has no address that pods could reach, and needs none.
     "endpoint-reconciler-type": "none",
     "service-account-issuer": "https://kubernetes.default.svc",
     "service-account-key-file": inFolder("service-accounts.pub"),
@@ -125,7 +125,7 @@ async function startPrograms(
     "allocate-node-cidrs": "false",
     // Its own 15 s would be most of what tests of autoscalers take.
     "horizontal-pod-autoscaler-sync-period": "1s",
-    // KWOK renews no lease, and says every ten minutes that a node is ready.
+    // KWOK does not renew leases, and reports every ten minutes that a node is ready.
     "node-monitor-grace-period": "1h",
   });
   start(kube("kube-scheduler"), controllerFlags(kubeconfig, schedulerPort, certificates));
@@ -137,7 +137,7 @@ async function startPrograms(
     // Leases go with the node that they were made for, and KWOK runs no pod on the next node of its name until it has made
     // another, 10 s later.
     "node-lease-duration-seconds": "0",
-    // As the kubelet of every node it answers the API server, which asks for TLS and looks at no name.
+    // It answers the API server as every node's kubelet, over TLS; the API server does not check names.
     "node-ip": "127.0.0.1",
     "node-port": `${kwokPort}`,
     "tls-cert-file": authority,
@@ -191,7 +191,7 @@ function stages(folder: string): string {
   return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n---\n");
 }
 
-/** Where KWOK leads who wants a port of a pod. */
+/** Target of KWOK's port forwards to pods. */
 function podForward(port: number): string {
   return stringify({
     apiVersion: "kwok.x-k8s.io/v1alpha1",

@@ -44,7 +44,7 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
     files: {},
     buildMinutes: "1",
   },
-  // Only those that a stack can have objects of: the others are large, and the server takes its time for each.
+  // Only kinds that a stack can have: the others are large, and each delays the server.
   crds: {
     programs: {},
     variables: none,
@@ -131,7 +131,7 @@ function requiredVersions(goMod: string): ReadonlyMap<string, string> {
   return new Map([...lines].map(([, path = "", version = ""]) => [path, version] as const));
 }
 
-/** The required module that a package or file is of, and the rest of its path. @throws Error where none is. */
+/** The required module of a package or file, and the rest of its path. @throws Error without such a module. */
 export function requiredModule(
   goMod: string,
   path: string,

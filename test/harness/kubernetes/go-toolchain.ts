@@ -26,7 +26,7 @@ export function goEnvironment(cache?: string): NodeJS.ProcessEnv {
 }
 
 export interface GoToolchain {
-  /** As it says it itself: `go1.26.8`. */
+  /** As printed by `go env GOVERSION`: `go1.26.8`. */
   readonly version: string;
   /** Absolute path of its command. */
   readonly program: string;
@@ -58,7 +58,7 @@ export async function findGo(
   };
 }
 
-/** The newest Go that a module asks for. */
+/** The newest Go that a module requires. */
 function neededGo() {
   const lines = GO_MODULES.map((module) => {
     const goMod = readFileSync(join(sourceFolder(module), "go.mod"), "utf8");

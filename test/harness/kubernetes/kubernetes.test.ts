@@ -510,7 +510,7 @@ test("each volume claim gets a volume of its size, class and modes, and a Statef
     storageClassName: "shared",
     claimRef: { name: "store", namespace: "models" },
   });
-  // No class, which is another thing than the default one.
+  // An empty class, which differs from the default class.
   expect(volumes[1]?.spec).toMatchObject({ storageClassName: "", claimRef: { name: "data-mongo-0" } });
 });
 

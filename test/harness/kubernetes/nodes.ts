@@ -88,7 +88,7 @@ export async function removeNodes(api: ApiServer, nodes: readonly KubernetesObje
 
 function takesPods(node: KubernetesObject): boolean {
   const { taints = [] } = node.spec as { readonly taints?: readonly Taint[] };
-  // The controllers take theirs away a moment after the node is ready.
+  // The controllers remove theirs a moment after the node is ready.
   const isNew = taints.some(({ key }) => key.startsWith("node.kubernetes.io/"));
   return !isNew && conditionOf(node, "Ready")?.status === "True";
 }

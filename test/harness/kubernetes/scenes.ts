@@ -28,7 +28,10 @@ const WORKLOADS = [
   ["v1", "Pod"],
 ] as const;
 
-/** With everything in it. Returns when its pods are gone, and their nodes free; the rest takes the controllers 5 s and more. */
+/**
+ * Removes a namespace with all its objects. Returns when its pods are gone, and their nodes free; the rest takes the
+ * controllers 5 s and more.
+ */
 export async function removeNamespace(api: ApiServer, name: string): Promise<void> {
   for (const [apiVersion, kind] of WORKLOADS)
     for (const object of await api.list(apiVersion, kind, { namespace: name })) await api.remove(object);
@@ -40,8 +43,8 @@ export async function removeNamespace(api: ApiServer, name: string): Promise<voi
 }
 
 /**
- * Namespaces and claims that objects name and none of them makes: the owner of the cluster has made them. Their sizes are
- * of no account here.
+ * Namespaces and claims that objects refer to and that none of them is: the owner of the cluster has created them.
+ * Their sizes do not matter here.
  */
 export function takenForGranted(objects: readonly KubernetesObject[]): KubernetesObject[] {
   const made = new Set(objects.map(nameOf));
@@ -76,9 +79,9 @@ function sharedClaim(namespace: string | undefined, name: string): KubernetesObj
 }
 
 /**
- * A volume that is there for one claim, and for no other: nothing makes volumes for claims here.
+ * A volume for one claim only: no controller creates volumes for claims here.
  *
- * @throws Error where the claim does not say what it takes.
+ * @throws Error where the claim has no size.
  */
 export function volumeFor(claim: KubernetesObject): KubernetesObject {
   const { name, namespace } = claim.metadata;

@@ -77,7 +77,7 @@ export const computeOperations: Readonly<Record<string, OperationRow>> = {
       subnetIds: "subnets",
       forceUpdateVersion: by("eks:UpdateNodegroupVersion", "force"),
     },
-    // EKS' own model takes any text.
+    // EKS' own model accepts any text.
     allowed: { instanceTypes: "ec2:InstanceType" },
     // EKS accepts 63 characters; the provider adds 26 to a prefix.
     longest: { nodegroupName: 37 },

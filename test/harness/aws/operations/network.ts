@@ -1,7 +1,7 @@
 /** Networks, and the services at their edge. */
 import { by, type OperationRow, own } from "./row.ts";
 
-/** Calls of EC2 take tags with the kind of thing that gets them. */
+/** Calls of EC2 take tags with the type of the tagged resource. */
 const EC2_TAGS = { tags: "TagSpecifications[].Tags" } as const;
 
 /** One rule is one permission with one source. */
@@ -15,7 +15,7 @@ const RULE = {
   cidrIpv6: "IpPermissions[].Ipv6Ranges[].CidrIpv6",
   prefixListId: "IpPermissions[].PrefixListIds[].PrefixListId",
   referencedSecurityGroupId: "IpPermissions[].UserIdGroupPairs[].GroupId",
-  // The provider puts it beside whichever source the rule has; all of them take the same texts.
+  // The provider sends it with the rule's source, of whichever kind; all kinds accept the same texts.
   description: "IpPermissions[].IpRanges[].Description",
 } as const;
 

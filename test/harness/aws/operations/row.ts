@@ -4,7 +4,7 @@ import type { OperationName } from "../service-models.ts";
 export type Target =
   | string
   | { readonly operation: OperationName; readonly parameter: string }
-  /** Why AWS's model says nothing of it. */
+  /** The reason why AWS's model lacks it. */
   | { readonly own: string };
 
 /** How the provider makes a resource of one type. */
@@ -22,7 +22,7 @@ export interface OperationRow {
   readonly filled?: readonly string[];
   /** By parameter: values where the model has any text; or the shape that lists them, as `ec2:InstanceType`. */
   readonly allowed?: Readonly<Record<string, OperationName | readonly (string | number)[]>>;
-  /** By parameter: the most characters, where the model does not say it. */
+  /** By parameter: maximum length in characters, where the model lacks it. */
   readonly longest?: Readonly<Record<string, number>>;
 }
 

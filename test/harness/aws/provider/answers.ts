@@ -10,7 +10,7 @@ export interface Place {
   readonly cluster?: {
     /** `https://127.0.0.1:PORT`. */
     readonly endpoint: string;
-    /** PEM of who signed the server's certificate. */
+    /** PEM of the CA of the server's certificate. */
     readonly certificateAuthority: string;
   };
 }
@@ -247,7 +247,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "aws:wafv2/webAclAssociation:WebAclAssociation": withId("acl"),
 };
 
-/** @throws Error where the stand-in has no such type: who makes one adds it here. */
+/** @throws Error where the stand-in has no such type: the test that creates it adds it here. */
 export function made(type: string, inputs: Properties, place: Place): Made {
   const maker = MAKERS[type];
   if (maker === undefined) throw new Error(`The stand-in for AWS makes no ${type}; add it to answers.ts.`);

@@ -24,7 +24,7 @@ export function mountTargets(live: Live, fileSystemId: unknown): readonly Proper
     .filter((one) => one.fileSystemId === fileSystemId);
 }
 
-/** Node groups count, not their machines: one with none grows when a pod waits. */
+/** Node groups count, not their machines: an empty group grows when a pod waits. */
 export function machinesOf(live: Live, clusterName: unknown): number {
   return ofType(live, "aws:eks/nodeGroup:NodeGroup").filter(
     ({ inputs }) => inputs.clusterName === clusterName,

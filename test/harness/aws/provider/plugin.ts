@@ -97,7 +97,7 @@ interface ChangedPath {
   readonly value: unknown;
 }
 
-/** Down to the properties that differ: of an object one of them may be replaced in place, and another one not. */
+/** Paths of differing properties: one property of an object may replace the resource, and another not. */
 function changedPaths(before: unknown, after: unknown, path: readonly string[]): readonly ChangedPath[] {
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   if (!isObject(before) || !isObject(after)) return [{ path, value: after ?? before }];
@@ -163,7 +163,7 @@ function read(request: providerTypes.ReadRequest) {
   const response = new providerProto.ReadResponse();
   const { type } = partsOf(request.getUrn());
   const found = account.find(type, request.getId());
-  // An empty id says that it is gone.
+  // An empty id reports that it no longer exists.
   if (found === undefined) return response;
   response.setId(found.id);
   response.setProperties(sent(found.outputs, received(request.getProperties()).secretNames));
@@ -247,7 +247,7 @@ function pluginInfo() {
   return response;
 }
 
-/** Answers a call, or says in AWS's words why not. */
+/** Answers a call, with an error in AWS's words where it is refused. */
 const answer =
   <Request, Response>(handle: (request: Request) => Response) =>
   (

@@ -55,7 +55,7 @@ export function refusedCreation(live: Live, type: string, inputs: Properties): s
 }
 
 function missingReference(live: Live, inputs: Properties): string | null {
-  // Answers name things of their own: a cluster its security group.
+  // Answers contain further ids: a cluster's its security group.
   const known = new Set(live.flatMap(({ id, outputs }) => [id, ...texts(outputs)]));
   // A cluster's administrator exists before, or is not this test's concern.
   const { principalArn: _owner, ...named } = inputs;

@@ -1,4 +1,4 @@
-"""Stand-in for tools/fill_template.py of TensorRT-LLM 0.20: an unknown key is an error; a key without a value stays."""
+"""Stand-in for tools/fill_template.py of TensorRT-LLM 0.20: unknown keys fail, keys without value stay."""
 
 import argparse
 import re
