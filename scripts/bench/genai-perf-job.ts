@@ -25,10 +25,10 @@ import {
 
 const STORE = "/store";
 
-/** Whoever started it deletes it; this is for one that was killed. */
+/** The caller deletes the job; this is for a caller that was killed. */
 const KEPT_SECONDS = 3600;
 
-/** Within what the stack's quota leaves to tools. */
+/** Fits the stack's quota for tools. */
 const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
 
 /** @throws UserError for what GenAI-Perf can't measure. @param suffix - Of the Job's name. */
@@ -52,7 +52,7 @@ export function genaiPerfJob(target: ClusterTarget, model: string, load: GenaiPe
       labels,
     },
     spec: {
-      // Figures of a second try would be of a server that is warm.
+      // A second try would measure a warm server.
       backoffLimit: 0,
       activeDeadlineSeconds: DEADLINE_SECONDS,
       ttlSecondsAfterFinished: KEPT_SECONDS,
@@ -70,7 +70,7 @@ export function genaiPerfJob(target: ClusterTarget, model: string, load: GenaiPe
             fsGroupChangePolicy: "OnRootMismatch",
             seccompProfile: { type: "RuntimeDefault" },
           },
-          // Where the server is: a store that one machine mounts is mounted there.
+          // On the server's machine: a store that one machine mounts is mounted there.
           nodeSelector,
           tolerations,
           containers: [
@@ -106,7 +106,7 @@ export function genaiPerfJob(target: ClusterTarget, model: string, load: GenaiPe
 
 const POLL_SECONDS = 5;
 
-/** Makes the Job when it is run, waits for its end, reads its log, and deletes it, whatever came of it. */
+/** Creates the Job, waits for its end, reads its log, and deletes it, whatever the result. */
 export function jobRun(
   target: ClusterTarget,
   model: string,

@@ -25,7 +25,7 @@ const TOKENIZERS: Readonly<Record<(typeof MODEL_NAMES)[number], string>> = {
   "smollm2-135m-instruct": "HuggingFaceTB/SmolLM2-135M-Instruct",
 };
 
-/** @throws UserError for a model that the stack lacks, and for a gateway that asks for a key. */
+/** @throws UserError for an unknown model, and for a gateway that requires a key. */
 export async function localRun(
   stack: StackReference,
   { model: name, load, tokenizer, gateway }: GenaiPerfRequest,

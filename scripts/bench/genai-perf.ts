@@ -20,48 +20,46 @@ export interface GenaiPerfLoad {
   readonly concurrency: number;
   /** Prompts, each sent once. */
   readonly requests: number;
-  /** Of each prompt. */
+  /** Length of each prompt. */
   readonly inputTokens: number;
-  /** Of each answer; through the gateway at most. */
+  /** Length of each answer; through the gateway at most. */
   readonly outputTokens: number;
-  /** Of the prompts. */
   readonly seed: number;
 }
 
-/** What is run, as data; nothing has been contacted. */
+/** A run as data; nothing has been contacted. */
 export interface GenaiPerfRun {
   /** As a person types it, or the object that a cluster is given. */
   readonly explained: string;
   readonly record: Omit<GenaiPerfRecord, "figures">;
-  /** @returns What it has printed. @throws UserError where it fails. */
+  /** @returns Output of GenAI-Perf. @throws UserError where it fails. */
   run(): Promise<string>;
 }
 
-/** What a platform is asked to measure. */
 export interface GenaiPerfRequest {
   readonly model: string;
   readonly load: GenaiPerfLoad;
-  /** Of a stack on this machine: a folder, or a repository of the Hugging Face hub. */
+  /** Only for a stack on this machine: a folder, or a repository of the Hugging Face hub. */
   readonly tokenizer: string | undefined;
   /** Address of the gateway, where nothing but the stack's state knows it. */
   gateway(): Promise<string>;
 }
 
-/** What `--out` keeps of one run. */
+/** Record of one run, as `--out` keeps it. */
 export interface GenaiPerfRecord {
   readonly model: string;
   readonly release: string;
-  /** Key of the engine that was measured; null: the model runs without one. */
+  /** Key of the measured engine; null when the model runs without an engine. */
   readonly engineKey: string | null;
-  /** null: PyPI's package. */
+  /** Null for PyPI's package. */
   readonly image: string | null;
   readonly load: GenaiPerfLoad;
   readonly figures: Figures;
 }
 
 /**
- * 24.08, the first with `genai-perf profile`, asks the hub for another tokenizer before it reads its arguments (perf_analyzer, branch
- * r24.08, genai_perf/llm_inputs/llm_inputs.py), and the container has no way to it.
+ * 24.08, the first with `genai-perf profile`, asks the hub for another tokenizer before it reads its arguments
+ * (perf_analyzer, branch r24.08, genai_perf/llm_inputs/llm_inputs.py), which the container can't reach.
  */
 const LEAST_RELEASE = "24.09";
 
@@ -77,8 +75,8 @@ export const ARTIFACTS = "/tmp/artifacts";
 const MARKS = { json: "@@figures", csv: "@@csv" } as const;
 
 /**
- * Its files end in the log, which every platform brings here. The folder below the artifacts' differs from release to release; the end
- * of a file's name does not.
+ * Prints its files into the log, which every platform brings here. The folder below the artifacts' differs from release
+ * to release; the end of a file's name does not.
  *
  * @param artifacts - A word of sh.
  */
@@ -89,7 +87,7 @@ export function genaiPerfScript(artifacts: string): string {
   return ['genai-perf "$@"', ...files].join("; ");
 }
 
-/** It writes nothing outside of /tmp, and asks no hub: the tokenizer lies in the store. */
+/** It writes nothing outside of /tmp, and asks no hub: the store has the tokenizer. */
 export const ENVIRONMENT: Readonly<Record<string, string>> = {
   HF_HUB_OFFLINE: "1",
   HOME: "/tmp",
@@ -98,9 +96,10 @@ export const ENVIRONMENT: Readonly<Record<string, string>> = {
 };
 
 /**
- * Repositories whose Triton model has the inputs of `--backend tensorrtllm`: text_input, max_tokens, stream, and since 25.05
- * exclude_input_in_output (genai_perf/inputs/converters/tensorrtllm_converter.py), which multimodal's ensemble lacks. Inputs of llava
- * and llmapi have other names, and gpt's wants stop words: these models are asked through the gateway's OpenAI API.
+ * Repositories whose Triton model has the inputs of `--backend tensorrtllm`: text_input, max_tokens, stream, and since
+ * 25.05 exclude_input_in_output (genai_perf/inputs/converters/tensorrtllm_converter.py), which multimodal's ensemble
+ * lacks. Inputs of llava and llmapi have other names, and gpt's requires stop words: these models are asked through the
+ * gateway's OpenAI API.
  */
 const HAS_BACKEND: Readonly<Record<RequestFlavour, boolean>> = {
   inflight_batcher_llm: true,
@@ -159,14 +158,17 @@ export function requireNoKey({ apiKeys }: StackPlan["gateway"]): void {
     );
 }
 
-/** Where GenAI-Perf finds Triton and gateway: `llama` and `gateway` in a cluster, `localhost` beside Triton in its network. */
+/**
+ * Addresses of Triton and gateway for GenAI-Perf: `llama` and `gateway` in a cluster, `localhost` beside Triton in its
+ * network.
+ */
 interface Hosts {
   readonly triton: string;
   /** With the port. */
   readonly gateway: string;
 }
 
-/** Arguments of `genai-perf`, as those of its release are. */
+/** Arguments of `genai-perf`, by its release. */
 export function genaiPerfArguments(
   { planned, tag }: ReturnType<typeof measured>,
   load: GenaiPerfLoad,
@@ -203,7 +205,7 @@ export function genaiPerfArguments(
 interface Asked {
   /** Model, kind of endpoint and address. */
   readonly asked: readonly string[];
-  /** Words by which no answer is shorter than it should be. */
+  /** Words that prevent shorter answers. */
   readonly exactLength?: readonly string[];
   readonly tokenizer: string;
   readonly streams: boolean;
@@ -229,10 +231,10 @@ export function argumentsOf(
 }
 
 /**
- * On a Docker host, of this machine or of EC2: in the network of the model's own container, with its volumes, read-only, of which the
- * store has the tokenizer.
+ * On a Docker host, of this machine or of EC2: in the network of the model's own container, with its volumes,
+ * read-only, of which the store has the tokenizer.
  *
- * @param container - Of the model's Triton. @param gateway - `host:port` in the stack's network.
+ * @param container - Container of the model's Triton. @param gateway - `host:port` in the stack's network.
  */
 export function containerRun(plan: StackPlan, model: string, load: GenaiPerfLoad, container: string) {
   const target = measured(plan, model);
@@ -302,9 +304,9 @@ const statisticSchema = z.object({
 /** By GenAI-Perf's own names, such as `time_to_first_token`. */
 export type Figures = Readonly<Record<string, z.infer<typeof statisticSchema>>>;
 
-/** The figures of a log, and GenAI-Perf's own CSV. @throws UserError where there are none. */
+/** Returns the figures of a log, and GenAI-Perf's own CSV. @throws UserError where the log has no figures. */
 export function figuresOf(log: string): { readonly figures: Figures; readonly csv: string } {
-  // A terminal on the way ends lines with both characters.
+  // A terminal between ends lines with both characters.
   const [, files = ""] = log.replaceAll("\r\n", "\n").split(`\n${MARKS.json}\n`);
   const [json = "", csv = ""] = files.split(`\n${MARKS.csv}\n`);
   try {

@@ -1,6 +1,6 @@
 /**
- * A closed-loop load: so many requests at a time, each answered before the next is sent, for a bounded time. autocannon does the
- * same with thirty packages, and the requests, most of this file, would remain.
+ * A closed-loop load: a number of requests at a time, each answered before the next is sent, for a bounded time.
+ * autocannon does the same with thirty packages, and the requests, most of this file, would remain.
  */
 import { writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
@@ -14,13 +14,13 @@ export interface Cell {
   readonly requestsPerSecond: number;
   readonly p50Milliseconds: number;
   readonly p99Milliseconds: number;
-  /** Requests that were not answered with 200; they count in none of the others. */
+  /** Requests that were not answered with 200; they count in no other figure. */
   readonly failed: number;
 }
 
 export type Send = (index: number) => Promise<void>;
 
-/** @param seconds - How long new requests are sent; those under way then still end. */
+/** @param seconds - How long new requests are sent; running requests are then completed. */
 export async function measure(send: Send, concurrency: number, seconds: number): Promise<Cell> {
   const milliseconds: number[] = [];
   let failed = 0;
@@ -51,7 +51,7 @@ export async function measure(send: Send, concurrency: number, seconds: number):
   };
 }
 
-/** Value at a share of a sorted list; 0 of an empty one. */
+/** Value at a share of a sorted list; 0 for an empty list. */
 export function quantile(sorted: readonly number[], share: number): number {
   if (sorted.length === 0) return 0;
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
@@ -73,7 +73,7 @@ export function jsonSender(
   return textSender(url, (index) => JSON.stringify(body(index)), headers);
 }
 
-/** Posts what is JSON already, as {@link jsonSender}. */
+/** Posts a text of JSON, as {@link jsonSender}. */
 export function textSender(
   url: string,
   body: (index: number) => string,
@@ -115,7 +115,7 @@ export function sampleText(index: number): string {
   return WORDS.with(place, `${WORDS[place]}${index}`).join(" ");
 }
 
-/** A prompt of about so many tokens, of which each of these words is one; its beginning differs for each index. */
+/** A prompt of about that many tokens, each of these words one token; its beginning differs for each index. */
 export function longText(index: number, tokens: number): string {
   const words = Array.from(
     { length: Math.max(1, tokens - 8) },

@@ -1,4 +1,4 @@
-/** What a running stack answers under load: its encoders, and each language model at its Triton and at the gateway. */
+/** Measures a running stack under load: its encoders, and each language model at its Triton and at the gateway. */
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { type AskedModel, atGateway, atTriton, SKIP_REASONS, Skipped } from "../ask/golden.ts";
@@ -19,7 +19,6 @@ import {
 
 const CONCURRENCIES = [1, 8, 32];
 const SECONDS_PER_CELL = 5;
-/** Of an answer, at most. */
 const ANSWER_TOKENS = 32;
 
 interface LoadTarget {
@@ -32,7 +31,7 @@ interface LoadRow extends Cell {
   readonly name: string;
 }
 
-/** @param apiKey - Of the gateway, where it asks for one. */
+/** @param apiKey - API key for the gateway, where it requires one. */
 export function loadTargets(
   plan: StackPlan,
   { endpoints: { gateway, encoders, models } }: StackOutputs,
@@ -75,10 +74,10 @@ function asksFor(model: AskedModel, prompt: string, maxTokens: number): AskedMod
 }
 
 /**
- * Streamed requests to one model, each with another prompt: through the gateway where that has the model's chat template, else to its
- * Triton.
+ * Streamed requests to one model, each with another prompt: through the gateway where that has the model's chat
+ * template, else to its Triton.
  *
- * @param tokens - Of each prompt, about, and of each answer, at most.
+ * @param tokens - Approximate length of each prompt, and maximum length of each answer.
  * @throws UserError for a model that does not stream.
  */
 export function streams(

@@ -1,15 +1,15 @@
-/** The rows of a sweep as an SVG: the same rows give the same bytes, and it follows the light or dark scheme of who looks at it. */
+/** Rows of a sweep as an SVG: the same rows give the same bytes, and it follows the reader's light or dark scheme. */
 import { type Limits, largestLoad, type SweepRow } from "./sweep.ts";
 
 const WIDTH = 760;
 const LEFT = 64;
 const RIGHT = 88;
 const TOP = 56;
-/** Of one panel: its title, its plot, and the gap below it. */
+/** Pixels of one panel: its title, its plot, and the gap below it. */
 const PANEL = { title: 24, plot: 130, gap: 26 } as const;
 const PANEL_HEIGHT = PANEL.title + PANEL.plot + PANEL.gap;
 
-/** Without variables: programs that draw an SVG outside of a browser know classes alone. */
+/** Classes without variables: programs other than browsers support only these in an SVG. */
 const STYLE = `
   text { font: 12px system-ui, sans-serif; fill: #1f2328; }
   .title { font-weight: 600; }

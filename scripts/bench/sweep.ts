@@ -15,22 +15,25 @@ interface Percentiles {
   readonly p95: number;
 }
 
-/** One load of a sweep; requests that failed count in nothing but `failed`. */
+/** One load of a sweep; failed requests count only in `failed`. */
 export interface SweepRow {
   readonly concurrency: number;
   readonly requests: number;
   readonly failed: number;
-  /** Why the last of them failed. */
+  /** Error of the last failed request. */
   readonly failure?: string;
   readonly requestsPerSecond: number;
   readonly outputTokensPerSecond: number;
-  /** Mean of the requests, as the server counts them; null: it counts none. */
+  /** Mean of the requests, as the server counts them; null when it does not. */
   readonly promptTokens: number | null;
   /** Mean of the answers, which may end before `--output-tokens`. */
   readonly outputTokens: number;
   /** From sending a request to its first text. */
   readonly ttftMs: Percentiles;
-  /** By request, as GenAI-Perf: the time after the first token by the number of tokens after it. null: no answer had two tokens. */
+  /**
+   * By request, as GenAI-Perf: the time after the first token by the number of tokens after it. Null when no answer had
+   * two tokens.
+   */
   readonly itlMs: Percentiles | null;
 }
 
@@ -54,7 +57,7 @@ export function sweepLoads(list: string | undefined): readonly number[] {
   return loads;
 }
 
-/** @param answers - Of the requests that did not fail. */
+/** @param answers - Figures of the requests that did not fail. */
 export function sweepRow(cell: Cell, answers: readonly AnswerFigures[], failure?: string): SweepRow {
   const { concurrency, requests, failed, requestsPerSecond } = cell;
   const mean = (values: readonly number[]) =>
@@ -109,7 +112,7 @@ export function largestLoad(rows: readonly SweepRow[], limits: Limits): SweepRow
   return rows[(first === -1 ? rows.length : first) - 1];
 }
 
-/** What the sweep found, in a sentence or two. */
+/** Returns the result of the sweep in a sentence or two. */
 export function sweepVerdict(rows: readonly SweepRow[], limits: Limits): string {
   const largest = largestLoad(rows, limits);
   const next = rows.find((row) => broken(row, limits).length > 0);
@@ -132,7 +135,7 @@ interface Sweep {
   /** Whether a load that breaks a limit ends it. */
   readonly endsAtLimit: boolean;
   readonly limits: Limits;
-  /** Of each load. */
+  /** Duration of each load. */
   readonly seconds: number;
   /** Sends one request. @param index - Differs for each. */
   ask(index: number): Promise<AnswerFigures>;

@@ -1,4 +1,4 @@
-/** Where what is deployed is no longer what the program says: from `pulumi preview --refresh`. */
+/** Differences between deployed stacks and the program: from `pulumi preview --refresh`. */
 import type { PreviewStep } from "../diff/preview.ts";
 import { code, counted, type Inline, markdownInline } from "../markdown.ts";
 import { urnParts } from "../program/serialized.ts";
@@ -7,8 +7,8 @@ const SCALED = ["kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:StatefulSet
 const CLAIM = ["kubernetes:core/v1:PersistentVolumeClaim"];
 
 /**
- * Fields that a controller writes into an object of the stack, and that the program does not set, by path as the CLI writes it.
- * Everything else is drift, and so is another value of what the program does set.
+ * Fields that a controller writes into an object of the stack, and that the program does not set, by path as the CLI
+ * writes it. Everything else is drift, and so is a changed value of a field that the program sets.
  */
 const IGNORED_DRIFT: Readonly<
   Record<string, { readonly types: readonly string[]; readonly reason: string }>
@@ -39,25 +39,25 @@ const IGNORED_DRIFT: Readonly<
 
 interface Drift {
   readonly resources: readonly {
-    /** `update`, `create`, `delete`, `replace` and what else the CLI calls it. */
+    /** `update`, `create`, `delete`, `replace` or another operation of the CLI. */
     readonly operation: string;
     readonly urn: string;
-    /** Sorted; empty for what is there too much or too little. */
+    /** Sorted; empty for a missing or an unexpected resource. */
     readonly paths: readonly string[];
   }[];
   readonly ignored: readonly { readonly urn: string; readonly path: string; readonly reason: string }[];
 }
 
-/** Neither changes anything: `read` looks, `refresh` brings the state up to what there is. */
+/** Steps without a change: `read` looks, `refresh` brings the state up to date. */
 const HARMLESS = ["same", "read", "refresh"];
 /** Halves of a replacement, which has a step `replace` as well. */
 const HALVES = ["create-replacement", "delete-replaced"];
 
 /**
- * Values are left out: they may be secret.
+ * Compares without values, which may be secret.
  *
- * @param steps - Of `pulumi preview --refresh --show-sames --json`. A refresh comes first, and shows what it found as an update
- *   too, so the last step of a resource is what the program would do; only with `--show-sames` has each one.
+ * @param steps - From `pulumi preview --refresh --show-sames --json`. A refresh comes first, and shows its findings as
+ *   updates too, so the last step of a resource is the program's; `--show-sames` gives every resource a step.
  */
 export function driftOf(steps: readonly PreviewStep[]): Drift {
   const resources: Drift["resources"][number][] = [];
@@ -71,12 +71,12 @@ export function driftOf(steps: readonly PreviewStep[]): Drift {
     const paths: string[] = [];
     for (const { path, kind } of changed.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
       const row = IGNORED_DRIFT[path];
-      // `up` would take the value away, because the program has none.
+      // `up` would remove the value, which the program does not set.
       if (kind === "delete" && row?.types.includes(urnParts(urn).type))
         ignored.push({ urn, path, reason: row.reason });
       else paths.push(path);
     }
-    // One that has to be made, deleted or replaced is drift whatever the paths say.
+    // A resource that must be created, deleted or replaced is drift whatever its paths.
     if (paths.length > 0 || changed.length === 0 || op !== "update")
       resources.push({ operation: op, urn, paths });
   }

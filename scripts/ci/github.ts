@@ -8,11 +8,10 @@ import { errorWords, UserError } from "../errors.ts";
 const REQUEST_TIMEOUT_MILLISECONDS = 30_000;
 const DOWNLOAD_TIMEOUT_MILLISECONDS = 120_000;
 const PAGE_SIZE = 100;
-/** More than any list that is asked for here; a server that always has another page ends too. */
+/** More than any list of this program; also ends a server that always has another page. */
 const MAX_PAGES = 50;
 const ERROR_CHARACTERS = 300;
 
-/** An answer that is no success. */
 export class GitHubError extends UserError {
   override readonly name = "GitHubError";
   readonly status: number;
@@ -23,7 +22,7 @@ export class GitHubError extends UserError {
   }
 }
 
-/** One repository, with the rights of one token. Answers are checked: what a schema does not know of, nobody reads. */
+/** One repository, with the rights of one token. Answers are checked: only keys of a schema are read. */
 export class GitHub {
   /** `owner/name` */
   readonly repository: string;
@@ -58,7 +57,7 @@ export class GitHub {
    * All pages of a list.
    *
    * @param path - With or without a query.
-   * @param key - Of the list in each answer; absent: the answer is the list.
+   * @param key - Key of the list in each answer; absent: the answer is the list.
    */
   async list<T>(path: string, schema: z.ZodType<T>, key?: string): Promise<T[]> {
     const items: T[] = [];
@@ -125,7 +124,7 @@ function checked<T>(path: string, schema: z.ZodType<T>, answer: unknown): T {
   const result = schema.safeParse(answer);
   if (result.success) return result.data;
   throw new UserError(
-    `GitHub's answer to ${path} is not what it documents: ${z.prettifyError(result.error)}`,
+    `GitHub's answer to ${path} differs from GitHub's documentation: ${z.prettifyError(result.error)}`,
   );
 }
 
@@ -135,7 +134,7 @@ const environmentSchema = z.object({
   GITHUB_REPOSITORY: z.string().regex(/^[A-Za-z0-9_.-]+\/[A-Za-z0-9_.-]+$/),
 });
 
-/** With what a job has in its environment. @throws UserError with the names of what is missing. */
+/** Reads the environment of a job. @throws UserError with the names of missing variables. */
 export function githubFromEnvironment(environment: NodeJS.ProcessEnv = process.env): GitHub {
   const result = environmentSchema.safeParse(environment);
   if (!result.success)
@@ -152,7 +151,7 @@ export const MAX_COMMENT_CHARACTERS = 65_536;
 /** Longer than any report that a person reads to its end. */
 const MAX_ISSUE_CHARACTERS = 60_000;
 
-/** Whoever comments with a job's own token. Anybody else could begin a comment with a marker. */
+/** Author of comments by a job's own token. Anyone else could begin a comment with a marker. */
 const AUTHOR = "github-actions[bot]";
 
 const commentSchema = z.object({
@@ -169,14 +168,14 @@ const issueSchema = z.object({
 });
 
 interface Comment {
-  /** By which it is found again, in its first line, of which Markdown shows nothing. */
+  /** Marker in the first line, which Markdown does not show: a later run finds the comment by it. */
   readonly subject: "preview" | "preview-stack";
   readonly text: string;
 }
 
 /**
  * @param issue - Number of an issue or pull request.
- * @returns What was done.
+ * @returns Sentence for the log.
  * @throws UserError where the text is too long.
  */
 export async function upsertComment(
@@ -199,16 +198,16 @@ export async function upsertComment(
 }
 
 interface KeptIssue {
-  /** By which it is found again, with its title. */
+  /** Marker by which a later run finds the issue, with its title. */
   readonly label: string;
   readonly title: string;
   /** Whether jobs open no other issue with the label: it is found whatever title an earlier version gave it. @default false */
   readonly isOnlyOne?: boolean;
-  /** Markdown; null where there is nothing to say. */
+  /** Markdown; null without anything to report. */
   readonly report: string | null;
 }
 
-/** Opens, updates or closes one issue about one thing. @returns What was done. */
+/** Opens, updates or closes one issue about one thing. @returns Sentence for the log. */
 export async function keepIssue(
   github: GitHub,
   { label, title, isOnlyOne = false, report }: KeptIssue,
@@ -229,7 +228,7 @@ export async function keepIssue(
   return own === undefined ? "opened" : "updated";
 }
 
-/** A line that is cut may have the beginning of code, and what stands in it would be read as Markdown. */
+/** A line that is cut may have the beginning of code, whose content would be read as Markdown. */
 function wholeLines(report: string): string {
   return report.slice(0, Math.max(0, report.lastIndexOf("\n", MAX_ISSUE_CHARACTERS)));
 }

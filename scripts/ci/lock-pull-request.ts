@@ -1,4 +1,4 @@
-/** Opens a pull request with a new images.lock.json, through GitHub's API alone: no git, and no credentials on disk. */
+/** Opens a pull request with a new images.lock.json, only through GitHub's API: no git, and no credentials on disk. */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
 import type { GitHub } from "./github.ts";
@@ -10,7 +10,7 @@ const refSchema = z.object({ object: z.object({ sha: z.string() }) });
 const fileSchema = z.object({ sha: z.string(), content: z.string() });
 const pullRequestSchema = z.object({ number: z.number().int() });
 
-/** It comes from a job that runs other programs. */
+/** The file comes from a job that runs other programs. */
 const lockSchema = z.strictObject({
   version: z.literal(1),
   images: z.record(
@@ -25,9 +25,9 @@ const lockSchema = z.strictObject({
 /**
  * One branch, and one pull request, that always has the newest lock file on top of the default branch.
  *
- * @param lockFile - As `npx engine-room images --push` left it.
- * @returns What was done, as a sentence.
- * @throws UserError where it is no lock file of digests, has none, or lacks an image that the default branch's has.
+ * @param lockFile - Written by `npx engine-room images --push`.
+ * @returns Sentence for the log.
+ * @throws UserError for an invalid lock file, one without digests, or one that lacks an image of the default branch's.
  */
 export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Promise<string> {
   const images = requireLock(lockFile);
@@ -38,7 +38,7 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
   const lost = Object.keys(lockedImages(currentFile)).filter((name) => !(name in images));
   if (lost.length > 0)
     throw new UserError(
-      `${LOCK_PATH} lacks digests that ${base} has, of ${lost.join(", ")}: images are added to those of ${base}, and none is taken away. Where ${base} got them since the images were built, start the workflow \`images\` again, on ${base}.`,
+      `${LOCK_PATH} lacks digests that ${base} has, of ${lost.join(", ")}: a pull request only adds images to those of ${base}. Where ${base} got them since the images were built, start the workflow \`images\` again, on ${base}.`,
     );
   await resetBranch(github, base);
   const content = lockFile.toString("base64");
@@ -60,7 +60,7 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
 
 type LockedImages = z.infer<typeof lockSchema>["images"];
 
-/** None where the file is no lock file: a new one mends it. */
+/** Returns undefined for an invalid lock file, which is then replaced. */
 function lockedImages(lockFile: Buffer): LockedImages {
   try {
     return requireLock(lockFile);
@@ -81,7 +81,7 @@ function requireLock(lockFile: Buffer): LockedImages {
   throw new UserError(`${LOCK_PATH} is not a list of digests: ${reason}`);
 }
 
-/** To where the default branch is: an older lock file on it would only be in the way. */
+/** Resets the branch to the default branch: an older lock file on it would conflict. */
 async function resetBranch(github: GitHub, base: string): Promise<void> {
   const { object } = await github.get(`/git/ref/heads/${encodeURIComponent(base)}`, refSchema);
   const existing = await github.find(`/git/ref/heads/${LOCK_BRANCH}`, refSchema);

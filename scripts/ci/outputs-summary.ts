@@ -1,10 +1,10 @@
-/** What a stack serves, as Markdown: for the summary of a job, and the comment of a pull request. */
+/** Renders the endpoints of a stack as Markdown: for the summary of a job, and the comment of a pull request. */
 import { z } from "zod";
 import { code, codeBlock, type Inline, link, markdownInline } from "../markdown.ts";
 
 const triton = z.object({ http: z.string(), grpc: z.string(), metrics: z.string() });
 
-/** Of `npx engine-room outputs --json`, what is shown. */
+/** Part of `npx engine-room outputs --json` that is shown. */
 export const shownOutputsSchema = z.object({
   endpoints: z.object({
     gateway: z.string(),
@@ -29,7 +29,8 @@ const REACH: Readonly<Record<string, string>> = {
 /**
  * A heading, a point for each endpoint, who reaches them, and the notes.
  *
- * @param pullRequest - Of a stack whose file is in no commit: with what a person types to reach it.
+ * @param pullRequest - Number of the pull request of a stack whose file is in no commit: adds the commands that reach
+ *   the stack.
  */
 export function outputsSummary(
   stack: string,
@@ -77,7 +78,8 @@ export function outputsSummary(
 }
 
 /**
- * What stands in place of endpoints where a commit's stack did not come up, so that nobody takes an earlier one's for its own.
+ * Renders the text in place of endpoints where a commit's stack did not come up, so that no one takes an earlier
+ * commit's for its own.
  *
  * @param commit - In full.
  */
@@ -89,7 +91,7 @@ export function previewStackFailure(stack: string, commit: string, runUrl: strin
     code(commit.slice(0, 12)),
     ", or did not answer as it should: ",
     link("the run", runUrl),
-    " says why. Resources of an earlier commit may still exist.",
+    " gives the reason. Resources of an earlier commit may still exist.",
   ];
   return `${markdownInline(text)}\n`;
 }

@@ -1,7 +1,7 @@
 /**
- * Puts what `preview` made of a pull request into its comment. The artifacts were written by code of the pull request, so
- * nothing in them is believed: who is commented on comes from the event and from GitHub, and what is in them are differences
- * as data, which this tree's own code checks, escapes and words.
+ * Puts the result of `preview` for a pull request into its comment. The artifacts were written by code of the pull
+ * request, so nothing in them is trusted: the pull request comes from the event and from GitHub, and artifacts have
+ * differences as data, which this tree's own code checks, escapes and words.
  */
 import { unzipSync } from "fflate";
 import { z } from "zod";
@@ -25,7 +25,7 @@ const ARTIFACT_NAME = /^(?<kind>preview|state-preview)-(?<stack>[A-Za-z0-9_-][A-
 const repositorySchema = z.object({ id: z.number().int() });
 const commitId = z.string().regex(/^[0-9a-f]{40}$/);
 
-/** Of an event `workflow_run`, what is read. */
+/** Part of an event `workflow_run` that is read. */
 export const workflowRunEventSchema = z.object({
   repository: repositorySchema,
   workflow_run: z.object({
@@ -46,7 +46,7 @@ const pullRequestSchema = z.object({
   base: z.object({ ref: z.string().min(1), repo: repositorySchema }),
 });
 
-/** Of a comparison of two commits: how the second stands to the first. */
+/** Comparison of two commits: how the second relates to the first. */
 const comparisonSchema = z.object({ status: z.enum(["ahead", "behind", "diverged", "identical"]) });
 
 const artifactSchema = z.object({
@@ -57,8 +57,8 @@ const artifactSchema = z.object({
 });
 
 /**
- * @param stacks - Those that the default branch has: each has a preview, or the comment says that it has none.
- * @returns What was done, or why nothing, as a sentence for the log.
+ * @param stacks - Stacks of the default branch: each has a preview, or the comment says that its preview is missing.
+ * @returns Sentence for the log: what was done, or why nothing was.
  */
 export async function postPreviewComment(
   github: GitHub,
@@ -73,12 +73,12 @@ export async function postPreviewComment(
   if (others.length > 0) {
     const numbers = pullRequests.map(({ number }) => `#${number}`).join(" and ");
     const text = sharedText(numbers, { headSha: run.head_sha, runUrl: run.html_url });
-    // Each of them: what a comment says of an earlier commit would else stand there for this one.
+    // Each of them: a comment on an earlier commit would otherwise seem to be about this commit.
     for (const { number } of pullRequests) await upsertComment(github, number, { subject: "preview", text });
     return `No preview: ${numbers} share the commit ${run.head_sha}, and whose preview this is can't be told.`;
   }
   const write = (text: string) => upsertComment(github, pullRequest.number, { subject: "preview", text });
-  // First, so that nothing that ends this job leaves what was said of an earlier commit.
+  // First, so that an error of this job leaves no text about an earlier commit.
   const begun = await write(unreadText({ headSha: run.head_sha, runUrl: run.html_url }));
   const { reports, missing, unread } = await readReports(github, event, pullRequest.base.ref, stacks);
   const text = previewText(reports, {
@@ -93,7 +93,7 @@ export async function postPreviewComment(
   return `The comment of #${pullRequest.number} is ${begun === "created" ? begun : done}, with previews of: ${names(reports.map(({ stack }) => stack))}; without one: ${names(missing)}.`;
 }
 
-/** Open ones whose head is the very commit that was run. An event names none for a fork. */
+/** Open pull requests whose head is the run's commit. An event names none for a fork. */
 async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }: WorkflowRunEvent) {
   const head = encodeURIComponent(`${run.head_repository.owner.login}:${run.head_branch}`);
   const candidates = await github.list(`/pulls?state=open&head=${head}`, pullRequestSchema);
@@ -105,12 +105,11 @@ async function pullRequestsOf(github: GitHub, { repository, workflow_run: run }:
   );
 }
 
-/** Of one stack. */
 interface PreviewReport {
   readonly stack: string;
-  /** null: there is none that could be read. */
+  /** Null when no difference could be read. */
   readonly diff: StackDiff | null;
-  /** Why, in one sentence. */
+  /** Reason, in one sentence. */
   readonly failure: string | null;
 }
 
@@ -119,13 +118,13 @@ interface PreviewReports {
   readonly reports: readonly PreviewReport[];
   /** Stacks of the default branch without an artifact. */
   readonly missing: readonly string[];
-  /** Number of stacks that are more than are read. */
+  /** Number of further stacks, which are not read. */
   readonly unread: number;
 }
 
 /**
- * What the state says of a stack takes the place of what its two trees say. The default branch's own stacks are read before others,
- * so that no pull request can crowd them out.
+ * Differences against the state replace those between the two trees. The default branch's own stacks are read before
+ * others, so that no pull request can crowd them out.
  */
 async function readReports(
   github: GitHub,
@@ -133,7 +132,7 @@ async function readReports(
   baseRef: string,
   stacks: readonly string[],
 ): Promise<PreviewReports> {
-  // A run can leave more than a page of others before those of the stacks.
+  // A run may have more than a page of other artifacts before those of the stacks.
   const artifacts = await github.list(`/actions/runs/${run.id}/artifacts`, artifactSchema, "artifacts");
   const isFromHere = run.head_repository.id === repository.id;
   const byStack = new Map<string, FoundArtifact>();
@@ -141,7 +140,7 @@ async function readReports(
     const { kind, stack } = ARTIFACT_NAME.exec(name)?.groups ?? {};
     if (stack === undefined || expired) continue;
     const isOfState = kind === "state-preview";
-    // Only a run with the repository's own credentials has asked the state; a fork that says so has not.
+    // Only a run with the repository's own credentials has read the state; a fork that claims it has not.
     if (isOfState && !isFromHere) continue;
     if (isOfState || !byStack.has(stack)) byStack.set(stack, { id, name, bytes, isOfState });
   }
@@ -155,11 +154,12 @@ async function readReports(
       const diff = await readDiff(github, stack, artifact);
       const base = { ...diff.base, ...(await baseOf(github, baseRef, diff)) };
       const shown = { ...diff, base };
-      // Inputs of resources have any form, also one that no report is made for.
+      // Inputs of resources have any form, also forms that can't be reported.
       markdownComment([shown]);
       reports.push({ stack, diff: shown, failure: null });
     } catch (error) {
-      // One that can't be read costs the comment its own part alone; what GitHub refuses is no artifact's fault.
+      // An artifact that can't be read costs the comment only its own part; an error of GitHub is not the artifact's
+      // fault.
       if (error instanceof GitHubError) throw error;
       const { message } = error as Error;
       const isTold = error instanceof UserError;
@@ -184,7 +184,7 @@ interface FoundArtifact {
   readonly isOfState: boolean;
 }
 
-/** What is in an artifact is somebody's word for the stack's resources; for whose word it is, there is the artifact's name. */
+/** An artifact's content is untrusted; the artifact's name says which stack it is about. */
 async function readDiff(
   github: GitHub,
   stack: string,
@@ -199,12 +199,12 @@ async function readDiff(
   return { ...diff, stack, source: isOfState ? "pulumi-preview" : "rendered" };
 }
 
-/** @throws UserError where the archive is damaged, has no report, or has a larger one than is read. */
+/** @throws UserError where the archive is damaged, has no report, or has one that is too large. */
 function reportOf(zip: Buffer): Buffer {
   let isTooLarge = false;
   let report: Uint8Array | undefined;
   try {
-    // Nothing else is unpacked, and no more than the archive's directory says.
+    // Nothing else is unpacked, and at most the sizes in the archive's directory.
     const filter = ({ name, originalSize }: { readonly name: string; readonly originalSize: number }) => {
       if (name === REPORT_FILE) isTooLarge = originalSize > MAX_REPORT_BYTES;
       return name === REPORT_FILE && !isTooLarge;
@@ -221,10 +221,7 @@ function reportOf(zip: Buffer): Buffer {
   return Buffer.from(report);
 }
 
-/**
- * The branch is the pull request's, and the commit is one of that branch, or is not shown: only GitHub knows what is merged
- * into what.
- */
+/** The commit is shown only when it is on the pull request's branch: only GitHub knows what is merged into what. */
 async function baseOf(
   github: GitHub,
   ref: string,
@@ -266,7 +263,7 @@ function sharedText(numbers: string, { headSha, runUrl }: Pick<PreviewRun, "head
   return `${markdownInline(text)}\n`;
 }
 
-/** The whole comment but its marker. */
+/** The comment without its marker. */
 export function previewText(
   reports: readonly PreviewReport[],
   { headSha, runUrl, hasFailed, missing, unread }: PreviewRun,

@@ -1,5 +1,5 @@
 /**
- * Stacks that the workflows know, and what they do with each; and `pr-<number>`, which a label of a pull request brings up, and
+ * Stacks of the workflows, and their use by each; and `pr-<number>`, which a label of a pull request brings up, and
  * which ends with it.
  */
 
@@ -21,7 +21,10 @@ const OF_ONE_MACHINE: Readonly<Record<string, string>> = {
   local: "it is for processes on a developer's own machine",
 };
 
-/** Stacks whose environment `preview-<stack>` would be one of another purpose, with other credentials; GitHub does not look at case. */
+/**
+ * Stacks whose environment `preview-<stack>` would be that of another purpose, with other credentials; GitHub ignores
+ * case.
+ */
 const TAKEN_NAMES = ["stack", "stack-images", "stack-end"];
 
 function neverDeployed(name: string): string | undefined {
@@ -37,13 +40,14 @@ type MatrixPurpose = "preview" | "state-preview" | "deployed";
 export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "state-preview", "deployed"];
 
 /**
- * Names of stacks, sorted, as a job's matrix takes them: for previews, which take no credentials, all that have a stack file, but
- * for those of pull requests; for previews against the state, those of the variable that can be deployed, for a name that is wrong, or
- * whose file the change takes away, is no reason to preview nothing.
+ * Names of stacks, sorted, for a job's matrix. Previews, which need no credentials, include all that have a stack file,
+ * except those of pull requests. Previews against the state include those of the variable that can be deployed: a name
+ * that is wrong, or whose file the change removes, must not prevent the others' previews.
  *
  * @param deployed - The repository's variable: names between spaces or commas; empty where nothing is deployed.
  * @param files - Stacks that have a file in the project.
- * @throws UserError where stacks are deployed, and the variable names one that there is not, or that is never deployed.
+ * @throws UserError where stacks are deployed, and the variable names one that does not exist, or that is never
+ *   deployed.
  */
 export function matrixStacks(
   purpose: MatrixPurpose,
@@ -66,14 +70,14 @@ export function matrixStacks(
   return [...wanted].toSorted();
 }
 
-/** In place of names: nobody knows which stacks are deployed. */
+/** In place of names: the deployed stacks are unknown. */
 const UNKNOWN_STACKS = "*";
 
 /**
  * Without its file a deployed stack would stay as it is, and `deploy` would refuse the name, and with it all other stacks.
  *
  * @param deployed - As of {@link matrixStacks}; `*` where a fork's pull request is not told.
- * @param baseStacks - Stacks that have a file in what the change is merged into.
+ * @param baseStacks - Stacks that have a file in the branch that the change is merged into.
  * @throws UserError with a sentence for each deployed stack whose file the change deletes or renames.
  */
 export function requireDeployedFiles(
@@ -98,9 +102,10 @@ export function requireDeployedFiles(
 }
 
 /**
- * A stack that pulls its images is deployed once images.lock.json has all digests; one on a Docker host builds what is missing.
+ * A stack that pulls its images is deployed once images.lock.json has all digests; one on a Docker host builds what is
+ * missing.
  *
- * @throws UserError with what makes them; ConfigError with all problems of its file.
+ * @throws UserError with the command that builds them; ConfigError with all problems of its file.
  */
 export function requireImages(stack: StackReference): void {
   const plan = readPlan(stack);
@@ -111,13 +116,13 @@ export function requireImages(stack: StackReference): void {
     );
 }
 
-/** Who may set a label decides who may ask for a stack; who approves the environment decides whether it is given. */
+/** Setting the label, which asks for a stack, and approving the environment, which grants it, are separate rights. */
 const PREVIEW_LABEL = "preview-stack";
 
-/** The stack file that they are made from. */
+/** Template of these stacks. */
 export const PREVIEW_TEMPLATE = "kind";
 
-/** @throws UserError where it is no number of a pull request. */
+/** @throws UserError for anything but the number of a pull request. */
 export function previewStackName(pullRequest: string): string {
   const name = `pr-${pullRequest}`;
   if (!STACK_NAME.test(name))
@@ -126,10 +131,10 @@ export function previewStackName(pullRequest: string): string {
 }
 
 /**
- * The stack file of one pull request: the template's, in a namespace of its own, which goes with the stack.
+ * Stack file of one pull request: the template's, in its own namespace, which is deleted with the stack.
  *
- * @param stack - As {@link previewStackName} gives it.
- * @param registry - Where the cluster pulls images from; empty: as the template says.
+ * @param stack - As {@link previewStackName} gives it. @param registry - Registry from which the cluster pulls images;
+ *   empty: the template's.
  */
 export function previewStackFile(template: string, stack: string, registry: string): string {
   const { config } = z.object({ config: z.record(z.string(), z.unknown()) }).parse(parse(template));
@@ -141,19 +146,19 @@ export function previewStackFile(template: string, stack: string, registry: stri
       [key("namespace")]: `${String(config[key("namespace")])}-${stack}`,
       [key("createNamespace")]: true,
       [key("images")]: { ...images, ...(registry === "" ? {} : { registry }) },
-      // None of them: `down` takes the namespace, and the claims of its databases.
+      // Retains none: `down` deletes the namespace, and the claims of its databases.
       [key("retain")]: [],
-      // Several of these share a cluster, and a PriorityClass is the cluster's.
+      // Several of these share a cluster, and a PriorityClass is cluster-wide.
       [key("priorityClasses")]: "none",
     },
   });
 }
 
-/** Of `pulumi stack ls --json`. */
+/** Output of `pulumi stack ls --json`. */
 export const listedStacksSchema = z.array(
   z.object({
     name: z.string(),
-    /** Of the last operation; absent before the first one. */
+    /** End of the last operation; absent before the first one. */
     lastUpdate: z.iso.datetime({ offset: true }).optional(),
   }),
 );
@@ -170,10 +175,9 @@ const pullRequestSchema = z.object({
 });
 
 /**
- * Which of the stacks that there are have had their time. The state is asked, and no list of what was once brought up: what an
- * interrupted job has left is found too.
+ * Returns the stacks whose time is over. They come from the state, which also has those of an interrupted job.
  *
- * @param hours - Most time since the last update.
+ * @param hours - Maximum time since the last update.
  * @param now - In milliseconds of Unix time.
  */
 export async function endedStacks(

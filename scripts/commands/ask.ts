@@ -121,7 +121,7 @@ export const command = defineCommand({
   },
 });
 
-/** The frames of a question's video are picked. @throws UserError. */
+/** Picks the frames of a question's video. @throws UserError. */
 async function withFrames(question: Question, { profile }: Asked): Promise<Question> {
   const { video } = question;
   if (video === undefined) return question;
@@ -129,7 +129,7 @@ async function withFrames(question: Question, { profile }: Asked): Promise<Quest
   return { ...question, video: { ...video, frames: await framesOfVideo(video.path, count) } };
 }
 
-/** @throws UserError for what the model can't take. */
+/** @throws UserError for input that the model does not support. */
 function forPeople<Result>(make: () => Result): Result {
   try {
     return make();
@@ -148,7 +148,7 @@ export type AskValues = Parameters<typeof askedNumbers>[0] & {
   readonly pipeline?: Pipeline | undefined;
 };
 
-/** @throws UserError, UsageError for what makes no question. */
+/** @throws UserError, UsageError for an incomplete question. */
 export function questionOf(values: AskValues, word: string | undefined, { models }: StackPlan): Question {
   const { text = word, image = [], stream = false, pipeline } = values;
   const names = models.map(({ name }) => name);

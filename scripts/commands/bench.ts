@@ -131,7 +131,7 @@ function requireForm(values: BenchValues, form: string | undefined): void {
   if (problems.length > 0) throw new UsageError(problems.join("\n"));
 }
 
-/** @throws UserError with a sentence for each that the model does not take. */
+/** @throws UserError with a sentence for each that the model does not support. */
 function requireTokens(
   plan: StackPlan,
   name: string,
@@ -177,7 +177,9 @@ async function runGenaiPerf(
   return { text: `${genaiPerfTable(figures).join("\n")}\n` };
 }
 
-/** Measures cost minutes: a file that can't be written is said before them. @throws UsageError with a sentence for each. */
+/**
+ * Measurements take minutes: an unwritable file is reported before them. @throws UsageError with a sentence for each.
+ */
 function requireFolders(values: BenchValues): void {
   const problems = (["out", "csv", "svg"] as const).flatMap((name) => {
     const file = values[name];
@@ -189,7 +191,7 @@ function requireFolders(values: BenchValues): void {
   if (problems.length > 0) throw new UsageError(problems.join("\n"));
 }
 
-/** @param file - Relative to where the user typed; undefined: nothing is written. */
+/** @param file - Relative to the user's folder; undefined: nothing is written. */
 function write(file: string | undefined, text: string): void {
   if (file !== undefined) writeFileSync(resolve(callerDirectory(), file), text);
 }

@@ -31,32 +31,32 @@ import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 const OPTIONS = {
   "--for <purpose>": { text: "of matrix", choices: MATRIX_PURPOSES },
   "--deployed <stacks>": "of matrix and deployed-files: the stacks that are deployed",
-  "--base-files <names>": "what `git ls-tree --name-only` printed of the base",
-  "--diff <file>": "what `diff --format json` wrote",
+  "--base-files <names>": "output of `git ls-tree --name-only` for the base",
+  "--diff <file>": "output of `diff --format json`",
   "--event <file>": "the event that started the workflow",
-  "--outputs <file>": "what `outputs --json` printed",
+  "--outputs <file>": "output of `outputs --json`",
   "--lock <file>": "a new images.lock.json",
   "--pull-request <number>": "of a stack for a pull request",
   "--registry <url>": "images.registry of its stack file",
-  "--stack <name>": "the stack that the task is about",
-  "--stacks <file>": "what `pulumi stack ls --json` printed",
+  "--stack <name>": "stack of the task",
+  "--stacks <file>": "output of `pulumi stack ls --json`",
   "--hours <n>": "of ended-stacks: the longest life of a stack",
   "--failed <commit>": "of preview-stack-comment: the commit whose stack failed",
-  "--run <url>": "the run whose log says why",
-  "--result <result>": "of expire-issue: how the job ended",
-  "--preview <file>": "what `pulumi preview --json` printed",
+  "--run <url>": "the run whose log has the reason",
+  "--result <result>": "of expire-issue: the result of the job",
+  "--preview <file>": "output of `pulumi preview --json`",
 } as const;
 
 type Values = OptionValues<typeof OPTIONS>;
 
 interface Task {
   readonly summary: string;
-  /** Options that it can't do without. */
+  /** Required options. */
   readonly needs: readonly (keyof Values)[];
   readonly run: (values: Values) => void | Promise<void>;
 }
 
-/** What jobs of .github/workflows call; docs/ci.md says which. */
+/** Tasks of jobs in .github/workflows; docs/ci.md lists the callers. */
 const TASKS = {
   matrix: {
     summary: "stacks=[…] for --for preview, state-preview or deployed",
@@ -139,7 +139,8 @@ const TASKS = {
     },
   },
   "expire-issue": {
-    summary: "an issue while the --result of the job that called `expire` is failure; its --run says why",
+    summary:
+      "an issue while the --result of the job that called `expire` is failure; its --run has the reason",
     needs: ["result", "run"],
     run: async ({ result, run }) => {
       // Cancelled and skipped jobs have a later run.
@@ -263,13 +264,13 @@ function refuse(diff: StackDiff): void {
   );
 }
 
-/** What the comment about a pull request's stack says. */
+/** Returns the comment about a pull request's stack. */
 function previewStackText({ pullRequest: number, outputs, failed, run }: Values): string {
   const stack = previewStackName(text(number));
   if (outputs !== undefined) return outputsSummary(stack, readJson(outputs, shownOutputsSchema), number);
   if (failed === undefined)
     return `${markdownInline(["The stack ", code(stack), " has ended; nothing of it is left."])}\n`;
-  if (run === undefined) throw new UsageError("--failed needs --run, whose log says why.");
+  if (run === undefined) throw new UsageError("--failed needs --run, whose log has the reason.");
   return previewStackFailure(stack, text(failed), text(run));
 }
 
@@ -288,7 +289,7 @@ function text(value: string | undefined): string {
   return value ?? "";
 }
 
-/** Far more than any of them has. */
+/** More than any of these files has. */
 const MAX_FILE_BYTES = 64 * 2 ** 20;
 
 function readBytes(file: string | undefined): Buffer {
@@ -310,5 +311,5 @@ function readJson<T>(file: string | undefined, schema: z.ZodType<T>): T {
   }
   const result = schema.safeParse(content);
   if (result.success) return result.data;
-  throw new UserError(`${text(file)} is not what is expected: ${z.prettifyError(result.error)}`);
+  throw new UserError(`${text(file)} has unexpected content: ${z.prettifyError(result.error)}`);
 }

@@ -1,27 +1,27 @@
-/** What every command of the project has in common: its description, and the parser of commander that is made of it. */
+/** Common form of the project's commands: their description, and commander's parser for it. */
 import { Option, type Command as Parser } from "commander";
 import { UsageError, unknownName } from "../errors.ts";
 import type { StackReference } from "../program/stack-file.ts";
 
-/** What the help says of an option; a text alone is the sentence. */
+/** Help of an option; a string is the sentence. */
 type OptionText =
   | string
   | {
       readonly text: string;
       readonly default?: string;
-      /** The only values that it takes. */
+      /** The only allowed values. */
       readonly choices?: readonly string[];
     };
 
 /** By flags: `-m, --model <name>`, `--json`, `--no-samples`. An option `--image <file...>` may be given more than once. */
 type OptionTable = Readonly<Record<string, OptionText>>;
 
-/** The words besides options. */
+/** Arguments other than options. */
 interface ArgumentText {
   /** `[name]` is one at most, `[name...]` any number. */
   readonly name: `[${string}]`;
   readonly text: string;
-  /** The only values that it takes, and a sentence on each. */
+  /** The only allowed values, and a sentence on each. */
   readonly choices?: Readonly<Record<string, string>>;
 }
 
@@ -58,7 +58,7 @@ export interface DescribedCommand {
   readonly command: Command;
 }
 
-/** What a command prints at its end, and whether its exit code is 0. */
+/** Text that a command prints at its end, and whether its exit code is 0. */
 export interface CommandResult {
   /** With `--json`, on standard output. */
   readonly json?: object;
@@ -73,30 +73,30 @@ export interface CommandResult {
 export interface Command<Options extends OptionTable = OptionTable, Choices extends string = string> {
   readonly options?: Options;
   readonly argument?: ArgumentText & { readonly choices?: Readonly<Record<Choices, string>> };
-  /** Paragraphs below the options: what else a user has to know, and exit codes other than the usual ones. */
+  /** Paragraphs below the options: further information, and exit codes other than the usual codes. */
   readonly notes?: readonly string[];
   /**
-   * Whether it asks the cluster of a stack, or the machine of one on AWS: credentials of another account then end it, and kubectl
-   * finds the cluster of a stack on AWS by itself.
+   * Whether it contacts the cluster of a stack, or the machine of a stack on AWS: credentials of another account are
+   * then an error, and kubectl finds the cluster of a stack on AWS by itself.
    */
   readonly asksCluster?: boolean;
-  /** Whether it asks the gateway, whose key is then named in the help. */
+  /** Whether it contacts the gateway, whose key is then named in the help. */
   readonly asksGateway?: boolean;
-  /** Whether it is about no stack, or about all of them, so that --stack and --config-file are none of its options. */
+  /** Whether it is about no stack, or about all of them, so that it does not accept --stack and --config-file. */
   readonly takesNoStack?: boolean;
-  /** @returns The exit code, or what is printed at the end. */
+  /** @returns The exit code, or the result to print. */
   run(context: {
     readonly values: Values<Options>;
     readonly positionals: readonly Choices[];
     readonly stack: StackReference;
     /** Where progress goes: standard output, but standard error with `--json`. */
     readonly out: NodeJS.WriteStream;
-    /** All commands; it loads each of them. */
+    /** Loads all commands. */
     describedCommands(): Promise<readonly DescribedCommand[]>;
   }): Promise<number | CommandResult>;
 }
 
-/** A command whose options have the types that its flags say. */
+/** Returns a command whose options have the types of its flags. */
 export function defineCommand<const Options extends OptionTable, Choices extends string = string>(
   command: Command<Options, Choices>,
 ): Command {
@@ -106,7 +106,7 @@ export function defineCommand<const Options extends OptionTable, Choices extends
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** On standard output, as JSON where `--json` is given and there is a result: `ask --as` has a text alone. */
+/** Writes to standard output, as JSON where `--json` is given and there is a result: `ask --as` has only a text. */
 export function printResult({ json, text = "" }: CommandResult, isJson: boolean | undefined): void {
   process.stdout.write(isJson === true && json !== undefined ? `${JSON.stringify(json, null, 2)}\n` : text);
 }
@@ -125,7 +125,7 @@ const STACK_OPTIONS: OptionTable = {
   "--config-file <file>": "its configuration (default: Pulumi.<stack>.yaml)",
 };
 
-/** Adds options, arguments and help to the parser of a command. @param run - Called with what was parsed. */
+/** Adds options, arguments and help to the parser of a command. @param run - Called with the parsed line. */
 export function describe(
   parser: Parser,
   { options = {}, argument, notes = [], asksGateway, takesNoStack = false }: Command,
@@ -135,7 +135,7 @@ export function describe(
   for (const [flags, text] of Object.entries({ ...options, ...(takesNoStack ? {} : STACK_OPTIONS) }))
     parser.addOption(optionOf(flags, typeof text === "string" ? { text } : text));
   if (argument !== undefined) parser.argument(argument.name, argument.text);
-  // Its own sentence names the words that are too many.
+  // Its own sentence names the unexpected arguments.
   parser.allowExcessArguments().action(() => {
     refuseUnknown(parser, argument);
     return run({ values: parser.opts(), positionals: parser.args });
@@ -160,7 +160,7 @@ export function describe(
 
 function optionOf(flags: string, { text, default: value, choices }: Exclude<OptionText, string>): Option {
   const isList = flags.endsWith("...>");
-  // commander's own lists take every word that follows.
+  // commander's own lists consume all further words.
   const option = new Option(
     flags.replace("...>", ">"),
     isList ? `${text}; may be given more than once` : text,
@@ -172,7 +172,7 @@ function optionOf(flags: string, { text, default: value, choices }: Exclude<Opti
   return option;
 }
 
-/** @throws UsageError for a word that the command does not take; commander's own sentences suggest no other. */
+/** @throws UsageError for a word that the command does not accept; commander's own sentences suggest no other. */
 function refuseUnknown(parser: Parser, argument: Command["argument"]): void {
   const { args, registeredArguments, options } = parser;
   const last = registeredArguments.at(-1);
@@ -190,7 +190,7 @@ function requireKnown(title: string, words: readonly string[], names: readonly s
   if (unknown !== undefined) throw unknownName(title, unknown, names);
 }
 
-/** commander's words with a capital letter and a full stop. */
+/** Begins commander's sentences with a capital letter and ends them with a full stop. */
 export function sentence(words: string): string {
   const text = words.replace(/^error: /, "").replace(/\n\((.*)\)$/s, ". $1");
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/[^.?!]$/, "$&.");

@@ -63,7 +63,7 @@ export const command = defineCommand({
   },
 });
 
-/** @param announce - Called when all of them lead there. */
+/** @param announce - Called when all ports are forwarded. */
 async function forwardUntilInterrupted(
   commands: readonly ForwardCommand[],
   announce: () => void,
@@ -75,11 +75,11 @@ async function forwardUntilInterrupted(
   await forwarder.stop();
 }
 
-/** Between two looks whether ssh has its ports. */
+/** Interval of the checks for ssh's ports. */
 const LOOK_MILLISECONDS = 200;
 
 /**
- * ssh asks for what it needs on the terminal, and gets Ctrl-C itself. It listens when it is logged in, and says nothing then.
+ * ssh prompts on the terminal, and gets Ctrl-C itself. It listens once it is logged in, without a message.
  *
  * @param announce - Called when it has all ports.
  */
@@ -88,7 +88,7 @@ async function tunnel(
   ports: readonly number[],
   announce: () => void,
 ): Promise<void> {
-  // Standard output is the table's, or the JSON's.
+  // Standard output has only the table, or the JSON.
   const child = spawn(program, args, { stdio: ["inherit", process.stderr, "inherit"] });
   const ended = new AbortController();
   const opened = async () => {
@@ -105,7 +105,8 @@ async function tunnel(
   process.on("SIGINT", interrupt).on("SIGTERM", interrupt);
   try {
     const [code] = await once(child, "close");
-    if (!isInterrupted) throw new UserError(`ssh ended with exit code ${code}; its lines above say why.`);
+    if (!isInterrupted)
+      throw new UserError(`ssh ended with exit code ${code}; the lines above give the reason.`);
   } catch (error) {
     if (error instanceof UserError) throw error;
     throw new UserError(`ssh can't be started: ${(error as Error).message}.`);

@@ -51,7 +51,7 @@ export const command = defineCommand({
   },
 });
 
-/** Asked before a comparison of half a minute has nowhere to go. */
+/** Checked before a comparison of half a minute whose output could not be written. */
 function outFile(out: string): string {
   const path = resolve(callerDirectory(), out);
   if (!statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory())

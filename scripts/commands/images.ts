@@ -24,7 +24,7 @@ export const command = defineCommand({
       "copy NVIDIA's images of the release into the repository tritonserver of a stack on AWS, by digest, and print the lines of the stack file that build on them; does nothing else",
     "--charts":
       "print images and charts that a cluster on EKS installs, as commands that copy them into cluster.mirror of the stack file; does nothing else",
-    "--only <name...>": { text: "this image alone", choices: IMAGE_NAMES },
+    "--only <name...>": { text: "only this image", choices: IMAGE_NAMES },
     "--secret <id=ID,src=FILE...>":
       "settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run": "print the existing images and the missing steps",
@@ -33,7 +33,7 @@ export const command = defineCommand({
   },
   notes: [
     "Images are built on the stack's Docker host, or on this machine for a cluster. Images that the lock file has with the same content are not built again. Databases' own images are pulled, and always locked.",
-    "Log in with `docker login` before; of ECR alone, this command asks for a token, which it does not keep.",
+    "Log in with `docker login` before; only for ECR does this command request a token, which it does not keep.",
   ],
   async run({ stack, values, out }) {
     const { platform, images: stackImages } = await operationsOf(stack);
@@ -53,7 +53,7 @@ export const command = defineCommand({
       throw new UsageError("--mirror copies what others publish, and --push what is built: give one.");
     if (push && registry === null)
       throw new UserError("--push needs a registry; set images.registry in the stack file.");
-    // Another account's registry lets in whom its owner allows, whichever account that one is of.
+    // Another account's registry admits principals that its owner allows, from any account.
     const isOwn = aws !== null && ecrHost(registry?.split("/")[0] ?? "")?.account === aws.context.account;
     if (isOwn && (push || values.mirror === true)) await requireAccount(aws.context);
     const isMeant = (name: string) => only.length === 0 || only.some((each) => each === name);
@@ -65,7 +65,7 @@ export const command = defineCommand({
     const states = imageStates(target, { push, onHost: engine.images, toCopy }).filter(({ image }) =>
       isMeant(image.name),
     );
-    // What the host has yet to get; a push takes no room.
+    // Data that the host must still download; a push needs no space.
     const gb = states
       .filter(({ steps }) => steps.includes("build") || steps.includes("pull"))
       .reduce((sum, { image }) => sum + downloadGB(image.name, target.options, engine.images), 0);
@@ -92,7 +92,7 @@ export const command = defineCommand({
   },
 });
 
-/** What is published, and the commands that copy it to where the stack file has the copies. */
+/** Published images and charts, and the commands that copy them to the registry of the stack file. */
 function chartCopies(aws: StackImages["aws"], stack: string): CommandResult {
   if (aws?.plan.compute !== "eks")
     throw new UsageError(`--charts is for stacks on EKS, which install charts; ${stack} has no charts.`);

@@ -1,4 +1,4 @@
-/** Asks what a new stack needs, on a terminal or by options, and writes its file. */
+/** Asks for the values of a new stack, on a terminal or by options, and writes its file. */
 import { existsSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import * as prompts from "@clack/prompts";
@@ -35,7 +35,7 @@ const DETAIL_OPTIONS = {
 
 interface DetailQuestion {
   readonly flags: keyof typeof DETAIL_OPTIONS;
-  /** Where the value is in the stack file. */
+  /** Path of the value in the stack file. */
   readonly path: string;
   readonly example: string;
   /** Absent: there is no default. */
@@ -149,7 +149,7 @@ export const command = defineCommand({
   },
 });
 
-/** An answer: of the option, of the user, or the default. @throws UsageError where there is none of them. */
+/** Gives an answer: of the option, of the user, or the default. @throws UsageError without any of them. */
 type Answers = <Value>(question: {
   readonly given: Value | undefined;
   readonly ask: () => Promise<Value | symbol>;
@@ -173,7 +173,7 @@ function select<Value extends string>(
   return prompts.select({ message, options, maxItems: 12 }) as Promise<Value | symbol>;
 }
 
-/** @param mistake - Of a text; undefined: it is right. */
+/** @param mistake - Returns the mistake in a text; undefined when the text is right. */
 function text(question: {
   readonly message: string;
   readonly example?: string;
@@ -221,7 +221,10 @@ function refuseUnknown(option: string, value: string, names: readonly string[]):
   throw new UsageError(`Unknown value ${JSON.stringify(value)} of ${option}. ${nameHint(value, names)}`);
 }
 
-/** What is wrong with a value, whatever is wrong with others. @param path - Of the value in the stack file; `""`: any. */
+/**
+ * Returns the mistake in a value, whatever mistakes others have. @param path - Path of the value in the stack file;
+ * `""`: any.
+ */
 function mistakeOf(use: () => void, path = ""): string | undefined {
   try {
     use();
@@ -250,7 +253,7 @@ async function chosenOffer(
   if (named !== undefined) return planned(choice, named);
   const found = offers(choice);
   const [cheapest] = found;
-  // Its problems say what keeps every machine from being offered.
+  // The problems explain why no machine is offered.
   if (cheapest === undefined) return planned(choice, largestMachine(choice.where));
   const machine = await answers({
     given: undefined,
@@ -259,7 +262,7 @@ async function chosenOffer(
         isRented ? "Which machine?" : "Which GPUs does the machine have?",
         found.map((each) => [each.machine, `${each.machine}: ${each.hint}`]),
       ),
-    // Which GPUs are in a machine of one's own, its owner knows.
+    // Only the owner of a machine knows its GPUs.
     initial: isRented ? cheapest.machine : undefined,
     missing: `--gpu is missing: ${found.map((each) => each.machine).join(", ")}.`,
   });

@@ -62,7 +62,7 @@ function readLines(
 }
 
 interface LogEntry {
-  /** ISO 8601 in UTC; empty where the line has none. */
+  /** ISO 8601 in UTC; empty where the line has no time. */
   readonly time: string;
   readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "";
   readonly message: string;
@@ -77,7 +77,7 @@ const LEVELS: Readonly<Record<string, LogEntry["level"]>> = {
 /** `2026-01-02T03:04:05Z I 123 server.cc:12] "text"`; older releases have the day and no year: `I0102 03:04:05.678901 123 …`. */
 const TRITON_LINE = /^(?:(\S+Z) ([IWEF])|([IWEF])\d{4} \S+) \d+ (\S+)\] "?(.*?)"?$/;
 
-/** What a line of a service says. Pure. */
+/** Parses a line of a service. Pure. */
 export function logEntry(line: string): LogEntry {
   // kubectl puts the pod before each line.
   const [, pod = "", rest = ""] = /^(\[pod\/\S+\] )?(.*)$/s.exec(line) ?? [];
@@ -97,7 +97,7 @@ export function logEntry(line: string): LogEntry {
   };
 }
 
-/** Empty for a line that is none. */
+/** Returns an empty object for other lines. */
 function parsedObject(line: string): Readonly<Record<string, unknown>> {
   try {
     return line.startsWith("{") ? JSON.parse(line) : {};

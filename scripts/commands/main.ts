@@ -1,4 +1,4 @@
-/** Runs one command, and turns whatever goes wrong into a sentence and an exit code. */
+/** Runs one command, and turns any error into a sentence and an exit code. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CommanderError, Command as Parser } from "commander";
@@ -44,7 +44,7 @@ export function rootParser(): Parser {
   return root;
 }
 
-/** @returns The exit code: 0 done, 1 failed, 2 the command line is wrong. */
+/** @returns Exit code: 0 done, 1 failed, 2 the command line is wrong. */
 export async function main(argv: readonly string[]): Promise<number> {
   const words = argv.filter((word) => !word.startsWith("-"));
   const name = (words[0] === "help" ? words[1] : words[0]) ?? "";

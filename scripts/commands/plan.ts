@@ -55,14 +55,14 @@ export const command = defineCommand({
     } catch (error) {
       const located = withStackLines(error, stack);
       if (values.json !== true || !(located instanceof ConfigError)) throw located;
-      // A script reads standard output alone, so problems are part of what it gets.
+      // A script reads only standard output, so problems are written there too.
       process.stdout.write(prettyJson({ problems: located.problems.map(lineOrNull) }));
       return EXIT.failed;
     }
   },
 });
 
-/** What is printed, by option. */
+/** Forms of output, by option. */
 const FORMS = {
   full: "--full",
   format: "--format",
@@ -76,7 +76,7 @@ const lineOrNull = <Located extends { line?: number }>({ line, ...problem }: Loc
   line: line ?? null,
 });
 
-/** Each model of a plan carries its own specification, so that of the stack need not repeat it. */
+/** Each model of a plan has its own specification, so the stack's is left out. */
 function withoutRepeats(plan: StackPlan): object {
   if (plan.tier === "cpu") return plan;
   const { models: _repeated, ...spec } = plan.spec;
@@ -92,7 +92,7 @@ function onGpus(plan: StackPlan, option: string, inCluster = false): Extract<Sta
   );
 }
 
-/** What a person mounts at /store: a folder of the machine, or the volume of a stack on Docker. */
+/** Source of a person's mount at /store: a folder of the machine, or the volume of a stack on Docker. */
 function storeSource(stack: string, config: StackConfig): string {
   if (config.platform !== "docker" || config.tier !== "gpu") return "/var/lib/engine-room/store";
   return config.engineStore.path ?? objectName(stack, "store");

@@ -15,7 +15,7 @@ export const command = defineCommand({
   },
   notes: [
     'A line of captions; file or text is required, all other keys are optional:\n  {"file": "x.jpg", "text": "A cat on a sofa.", "id": "cat-1", "metadata": {"year": 2024}}',
-    "Without file it is a text alone. A picture without a line gets its file name as text. Without id the id comes from the content, so that the same command resumes a load that was interrupted.",
+    "Without file it is only a text. A picture without a line gets its file name as text. Without id the id comes from the content, so that the same command resumes a load that was interrupted.",
     "Documents that could not be loaded are listed at the end, with file and reason; the exit code is then 1.",
   ],
   asksCluster: true,

@@ -28,7 +28,7 @@ export const command = defineCommand({
     const [program, ...args] = shell.argv;
     const env = { ...process.env, ...shell.environment };
     const child = spawn(program, args, { stdio: "inherit", cwd: projectRoot, env });
-    // Ctrl-C is for what runs in the shell.
+    // Ctrl-C is for programs in the shell.
     const ignore = () => {};
     process.on("SIGINT", ignore);
     try {

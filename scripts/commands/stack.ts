@@ -1,4 +1,4 @@
-/** Commands whose work is a stack's backend or its platform: options, a call, and what is printed. */
+/** Commands that call a stack's backend or its platform: options, a call, and output. */
 import { resolve } from "node:path";
 import { operationsOf } from "../platforms/index.ts";
 import { checkTable, findingsReport } from "../preflight/finding.ts";
@@ -11,7 +11,7 @@ import { requireKnownStack } from "../stack/stack-paths.ts";
 import { forTerminal, highlighted } from "../terminal-text.ts";
 import { defineCommand } from "./command.ts";
 
-/** What is below `changes` of each JSON object. */
+/** Items of `changes` in each JSON object. */
 const CHANGE = "a change has operation (create, update, replace, delete, delete-replaced), name, type, urn";
 
 export const preflight = defineCommand({
@@ -19,7 +19,7 @@ export const preflight = defineCommand({
     "--json":
       "print JSON: {host, findings}; a finding has severity, check, what, why, fix; of a cluster or an account also checks: {looksAt, findings}, the number of findings of each check",
   },
-  notes: ["Changes nothing. Exit code 1 when there is a problem; warnings alone leave it 0."],
+  notes: ["Changes nothing. Exit code 1 when there is a problem; warnings leave it 0."],
   async run({ stack }) {
     const { host, findings, checks } = await (await operationsOf(stack)).preflight();
     return {
@@ -107,7 +107,7 @@ export const outputs = defineCommand({
   async run({ stack }) {
     const json = await requireOutputs(stack);
     const isElsewhere = (await operationsOf(stack)).isBehindSsh();
-    // Not part of the object, which says what was deployed.
+    // Not part of the object, which describes the deployed stack.
     for (const { name, address } of isElsewhere ? [] : await silentEndpoints(json))
       process.stderr.write(`  No answer: ${name} at ${address}\n`);
     return { json, text: forTerminal(endpointTable(json), process.stdout) };

@@ -62,9 +62,9 @@ export const command = defineCommand({
   },
 });
 
-/** A service without pictures still is a service: what goes wrong here is said, and ends nothing. */
+/** A service without pictures is still useful: errors here are reported, and end nothing. */
 async function loadSamples({ name }: StackReference, { endpoints }: StackOutputs): Promise<void> {
-  // Databases that are not this stack's own get nothing that nobody asked for.
+  // Samples are only for this stack's own databases.
   if (endpoints.mongo === null) return;
   const say = (text: string) => process.stderr.write(`  ${text} \`npx engine-room seed\` tries again.\n`);
   try {

@@ -40,7 +40,10 @@ export const command = defineCommand({
   },
 });
 
-/** @throws What the first look throws. Later ones may fail for a while: it is reported, and the next look follows. */
+/**
+ * @throws Errors of the first request. Later requests may fail for a while: that is reported, and the next request
+ *   follows.
+ */
 async function untilInterrupted(seconds: number, look: () => Promise<void>): Promise<void> {
   const interrupted = new AbortController();
   const { signal } = interrupted;
@@ -49,7 +52,7 @@ async function untilInterrupted(seconds: number, look: () => Promise<void>): Pro
   try {
     for (let looks = 0; !signal.aborted; looks += 1) {
       await look().catch((error: unknown) => {
-        // Ctrl-C is for the programs that it asks, too.
+        // Ctrl-C also ends the programs that it calls.
         if (signal.aborted) return;
         if (looks === 0 || !(error instanceof UserError)) throw error;
         process.stderr.write(`${error.message}\n`);

@@ -83,7 +83,7 @@ export const command = defineCommand({
 
 const OUTCOMES = { passed: "ok", failed: "FAILED", skipped: "skipped" } as const;
 
-/** Read before anything is asked, so that a file which can't take the record costs nothing. */
+/** Read before anything is checked, so that a file which can't hold the record costs nothing. */
 function recordOf({ gpu, release }: Extract<Seen, { kind: "gpu" }>, out: string | undefined) {
   const path =
     out === undefined
@@ -104,11 +104,11 @@ async function thisRun(driver: string): Promise<ModelProof["run"]> {
   try {
     const git = (...words: string[]) => execute("git", words, { cwd: projectRoot });
     const head = await git("rev-parse", "HEAD");
-    // Records are no part of what was run.
+    // Changed records do not change the commit's code.
     const changes = await git("status", "--porcelain", "--", ".", `:(exclude)${PROOF_FOLDER}`);
     return { date, driver, commit: head.stdout.trim(), isModified: changes.stdout.trim() !== "" };
   } catch {
-    // No git here, or no clone: an archive says nothing of its commit.
+    // Without git, or outside of a clone, the commit is unknown.
     return { date, driver, commit: null, isModified: true };
   }
 }

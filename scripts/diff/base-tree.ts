@@ -1,4 +1,7 @@
-/** The commit that a working tree is compared with, checked out elsewhere while it is needed, with its own npm packages. */
+/**
+ * Checks out the commit that a working tree is compared with, elsewhere and only while it is needed, with its own npm
+ * packages.
+ */
 import { type ExecException, execFile } from "node:child_process";
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -16,7 +19,7 @@ interface ProcessOptions {
   readonly timeoutSeconds: number;
 }
 
-/** @returns What it printed. @throws UserError with its error, where it fails or takes too long. */
+/** @returns Output of the program. @throws UserError with its error, where it fails or takes too long. */
 export async function outputOf(
   program: string,
   argv: readonly string[],
@@ -28,7 +31,7 @@ export async function outputOf(
     return (await run(program, argv, { killSignal: "SIGKILL", ...limits, ...options })).stdout;
   } catch (error) {
     const { killed, message, stderr = "" } = error as ExecException;
-    // Node kills it then, too.
+    // Node also kills the program then.
     if ((error as NodeJS.ErrnoException).code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
       throw new UserError(
         `\`${program}\` printed more than ${LARGEST_OUTPUT_BYTES / 2 ** 20} MiB and was stopped.`,
@@ -41,11 +44,11 @@ export async function outputOf(
   }
 }
 
-/** A commit in a folder of its own. */
+/** A commit in its own folder. */
 interface BaseTree {
-  /** Absolute path of an empty folder for what is made of the two trees. */
+  /** Absolute path of an empty folder for output of the two trees. */
   readonly scratch: string;
-  /** Absolute path of the project in it; without its program, of the stack's file alone. */
+  /** Absolute path of the project in it; without its program, of only the stack's file. */
   readonly project: string;
   /** Absolute path of the project whose program is that of the commit. */
   readonly program: string;
@@ -53,7 +56,10 @@ interface BaseTree {
   readonly failure: string | null;
 }
 
-/** Folders below the project's cache folder, of which the second is there; what an interrupted run leaves is removed by the next one. */
+/**
+ * Creates two paths below the project's cache folder, `scratch` as an empty folder; the next run removes those of an
+ * interrupted run.
+ */
 async function withFolders<T>(use: (checkout: string, scratch: string) => Promise<T>): Promise<T> {
   const folder = await temporaryFolder(join(cacheDirectory(), "worktrees", "base"));
   const scratch = join(folder, "scratch");
@@ -69,7 +75,7 @@ async function withFolders<T>(use: (checkout: string, scratch: string) => Promis
  * Checks the commit out and removes it afterwards. Working tree and index are not touched.
  *
  * @param project - Absolute path of the project in the working tree.
- * @param commit - Of {@link commitOf}.
+ * @param commit - From {@link commitOf}.
  */
 export async function withBaseTree<T>(
   project: string,
@@ -78,7 +84,7 @@ export async function withBaseTree<T>(
 ): Promise<T> {
   const prefix = (await git(project, "rev-parse", "--show-prefix")).trim();
   return withFolders(async (checkout, scratch) => {
-    // Hooks are programs of whoever cloned, and expect a person at work.
+    // Hooks are programs of the person who cloned, and expect a person at work.
     const add = ["-c", "core.hooksPath=/dev/null", "worktree", "add", "--quiet", "--detach", "--force"];
     await git(project, ...add, checkout, commit);
     const base = join(checkout, prefix);
@@ -93,13 +99,13 @@ export async function withBaseTree<T>(
   }).finally(() => git(project, "worktree", "prune").catch(() => {}));
 }
 
-/** Files that have no part in what the program says of a stack. */
+/** Files without an effect on the program. */
 const NO_PROGRAM = /^((docs|test|\.github)\/|examples\/[^/]+\.yaml$|[^/]+\.md$|Pulumi\.[^/]+\.yaml$)/;
 
 /** Whether the commit has the working tree's program and packages: nothing differs but stack files, documents and tests. */
 async function isSameProgram(project: string, commit: string): Promise<boolean> {
   const paths = await Promise.all([
-    // The index stays as it is.
+    // The index stays unchanged.
     git(
       project,
       "--no-optional-locks",
@@ -121,10 +127,10 @@ async function isSameProgram(project: string, commit: string): Promise<boolean> 
 }
 
 /**
- * The same as {@link withBaseTree}, and in a third of the time where the commit has the working tree's program: then its stack file alone
- * is taken out of it.
+ * Does the same as {@link withBaseTree}, in a third of the time where the commit has the working tree's program: then
+ * only its stack file is checked out.
  *
- * @param file - Of the stack, relative to the project.
+ * @param file - Stack file, relative to the project.
  */
 export async function withBase<T>(
   project: string,
@@ -134,7 +140,7 @@ export async function withBase<T>(
 ): Promise<T> {
   if (!(await isSameProgram(project, commit))) return withBaseTree(project, commit, use);
   const mode = (await git(project, "ls-tree", commit, "--", file)).slice(0, 6);
-  // A link leads to another file.
+  // A link points to another file.
   if (mode !== "" && !mode.startsWith("100")) return withBaseTree(project, commit, use);
   return withFolders(async (base, scratch) => {
     await mkdir(dirname(join(base, file)), { recursive: true });
@@ -145,8 +151,8 @@ export async function withBase<T>(
 }
 
 /**
- * Gives a checkout its `node_modules`: links to those of the working tree where it has them by the same lock file, else `npm ci`
- * without any package's scripts, which takes what npm's own cache has from there.
+ * Gives a checkout its `node_modules`: links to those of the working tree where it has them by the same lock file, else
+ * `npm ci` without any package's scripts, which uses npm's own cache.
  *
  * @param current - The project in the working tree.
  * @throws UserError where they can't be installed.
@@ -168,8 +174,8 @@ export async function providePackages(checkout: string, current: string): Promis
   await outputOf("npm", argv, { cwd: checkout, timeoutSeconds: INSTALL_TIMEOUT_SECONDS }).catch(
     (error: Error) => {
       process.stderr.write(`${(error.cause as ExecException | undefined)?.stderr ?? error.message}\n`);
-      // What npm prints has other folders, addresses and times on each machine.
-      throw new UserError("`npm ci` of its lock file failed; what it printed says why.");
+      // npm's output has other folders, addresses and times on each machine.
+      throw new UserError("`npm ci` of its lock file failed; its output gives the reason.");
     },
   );
 }
@@ -192,14 +198,14 @@ async function linkPackages(from: string, to: string): Promise<boolean> {
     // Members of the workspace are relative links, so that each tree has its own.
     if (entry.isSymbolicLink()) await symlink(await readlink(source), target);
     else if (entry.name.startsWith("@")) await linkPackages(source, target);
-    // Others with a dot are caches of tools, and what npm and we note about the folder.
+    // Other names with a dot are caches of tools, and notes of npm and this program about the folder.
     else if (!entry.name.startsWith(".")) await symlink(source, target);
   }
   return entries.length > 0;
 }
 
 /**
- * @param ref - What Git takes for a commit: `origin/main`.
+ * @param ref - Commit in any form of Git: `origin/main`.
  * @throws UserError where Git has no such commit.
  */
 export async function commitOf(project: string, ref: string): Promise<string> {

@@ -25,9 +25,9 @@ import { levelChanges, stackViolations, stricter } from "./violations.ts";
 
 interface Comparison {
   readonly stack: StackReference;
-  /** What Git takes for a commit. */
+  /** Commit in any form of Git. */
   readonly ref: string;
-  /** What the Pulumi CLI found of the working tree against the stack's state. */
+  /** Changes that the Pulumi CLI found of the working tree against the stack's state. */
   readonly preview?: GraphChanges | undefined;
   /** Absolute path. @default this project */
   readonly project?: string;
@@ -40,7 +40,7 @@ export async function compareWithBase({
   preview,
   project = projectRoot,
 }: Comparison): Promise<StackDiff> {
-  // Only the two programs that render have it, and it ends with them.
+  // Known only to the two programs that render, and ends with them.
   const secretKey = randomBytes(32).toString("hex");
   requireStackFile(stack);
   const commit = await commitOf(project, ref);
@@ -82,7 +82,7 @@ async function haveSameText(one: string, other: string): Promise<boolean> {
   return left.equals(right);
 }
 
-/** null: this tree can't read the stack's file, which may be of another version. */
+/** Returns null when this tree can't read the stack's file, which may be of another version. */
 export function policyOf(stack: StackReference): StackPolicy | null {
   try {
     return stackPolicy(stack.name, readStackFile(stack).values);
@@ -93,8 +93,8 @@ export function policyOf(stack: StackReference): StackPolicy | null {
 }
 
 /**
- * Where the base has the stack's file, relative to the project: where the working tree has it. A file from elsewhere stands in
- * for the one that the stack has in the project, with which it is compared.
+ * Path of the stack's file in the base, relative to the project: the same as in the working tree. A file from elsewhere
+ * is compared with the file that the stack has in the project.
  */
 export async function fileInBase({ name, configFile }: StackReference, project: string): Promise<string> {
   const path = relative(await realpath(project), await realpath(configFile).catch(() => configFile));
@@ -104,21 +104,22 @@ export async function fileInBase({ name, configFile }: StackReference, project: 
 interface Side {
   readonly tree: RenderedTree;
   readonly settings: StackSettings;
-  /** Of its stack file, by this tree's rules; null where that has problems. */
+  /** By its stack file and this tree's rules; null where that has problems. */
   readonly policy: StackPolicy | null;
 }
 
 interface BaseSide extends Side {
   readonly ref: string | null;
   readonly commit: string | null;
-  /** Whether the base has the stack at all: where it has not, all of the head is new. */
+  /** Whether the base has the stack; without it, all of the head is new. */
   readonly hasStack: boolean;
 }
 
 /**
- * What merging a change would do to one stack, from what both trees' own code says of it. Same two trees, same bytes.
+ * Returns the effect of merging a change on one stack, from both trees' own code. Same two trees, same bytes.
  *
- * @param preview - What the Pulumi CLI found against the stack's state, in place of what the two graphs say.
+ * @param preview - Changes that the Pulumi CLI found against the stack's state, in place of those between the two
+ *   graphs.
  */
 export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: GraphChanges): StackDiff {
   const { hasStack } = base;
@@ -127,7 +128,7 @@ export function stackDiff(stack: string, base: BaseSide, head: Side, preview?: G
     failure: failure === null ? null : redacted(failure, secrets),
     problems,
   });
-  // Against a file that can't be read every key would be new or gone.
+  // Compared with an unreadable file every key would be new or removed.
   const areRead = hasStack && ![base, head].some(({ settings }) => settings === NO_SETTINGS);
   const former: Pick<RenderedTree, "resources" | "plan" | "sdkVersion"> = hasStack
     ? base.tree

@@ -1,4 +1,7 @@
-/** Which servers are away while a change is made, for how long and why: from the graph how they are replaced, from the plan how long each step takes. */
+/**
+ * Finds the servers that are unavailable while a change is made, for how long and why: the graph says how they are
+ * replaced, the plan how long each step takes.
+ */
 import { parse } from "yaml";
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { code, type Inline, joined, strong } from "../markdown.ts";
@@ -8,17 +11,16 @@ import type { PlanDifferences, ResourceChange, StackDiff } from "./types.ts";
 
 type Server = PlanDifferences["servers"][number];
 
-/** What happens to a server. */
 interface Downtime {
   /** The model's name, else the label of the resource. */
   readonly who: string;
-  /** Follows the names of all of whom it holds: `away for …`. */
+  /** Follows the names of its servers: `unavailable for …`. */
   readonly words: Inline;
-  /** Whether nobody answers meanwhile. */
+  /** Whether no server answers meanwhile. */
   readonly isAway: boolean;
 }
 
-/** Longest first; servers to which the same happens are one entry. */
+/** Longest first; servers with the same downtime are one entry. */
 export function downtimeSection(diff: StackDiff): Section {
   const entries = grouped(downtimes(diff), ({ words }) => words).map((alike): Entry => {
     const names = alike.map(({ who }): Inline => [code(who)]);
@@ -61,7 +63,7 @@ const CONTAINER = "docker:index/container:Container";
 
 const SERVERS = ["kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:StatefulSet", CONTAINER];
 
-/** Of a server, the model that it serves, else what it is called; undefined: the resource is no server, or goes on as it is. */
+/** Model that a server serves, else its label; undefined when the resource is not a server, or stays as it is. */
 function servedBy({ type, kind, label, before, after, properties }: ResourceChange): string | undefined {
   if (!SERVERS.includes(type)) return undefined;
   const inputs = after ?? before ?? {};
@@ -83,7 +85,7 @@ function labelsOf(inputs: Readonly<Record<string, unknown>>): Readonly<Record<st
   return metadata?.labels ?? {};
 }
 
-/** Of a service in a Compose file, what is read. */
+/** Part of a service in a Compose file that is read. */
 interface ComposeService {
   readonly image?: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -95,7 +97,7 @@ type ComposeServices = Readonly<Record<string, ComposeService>>;
 /** In bytes of Systems Manager: infra/plan/aws/machine/tasks.ts. */
 const LONGEST_DOCUMENT = 65_536;
 
-/** Of the document that sets a machine of EC2 up; undefined: it brings no Compose file. */
+/** Reads the document that sets a machine of EC2 up; undefined when it has no Compose file. */
 function composeServices(document: ResourceChange["after"]): ComposeServices | undefined {
   const content = String(document?.content);
   if (content.length > LONGEST_DOCUMENT) return undefined;
@@ -106,7 +108,7 @@ function composeServices(document: ResourceChange["after"]): ComposeServices | u
   return compose?.services;
 }
 
-/** Containers that Compose makes anew on a machine of EC2, as those of a Docker host. */
+/** Containers that Compose replaces on a machine of EC2, as those of a Docker host. */
 function composeChanges(resources: readonly ResourceChange[]): readonly ResourceChange[] {
   return resources.flatMap((change) => {
     const { type, name, kind, before, after } = change;
@@ -125,7 +127,7 @@ function composeChanges(resources: readonly ResourceChange[]): readonly Resource
   });
 }
 
-/** None where the service is the same but for what it comes after. */
+/** Returns undefined where nothing but the order of the service changes. */
 function containerChange(
   change: ResourceChange,
   was: ComposeService | undefined,
@@ -156,14 +158,14 @@ function containerChange(
   ];
 }
 
-/** Of a Deployment's inputs, what decides how its pods are replaced. */
+/** Part of a Deployment's inputs that decides how its pods are replaced. */
 interface PodsOfServer {
   readonly replicas?: number;
   readonly strategy?: { readonly rollingUpdate?: { readonly maxSurge?: number } };
   readonly template?: { readonly spec?: { readonly terminationGracePeriodSeconds?: number } };
 }
 
-/** Of all servers: a report has thousands where somebody wants it to take long. */
+/** Causes of all servers: a hostile report may have thousands. */
 interface Causes {
   /** Why the machines of a server end; undefined: they stay. */
   readonly machines: (server: Server) => string | undefined;
@@ -181,7 +183,7 @@ function downtimeOf(
   const machines = machinesOf(server);
   if (machines !== undefined) {
     const time = duration(coldStartSeconds);
-    // Its pods ask for another GPU, so that they start on the new machines, and the old ones end after them.
+    // Its pods request another GPU, so they start on the new machines, and the old pods end after them.
     return replaced === "surge" &&
       change !== undefined &&
       changes(change, /^spec\.template\.spec\.nodeSelector\b/)
@@ -193,7 +195,7 @@ function downtimeOf(
       : {
           who,
           isAway: true,
-          words: [strong(`away for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
+          words: [strong(`unavailable for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
         };
   }
   const build = builds(server);
@@ -203,7 +205,9 @@ function downtimeOf(
       who,
       isAway: true,
       words: [
-        strong(`${build.isOwn ? "" : "perhaps "}away for ${duration(build.seconds + starts * startSeconds)}`),
+        strong(
+          `${build.isOwn ? "" : "perhaps "}unavailable for ${duration(build.seconds + starts * startSeconds)}`,
+        ),
         `; its GPU builds an engine (${duration(build.seconds)}, `,
         code("whenFull: stopServer"),
         `), then it starts (${duration(startSeconds)})`,
@@ -227,12 +231,14 @@ function downtimeOf(
     ? {
         who,
         isAway: false,
-        words: [`no downtime; one of ${replicas} servers at a time is away for ${time} (${parts})${stop}`],
+        words: [
+          `no downtime; one of ${replicas} servers at a time is unavailable for ${time} (${parts})${stop}`,
+        ],
       }
     : {
         who,
         isAway: true,
-        words: [strong(`away for ${time}`), ` (${parts}); the old server ends first${stop}`],
+        words: [strong(`unavailable for ${time}`), ` (${parts}); the old server ends first${stop}`],
       };
 }
 
@@ -240,7 +246,7 @@ function changes({ properties }: ResourceChange, paths: RegExp): boolean {
   return properties.some(({ path }) => paths.test(path));
 }
 
-/** null: it is new. */
+/** Returns null for a new server. */
 function rollout(change: ResourceChange): "surge" | "inPlace" | "replaced" | null {
   if (change.kind === "create") return null;
   if (change.kind !== "update") return change.deletedFirst === false ? "surge" : "replaced";
@@ -251,13 +257,13 @@ function podsOf({ before, after }: ResourceChange): PodsOfServer {
   return ((after ?? before)?.spec ?? {}) as PodsOfServer;
 }
 
-/** Until a server is killed that still answers. */
+/** Time until a server that still answers is killed. */
 function stopSeconds(change: ResourceChange): number {
   const { destroyGraceSeconds } = (change.before ?? {}) as { readonly destroyGraceSeconds?: number };
   return podsOf(change).template?.spec?.terminationGracePeriodSeconds ?? destroyGraceSeconds ?? 0;
 }
 
-/** The gateway, encoders and databases. */
+/** Gateway, encoders and databases. */
 function otherDowntime(who: string, change: ResourceChange): Downtime | null {
   if (change.kind === "delete") return { who, isAway: true, words: [strong("no longer served")] };
   const { type } = change;
@@ -270,13 +276,13 @@ function otherDowntime(who: string, change: ResourceChange): Downtime | null {
     : {
         who,
         isAway: true,
-        words: [strong("away"), "; its old container ends before the new container starts"],
+        words: [strong("unavailable"), "; its old container ends before the new container starts"],
       };
 }
 
 interface StoppingBuild {
   readonly seconds: number;
-  /** Whether no other server could give its GPU to the build. */
+  /** Whether only this server could give its GPU to the build. */
   readonly isOwn: boolean;
 }
 

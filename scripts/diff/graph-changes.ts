@@ -1,4 +1,4 @@
-/** What happens to every resource between two rendered graphs. */
+/** Compares every resource of two rendered graphs. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import { changedLines, isText, type LeafDifference, propertyPath, shortJson } from "../program/changes.ts";
 import {
@@ -26,7 +26,7 @@ export interface GraphChanges {
   readonly unchanged: number;
 }
 
-/** Components have no life of their own, and what is only read belongs to somebody else: neither makes an entry. */
+/** Components and resources that are only read are left out. */
 export function graphChanges(
   before: readonly RenderedResource[],
   after: readonly RenderedResource[],
@@ -45,7 +45,7 @@ export function graphChanges(
         ? wholeChange("create", resource)
         : changed(former, resource, [
             ["provider", former.provider, earlierName(resource.provider), "may-replace"],
-            // Under another URN it may be the same as before.
+            // With another URN it may be the same as before.
             ["deletedWith", deletedWithBefore(former), earlierName(now), "update"],
           ]);
     if (change === null) unchanged += 1;
@@ -65,7 +65,7 @@ function isOwn({ readId }: RenderedResource): boolean {
   return readId === undefined;
 }
 
-/** With which resource another one is deleted: the engine hands that down from parents to children. */
+/** Resource with which another is deleted: the engine passes that from parents to children. */
 function deletedWithOf(
   resources: readonly RenderedResource[],
 ): (resource: RenderedResource) => string | undefined {
@@ -78,7 +78,7 @@ function deletedWithOf(
   };
 }
 
-/** An option that both sides may have, and what another value does to a resource. */
+/** Option of both sides, and the effect of another value on a resource. */
 type OptionPair = readonly [
   name: string,
   before: unknown,
@@ -87,8 +87,8 @@ type OptionPair = readonly [
 ];
 
 /**
- * Of the options that both have, those count that replace a resource whatever its inputs are, and `deletedWith`: with it the
- * provider is never asked to delete the resource, so a wrong one leaves it behind.
+ * Only options that both have count: those that replace a resource whatever its inputs are, and `deletedWith`, with
+ * which the provider is never asked to delete the resource, so a wrong value leaves it behind.
  */
 function changed(
   before: RenderedResource,
@@ -106,7 +106,7 @@ function changed(
       return shownDifference(difference, isAtOption(replaceOnChanges, difference) ? "replace" : byProvider);
     });
   const [was, is] = [before.options.replacementTrigger, after.options.replacementTrigger];
-  // A first trigger replaces nothing.
+  // A first trigger does not replace the resource.
   const trigger: readonly OptionPair[] =
     was === undefined ? [] : [["replacementTrigger", was, is, "replace"]];
   const options = [...trigger, ...inherited]
@@ -132,13 +132,13 @@ function wholeChange(kind: "create" | "delete", resource: RenderedResource): Res
 interface ChangedSides extends Pick<ResourceChange, "kind" | "properties"> {
   readonly before: ChangedSide | null;
   readonly after: ChangedSide | null;
-  /** Of a replacement. */
+  /** Whether a replaced resource is deleted before the new resource exists. */
   readonly deletedFirst: boolean;
 }
 
 type ChangedSide = Pick<RenderedResource, "type" | "name" | "urn" | "inputs" | "options">;
 
-/** As a report has it, with secrets that all look alike. */
+/** Form for a report; all secrets look alike. */
 export function describedChange({
   kind,
   before,
@@ -149,7 +149,7 @@ export function describedChange({
   const { type, name, urn, inputs } = (after ?? before) as ChangedSide;
   const shown = (side: ChangedSide | null) =>
     side === null ? null : (withoutMarks(side.inputs) as ResourceChange["before"]);
-  // The engine heeds the options that a resource was last deployed with.
+  // The engine uses the options with which a resource was last deployed.
   const { protect, retainOnDelete } = before?.options ?? {};
   return {
     kind,
@@ -165,7 +165,10 @@ export function describedChange({
   };
 }
 
-/** A difference as people see it: of texts, the lines that differ. @param effect - null in a resource that comes or goes as a whole. */
+/**
+ * A difference in the form of reports: of texts, the lines that differ. @param effect - Null in a resource that is
+ * created or deleted.
+ */
 export function shownDifference(
   { keys, kind, before, after }: LeafDifference,
   effect: PropertyDifference["effect"],
@@ -197,14 +200,17 @@ function differingLines(before: string, after: string): readonly (string | undef
   });
 }
 
-/** Digests, of which twelve digits tell one from another. */
+/** Digests, of which twelve digits are unique enough. */
 const DIGEST = /\b([0-9a-f]{12})[0-9a-f]{28,}\b/g;
 
 const LONGEST_TEXT = 100;
-/** Characters of a cut text that both sides have, before the first that differs. */
+/** Length of the common beginning that a cut text keeps before the first difference. */
 const LEAD = 30;
 
-/** JSON in one line, cut, long texts around their difference; placeholders of what is secret or unknown without quotes. */
+/**
+ * Returns JSON in one line, cut, long texts around their difference; placeholders of secret or unknown values without
+ * quotes.
+ */
 function shownValue(value: unknown, other: unknown): string {
   if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
   if (value === UNKNOWN_PLACEHOLDER) return UNKNOWN_PLACEHOLDER;

@@ -1,4 +1,4 @@
-/** Options that change no input of a resource: who may delete it, and which version of its provider makes it. */
+/** Options that change no input of a resource: its protection, and the version of its provider. */
 import type { RenderedResource } from "../render.ts";
 import { earlierUrns, resourceLabel } from "./resource-names.ts";
 import type { ProtectionChange, ProviderChange } from "./types.ts";
@@ -7,7 +7,7 @@ type Resources = readonly RenderedResource[];
 
 const PROTECTIONS = ["protect", "retainOnDelete"] as const;
 
-/** Of resources that both graphs have. The engine takes another value of these options for no change of a resource. */
+/** Compares resources that both graphs have. The engine does not count these options as a change. */
 export function protectionChanges(before: Resources, after: Resources): readonly ProtectionChange[] {
   const earlier = new Map(before.map((resource) => [resource.urn, resource]));
   const pairs = earlierUrns(before, after);
@@ -37,7 +37,7 @@ export function providerChanges(before: Resources, after: Resources): readonly P
   });
 }
 
-/** The SDK makes no resource itself. */
+/** The SDK creates no resource itself. */
 export function sdkChange(before: string | undefined, after: string | undefined): readonly ProviderChange[] {
   return before === undefined || after === undefined || before === after
     ? []

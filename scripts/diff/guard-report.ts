@@ -1,4 +1,4 @@
-/** What a change takes away from a stack's protection, whom it lets in, and what it changes besides resources. */
+/** Reports lost protection, granted access, and changes other than those of resources. */
 import { clipped, code, counted, type Inline, joined, link, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
 import { UNKNOWN_PLACEHOLDER } from "../program/serialized.ts";
@@ -16,14 +16,14 @@ import { isLower } from "./violations.ts";
 
 const MOST_NAMED = 5;
 
-/** Names in code, as far as there is room for them. */
+/** Names in code, as many as fit. */
 function named(names: readonly string[]): Inline {
   const more = names.length - MOST_NAMED;
   const shown = names.slice(0, MOST_NAMED).map((name): Inline => [code(name)]);
   return joined([...shown, ...(more > 0 ? [[`${more} more`]] : [])], ", ");
 }
 
-/** What a changed key means; undefined: it means that only with other values. */
+/** Meaning of a changed key; undefined: only with other values. */
 type Words = (change: SettingChange, found: readonly string[], diff: StackDiff) => Inline | undefined;
 
 interface SettingRow {
@@ -70,7 +70,7 @@ function valueWords({ kind, before, after }: SettingChange): Inline {
   return [": ", value(before), " → ", value(after)];
 }
 
-/** Who may do what, by the list of the stack file that names them. */
+/** Rights, by the list of the stack file that grants them. */
 const PRINCIPALS: Readonly<Record<string, string>> = {
   "access.admins": "administers the cluster",
   "access.viewers": "reads the cluster's namespaces",
@@ -80,7 +80,7 @@ const PRINCIPALS: Readonly<Record<string, string>> = {
   "network.peeredCidrs": "reaches an internal gateway",
 };
 
-/** List, and who is in it. */
+/** List, and its new members. */
 const PRINCIPAL = new RegExp(
   `^(${Object.keys(PRINCIPALS).join("|").replaceAll(".", "\\.")})\\[(.+)\\]$`,
   "s",
@@ -136,7 +136,7 @@ function foreignAccount(arn: string, account: string | null): Inline {
   return [", ", strong(`of another account (${owner}) than the stack (${account})`)];
 }
 
-/** Which row has words for a changed key. */
+/** Returns the row with words for a changed key. */
 function wordsOf(rows: readonly SettingRow[], change: SettingChange, diff: StackDiff): Inline | undefined {
   for (const { path, words } of rows) {
     const match = path.exec(change.path);
@@ -175,7 +175,9 @@ function protectionTexts(protections: readonly ProtectionChange[]): readonly Inl
   });
 }
 
-/** API keys by name, administrators and readers of the cluster, ranges of addresses; and what a program grants by itself. */
+/**
+ * API keys by name, administrators and readers of the cluster, ranges of addresses; and grants by the program itself.
+ */
 export function accessSection(diff: StackDiff): Section {
   const texts = diff.settings.flatMap((change) => {
     const words = wordsOf(ACCESS, change, diff);
@@ -185,7 +187,7 @@ export function accessSection(diff: StackDiff): Section {
     diff.settings.flatMap(({ path, kind }) => (kind === "add" ? (PRINCIPAL.exec(path)?.[2] ?? []) : [])),
   );
   const granted = (diff.base.hasStack ? (diff.resources ?? []) : []).filter(isGrant).filter(
-    // Of a principal that the stack file names it is said already.
+    // The stack file's principals are listed already.
     ({ after }) => !named.has(String(after?.principalArn)) && after?.principalArn !== UNKNOWN_PLACEHOLDER,
   );
   return {
@@ -218,7 +220,7 @@ export function outsideSection({ settings }: StackDiff): Section {
   };
 }
 
-/** Those that no other section has. */
+/** Settings that no other section has. */
 export function settingsSection(diff: StackDiff): Section {
   const rest = diff.settings.filter(
     (change) =>
@@ -233,9 +235,9 @@ export function settingsSection(diff: StackDiff): Section {
 }
 
 /**
- * Where releases say what changed. Each is a tag `v<version>` of its repository, by its workflow: `v*.*.*` in
- * https://github.com/pulumi/pulumi-docker/blob/master/.github/workflows/release.yml and in the other providers', `${TAG#v}` in
- * https://github.com/pulumi/pulumi/blob/master/.github/workflows/on-release.yml
+ * Addresses of release notes. Each is a tag `v<version>` of its repository, by its workflow: `v*.*.*` in
+ * https://github.com/pulumi/pulumi-docker/blob/master/.github/workflows/release.yml and in the other providers',
+ * `${TAG#v}` in https://github.com/pulumi/pulumi/blob/master/.github/workflows/on-release.yml
  */
 const REPOSITORIES: Readonly<Record<string, string>> = {
   "@pulumi/pulumi": "https://github.com/pulumi/pulumi",
@@ -250,13 +252,13 @@ export function providerSection({ providers }: StackDiff): Section {
   return { title: "Providers of another version", entries: providers.map(providerEntry) };
 }
 
-/** `aws 7.47.0 → 7.48.0`, as far as there is room. */
+/** `aws 7.47.0 → 7.48.0`, as many as fit. */
 export function providerVersions({ providers }: StackDiff): readonly string[] {
   const more = providers.length - MOST_NAMED;
   return [...providers.slice(0, MOST_NAMED).map(versionText), ...(more > 0 ? [`${more} more`] : [])];
 }
 
-/** Anything longer is no version. */
+/** Longer texts are not versions. */
 const LONGEST_VERSION = 60;
 
 function versionText({ provider, before, after }: ProviderChange): string {

@@ -7,14 +7,14 @@ import { canonicalJson } from "../../infra/plan/plain-data.ts";
 import type { ComparablePlan } from "./rendered-tree.ts";
 import type { Amount, EngineNeed, PlanDifferences } from "./types.ts";
 
-/** @param before null: nothing was planned yet, so all of `after` is new. */
+/** @param before - Null when nothing was planned yet, so all of `after` is new. */
 export function planDifferences(before: ComparablePlan | null, after: ComparablePlan): PlanDifferences {
   const models = before?.models ?? [];
   const builtBefore = new Set(before?.cost.builds.map(({ engine }) => engine));
   const newBuilds = after.cost.builds
     .filter(({ engine }) => !builtBefore.has(engine))
     .toSorted((a, b) => (a.engine < b.engine ? -1 : 1));
-  // A release that has the same end as another one brings no new warning.
+  // A release with the same end of life as another does not add a warning.
   const warnings = pairs(before?.warnings ?? [], after.warnings, ({ path, reason, fix }) =>
     canonicalJson([path, reason, fix]),
   );
@@ -41,7 +41,7 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
       .map(({ was, is, either: { what } }) => ({ what, before: lineOf(was), after: lineOf(is) }))
       .filter(isChanged),
     pricesAsOf: after.cost.pricesAsOf ?? null,
-    // Of a base that does not say them, every pool would be new.
+    // Compared with a base without this list, every pool would be new.
     machines: (before !== null && before.machines === undefined
       ? []
       : pairs(before?.machines ?? [], after.machines ?? [], ({ pool }) => pool)
@@ -121,7 +121,7 @@ function byTenants({ fit: fits, servers }: ComparablePlan) {
       .toSorted((a, b) => b.needGiB / b.capacityGiB - a.needGiB / a.capacityGiB)
       .slice(0, 1)
       .map(({ pool, tenants, ...state }) => {
-        // The plan has GPUs of one kind once, unless several tenants meet on them.
+        // The plan lists GPUs of one kind once, unless several tenants share them.
         const alone = tenants.length === 1 ? servers?.find(({ model }) => model === tenants[0]) : undefined;
         return { pool, tenants, state, key, gpus: alone?.gpus ?? alike.length };
       }),
@@ -138,7 +138,7 @@ function machinesOf(machines: NonNullable<ComparablePlan["machines"]>[number] | 
   return machines === null ? null : { count: machines.count, types: machines.types };
 }
 
-/** By the lines: a sum of which a part has no price is a lower bound. */
+/** By lines: a sum with an unpriced part is a lower bound. */
 function amountOf(cost: ComparablePlan["cost"], what: PlanDifferences["cost"][number]["what"]): Amount {
   const parts = cost.lines.map((line) =>
     what === "asleepMonthlyUsd" ? line.asleepHourlyUsd : line.hourlyUsd,

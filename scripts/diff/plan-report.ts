@@ -1,4 +1,4 @@
-/** What a change does to the plan of a stack: engines and why they are rebuilt, money, memory, time to the first answer. */
+/** Reports changes of a stack's plan: engines and why they are rebuilt, money, memory, time to the first answer. */
 import { rebuildPrefix } from "../../infra/plan/engine/explain-key-change.ts";
 import { code, counted, type Inline, joined, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
@@ -12,7 +12,7 @@ function arrow(before: string, after: string): string {
   return before === after ? after : `${before} → ${after}`;
 }
 
-/** Whether the base has the stack and nobody knows its plan: what the head needs may be there already. */
+/** Whether the base has the stack and its plan is unknown: the head's engines may exist already. */
 export function isEarlierUnknown({ hasStack }: StackDiff["base"], { cost }: PlanDifferences): boolean {
   return hasStack && cost.length > 0 && cost.every(({ before }) => before === null);
 }
@@ -57,7 +57,7 @@ export function planSections(plan: PlanDifferences, isUnknown: boolean): readonl
   ];
 }
 
-/** Sums with their difference, machines that become necessary or not, the lines of the sums, engines that are built. */
+/** Sums with their difference, added and removed machines, lines of the sums, engines that are built. */
 function costEntries(plan: PlanDifferences, isUnknown: boolean): readonly Entry[] {
   const { cost, costLines, machines, newBuilds, newBuildUsd } = plan;
   const sums = [...cost]
@@ -93,7 +93,7 @@ const SUMS: readonly PlanDifferences["cost"][number]["what"][] = [
   "asleepMonthlyUsd",
 ];
 
-/** ` (+$451.14, +38 %)`; of lower bounds, what the known parts differ by. */
+/** ` (+$451.14, +38 %)`; of lower bounds, the difference of the known parts. */
 function deltaText({ what, before, after }: PlanDifferences["cost"][number]): Inline {
   if (before === null || before.usd === null || after.usd === null) return [];
   const sign = (value: number) => (value < 0 ? "−" : "+");
@@ -103,7 +103,7 @@ function deltaText({ what, before, after }: PlanDifferences["cost"][number]): In
     percent === undefined
       ? ""
       : `, ${percent === 0 ? "less than 1 %" : `${sign(percent)}${Math.abs(percent)} %`}`;
-  const known = before.isAtLeast || after.isAtLeast ? " of what has a price" : "";
+  const known = before.isAtLeast || after.isAtLeast ? " of the priced parts" : "";
   return [" (", strong(`${sign(delta)}${usd(Math.abs(delta), AMOUNTS[what].digits)}${share}`), `${known})`];
 }
 
@@ -132,7 +132,7 @@ function engineEntries({ engines, newBuilds }: PlanDifferences, isUnknown: boole
     const build = builds.get(engine);
     if (build === undefined) return ", which already exists";
     const unless = isUnknown ? ", unless it already exists" : "";
-    // Machines of one's own have no price.
+    // Machines that the user owns have no price.
     const price = build.usd === 0 ? "" : ` for ${usd(build.usd, SUM_DIGITS)}`;
     return `; built in ${duration(build.seconds)}${price} (estimate)${unless}`;
   };

@@ -1,4 +1,4 @@
-/** What `pulumi preview --json` prints, read in one place: `pkg/backend/display/json.go` of Pulumi. */
+/** Reads output of `pulumi preview --json`: `pkg/backend/display/json.go` of Pulumi. */
 import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
@@ -15,7 +15,7 @@ import { type ChangeKind, type PropertyDifference, type ResourceChange, sortedCh
 const state = z.object({
   type: z.string(),
   custom: z.boolean().default(false),
-  /** Read, and not made by the stack. */
+  /** Read, but not created by the stack. */
   external: z.boolean().default(false),
   inputs: z.record(z.string(), z.unknown()).default({}),
   protect: z.boolean().default(false),
@@ -35,8 +35,8 @@ export type PreviewStep = z.infer<typeof step>;
 type State = z.infer<typeof state>;
 
 /**
- * Steps are missing where nothing is to be done. A preview that fails has a summary as well: only its diagnostics tell, whose severity
- * is `error`, and `info#err` where a program prints to standard error.
+ * Steps are missing without a change. A preview that fails has a summary as well: only its diagnostics tell,
+ * whose severity is `error`, and `info#err` where a program prints to standard error.
  */
 const digest = z.object({
   steps: z.array(step).default([]),
@@ -44,7 +44,7 @@ const digest = z.object({
   changeSummary: z.record(z.string(), z.number()).optional(),
 });
 
-/** Of a preview that failed, what is told: its program may print whatever it likes. */
+/** Limits of the output of a failed preview: its program may print anything. */
 const MOST_ERROR_LINES = 40;
 const LONGEST_ERROR_LINE = 300;
 
@@ -62,8 +62,8 @@ function errorLines(messages: readonly string[], secrets: Iterable<string>): rea
 }
 
 /**
- * @param secrets - That no error may show: those of the stack file.
- * @throws UserError where it is something else, or a preview that failed.
+ * @param secrets - Secrets of the stack file, which no error may show. @throws UserError for other output, or a failed
+ *   preview.
  */
 export function parsePreview(
   text: string,
@@ -73,7 +73,7 @@ export function parsePreview(
   try {
     found = digest.parse(JSON.parse(text));
   } catch {
-    // Told below.
+    // Reported below.
   }
   const errors = found?.diagnostics.filter(({ severity }) => severity === "error") ?? [];
   if (errors.length > 0) {
@@ -90,7 +90,7 @@ export function parsePreview(
   return { steps: found.steps, unchanged: found.changeSummary?.same ?? 0 };
 }
 
-/** Of an engine's operations, those that change a resource; a replacement may come in three steps. */
+/** Operations of the engine that change a resource; a replacement may come in three steps. */
 const KINDS: Readonly<Record<string, Exclude<ChangeKind, "may-replace">>> = {
   create: "create",
   import: "create",
@@ -102,7 +102,7 @@ const KINDS: Readonly<Record<string, Exclude<ChangeKind, "may-replace">>> = {
   "delete-replaced": "replace",
 };
 
-/** The true difference against a stack's state. @param secrets - As of {@link parsePreview}, which throws a UserError. */
+/** Differences against a stack's state. @param secrets - As of {@link parsePreview}, which throws a UserError. */
 export function previewChanges(text: string, secrets?: Iterable<string>): GraphChanges {
   const { steps, unchanged } = parsePreview(text, secrets);
   const byUrn = new Map<string, PreviewStep[]>();
@@ -138,12 +138,12 @@ function changeOf(urn: string, steps: readonly PreviewStep[]): ResourceChange {
     before,
     after,
     properties: differences(kind, was, is, steps),
-    // The engine's order where it is there (`--show-replacement-steps`), else what the provider is known to do.
+    // The engine's order where available (`--show-replacement-steps`), else the known order of the provider.
     deletedFirst: deletion >= 0 && creation >= 0 ? deletion < creation : deletesFirst(type, was, is),
   });
 }
 
-/** Leaves of the inputs that differ, and what the provider says differs though no input does. */
+/** Leaves of the inputs that differ, and those that differ by the provider although no input does. */
 function differences(
   kind: ChangeKind,
   before: Readonly<Record<string, unknown>>,
@@ -163,7 +163,7 @@ function differences(
       replacing.some((path) => meets(path, keySegments(leaf.keys))) ? "replace" : "update",
     ),
   );
-  // The provider knows elements by where they stand.
+  // The provider identifies elements by their index.
   const places = leafDifferences(before, after).map(({ keys }) => keySegments(keys));
   const unseen = detailed.flatMap(([path, { kind: how }]): PropertyDifference[] => {
     if (places.some((place) => meets(place, pathSegments(path)))) return [];
@@ -179,7 +179,7 @@ function meets(one: readonly string[], other: readonly string[]): boolean {
   return isAtOrBelow(one, other) || isAtOrBelow(other, one);
 }
 
-/** Masked, and without what providers note for themselves (`__defaults`). */
+/** Masked, and without the provider's own notes (`__defaults`). */
 function readable(value: unknown): unknown {
   if (isSecret(value)) return secretMark(jsonDigest(value));
   if (value === UNKNOWN_VALUE) return UNKNOWN_PLACEHOLDER;

@@ -5,23 +5,23 @@ import { type StackReport, stackReport } from "./report.ts";
 import type { Entry, Section } from "./resource-report.ts";
 import type { StackDiff } from "./types.ts";
 
-/** GitHub takes at most 65,536, of which whoever posts the comment may need some. */
+/** GitHub accepts at most 65,536, of which the rest of the comment may need some. */
 const MAX_CHARACTERS = 65_000;
-/** Of the sections of a stack that are open: with its verdict and titles it is one screen, 2,500 characters at most. */
+/** Limit for a stack's open sections: with its verdict and titles it is one screen, 2,500 characters at most. */
 const OPEN_CHARACTERS = 1_600;
-/** More of one section are below its title. */
+/** Further entries of a section are below its title. */
 const OPEN_ENTRIES = 6;
 const OPEN_POINTS = 4;
 const GAP = "\n\n";
 
-/** Most entries of each section that are shown, and most points below an entry. */
+/** Maximum entries of each section that are shown, and maximum points below an entry. */
 interface Amounts {
   readonly open: number;
   readonly folded: number;
   readonly points: number;
 }
 
-/** The first with which a comment is short enough is taken; without any, verdicts stand alone. */
+/** The first row that makes a comment short enough is used; without any, only verdicts are shown. */
 const AMOUNTS: readonly Amounts[] = [
   { open: 1000, folded: 1000, points: 40 },
   { open: 1000, folded: 100, points: 10 },
@@ -47,7 +47,7 @@ export function markdownComment(diffs: readonly StackDiff[], maxCharacters: numb
   const opening = [verdicts.join("\n"), ...shared];
   const changed = reports.filter(({ isUnchanged }) => !isUnchanged);
   for (const amounts of AMOUNTS) {
-    // To write what will not fit may take minutes.
+    // Text that does not fit may take minutes to write.
     if (changed.reduce((sum, report) => sum + shownCharacters(report, amounts), 0) > maxCharacters) continue;
     const parts = changed.flatMap((report) => stackParts(report, amounts, shared.length === 0));
     const comment = `${[...opening, ...parts].join(GAP)}\n`;
@@ -91,14 +91,14 @@ function stackParts(report: StackReport, amounts: Amounts, hasOwnComparison: boo
   ];
 }
 
-/** By number alone, so that what a comment is made of does not depend on how long names are. */
+/** By number only, so that the length of names does not decide which entries are shown. */
 function openEntries({ entries, isFolded = false }: Section, { open }: Amounts) {
   if (isFolded) return { entries: [], rest: entries };
   const most = entries.length > OPEN_ENTRIES + 1 ? Math.min(open, OPEN_ENTRIES) : entries.length;
   return { entries: entries.slice(0, most), rest: entries.slice(most) };
 }
 
-/** As a reader sees them. */
+/** In the form that a reader sees. */
 function entryCharacters({ text, points = [] }: Entry): number {
   return [text, ...points.slice(0, OPEN_POINTS)].reduce((sum, inline) => sum + plainInline(inline).length, 0);
 }
@@ -135,9 +135,9 @@ function leftOut(count: number): string {
 }
 
 /**
- * All that the change does.
+ * Prints the whole change.
  *
- * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for words that are longer, so that they can be copied whole.
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters, except for longer words, so that they can be copied whole.
  */
 export function textReport(diff: StackDiff): string {
   const { stack, verdict, comparison, notes, sections } = stackReport(diff);

@@ -1,16 +1,16 @@
-/** What a change must not bring to a stack: for it `ci diff-policies` and `diff --fail-on mandatory` fail. */
+/** Reasons for which `ci diff-policies` and `diff --fail-on mandatory` fail. */
 import { clipped, code, counted, type Inline, joined } from "../markdown.ts";
 import { goneProblems, problemText } from "./report.ts";
 import type { PolicyViolation, StackDiff } from "./types.ts";
 import { newMandatory, perhapsNewMandatory } from "./violations.ts";
 
-/** Texts of programs; a report has them in full. */
+/** Errors of programs; a report has them in full. */
 const LONGEST_REASON = 1_000;
 
 /**
- * Each in a sentence, none where the change may be merged. A problem, a failure or a violation of the base is not the change's.
- * A violation is refused as well where the base has the stack and could not be asked, and so is a mandatory policy that nobody could
- * check, whatever the base does.
+ * One sentence each; empty where the change may be merged. A problem, a failure or a violation of the base is not the
+ * change's. A violation is also refused where the base has the stack and could not be asked, and so is a mandatory
+ * policy that could not be checked, whatever the base does.
  */
 export function refusals(diff: StackDiff): readonly Inline[] {
   const { base, head, uncheckedPolicies } = diff;

@@ -1,5 +1,5 @@
 /**
- * What there is of a stack in the tree that this file lies in, in a process of its own.
+ * Renders a stack of this file's tree in a separate process.
  *
  *     node loader/run.mjs scripts/diff/render-child.ts STACK CONFIG-FILE OUT-FILE
  */
@@ -9,6 +9,6 @@ import { renderedHere } from "./rendered-tree.ts";
 
 const [name = "", configFile, out = ""] = process.argv.slice(2);
 const key = process.env.ENGINE_ROOM_SECRET_MARK_KEY ?? "";
-// The program has no use for it, and can't print what it does not have.
+// The program does not need the key; without it, it can't print it.
 delete process.env.ENGINE_ROOM_SECRET_MARK_KEY;
 writeFileSync(out, JSON.stringify(await renderedHere(stackReference(name, configFile), key)));

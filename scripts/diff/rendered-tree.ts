@@ -1,4 +1,4 @@
-/** What a tree's own code says of a stack, made in a process of its own, in one form for both sides of a comparison. */
+/** Renders a stack by a tree's own code, in a separate process, in one form for both sides of a comparison. */
 import { createHmac } from "node:crypto";
 import { readFile, realpath } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,12 +28,12 @@ import { outputOf } from "./base-tree.ts";
 import type { FitState } from "./types.ts";
 
 /**
- * Raise it with each change of {@link RenderedTree}, but for parts that a tree may lack: a base of another version is not compared, and
- * its pull request is that of an upgrade.
+ * Raise it with each change of {@link RenderedTree}, except for parts that a tree may lack: a base of another version
+ * is not compared, and its pull request is that of an upgrade.
  */
 const VERSION = 1;
 
-/** Of a plan, what is compared. */
+/** Part of a plan that is compared. */
 export interface ComparablePlan {
   readonly models: readonly {
     readonly name: string;
@@ -42,10 +42,10 @@ export interface ComparablePlan {
   }[];
   readonly fit: readonly (FitState & { readonly pool: string; readonly tenants: readonly string[] })[];
   readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds" | "lines"> & {
-    /** Absent in a tree that does not say it. */
+    /** Absent in a tree of an earlier version. */
     readonly pricesAsOf?: GpuCost["pricesAsOf"];
   };
-  /** Absent in a tree that does not say it, as the next. */
+  /** Absent in a tree of an earlier version, as the next. */
   readonly servers?: readonly PlannedServer[];
   readonly machines?: readonly PlannedMachines[];
   /** Advisories, ends of life and others. */
@@ -57,15 +57,15 @@ interface PlannedServer {
   readonly model: string;
   readonly pool: string;
   readonly buildPool: string;
-  /** Of all its replicas. */
+  /** Number of all its replicas. */
   readonly gpus: number;
   /** Download and unpacking of the image. */
   readonly pullSeconds: number;
   /** Copy and load of the engine, on a machine that has the image. */
   readonly startSeconds: number;
-  /** From nothing, on a new machine where machines are rented. */
+  /** From zero, including a new machine where machines are rented. */
   readonly coldStartSeconds: number;
-  /** Whether a build takes the GPUs of a server, because there is no room beside them: `engines.whenFull: stopServer`. */
+  /** Whether a build takes the GPUs of a server, for lack of room beside them: `engines.whenFull: stopServer`. */
   readonly buildStopsServers: boolean;
 }
 
@@ -80,29 +80,29 @@ interface PlannedMachines {
 /** One side of a comparison. */
 export interface RenderedTree {
   readonly version: number;
-  /** null: there is no graph, for `failure` or `problems`. */
+  /** Null without a graph, which `failure` or `problems` explain. */
   readonly resources: readonly RenderedResource[] | null;
-  /** Of the stack; null without a graph. */
+  /** Null without a graph. */
   readonly outputs: Properties | null;
-  /** null: there is none, or it has no GPUs. */
+  /** Null without a plan, or without GPUs. */
   readonly plan: ComparablePlan | null;
   readonly problems: readonly Problem[];
   /** Why there is no graph, in one sentence. */
   readonly failure: string | null;
-  /** Of @pulumi/pulumi, which runs the program. Absent in a tree that does not say it, or that was not rendered. */
+  /** Version of @pulumi/pulumi, which runs the program. Absent where the tree does not have it, or was not rendered. */
   readonly sdkVersion?: string;
 }
 
-/** A tree of which there is nothing. */
+/** A tree without content. */
 export function unrendered(failure: string | null, problems: readonly Problem[] = []): RenderedTree {
   return { version: VERSION, resources: null, outputs: null, plan: null, problems, failure };
 }
 
 /**
- * What there is of a stack in the tree that this file lies in.
+ * Renders a stack of this file's tree.
  *
- * @param secretKey - Equal secrets have equal marks in this run, and only who has the key can test a guess against one.
- * @param program - Makes the program of a configuration. @default the project's own, which runs once a process
+ * @param secretKey - Equal secrets have equal marks in this run, and only the holder of the key can test a guess against one.
+ * @param program - Creates the program of a configuration. @default the project's own, which runs once a process
  */
 export async function renderedHere(
   stack: StackReference,
@@ -118,11 +118,11 @@ export async function renderedHere(
       ...unrendered(null),
       plan: plan.tier === "gpu" ? comparablePlan(plan, warnings) : null,
     };
-    // Only who renders needs the SDK, which takes a third of a second to load.
+    // Only rendering needs the SDK, which takes a third of a second to load.
     const { renderStack } = await import("../render.ts");
     return await renderStack(stack.name, config, program?.(config), mark).then(
       ({ resources, outputs }) => ({ ...planned, resources, outputs, sdkVersion }),
-      // Of a stack that can be planned, and not deployed by this version.
+      // The stack can be planned, but this version can't deploy it.
       (error: Error) => ({ ...planned, failure: failureOf(error) }),
     );
   } catch (error) {
@@ -191,24 +191,26 @@ const TIMEOUT_SECONDS = 120;
 /** Relative to the project. */
 const CHILD = "scripts/diff/render-child.ts";
 
-/** What a program needs to run; tokens and passphrases of the caller are none of it. */
+/** Variables that a program needs to run; not the caller's tokens and passphrases. */
 const PASSED_ON = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "XDG_CACHE_HOME", "ENGINE_ROOM_CACHE_DIR"];
 
 interface RenderRequest {
   /** Absolute path of a project with its npm packages. */
   readonly project: string;
-  /** Absolute path of the folder that paths in messages are relative to: the project, or where its stack's file is. */
+  /**
+   * Absolute path of the folder that paths in messages are relative to: the project, or the folder of its stack's file.
+   */
   readonly place: string;
   readonly stack: string;
   /** Absolute path. */
   readonly configFile: string;
-  /** Of this comparison. */
+  /** Key of this comparison. */
   readonly secretKey: string;
-  /** Absolute path of a file that is not there yet. */
+  /** Absolute path of a new file. */
   readonly out: string;
 }
 
-/** A tree that can't be rendered says why in `failure`; nothing is thrown for what its code does. */
+/** Gives the reason in `failure` where a tree can't be rendered; throws nothing for errors of its code. */
 export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
   const { project, place, stack, configFile, secretKey, out } = request;
   if (!(await exists(join(project, CHILD))))
@@ -230,7 +232,7 @@ export async function renderTree(request: RenderRequest): Promise<RenderedTree> 
   }
 }
 
-/** What a program of another commit wrote; null where it is cut off, or nothing. */
+/** Parses the output of another commit's program; null where it is empty or incomplete. */
 function parsedTree(text: string): RenderedTree | null {
   try {
     return JSON.parse(text) as RenderedTree | null;
@@ -239,7 +241,7 @@ function parsedTree(text: string): RenderedTree | null {
   }
 }
 
-/** Its sentences without places. What is compared stays as it is. */
+/** Returns its sentences without places; compared values stay as they are. */
 function shownTree(tree: RenderedTree, places: readonly string[]): RenderedTree {
   const shown = (text: string) => withoutPlaces(text, places);
   return {
@@ -254,7 +256,7 @@ function shownTree(tree: RenderedTree, places: readonly string[]): RenderedTree 
   };
 }
 
-/** A tree and its packages lie somewhere else each time: paths are shown as they are in the tree. */
+/** A tree and its packages are elsewhere in each run: paths are shown as they are in the tree. */
 function withoutPlaces(text: string, places: readonly string[]): string {
   return places
     .flatMap((place) => [`file://${place}/`, `${place}/`])

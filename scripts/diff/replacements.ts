@@ -1,10 +1,10 @@
-/** What a changed property does to a resource: the lists of `replacements/`, each with its source. */
+/** Effects of a changed property on a resource: the lists of `replacements/`, each with its source. */
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { parse } from "yaml";
 import type { PropertyKeys } from "../program/changes.ts";
 
-/** `may-replace`: the lists do not have the property, and the provider may make the resource anew. */
+/** `may-replace`: the lists do not have the property, and the provider may replace the resource. */
 export type Effect = "update" | "may-replace" | "replace";
 
 type Inputs = Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ interface ReplacementRow {
 
 const PROVIDERS = ["aws", "docker", "kubernetes", "local"] as const;
 
-/** By type: paths between spaces. `every`: those of all types of the provider, but for Helm's and providers. */
+/** By type: paths between spaces. `every`: those of all types of the provider, except Helm's and providers. */
 type ReplacementFile = Readonly<Record<string, Partial<Record<keyof ReplacementRow, string>>>>;
 
 let known: ReadonlyMap<string, ReplacementRow> | undefined;
@@ -47,7 +47,7 @@ export function worstEffect(effects: readonly Effect[]): Effect {
   return effects.reduce((worst, effect) => (SEVERITY[effect] > SEVERITY[worst] ? effect : worst), "update");
 }
 
-/** @param value - What is there or was there: where a whole part comes or goes, the worst of its leaves counts. */
+/** @param value - Value before or after: where a whole part is added or removed, the worst of its leaves counts. */
 export function propertyEffect(type: string, keys: PropertyKeys, value: unknown): Effect {
   const row = replacementRows().get(type);
   if (row === undefined) return "may-replace";
@@ -85,7 +85,7 @@ const DELETED_LAST = ["aws:route53/record:Record", "kubernetes:helm.sh/v3:Releas
 /** Filled in by Pulumi, with a random end, where the program does not: `provider/autonaming.go` of pulumi-aws. */
 const AWS_NAMES = ["name", "nodeGroupName", "creationToken"];
 
-/** Whether the old resource is deleted before the new one is there, unless the program's options say something else. */
+/** Whether the old resource is deleted before the new resource exists, unless the program's options set it. */
 export function deletesFirst(type: string, before: Inputs, after: Inputs): boolean {
   if (DELETED_FIRST.includes(type)) return true;
   if (DELETED_LAST.includes(type)) return false;

@@ -1,4 +1,4 @@
-/** What a change does to a stack, in the order in which a reviewer needs it. */
+/** Reports a change of a stack, in the order in which a reviewer needs it. */
 import type { Problem } from "../../infra/problems.ts";
 import { clipped, code, counted, type Inline, joined, strong } from "../markdown.ts";
 import { NO_PRICE } from "../plan/amounts.ts";
@@ -28,17 +28,17 @@ export interface StackReport {
   readonly verdict: Inline;
   /** Whether merging leaves the stack exactly as it is, as far as both sides could be read. */
   readonly isUnchanged: boolean;
-  /** What was compared, and how. */
+  /** Both sides, and how they were compared. */
   readonly comparison: Inline;
   /** Why a side could not be compared. */
   readonly notes: readonly Inline[];
   /** None is empty. */
   readonly sections: readonly Section[];
-  /** What prints all of it. */
+  /** Command that prints all of it. */
   readonly whole: Inline;
 }
 
-/** Names of stacks and branches are short; anything longer is no name. */
+/** Names of stacks and branches are short; longer texts are not names. */
 const LONGEST_NAME = 100;
 /** Failures are texts of programs. */
 const LONGEST_FAILURE = 400;
@@ -75,7 +75,9 @@ export function stackReport(diff: StackDiff): StackReport {
   };
 }
 
-/** A preview's artifact has all of it, and that of a deployment has digests alone: both have previews against the state. */
+/**
+ * A preview's artifact has the whole difference; a deployment's has only digests. Both are previews against the state.
+ */
 function wholeText(source: StackDiff["source"], stack: string, ref: string): Inline {
   const command = `npx engine-room diff --stack ${stack} --base ${ref}`;
   if (source === "rendered")
@@ -100,7 +102,7 @@ function comparison({ base, source }: StackDiff): Inline {
   return ["Compared with ", ref, ...commit, how];
 }
 
-/** All but what the base has too: losses, protection, access, what is built and what it costs, and then the rest. */
+/** All but those that the base has too: losses, protection, access, builds and costs, and then the rest. */
 function changeSections(diff: StackDiff): readonly Section[] {
   const { base, head, plan, secrets, violations, uncheckedPolicies } = diff;
   const list = (title: string, items: readonly Inline[]): Section => ({
@@ -156,7 +158,7 @@ export function goneProblems(before: readonly Problem[], after: readonly Problem
   return before.filter((problem) => !texts.has(JSON.stringify(problem)));
 }
 
-/** A rule with the way to mend it, and below it what breaks it; of what the base breaks too, how often. */
+/** Lists each violated rule with its fix, and below it the violations; only the number for those of the base. */
 function policyEntries(
   violations: readonly PolicyViolation[],
   isNew: PolicyViolation["isNew"],
@@ -175,7 +177,7 @@ function policyEntries(
   );
 }
 
-/** Of one line: problems, resources, engines, money, secrets and policies, each where there is something to say. */
+/** Parts of the verdict's line: problems, resources, engines, money, secrets and policies, each where it applies. */
 function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] {
   const { base, head, plan, secrets, settings, resources, violations, uncheckedPolicies } = diff;
   const part = (count: number, nouns: readonly [string, string?], words: string): readonly string[] =>
@@ -195,7 +197,7 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
   return [
     ...bold(part(head.problems.length, ["problem"], " of the stack file: it can't be deployed")),
     ...(isUnchanged ? [[strong("nothing changes"), `: ${diff.unchanged} unchanged`]] : resourcePart(diff)),
-    ...bold(part(modelsAway(diff), ["model"], " away for a time")),
+    ...bold(part(modelsAway(diff), ["model"], " unavailable for a time")),
     ...bold(part(protectionSection(diff).entries.length, ["protection"], " gone")),
     ...bold(part(accessSection(diff).entries.length, ["change"], " of access")),
     ...bold(providerVersions(diff)),
@@ -214,7 +216,7 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
 }
 
 function resourcePart({ head, resources, unchanged }: StackDiff): readonly Inline[] {
-  // Problems of the head say it already, and a report's notes say why.
+  // Problems of the head say it already, and a report's notes give the reason.
   if (resources === null) return head.problems.length > 0 ? [] : [[strong("resources can't be compared")]];
   if (resources.length === 0) return [[strong("no resource changes")]];
   const kinds = (["create", "update", "replace", "may-replace", "delete"] satisfies ChangeKind[]).flatMap(

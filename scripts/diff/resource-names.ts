@@ -5,8 +5,8 @@ import { makeUrn, urnParts } from "../program/serialized.ts";
 type Inputs = Readonly<Record<string, unknown>>;
 
 /**
- * `Deployment engine-room/llava`, `Container engine-room-llava`: the name that the inputs give it, else that of the program. A
- * placeholder of a secret or of something unknown is no name.
+ * `Deployment engine-room/llava`, `Container engine-room-llava`: the name from the inputs, else that of the program.
+ * Placeholders of secret or unknown values are not names.
  */
 export function resourceLabel({
   type,
@@ -27,7 +27,10 @@ export function resourceLabel({
   return `${kind} ${isName(given.at(-1)) ? given.filter(isName).join("/") : name}`;
 }
 
-/** What elements of lists are known by, in Kubernetes' types and wherever else all have one; the first that tells them apart. */
+/**
+ * Keys of list elements, in Kubernetes' types and wherever else all elements have the key; the first that is unique is
+ * used.
+ */
 const ELEMENT_KEYS = ["mountPath", "devicePath", "name", "containerPort", "ip"];
 
 function elementNames(_keys: PropertyKeys, list: readonly unknown[]): readonly string[] | undefined {
@@ -50,7 +53,7 @@ export function resourceDifferences(before: unknown, after: unknown): readonly L
   });
 }
 
-/** A text that is an object or a list of JSON, such as a file of a ConfigMap; undefined where it is none. */
+/** Parses a text that is an object or a list of JSON, such as a file of a ConfigMap; else undefined. */
 export function parsedJson(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return undefined;
   try {

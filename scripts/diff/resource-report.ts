@@ -1,4 +1,4 @@
-/** What happens to resources: what must be seen before a change is merged, and then every one of them, by kind. */
+/** Reports changes of resources: first those that a reviewer must see before the merge, then all of them, by kind. */
 import { code, type Inline, joined, strong } from "../markdown.ts";
 import { SECRET_PLACEHOLDER } from "../program/serialized.ts";
 import { resourceLabel } from "./resource-names.ts";
@@ -49,7 +49,7 @@ const KEPT: Readonly<Record<NonNullable<ResourceChange["kept"]>, string>> = {
     "it is retained: the old resource stays, outside of any stack, and a new resource can't have its name",
 };
 
-/** What a change means beyond what a resource graph says. */
+/** Consequence of a change that the resource graph does not show. */
 interface Consequence {
   readonly type: string;
   readonly applies: (change: ResourceChange) => boolean;
@@ -62,12 +62,12 @@ const CONSEQUENCES: readonly Consequence[] = [
     type: "kubernetes:apps/v1:StatefulSet",
     applies: (change) => isLoss(change) && hasClaims(change, "Retain"),
     words:
-      "the claims of its pods stay with what they store; a set of another name or namespace starts empty, and another size is not applied",
+      "the claims of its pods stay with their data; a set of another name or namespace starts empty, and another size is not applied",
   },
   {
     type: "kubernetes:apps/v1:StatefulSet",
     applies: (change) => isLoss(change) && hasClaims(change, "Delete"),
-    words: "the claims of its pods go with it, and what they store is lost",
+    words: "the claims of its pods are deleted with it, and their data is lost",
   },
   // https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
   {
@@ -127,7 +127,7 @@ function hasClaims({ before }: ResourceChange, whenDeleted: "Retain" | "Delete")
 
 const MOST_NAMED_PATHS = 5;
 
-/** Losses of what is held or stored, replacements that can't be ruled out, updates that are refused or do less than they seem to. */
+/** Losses of held or stored data, possible replacements, updates that are refused or do less than they seem to. */
 export function dangerSection(resources: readonly ResourceChange[]): Section {
   const entries = resources.flatMap((change): Entry[] => {
     const { kind, type, name, label, kept, before } = change;
@@ -178,17 +178,17 @@ const GRANTS: Readonly<Record<string, RegExp>> = {
   "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding": /^(subjects|roleRef)\b/,
 };
 
-/** Of Kubernetes' objects and EKS: what lets somebody in, in this order. */
+/** Resources of Kubernetes and EKS that grant access, in this order. */
 export function isGrant({ type, kind }: ResourceChange): boolean {
   return /^(aws:eks\/access|kubernetes:rbac)/.test(type) && Object.hasOwn(GRANTS, type) && kind !== "delete";
 }
 
-/** All other inputs of what comes or goes would be a copy of what the program says of it. */
+/** Inputs of an added or removed resource are left out: they would repeat the program. */
 function resourceEntry(change: ResourceChange): Entry {
   const { kind, label, kept, deletedFirst } = change;
   const notes: readonly Inline[] = [
     ...(kind === "replace" ? causes(change, "because of ", kind) : []),
-    // What is retained never goes.
+    // A retained resource is never deleted.
     ...(deletedFirst === true && kept !== "retained" ? [["the old resource is deleted first"]] : []),
     ...(kept === null ? [] : [[kept]]),
   ];
@@ -196,7 +196,7 @@ function resourceEntry(change: ResourceChange): Entry {
   return { text, points: shownProperties(change).map(propertyText) };
 }
 
-/** Of a whole resource, what it grants. */
+/** Grants of an added or removed resource; else its changed properties. */
 export function shownProperties({ type, kind, properties }: ResourceChange): readonly PropertyDifference[] {
   if (kind !== "create" && kind !== "delete") return properties;
   const granting = Object.hasOwn(GRANTS, type) ? GRANTS[type] : undefined;

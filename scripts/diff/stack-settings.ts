@@ -1,4 +1,4 @@
-/** What two files of a stack say: secrets by where they stand, and every key that is not the same. */
+/** Compares two files of a stack: secrets by their path, and every changed key. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { stackKinds } from "../../infra/config/config.ts";
@@ -31,7 +31,7 @@ export interface StackSettings {
 
 export const NO_SETTINGS: StackSettings = { values: {}, secrets: new Map() };
 
-/** None where the file can't be read, which whoever renders it explains. */
+/** Returns no settings for an unreadable file, whose error the renderer reports. */
 export function stackSettings({ configFile }: Pick<StackReference, "configFile">): StackSettings {
   let file: Values & { readonly config?: Values | null };
   try {
@@ -141,7 +141,7 @@ function indices(keys: PropertyKeys): readonly (string | number)[] {
   return keys.map((key) => (typeof key === "object" ? key.index : key));
 }
 
-/** What these say is no secret; other keys of providers, such as `aws:secretKey` and `kubernetes:kubeconfig`, are. */
+/** Keys of providers that are not secret; others, such as `aws:secretKey` and `kubernetes:kubeconfig`, are. */
 const SHOWN_OF_PROVIDERS = ["aws:profile", "aws:region", "kubernetes:cluster", "kubernetes:context"];
 
 type Path = readonly (string | number)[];
@@ -161,7 +161,7 @@ function knownParts(path: Path, value: unknown): unknown {
   );
 }
 
-/** null: it may be a secret, or is of no use to people. */
+/** Returns null when the value may be a secret, or does not help a reader. */
 function shown(keys: PropertyKeys, value: unknown): string | null {
   const path = indices(keys);
   const [first = ""] = path;
@@ -176,7 +176,7 @@ function shown(keys: PropertyKeys, value: unknown): string | null {
   return text === "[secret]" ? null : text;
 }
 
-/** Of a stack file, beside `config`: https://www.pulumi.com/docs/iac/concepts/projects/stack-settings-file/ */
+/** Keys of a stack file beside `config`: https://www.pulumi.com/docs/iac/concepts/projects/stack-settings-file/ */
 export const PULUMI_KEYS: readonly string[] = [
   "secretsprovider",
   "encryptedkey",

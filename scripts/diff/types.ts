@@ -1,6 +1,6 @@
 /**
- * What a change does to a stack, as data: computed in one place, shown as Markdown, text or JSON. The schema checks it where it
- * comes from a program that nobody has to believe.
+ * Effect of a change on a stack, as data: computed in one place, shown as Markdown, text or JSON. The schema checks
+ * untrusted data.
  */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
@@ -13,27 +13,27 @@ const problem = z.strictObject({
   value: text,
   reason: text,
   fix: text,
-  /** Of a stack file that is no YAML. */
+  /** Line of invalid YAML. */
   line: z.int().min(1).exactOptional(),
 });
 
 /** One side of a comparison. */
 const comparedTree = z.strictObject({
-  /** As it was asked for: `origin/main`; null: the working tree. */
+  /** As the caller wrote it: `origin/main`; null for the working tree. */
   ref: name.nullable(),
-  /** null: the working tree. */
+  /** Null for the working tree. */
   commit: name.nullable(),
-  /** Whether it has a file of the stack. Where the base has none, all of the head is new. */
+  /** Whether it has a file of the stack. Without a file in the base, all of the head is new. */
   hasStack: z.boolean(),
-  /** Why there is nothing of it to compare, in one sentence: the rest of the report then shows the other side alone. */
+  /** Why it can't be compared, in one sentence: the rest of the report then shows only the other side. */
   failure: text.nullable(),
-  /** Of its stack file; with one there is no graph. */
+  /** Problems of its stack file; with one there is no graph. */
   problems: z.array(problem),
 });
 
 /**
- * `may-replace`: the lists of replacements do not have the property, and the provider may make the resource anew. Reports and
- * JSON have them in this order: what may be lost first.
+ * `may-replace`: the lists of replacements do not have the property, and the provider may replace the resource. Reports
+ * and JSON have them in this order: possible losses first.
  */
 const changeKinds = ["replace", "may-replace", "delete", "update", "create"] as const;
 
@@ -52,36 +52,36 @@ const propertyDifference = z.strictObject({
   effect: z.enum(["update", "replace", "may-replace"]).nullable(),
 });
 
-/** A resource that is not the same before and after. */
+/** A changed resource. */
 const resourceChange = z.strictObject({
   kind: z.enum(changeKinds),
   /** `kubernetes:apps/v1:Deployment` */
   type: name,
-  /** Of the resource in the program. */
+  /** Name of the resource in the program. */
   name,
   urn: text,
-  /** `Deployment engine-room/llava`, as people find it; the name in the program where there is no better one. */
+  /** `Deployment engine-room/llava`, as people find it; else the name in the program. */
   label: text,
   /** Sorted by path. */
   properties: z.array(propertyDifference),
-  /** Inputs with secrets masked. null: it was not there. */
+  /** Inputs with secrets masked; null for a new resource. */
   before: z.record(z.string(), z.unknown()).nullable(),
-  /** null: it is gone. */
+  /** Null for a deleted resource. */
   after: z.record(z.string(), z.unknown()).nullable(),
-  /** `protect`, `retainOnDelete`; null: neither. */
+  /** `protect`, `retainOnDelete`; null for neither. */
   kept: z.enum(["protected", "retained"]).nullable(),
-  /** Of a replacement: whether the old one is deleted before the new one is there. null: it is not replaced. */
+  /** Whether a replaced resource is deleted before the new resource exists; null for other changes. */
   deletedFirst: z.boolean().nullable(),
 });
 
-/** Of the stack file; encrypting the same value again counts as an update. */
+/** Change of a secret in the stack file; encrypting the same value again counts as an update. */
 const secretChange = z.strictObject({
   /** `hub.token` */
   path: text,
   kind: z.enum(["add", "update", "delete"]),
 });
 
-/** A key of the stack file that is not the same. Without a value where that may be a secret. */
+/** Changed key of the stack file. Without a value where that may be a secret. */
 const settingChange = z.strictObject({
   /** `policies.hourlyUsdCap`, `access.admins[…]`, `aws:profile`, `secretsprovider` */
   path: text,
@@ -118,16 +118,16 @@ const policyViolation = z.strictObject({
   /** `engine-store-is-protected` */
   policy: name,
   level: z.enum(["advisory", "mandatory"]),
-  /** A label; a URN where nobody knows more. null: about the stack as a whole. */
+  /** A label; else a URN. Null for the stack as a whole. */
   resource: text.nullable(),
-  /** What and why, with numbers where they decide. */
+  /** Reason, with the numbers that decide. */
   reason: text,
   fix: text,
   /** Whether the base keeps it; null: the base could not be asked. */
   isNew: z.boolean().nullable(),
 });
 
-/** null: these tenants did not share a GPU of the pool. */
+/** Null when these tenants do not share a GPU of the pool. */
 const fit = z
   .strictObject({
     gpu: name,
@@ -147,7 +147,7 @@ const engineNeed = z.strictObject({
   elsewhere: z.boolean(),
 });
 
-/** US dollars. `usd` is null where no part has a price, and a lower bound where some have none. */
+/** US dollars. `usd` is null where no part has a price, and a lower bound where only some do. */
 const amount = z.strictObject({ usd: z.number().nullable(), isAtLeast: z.boolean() });
 
 const costLine = z.strictObject({ arithmetic: text, hourlyUsd: z.number().nullable() }).nullable();
@@ -196,7 +196,10 @@ const planDifferences = z.strictObject({
   costLines: z.array(z.strictObject({ what: name, before: costLine, after: costLine })),
   /** Date of the price table, ISO 8601; null: no price of a table was used. */
   pricesAsOf: z.iso.date().nullable(),
-  /** Machines that all replicas need at once, of pools with another number or type; null: there is no such pool, or nobody said it. */
+  /**
+   * Machines that all replicas need at once, of pools whose number or type changes; null for an absent pool, or an
+   * unknown number.
+   */
   machines: z.array(z.strictObject({ pool: name, before: machines, after: machines })),
   /** Every model of the head. */
   servers: z.array(
@@ -222,7 +225,7 @@ const planDifferences = z.strictObject({
   ),
   /** Sum over `newBuilds` with a price. */
   newBuildUsd: z.number(),
-  /** null: the model was not served. */
+  /** Null when the model was not served. */
   coldStarts: z.array(
     z.strictObject({
       model: name,
@@ -233,7 +236,7 @@ const planDifferences = z.strictObject({
   warnings: z.strictObject({ appeared: z.array(problem), gone: z.array(problem) }),
 });
 
-/** What merging a change would do to one stack. Refuses other keys, and texts too long to be of use. */
+/** Effect of merging a change on one stack. Refuses other keys, and texts that are too long. */
 const stackDiff = z.strictObject({
   stack: name,
   /** `rendered`: from the two trees' own programs; `pulumi-preview`: against the state, by the Pulumi CLI. */
@@ -242,13 +245,13 @@ const stackDiff = z.strictObject({
   account: name.nullable(),
   base: comparedTree,
   head: comparedTree,
-  /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. null: one side has no graph. */
+  /** Sorted by kind (replace, may-replace, delete, update, create), then by URN. Null when one side has no graph. */
   resources: z.array(resourceChange).nullable(),
   /** Number of resources that do not change, components among them, as the Pulumi engine counts. */
   unchanged: z.int().min(0),
-  /** Engines, memory, money, time to the first answer, advisories. null: one side has no plan with these. */
+  /** Engines, memory, money, time to the first answer, advisories. Null when one side has no plan with these. */
   plan: planDifferences.nullable(),
-  /** Secrets of the stack file that are not the same, sorted by path: never their values. */
+  /** Changed secrets of the stack file, sorted by path: never their values. */
   secrets: z.array(secretChange),
   /** Other keys of the stack file that are not the same, sorted by path. */
   settings: z.array(settingChange),
@@ -258,7 +261,7 @@ const stackDiff = z.strictObject({
   protections: z.array(protectionChange),
   /** Sorted by name. From the rendered trees, whatever `source` is. */
   providers: z.array(providerChange),
-  /** Of the head, by the stricter of both sides' levels, caps and stacks to retain. */
+  /** Violations of the head, by the stricter of both sides' levels, caps and stacks to retain. */
   violations: z.array(policyViolation),
   /** Policies of the stack that could not be applied to the head, which has no resource graph or no outputs. */
   uncheckedPolicies: z.array(policyViolation.pick({ policy: true, level: true })),

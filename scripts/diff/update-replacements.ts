@@ -4,7 +4,7 @@
  *     pulumi package get-schema aws > aws.json
  *     npx tsx scripts/diff/update-replacements.ts --schema aws.json
  *
- * Comments stay: the one at the top says where the lists are from. The same schema gives the same bytes.
+ * Comments stay: the first says where the lists are from. The same schema gives the same bytes.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ interface Property {
 }
 type Properties = Readonly<Record<string, Property>>;
 
-/** Of a package's schema, what is read: https://www.pulumi.com/docs/iac/extending-pulumi/schema/ */
+/** Part of a package's schema that is read: https://www.pulumi.com/docs/iac/extending-pulumi/schema/ */
 interface Schema {
   readonly name: string;
   readonly types: Readonly<Record<string, { readonly properties?: Properties }>>;
@@ -32,7 +32,7 @@ interface Lists {
   readonly updates: readonly string[];
 }
 
-/** Paths of a resource's inputs by what a change of them does; a part whose properties are alike is one path. */
+/** Paths of a resource's inputs by the effect of changing them; a part with like properties is one path. */
 export function listsOf(schema: Schema, inputs: Properties, parents: readonly string[] = []): Lists {
   const lists = Object.entries(inputs)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))

@@ -28,9 +28,10 @@ export function levelChanges(base: BasePolicy | null, head: StackPolicy | null):
 }
 
 /**
- * What the head is judged by: a change that lowers a level, raises the cap or no longer retains the stack is judged as before it.
+ * Returns the rules for the head: a change that lowers a level, raises the cap or stops retaining the stack is judged
+ * by the base's rules.
  *
- * @param base - null: it has no such stack.
+ * @param base - Null when the base does not have the stack.
  */
 export function stricter(base: BasePolicy | null, head: StackPolicy | null): StackPolicy | null {
   if (base === null || head === null) return head;
@@ -51,8 +52,8 @@ export function stricter(base: BasePolicy | null, head: StackPolicy | null): Sta
 }
 
 /**
- * @param base - null: it has no such stack, and breaks nothing.
- * @param policy - null: the stack file has problems, and there is nothing to look at.
+ * @param base - Null when the base does not have the stack, and has no violations.
+ * @param policy - Null when the stack file has problems, and can't be checked.
  */
 export function stackViolations(
   base: CheckedSide | null,
@@ -95,15 +96,18 @@ export function perhapsNewMandatory({ base, violations: all }: StackDiff): reado
 /** An engine key, or the hash of a name or of an image's content: it changes with the content. */
 const HASH = /(?<![0-9A-Za-z])[0-9a-f]{12,64}(?![0-9A-Za-z])/g;
 
-/** What a reason names and what makes no difference to the rule: an image without a digest is as bad as another one, and so is a release. */
+/**
+ * Parts of a reason that make no difference to the rule: an image without a digest is as bad as another image, and so
+ * is a release.
+ */
 const NAMED: Readonly<Partial<Record<PolicyName, RegExp>>> = {
   "image-has-digest": / runs \S+,/g,
   "release-has-fixes": /^\S+ runs on \S+/g,
 };
 
 /**
- * In what a violation of the base equals one of the head: the same resource for the same reason, then the same resource, then one of its
- * type, for what was renamed, moved or rebuilt.
+ * Criteria by which a violation of the base equals one of the head: the same resource for the same reason, then the
+ * same resource, then another resource of its type, for renamed, moved or rebuilt resources.
  */
 const IDENTITIES: readonly ((violation: Violation) => string)[] = [
   ({ policy, resource, reason }) => JSON.stringify([policy, resource, reason]),

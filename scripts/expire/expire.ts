@@ -209,9 +209,9 @@ interface EndingRun {
 }
 
 /**
- * Destroys the expired stacks. After SIGINT or SIGTERM no further one is begun.
+ * Destroys the expired stacks. Begins no further stack after SIGINT or SIGTERM.
  *
- * @returns Whether all are gone, or in the hands of an operation that will end.
+ * @returns Whether all are destroyed, or in an operation that will end.
  */
 export async function endAll(
   stacks: readonly SurveyedStack[],

@@ -8,20 +8,20 @@ import { projectRoot } from "../program/stack-file.ts";
 import { backendUrl, runPulumi } from "../stack/pulumi-cli.ts";
 import { earlierBackend, stackPaths } from "../stack/stack-paths.ts";
 
-/** What a state knows of a stack. */
+/** Record of a stack in a state. */
 export interface StackRecord {
   readonly name: string;
   /** Whether an operation is under way, as far as the state says so before one asks for the stack. */
   readonly isUpdating: boolean;
   /** End of the last operation of any kind, in milliseconds of Unix time; null where the state does not say. */
   readonly lastOperation: number | null;
-  /** The last `up`, whether it succeeded or not; null where the state has none that ended. */
+  /** The last `up`, whether it succeeded or not; null where the state has no `up` that ended. */
   readonly lastUp: {
     /** Its end, in milliseconds of Unix time. */
     readonly endTime: number;
     /** Its configuration: keys without the project's prefix, objects and arrays as such. */
     readonly values: Readonly<Record<string, unknown>>;
-    /** Of the repository that it ran in; null where it ran in none. */
+    /** Commit of its repository; null outside of a repository. */
     readonly commit: string | null;
     readonly hasSucceeded: boolean;
   } | null;
@@ -30,7 +30,7 @@ export interface StackRecord {
 const HISTORY_PAGE_SIZE = 20;
 const MAX_HISTORY_PAGES = 50;
 
-/** Of `pulumi stack ls --json`; `cmd/pulumi/stack/stack_list.go`. */
+/** Output of `pulumi stack ls --json`; `cmd/pulumi/stack/stack_list.go`. */
 const listSchema = z.array(
   z.object({
     name: z.string(),
@@ -41,20 +41,20 @@ const listSchema = z.array(
   }),
 );
 
-/** Of `pulumi stack history --json`, the newest first; `cmd/pulumi/stack/stack_history.go`. */
+/** Output of `pulumi stack history --json`, the newest first; `cmd/pulumi/stack/stack_history.go`. */
 const historySchema = z.array(
   z.object({
-    /** `update` is an `up`; `destroy`, `refresh` and others are none. */
+    /** `update` is an `up`; others, such as `destroy` and `refresh`, are not. */
     kind: z.string(),
     result: z.string(),
-    /** Absent while it goes on. */
+    /** Absent while it runs. */
     endTime: z.iso.datetime({ offset: true }).optional(),
     /** Secrets have no value. */
     config: z.record(
       z.string(),
       z.object({ value: z.string().optional(), objectValue: z.unknown().optional() }),
     ),
-    /** What the CLI saw around it: `git.head` is the commit of its folder; `pkg/cmd/pulumi/metadata/metadata.go`. */
+    /** Environment of the CLI: `git.head` is the commit of its folder; `pkg/cmd/pulumi/metadata/metadata.go`. */
     environment: z.record(z.string(), z.string()).optional(),
   }),
 );

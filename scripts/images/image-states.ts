@@ -1,4 +1,4 @@
-/** What exists of each image of a stack, what is left to do, and the lock file that keeps digests. */
+/** Finds existing images of a stack and missing steps, and keeps digests in the lock file. */
 import { renameSync, writeFileSync } from "node:fs";
 import { imageLockFile, readImageLock } from "../../infra/image-inputs.ts";
 import { UNKNOWN_IMAGE_GB, UNPACK_MB_PER_SECOND } from "../../infra/plan/cost/times.ts";
@@ -31,9 +31,9 @@ export interface ImageState {
   /** In the lock file: `trtllm-25.07`. */
   readonly key: string;
   readonly contentHash: string;
-  /** With the tag that is pushed; null where there is no registry, or the image is somebody else's. */
+  /** With the tag that is pushed; null without a registry, or for an image that the project does not build. */
   readonly pushReference: string | null;
-  /** `locked`: its digest is in the lock file. `onHost`: the host has it. `missing`: nobody has it. */
+  /** `locked`: its digest is in the lock file. `onHost`: the host has it. `missing`: it must be built or pulled. */
   readonly state: "locked" | "onHost" | "missing";
   /** In this order. */
   readonly steps: readonly ("build" | "pull" | "push" | "lock" | "copy")[];
@@ -82,7 +82,7 @@ export function missingImages(
   return images.filter(({ reference }) => !onHost.has(shortReference(reference)));
 }
 
-/** What an image takes of the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
+/** Space of an image on the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
 export function downloadGB(
   name: ImageName,
   { triton, bases }: BaseChoice,
@@ -100,7 +100,7 @@ export function downloadSeconds(gb: number): number {
   return (gb * 1000) / UNPACK_MB_PER_SECOND;
 }
 
-/** Puts one entry into the lock file, sorted; whoever reads meanwhile sees the old file or the new one. */
+/** Puts one entry into the lock file, sorted; concurrent readers see the old file or the new file. */
 export function lockImage(key: string, entry: LockEntry, file: string = imageLockFile()): void {
   const { images } = readImageLock(file);
   const sorted = Object.entries({ ...images, [key]: entry }).sort(([a], [b]) => (a < b ? -1 : 1));

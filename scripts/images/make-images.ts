@@ -18,7 +18,7 @@ interface MakeOptions {
   /** The host's engine, as DOCKER_HOST names it. */
   readonly uri: string;
   readonly probe: HostProbe;
-  /** Of `docker build --secret`: settings of mirrors, which no layer keeps. */
+  /** Values for `docker build --secret`: settings of mirrors, which no layer keeps. */
   readonly secrets: readonly string[];
   /** Absolute path of the lock file. @default images.lock.json of the project */
   readonly lockFile?: string;
@@ -101,7 +101,7 @@ function runDocker(args: readonly string[], uri: string, timeoutSeconds?: number
     child.on("close", (code, signal) => {
       if (code === 0) return resolve();
       const end = code === null ? `was ended by ${signal}` : `ended with exit code ${code}`;
-      reject(new UserError(`\`docker ${args.join(" ")}\` ${end}; its lines above say why.`));
+      reject(new UserError(`\`docker ${args.join(" ")}\` ${end}; the lines above give the reason.`));
     });
   });
 }
@@ -115,7 +115,7 @@ const TAG_DIGITS = 12;
 /** An image that others are built on. */
 interface MirroredBase {
   readonly image: ImageName;
-  /** Of the publisher, by tag. */
+  /** Publisher's reference, by tag. */
   readonly source: string;
 }
 
@@ -144,7 +144,7 @@ export function mirroredBases(
 /**
  * Asks both registries; nothing changes.
  *
- * @param registry - Of ECR, with the path before the names of images.
+ * @param registry - Registry of ECR, with the path before the names of images.
  * @throws UserError where a registry does not answer.
  */
 export async function mirrorStates(

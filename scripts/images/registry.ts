@@ -38,7 +38,7 @@ const DOCKER_HUB = {
   credentials: "https://index.docker.io/v1/",
 } as const;
 
-/** @param credentials - Of this machine's user. */
+/** @param credentials - Credentials of this machine's user. */
 export function askRegistry(credentials: CredentialSource): AskRegistry {
   return async (reference) => {
     try {
@@ -54,7 +54,7 @@ async function ask(reference: string, credentials: CredentialSource): Promise<Ma
     /^([^/]+)\/([^:@]+)(?::([^@]+))?(?:@(.+))?$/.exec(reference) ?? [];
   const isHub = host === DOCKER_HUB.host;
   const api = isHub ? DOCKER_HUB.api : host;
-  // As Docker does: registries of this machine may do without TLS.
+  // As in Docker, TLS is optional for registries of this machine.
   const isPlain = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/.test(api);
   const url = `${isPlain ? "http" : "https"}://${api}/v2/${repository}/manifests/${digest}`;
   const first = await head(url, null);
@@ -91,7 +91,7 @@ interface TokenRequest {
   readonly isPlain: boolean;
 }
 
-/** What a registry's challenge asks for; null where these credentials get nothing. */
+/** Returns the authorization for a registry's challenge; null where these credentials get none. */
 async function authorizationFor(
   challenge: string,
   { credential, scope, isPlain }: TokenRequest,
@@ -167,7 +167,7 @@ function readConfig(folder: string): DockerConfig {
   }
 }
 
-/** Nobody is logged in where it can't be read. */
+/** Without a login where the file can't be read. */
 function lenientConfig(folder: string): DockerConfig {
   try {
     return readConfig(folder);
@@ -177,7 +177,8 @@ function lenientConfig(folder: string): DockerConfig {
 }
 
 /**
- * Of DOCKER_CONFIG or ~/.docker; helpers run as the Docker CLI runs them, and a failing helper has no credentials.
+ * Configuration in DOCKER_CONFIG or ~/.docker; helpers run as the Docker CLI runs them, and a failing helper has no
+ * credentials.
  *
  * @param folder - @default that of the environment
  */
@@ -215,10 +216,12 @@ async function helperCredential(helper: string, registry: string): Promise<Crede
 }
 
 /**
- * The user's configuration of Docker with a further login, readable by this user alone and deleted when this process ends.
+ * The user's configuration of Docker with a further login, readable only by this user and deleted when this process
+ * ends.
  *
  * @param auth - `user:password` in base64. @returns The folder, as DOCKER_CONFIG names it.
- * @throws UserError where the user's configuration can't be read: a push without its logins would fail later, or as nobody.
+ * @throws UserError where the user's configuration can't be read: a push without its logins would fail later, or run
+ *   without a login.
  */
 export function temporaryDockerConfig(host: string, auth: string): string {
   const own = dockerFolder();

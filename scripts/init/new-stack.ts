@@ -1,4 +1,4 @@
-/** What `init` asks and writes: which machines hold the models, what they cost, and the text of the stack file. Pure. */
+/** Questions and output of `init`: machines that hold the models, their costs, and the text of the stack file. Pure. */
 import { stringify } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
@@ -73,7 +73,7 @@ export function areGated(models: readonly string[]): boolean {
   return models.some((model) => rows[model]?.source.gated);
 }
 
-/** Of machines that may be chosen; where the models do not fit here, they fit nowhere. */
+/** Largest machine that can be chosen; models that do not fit on it fit on none. */
 export const largestMachine = (where: Place) => (isOnAws(where) ? "p5.48xlarge" : "8xH100");
 
 /** Every machine on which the plan has no problem, the cheapest first. */
@@ -158,7 +158,7 @@ interface MachineChoice {
   readonly servers: number;
 }
 
-/** While a GPU's only server is replaced, or its engine built, the model is away. */
+/** The model is unavailable while a GPU's only server is replaced, or its engine built. */
 const ONE_GPU = { engines: { whenFull: "stopServer" } };
 
 const PLATFORM_VALUES: Readonly<Record<Place, (choice: MachineChoice) => Values>> = {

@@ -24,7 +24,7 @@ export function isLowerBound({ withoutPrice, besides }: Pick<GpuCost, "withoutPr
   return withoutPrice.length > 0 || besides.length > 0;
 }
 
-/** An hour of what is left after `npx engine-room sleep`. */
+/** Cost of an hour after `npx engine-room sleep`. */
 export function asleepHour(cost: Pick<GpuCost, "asleepHourlyUsd" | "withoutPrice" | "besides">): string {
   return sumUsd(cost.asleepHourlyUsd, HOURLY_DIGITS, isLowerBound(cost));
 }

@@ -22,10 +22,10 @@ const SERVER = `http://localhost:${TRITON_PORTS.http}`;
 type Chapter = readonly [title: string, lines: readonly string[]];
 
 /**
- * Shell lines from an empty machine with the right GPU to the first answer, in one copy of which every path and number is
- * the plan's own.
+ * Shell lines from an empty machine with the right GPU to the first answer, in one copy of which every path and number
+ * is the plan's own.
  *
- * @param name - Of a model, or `encoders`; a model of that name comes before the encoders.
+ * @param name - Name of a model, or `encoders`; a model of that name comes before the encoders.
  * @param storePath - Folder or volume of the machine that keeps weights and engines.
  * @throws UsageError for a name that the stack lacks.
  */
@@ -115,7 +115,7 @@ function containerLine({ spec: stack }: GpuPlan, { spec }: ModelPlan, storePath:
     // MPI and Triton's Python models share memory; Docker's default is 64 MiB.
     ...["--shm-size=2g", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864"],
     ...["--volume", `${storePath}:/store`],
-    // A folder of the store is there already.
+    // A folder of the store is mounted already.
     ...(weights.kind === "folder" && !isInStore(weights.path)
       ? ["--volume", `${weights.path}:${weights.path}`]
       : []),
@@ -124,7 +124,7 @@ function containerLine({ spec: stack }: GpuPlan, { spec }: ModelPlan, storePath:
   return `${shellLine(["docker", "run", ...flags])} \\\n  ${shellLine([stack.image.base, "bash"])}`;
 }
 
-/** Variables that Docker hands on from the shell, by name alone: no value is in a command line. */
+/** Variables that Docker passes from the shell, only by name: no value is in a command line. */
 function secretVariables({ weights, row }: ModelPlan["spec"]["engine"]): readonly string[] {
   if (weights.kind === "hub" && row.source.gated) return ["HF_TOKEN"];
   if (weights.kind === "s3")
@@ -236,7 +236,7 @@ function line(...words: readonly string[]): string {
   return words.map((word) => shellLine([word])).join(" ");
 }
 
-/** What the entry point of this project's image runs; here in the background, for the commands that follow. */
+/** Command of the image's entry point; here in the background, for the commands that follow. */
 function launchLines({ repository }: ModelPlan): string[] {
   const { environment, mpirun, ranks } = withExitTimeout(repository.launch);
   const command =

@@ -22,12 +22,13 @@ import {
 import { duration, figure, PAGE_COLUMNS, paragraph, textTable, wrapText } from "./text-table.ts";
 
 /**
- * What is built and run, its cost and its cold start, then warnings, the serious ones first, and the next command. With `isFull`
- * also memory term by term, cost part by part, and each vulnerability of the release.
+ * Builds and servers, their cost and cold start, then warnings, the serious ones first, and the next command. With
+ * `isFull` also memory term by term, cost part by part, and each vulnerability of the release.
  *
- * @param stack - Its name, the options by which commands know it (`--stack dev`), and its file as the user would type it.
+ * @param stack - Its name, the options by which commands know it (`--stack dev`), and its file as the user would type
+ *   it.
  * @param warnings - With lines of the stack file, as far as they are known.
- * @returns Lines of at most {@link PAGE_COLUMNS} characters, but for single words that are longer, and commands.
+ * @returns Lines of at most {@link PAGE_COLUMNS} characters, except commands and longer single words.
  */
 export function planReport(
   stack: { readonly name: string; readonly options: string; readonly file: string },
@@ -97,7 +98,7 @@ function machineWords({ spec }: GpuPlan): string {
   return `Machines: ${list("count")}${spec.isRented ? `; asleep ${list("asleep")}` : ""}.`;
 }
 
-/** What is billed by use is in no sum, so that a sum is a lower bound wherever there is any of it. */
+/** Parts that are billed by use are in no sum, so a sum with such parts is a lower bound. */
 function costWords({ cost, spec }: GpuPlan): string {
   const { elsewhere, withoutPrice, lines, builds } = cost;
   const own = spec.pools.filter(isNotPriced).map(({ name }) => name);
@@ -160,13 +161,13 @@ function modelSection(plan: GpuPlan): Section {
   };
 }
 
-/** Of an engine that several models share it is the same build. */
+/** Models that share an engine have the same build. */
 function buildTime({ cost }: GpuPlan, { engine }: ModelPlan): string {
   const build = cost.builds.find((each) => each.engine === `${engine?.model}/${engine?.shortKey}`);
   return build === undefined ? "" : duration(build.seconds);
 }
 
-/** Of the fullest GPU that the model's server is on. */
+/** Memory of the fullest GPU that the model's server uses. */
 function memoryWords({ fit }: GpuPlan, { name, spec }: ModelPlan): string {
   const [fullest] = fit
     .filter(({ pool, terms }) => pool === spec.pool && terms.some(({ tenant }) => tenant === name))

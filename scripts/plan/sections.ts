@@ -1,4 +1,4 @@
-/** What `plan --full` says besides the short report; a section without lines is not shown. */
+/** Sections that `plan --full` adds to the short report; a section without lines is not shown. */
 import { type Advisory, openAdvisories } from "../../infra/plan/catalogue/advisories.ts";
 import {
   CHART_NAMES,
@@ -47,7 +47,7 @@ export function engineSection({ models }: GpuPlan): Section {
   return { title: "Engines", lines: textTable(columns, rows) };
 }
 
-/** What each verdict means to people. */
+/** Texts of the verdicts. */
 export const VERDICTS: Readonly<Record<Verdict, string>> = {
   fits: "fits",
   tight: "tight: within the error of the estimate",
@@ -218,7 +218,10 @@ export function autoscalerSection(stack: string, plan: StackPlan): Section {
   return { title, lines: rows.length === 0 ? [] : textTable(columns, rows) };
 }
 
-/** What comes by itself: the end of a version, what a chart set to `none` leaves out, and expiry. Empty for other platforms. */
+/**
+ * Consequences over time: the end of a version, parts that a chart set to `none` leaves out, and expiry. Empty for
+ * other platforms.
+ */
 export function awsSection(plan: StackPlan): Section {
   if (plan.platform !== "aws") return { title: "", lines: [] };
   const { account, guard } = plan.config;
@@ -233,7 +236,7 @@ export function awsSection(plan: StackPlan): Section {
   return { title: `Account ${account}`, lines: texts.flatMap((text) => paragraph(text)) };
 }
 
-/** What a cluster does without, where a chart is `none`. */
+/** Effect of a chart that is `none` on a cluster. */
 const MISSING: Readonly<Record<(typeof CHART_NAMES)[number], string>> = {
   "device-plugin": "no pod is given a GPU",
   "dcgm-exporter": "no metrics of GPUs, so no alerts on them and nothing on their board",
@@ -243,7 +246,7 @@ const MISSING: Readonly<Record<(typeof CHART_NAMES)[number], string>> = {
   "kube-prometheus-stack": "no Prometheus, so no monitors, alerts and dashboards",
 };
 
-/** A date is no check: a plan has no clock. */
+/** A date is not checked: a plan has no clock. */
 function clusterWords({
   version,
   charts,

@@ -7,7 +7,7 @@ export const PAGE_COLUMNS = pageColumns(process.env.COLUMNS, process.stdout.colu
 /**
  * Below 60 columns tables have no room for their last column; above 120 lines are too long to read.
  *
- * @param said - `COLUMNS`. @param terminal - undefined where there is none.
+ * @param said - `COLUMNS`. @param terminal - Columns of the terminal; undefined without a terminal.
  */
 export function pageColumns(said: string | undefined, terminal: number | undefined): number {
   return Math.min(120, Math.max(60, Number(said) || terminal || 80));

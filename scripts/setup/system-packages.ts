@@ -8,7 +8,7 @@ import { UserError } from "../errors.ts";
  * Makes sure of a Python that can serve.
  *
  * @param install - Whether missing packages may be installed; it also takes root.
- * @throws UserError with the one command to type where they are missing and may not be installed.
+ * @throws UserError with the single command to type where packages are missing and may not be installed.
  */
 export async function ensureSystemPackages({ install }: { readonly install: boolean }): Promise<void> {
   try {
@@ -30,7 +30,7 @@ const FOLDERS = ["/usr/bin", "/usr/sbin", "/usr/local/sbin"];
 
 /** Programs that tests of a suite run. Tests without them are skipped, and counted. */
 export const TEST_PROGRAMS = {
-  // The one without windows takes a third of the time of the other.
+  // The build without windows takes a third of the time of the other.
   chromium: testProgram("services", "chromium-headless-shell", [
     process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell",
     "/usr/bin/chromium",
@@ -47,7 +47,7 @@ export const TEST_PROGRAMS = {
   mpirun: testProgram("programs", "openmpi-bin", ["/usr/bin/mpirun"]),
 };
 
-/** `path`: of a missing program the one that Debian's package brings, which is the first of its paths. */
+/** `path` of a missing program is that of Debian's package: the first of its paths. */
 function testProgram(suite: string, debianPackage: string, paths: readonly string[]) {
   return { suite, debianPackage, path: paths.find((path) => existsSync(path)) ?? paths[0] ?? "" };
 }
@@ -85,7 +85,7 @@ function installDebianPackages(packages: readonly string[]): void {
     if (run.status === 0) continue;
     throw new UserError(
       run.error === undefined
-        ? `\`apt-get ${args.join(" ")}\` ended with exit code ${run.status}; its last lines above say why.`
+        ? `\`apt-get ${args.join(" ")}\` ended with exit code ${run.status}; the last lines above give the reason.`
         : `apt-get can't be started (${run.error.message}); install ${packages.join(" ")} by hand.`,
     );
   }

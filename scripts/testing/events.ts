@@ -1,9 +1,9 @@
-/** What test runners say while they run: a JSON object a line of a file, which `npm test` reads as it grows. */
+/** Events of running test runners: a JSON object a line of a file, which `npm test` reads as it grows. */
 import { closeSync, openSync, readSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 
 export interface TestResult {
-  /** Of the test with its groups; empty where the file itself could not run. */
+  /** Title of the test with its groups; empty where the file itself could not run. */
   readonly title: string;
   readonly state: "passed" | "failed" | "skipped";
   /** Why it failed or was skipped, the first line; empty where that is not said. */
@@ -31,7 +31,7 @@ export class LineReader {
   #position = 0;
   #rest = "";
 
-  /** @param path - Of a file that may not exist yet. */
+  /** @param path - Path of a file that may not exist yet. */
   constructor(path: string) {
     this.#path = path;
   }
@@ -145,7 +145,7 @@ function reasonOf(longrepr: ReportLogLine["longrepr"]): string {
   return "2" in longrepr ? firstLine(longrepr[2]).replace(/^Skipped: /, "") : "";
 }
 
-/** Of a text that may begin with empty lines. */
+/** Skips empty lines at the beginning. */
 export function firstLine(text: string): string {
   return text.trim().split("\n", 1)[0] ?? "";
 }

@@ -1,11 +1,11 @@
-/** What `npm test` prints: how far each suite is while it runs, its result when it ends, and tables at the end. */
+/** Output of `npm test`: progress of each suite while it runs, its result when it ends, and tables at the end. */
 import { PAGE_COLUMNS, textTable } from "../plan/text-table.ts";
 import type { FileResult, TestEvent, TestResult } from "./events.ts";
 import type { SuiteName, SuiteResult } from "./suites.ts";
 
 const SLOWEST_FILES = 10;
 
-/** How often the line on a terminal is written anew. */
+/** Interval at which the line on a terminal is written again. */
 const REFRESH_MS = 500;
 
 /** A failure is told at once; a line on a terminal moves, and elsewhere each suite has one line when it ends. */
@@ -32,7 +32,7 @@ export class Progress {
     }
   }
 
-  /** What its runners printed is of interest where something failed. */
+  /** Prints the output of runners only where something failed. */
   suiteEnded(result: SuiteResult): void {
     this.#running.delete(result.name);
     const hasFailed = result.files.some((file) => failuresOf(file).length > 0);
@@ -81,7 +81,7 @@ function suiteLine({ name, files, seconds }: SuiteResult): string {
   return `${mark} ${name.padEnd(8)}  ${countsText(counts)} in ${seconds.toFixed(1)} s\n`;
 }
 
-/** The tables of the slowest files and of what was skipped, the failures again, and the sum as the last line. */
+/** Tables of the slowest files and of skipped tests, the failures again, and the sum as the last line. */
 export function summaryText(results: readonly SuiteResult[]): string {
   const files = results.flatMap((result) => result.files);
   const failures = results.flatMap(({ name, files: own }) =>
@@ -135,7 +135,7 @@ function countsText({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`;
 }
 
-/** Of each that failed: `file > title: reason`. */
+/** Returns `file > title: reason` for each failed test. */
 function failuresOf({ file, tests }: FileResult): readonly string[] {
   return tests
     .filter(({ state }) => state === "failed")

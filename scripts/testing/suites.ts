@@ -1,4 +1,4 @@
-/** The suites of `npm test`, each with what it needs and how it is run. */
+/** The suites of `npm test`, with their requirements and commands. */
 import { spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -132,7 +132,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
 
 export const SUITE_NAMES = Object.keys(SUITES) as readonly SuiteName[];
 
-/** What `npm test` runs; the others have commands of their own. */
+/** Suites of `npm test`; the others have their own commands. */
 export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].alone !== true);
 
 /**
@@ -177,7 +177,7 @@ async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promis
     onEvent(name, event);
   };
   try {
-    // What killed processes leave there is removed with the run. A container engine's folder has mounts: it removes it itself.
+    // Files of killed processes are removed with the run. A container engine's folder has mounts: it removes it itself.
     const env = SUITES[name].alone === true ? {} : { TMPDIR: directory };
     const execute = executor((data) => output.push(data), env);
     await SUITES[name].run({ python, directory, execute, report });
@@ -188,10 +188,12 @@ async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promis
   }
 }
 
-/** Checks side by side, the slowest first. Types are checked anew only where something has changed since the last run. */
+/**
+ * Checks side by side, the slowest first. Types are checked again only where something has changed since the last run.
+ */
 async function check({ python, execute, report }: SuiteContext): Promise<void> {
   const checks: readonly (readonly [command: string, args: readonly string[]])[] = [
-    // Version 7, in a third of the time; the SDK takes no later one than 5 of the package `typescript`.
+    // Version 7, in a third of the time; the SDK supports at most version 5 of the package `typescript`.
     [join(projectRoot, "node_modules/typescript-7/bin/tsc"), []],
     [nodeBin("biome"), ["check", "."]],
     [python, ["-m", "mypy"]],
@@ -228,7 +230,7 @@ async function vitest(project: string, { directory, execute, python, report }: S
   );
 }
 
-/** Of numpy's BLAS: other suites have the other cores, and its threads wait for one another by spinning. */
+/** Settings of numpy's BLAS: other suites have the other cores, and its threads wait for one another by spinning. */
 const ONE_THREAD = { OPENBLAS_NUM_THREADS: "1", OMP_NUM_THREADS: "1" };
 
 async function pytest(
@@ -269,7 +271,7 @@ async function follow(
   report({ file: basename(path), seconds: 0, tests: [{ title: "", state: "failed", reason }] });
 }
 
-/** @param runEnv - For all that it starts, besides the process's own. */
+/** @param runEnv - Variables for all processes that it starts, in addition to this process's. */
 function executor(collect: (data: Buffer) => void, runEnv: NodeJS.ProcessEnv): Execute {
   return (command, args, { cwd = projectRoot, env = {} } = {}) =>
     new Promise((resolve) => {

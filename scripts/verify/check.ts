@@ -40,7 +40,7 @@ export type CheckName = ModelCheckName | EncoderCheckName;
 export type Figures = Readonly<Record<string, number>>;
 
 interface Passed {
-  /** What was found, in a few words. */
+  /** Result, in a few words. */
   readonly text: string;
   readonly figures?: Figures;
 }
@@ -57,7 +57,7 @@ interface CheckRecord<Name extends CheckName = CheckName> {
   readonly name: Name;
   readonly level: Level;
   readonly outcome: "passed" | "failed" | "skipped";
-  /** Of what was skipped. */
+  /** Set when skipped. */
   readonly reason?: SkipReason | undefined;
   readonly figures: Figures;
 }

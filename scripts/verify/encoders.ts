@@ -44,7 +44,7 @@ const SIMILARITY_TOLERANCE: Readonly<Record<Precision, number>> = { fp32: 1e-4, 
 /** How far a number of a vector may be from the same one in another batch: other kernels, other order of sums. */
 const BATCH_TOLERANCE: Readonly<Record<Precision, number>> = { fp32: 1e-4, fp16: 5e-3, int8: 2e-2 };
 
-/** Pictures that nobody takes for one another; the others of the collection show walls, gravel and grass. */
+/** Pictures that can't be confused; the others of the collection show walls, gravel and grass. */
 const DISTINCT_PICTURES: readonly string[] = [
   "sample-cat",
   "sample-astronaut",
@@ -184,7 +184,7 @@ export function dot(left: Vector, right: Vector): number {
   return left.reduce((sum, value, index) => sum + value * (right[index] ?? Number.NaN), 0);
 }
 
-/** Largest difference of any two numbers at the same place; NaN where a number has none to compare with. */
+/** Largest difference of any two numbers at the same place; NaN where the lengths differ. */
 export function maxDifference(left: readonly Vector[], right: readonly Vector[]): number {
   const [numbers, others] = [left.flat(), right.flat()];
   if (numbers.length !== others.length) return Number.NaN;

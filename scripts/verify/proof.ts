@@ -1,5 +1,5 @@
 /**
- * proof/<gpu>-<release>.json: the checks that passed on one GPU. A record for everybody: it has no host, address, path or name that
+ * proof/<gpu>-<release>.json: the checks that passed on one GPU. The record is public: it has no host, address, path or name that
  * a user chose, and its schema has no key for one.
  */
 
@@ -36,12 +36,12 @@ const checksSchema = <Name extends string>(names: readonly [Name, ...Name[]]) =>
     )
     .min(1);
 
-/** When and with what it was run: stacks on the same GPU and release need not share it. */
+/** Date and environment of a run: stacks on the same GPU and release may have different values. */
 const runSchema = z.strictObject({
   date: z.iso.date(),
   /** As nvidia-smi has it. */
   driver: z.string().regex(/^\d+(\.\d+){1,2}$/),
-  /** Of this project; null where it is no clone. */
+  /** Commit of this project; null without a clone. */
   commit: z
     .string()
     .regex(/^[0-9a-f]{40}$/)
@@ -50,7 +50,7 @@ const runSchema = z.strictObject({
   isModified: z.boolean(),
 });
 
-/** null: the whole GPU. */
+/** Null for the whole GPU. */
 const migProfile = z
   .string()
   .regex(/^\d+g\.\d+gb$/)
@@ -65,7 +65,7 @@ const modelSchema = z.strictObject({
   tensorParallel: z.int().min(1),
   pipelineParallel: z.int().min(1),
   migProfile,
-  /** null: served without an engine. */
+  /** Null when served without an engine. */
   engineKey: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -123,7 +123,7 @@ export function parseProof(text: string, source: string): Proof {
 }
 
 /**
- * What is in the file that a run will be added to; undefined where there is none.
+ * Reads the file that a run will be added to; undefined for a new file.
  * @throws UserError as {@link parseProof}, and for records of another GPU or release.
  */
 export function readProofFor(path: string, gpu: GpuName, release: ReleaseTag): Proof | undefined {
@@ -136,7 +136,7 @@ export function readProofFor(path: string, gpu: GpuName, release: ReleaseTag): P
 }
 
 export function writeProof(path: string, proof: Proof): void {
-  // What was written has to be readable, whatever the caller put into it.
+  // The written file has to be readable, whatever the caller passed.
   const checked = parseProof(JSON.stringify(proof), basename(path));
   mkdirSync(dirname(path), { recursive: true });
   const temporary = `${path}.new`;
@@ -145,8 +145,8 @@ export function writeProof(path: string, proof: Proof): void {
 }
 
 /**
- * A run added to what was there: models and encoders of the same kind are replaced, whatever came of them. Of two servers of
- * one kind in the same run, the one that shows less stands for both.
+ * Adds a run to the earlier proof: models and encoders of the same kind are replaced, whatever their results. For two
+ * servers of one kind in the same run, the server that passed less represents both.
  */
 export function mergedProof(before: Proof | undefined, run: Proof): Proof {
   return {
@@ -170,8 +170,8 @@ function identity({ run: _run, checks: _checks, ...kind }: ModelProof | Encoders
 }
 
 /**
- * What a model must have passed on a GPU before anything is said of it; in brackets why a check may have been skipped
- * instead. Times are measured, not judged.
+ * Checks that a model must have passed on a GPU before it is listed; in brackets the permitted reasons for a skip.
+ * Times are measured, not judged.
  */
 const REQUIRED: Readonly<Partial<Record<ModelCheckName, readonly SkipReason[]>>> = {
   "golden.triton": [],
@@ -204,7 +204,7 @@ function keysOf<Key extends string>(table: Readonly<Record<Key, unknown>>): [Key
   return Object.keys(table) as [Key, ...Key[]];
 }
 
-/** What a run can be a record of: the GPU of the plan, or nothing, with the reason as half a sentence. */
+/** Subject of a record: the GPU of the plan, or nothing, with the reason as half a sentence. */
 export type Seen =
   | {
       readonly kind: "gpu";
@@ -216,7 +216,10 @@ export type Seen =
     }
   | { readonly kind: "none"; readonly reason: string };
 
-/** The GPU that the plan is for, where all that its servers use are of that kind. @param probe - Of the stack's host; null: it has none. */
+/**
+ * The GPU that the plan is for, where all that its servers use are of that kind. @param probe - Probe of the stack's
+ * host; null without a host.
+ */
 export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise<Seen> {
   const none = (reason: string): Seen => ({ kind: "none", reason });
   if (plan.tier === "cpu") return none("the stack runs on a CPU");
@@ -239,7 +242,7 @@ export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise
   return { kind: "gpu", plan, gpu, release: tag, driver: first.driver };
 }
 
-/** The record of one run. Models that the stack file adds to the catalogue are left out: nobody else knows them. */
+/** Returns the record of one run, without models that the stack file adds to the catalogue: they are private. */
 export function proofOf(
   { plan, gpu, release }: Extract<Seen, { kind: "gpu" }>,
   verified: readonly Verified[],

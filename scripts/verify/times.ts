@@ -5,7 +5,7 @@ import type { HostContainer } from "../docker-host/containers.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import type { Figures } from "./check.ts";
 
-/** What times are read from: a stack's containers, and their engine. */
+/** Source of times: a stack's containers, and their engine. */
 export interface ContainerHost {
   readonly probe: HostProbe;
   readonly containers: readonly HostContainer[];
@@ -20,7 +20,10 @@ const LONGEST_START_SECONDS = 3600;
 /** As Triton logs it when all models are loaded and its port is open (src/http_server.cc of its server). */
 const SERVES = "Started HTTPService at";
 
-/** From the start of a container to an open port. @param estimate - Seconds, by `startEstimate`; null: the plan has none. */
+/**
+ * From the start of a container to an open port. @param estimate - Seconds, by `startEstimate`; null without an
+ * estimate in the plan.
+ */
 export async function measureStart(host: ContainerHost | null, name: string, estimate: number | null) {
   const { container, probe } = running(host, name);
   const { StartedAt } = container.State;
@@ -33,14 +36,14 @@ export async function measureStart(host: ContainerHost | null, name: string, est
   return comparison({ start: seconds }, estimate === null ? {} : { start: estimate });
 }
 
-/** Of an engine, or of the encoders: all models together. */
+/** Manifest of an engine, or of the encoders: all models together. */
 const manifestSchema = z.object({
   key: z.string(),
   seconds: z.record(z.string(), z.number()).default({}),
   steps: z.array(z.object({ step: z.string(), seconds: z.number() })).default([]),
 });
 
-/** Steps of the build that a container serves. @param estimates - Empty where the plan has none. */
+/** Steps of the build that a container serves. @param estimates - Empty without estimates in the plan. */
 export async function measureBuild(
   host: ContainerHost | null,
   name: string,
@@ -93,7 +96,7 @@ export function comparison(
   const words: string[] = [];
   const figures: Record<string, number> = {};
   for (const [phase, seconds] of Object.entries(measured)) {
-    // What was there already took no time.
+    // Existing parts took no time.
     if (seconds <= 0) continue;
     figures[`${phase}Seconds`] = seconds;
     const ratio = seconds / (estimated[phase] ?? 0);

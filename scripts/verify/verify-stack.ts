@@ -30,13 +30,13 @@ export interface RunningStack {
   readonly name: string;
   readonly plan: StackPlan;
   readonly endpoints: Endpoints;
-  /** Of the gateway. */
+  /** API key for the gateway. */
   readonly apiKey: string | undefined;
-  /** null: its servers are processes of this machine. */
+  /** Null when its servers are processes of this machine. */
   readonly host: ContainerHost | null;
 }
 
-/** A server, what it serves, and what came of its checks. */
+/** A server, its models, and the results of its checks. */
 export type Verified =
   | {
       readonly kind: "model";
@@ -54,13 +54,13 @@ export type Verified =
 export interface Progress {
   /** Name of a model in the stack, or `encoders`. */
   readonly subject: string;
-  /** Of the check, for people. */
+  /** Title of the check. */
   readonly title: string;
   readonly result: CheckResult;
   readonly milliseconds: number;
 }
 
-/** What encoders' Triton serves on every platform, besides clip_text and the towers of a GPU. */
+/** Models of the encoders' Triton on every platform, in addition to clip_text and the towers of a GPU. */
 const CPU_ENCODER_MODELS: readonly string[] = ["llava_ensemble", "text_encoder", "vision_encoder"];
 
 /**
