@@ -316,7 +316,7 @@ describe("the tree of a base", () => {
     git("rm", "--quiet", "--cached", "package-lock.json");
     git("commit", "--quiet", "--message", "no lock");
     expect(await withBaseTree(project, "HEAD", async ({ failure }) => failure)).toBe(
-      "`npm ci` of its lock file failed; what it printed says why.",
+      "`npm ci` of its lock file failed; its output gives the reason.",
     );
     expect(git("worktree", "list").trim().split("\n")).toHaveLength(1);
     expect(readdirSync(join(folder, "cache/worktrees"))).toEqual([]);
@@ -406,7 +406,7 @@ describe("packages of another lock file", () => {
     writeFileSync(join(project, ".npmrc"), "registry=http://127.0.0.1:1/\nfetch-retries=0\n");
     git("add", ".");
     git("commit", "--quiet", "--message", "nowhere");
-    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; what it printed says why.");
+    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; its output gives the reason.");
   });
 
   test("an unreachable registry is a failure, and npm's own output goes to standard error", async () => {
@@ -414,7 +414,7 @@ describe("packages of another lock file", () => {
     writeFileSync(join(project, ".npmrc"), "fetch-retries=0\n");
     git("add", ".");
     git("commit", "--quiet", "--message", "nowhere");
-    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; what it printed says why.");
+    expect(await failureOfBase()).toBe("`npm ci` of its lock file failed; its output gives the reason.");
     expect(vi.mocked(process.stderr.write).mock.calls.join("")).toContain("127.0.0.1:1");
   });
 });

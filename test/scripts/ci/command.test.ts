@@ -340,7 +340,7 @@ test("`ci` refuses a file of another form without printing its content", async (
     file("o.json", { secret: "hunter2" }),
   );
   expect(exitCode).toBe(1);
-  expect(stderr).toContain("o.json is not what is expected");
+  expect(stderr).toContain("o.json has unexpected content");
   expect(stderr).not.toContain("hunter2");
 });
 

@@ -158,7 +158,7 @@ for (const [index, arg] of args.entries())
     const output = watch(connect(`127.0.0.1:${port}`));
     expect(await output.code).toBe(1);
     expect(output.text().replaceAll("\r", "")).toBe(
-      `ssh: connect to host 127.0.0.1 port ${port}: Connection refused\nssh ended with exit code 255; its lines above say why.\n`,
+      `ssh: connect to host 127.0.0.1 port ${port}: Connection refused\nssh ended with exit code 255; the lines above give the reason.\n`,
     );
   });
 });

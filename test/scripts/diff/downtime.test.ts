@@ -67,7 +67,7 @@ test("the time without a model is shown for a build that takes the GPU of its on
     away: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: away for \d+ (s|min); its GPU builds an engine \(\d+ (s|min), whenFull: stopServer\), then it starts \(\d+ s\)$/,
+        /^- gpt: unavailable for \d+ (s|min); its GPU builds an engine \(\d+ (s|min), whenFull: stopServer\), then it starts \(\d+ s\)$/,
       ),
     ],
   });
@@ -111,7 +111,7 @@ test("a server with room beside it stays, and one without ends first", async () 
     away: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: away for \d+ s \(engine, load\); the old server ends first, after up to 6 min for the last answers$/,
+        /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to 6 min for the last answers$/,
       ),
     ],
   });
@@ -126,14 +126,16 @@ test("several servers are replaced in place one at a time", async () => {
   });
   expect(await downtime(several(gpt), several(smaller(gpt)))).toEqual({
     away: 0,
-    entries: [expect.stringMatching(/^- gpt: no downtime; one of 2 servers at a time is away for \d+ s/)],
+    entries: [
+      expect.stringMatching(/^- gpt: no downtime; one of 2 servers at a time is unavailable for \d+ s/),
+    ],
   });
 });
 
 test("another image has to be pulled before a server starts", async () => {
   const { entries } = await downtime({ ...cluster, release: "25.06" }, cluster);
   expect(entries.join("\n")).toMatch(
-    /gpt: away for \d+ min \(image, engine, load\); the old server ends first/,
+    /gpt: unavailable for \d+ min \(image, engine, load\); the old server ends first/,
   );
 });
 
@@ -146,7 +148,7 @@ test("models of replaced machines are unavailable, unless a new server waits for
     away: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: away for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine, load\)$/,
+        /^- gpt: unavailable for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine, load\)$/,
       ),
     ],
   });
@@ -174,7 +176,7 @@ test("a removed model is no longer served, and a new model has no downtime", asy
 test("a container of a Docker host ends before the next one starts", async () => {
   const { entries, away } = await downtime(onHost, { ...onHost, models: onHost.models.map(smaller) });
   expect(away).toBe(1);
-  expect(entries.join("\n")).toMatch(/- gpt: away for \d+ (s|min)/);
+  expect(entries.join("\n")).toMatch(/- gpt: unavailable for \d+ (s|min)/);
 });
 
 test("a container of a machine on EC2 ends before Compose starts the next one, and its model says so", async () => {
@@ -183,7 +185,7 @@ test("a container of a machine on EC2 ends before Compose starts the next one, a
     away: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: away for \d+ s \(engine, load\); the old server ends first, after up to .+ for the last answers$/,
+        /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to .+ for the last answers$/,
       ),
     ],
   });
@@ -199,7 +201,7 @@ test("the gateway on EC2 has downtime where its configuration or a secret that i
     },
   });
   const away = [
-    expect.stringMatching(/^- gateway: away; its old container ends before the new container starts$/),
+    expect.stringMatching(/^- gateway: unavailable; its old container ends before the new container starts$/),
   ];
   expect((await downtime(external("a"), external("b"))).entries).toEqual(away);
   const limited = { ...onEc2, gateway: { limits: { queuedRequests: 7 } } };

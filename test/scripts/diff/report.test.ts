@@ -94,7 +94,7 @@ test("a replaced or deleted StatefulSet says what happens to the claims of its p
       .join(" ");
   };
   const kept =
-    "the claims of its pods stay with what they store; a set of another name or namespace starts empty, and another size is not applied";
+    "the claims of its pods stay with their data; a set of another name or namespace starts empty, and another size is not applied";
   expect(dangers(set("models"), { kind: "replace", after: set("others") })).toBe(
     `- StatefulSet models/mongo → StatefulSet others/mongo is replaced: ${kept}`,
   );
@@ -103,7 +103,7 @@ test("a replaced or deleted StatefulSet says what happens to the claims of its p
   );
   const deleting = set("models", { persistentVolumeClaimRetentionPolicy: { whenDeleted: "Delete" } });
   expect(dangers(deleting, { kind: "replace", after: deleting })).toBe(
-    "- StatefulSet models/mongo is replaced: the claims of its pods go with it, and what they store is lost",
+    "- StatefulSet models/mongo is replaced: the claims of its pods are deleted with it, and their data is lost",
   );
 });
 
@@ -252,7 +252,7 @@ test("an unknown price is not shown as zero, in the first line and in the list",
   expect(lines).toEqual([
     "Cost (US dollars)",
     "  - a month: $1,208.22 → no price",
-    "  - an hour: $1.655 → at least $0.100 (−$1.555, −94 % of what has a price)",
+    "  - an hour: $1.655 → at least $0.100 (−$1.555, −94 % of the priced parts)",
   ]);
   const priced = withPlan({
     cost: [{ what: "monthlyUsd", before: known(1208.22), after: { usd: 73, isAtLeast: true } }],

@@ -283,7 +283,7 @@ const OWN_DATABASES = { databases: "container", externalDatabases: undefined };
 test("the report says that databases in another namespace start empty", async () => {
   const text = textReport(await diffOf(OWN_DATABASES, { ...OWN_DATABASES, namespace: "others" }));
   expect(text.replaceAll(/\s+/g, " ")).toContain(
-    "StatefulSet models/mongo → StatefulSet others/mongo is replaced: the claims of its pods stay with what they store; a set of another name or namespace starts empty",
+    "StatefulSet models/mongo → StatefulSet others/mongo is replaced: the claims of its pods stay with their data; a set of another name or namespace starts empty",
   );
 });
 
@@ -291,7 +291,7 @@ test("the report says that the claims of larger databases stay as they are", asy
   const stored = (sizeGiB: number) => ({ ...OWN_DATABASES, databaseStorage: { sizeGiB } });
   const text = textReport(await diffOf(stored(50), stored(60)));
   expect(text.replaceAll(/\s+/g, " ")).toContain(
-    "StatefulSet models/mongo is replaced: the claims of its pods stay with what they store",
+    "StatefulSet models/mongo is replaced: the claims of its pods stay with their data",
   );
 });
 
