@@ -1,5 +1,5 @@
 /**
- * Two services in one program: one in a cluster that is there, whose kubeconfig another stack has made, and one on EKS in a
+ * Two services in one program: one in an existing cluster, whose kubeconfig another stack has created, and one on EKS in a
  * network that this program makes.
  *
  *     npm install ../../engine-room-0.1.0.tgz     # made by `npm pack` in the folder of engine-room
