@@ -68,7 +68,7 @@ function leafPaths(path: readonly string[], value: unknown): Paths {
   return Object.entries(value).flatMap(([key, inner]) => leafPaths([...path, key], inner));
 }
 
-/** Two of these can't be there at once, whatever their names are: a zone has one mount target of a file system. */
+/** Two of these can't exist at once, whatever their names: a zone has one mount target of a file system. */
 const DELETED_FIRST = [
   "aws:ecr/lifecyclePolicy:LifecyclePolicy",
   "aws:efs/mountTarget:MountTarget",
@@ -82,7 +82,7 @@ const DELETED_FIRST = [
 /** `name` of a record is a host's, which Pulumi does not fill in. */
 const DELETED_LAST = ["aws:route53/record:Record", "kubernetes:helm.sh/v3:Release"];
 
-/** Filled in by Pulumi, with a random end, where the program does not: `provider/autonaming.go` of pulumi-aws. */
+/** Filled in by Pulumi, with a random suffix, where the program does not: `provider/autonaming.go` of pulumi-aws. */
 const AWS_NAMES = ["name", "nodeGroupName", "creationToken"];
 
 /** Whether the old resource is deleted before the new resource exists, unless the program's options set it. */

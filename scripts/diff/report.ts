@@ -26,7 +26,7 @@ export interface StackReport {
   readonly stack: string;
   /** One line. */
   readonly verdict: Inline;
-  /** Whether merging leaves the stack exactly as it is, as far as both sides could be read. */
+  /** Whether merging leaves the stack unchanged, by all that could be read. */
   readonly isUnchanged: boolean;
   /** Both sides, and how they were compared. */
   readonly comparison: Inline;
@@ -40,7 +40,7 @@ export interface StackReport {
 
 /** Names of stacks and branches are short; longer texts are not names. */
 const LONGEST_NAME = 100;
-/** Failures are texts of programs. */
+/** Failures are output of programs. */
 const LONGEST_FAILURE = 400;
 const COMMIT_DIGITS = 12;
 
@@ -152,7 +152,7 @@ export function problemText({ path, value, reason, fix }: Problem): Inline {
   return [...found, `: ${reason} ${fix}`.trimEnd()];
 }
 
-/** Those of the first that are not among the others. */
+/** Returns problems of the first list that the second lacks. */
 export function goneProblems(before: readonly Problem[], after: readonly Problem[]): readonly Problem[] {
   const texts = new Set(after.map((problem) => JSON.stringify(problem)));
   return before.filter((problem) => !texts.has(JSON.stringify(problem)));
@@ -167,7 +167,7 @@ function policyEntries(
   return grouped(found, ({ level, policy, fix }) => [level, policy, fix]).flatMap((group) =>
     group.slice(0, 1).map(({ level, policy, fix }): Entry => {
       const rule: Inline = [level === "mandatory" ? strong(level) : level, " ", code(policy)];
-      // They say nothing of the change.
+      // The base's violations are not the change's.
       if (isNew === false) return { text: [...rule, `: ${counted(group.length, "time")}`] };
       const points = group.map(
         ({ resource, reason }): Inline => (resource === null ? [reason] : [code(resource), `: ${reason}`]),

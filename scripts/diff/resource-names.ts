@@ -1,4 +1,7 @@
-/** Names by which people know resources, the elements of their lists, and the places of options; and by which the engine finds them again. */
+/**
+ * Names of resources, of the elements of their lists, and of the paths of options; and aliases by which the engine
+ * finds resources again.
+ */
 import { type LeafDifference, leafDifferences, type PropertyKeys } from "../program/changes.ts";
 import { makeUrn, urnParts } from "../program/serialized.ts";
 
@@ -42,13 +45,13 @@ function elementNames(_keys: PropertyKeys, list: readonly unknown[]): readonly s
   return undefined;
 }
 
-/** Leaves that differ between two forms of the inputs, within texts of JSON too; elements of lists by their names. */
+/** Leaves that differ between two forms of the inputs, also within texts of JSON; elements of lists by their names. */
 export function resourceDifferences(before: unknown, after: unknown): readonly LeafDifference[] {
   return leafDifferences(before, after, elementNames).flatMap((difference) => {
     const [was, is] = [parsedJson(difference.before), parsedJson(difference.after)];
     if (was === undefined || is === undefined) return [difference];
     const inner = leafDifferences(was, is, elementNames, difference.keys);
-    // Only its spaces differ.
+    // Only whitespace differs.
     return inner.length === 0 ? [difference] : inner;
   });
 }
@@ -70,12 +73,12 @@ export function pathSegments(path: string): readonly string[] {
   return [...path.matchAll(SEGMENT)].map(([, quoted, index, name]) => quoted ?? index ?? name ?? "");
 }
 
-/** The same of keys, which options and providers know by where they stand. */
+/** The same for keys, which options and providers identify by their index. */
 export function keySegments(keys: PropertyKeys): readonly string[] {
   return keys.map((key) => String(typeof key === "object" ? key.index : key));
 }
 
-/** Whether a place is at or below a path, in which `*` is any name. */
+/** Whether a path is at or below another, in which `*` is any name. */
 export function isAtOrBelow(place: readonly string[], path: readonly string[]): boolean {
   return path.length <= place.length && path.every((name, index) => name === "*" || name === place[index]);
 }
@@ -88,7 +91,7 @@ interface AliasedResource {
   readonly options: { readonly aliases?: readonly string[] };
 }
 
-/** The SDK's specification of an alias; what is empty is as it is now. */
+/** The SDK's specification of an alias; empty fields are unchanged. */
 interface AliasSpec {
   readonly name?: string;
   readonly type?: string;
@@ -112,7 +115,7 @@ export function earlierUrns(
   const byUrn = new Map(after.map((resource) => [resource.urn, resource]));
   const pairs = new Map<string, string>();
   const visited = new Set<string>();
-  /** Parents first: a child inherits what its parent was called. */
+  /** Parents first: a child inherits its parent's former name. */
   const visit = (resource: AliasedResource) => {
     if (visited.has(resource.urn)) return;
     visited.add(resource.urn);

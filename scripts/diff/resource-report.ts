@@ -12,13 +12,13 @@ export interface Entry {
 
 export interface Section {
   readonly title: string;
-  /** Without any the section is left out. */
+  /** A section without entries is left out. */
   readonly entries: readonly Entry[];
   /** Whether a comment shows only its title until a reader asks, and cuts it before the others. @default false */
   readonly isFolded?: boolean;
 }
 
-/** Items with the same key, in the order of their first ones. */
+/** Groups items by key, in the order of each group's first item. */
 export function grouped<Item>(
   items: readonly Item[],
   keyOf: (item: Item) => unknown,
@@ -42,7 +42,7 @@ export const KIND_WORDS: Readonly<Record<ChangeKind, string>> = {
   create: "created",
 };
 
-/** `protect` and `retainOnDelete` of the Pulumi engine, where a resource goes. */
+/** `protect` and `retainOnDelete` of the Pulumi engine, for a deleted resource. */
 const KEPT: Readonly<Record<NonNullable<ResourceChange["kept"]>, string>> = {
   protected: "it is protected, so `up` refuses to delete it",
   retained:
@@ -101,7 +101,7 @@ const CONSEQUENCES: readonly Consequence[] = [
     applies: (change) =>
       change.kind === "update" &&
       change.urn.includes("engine-room:aws:GpuNodePool$") &&
-      // Its own tags make no version of it.
+      // Its own tags create no version of it.
       changes(change, /^(?!(tags|tagsAll|updateDefaultVersion)\b)/),
     words:
       "EKS replaces the machines of its pool one at a time, and gives them the newest image too; with GPUs the old machine ends first, and its models are unavailable meanwhile",
@@ -145,7 +145,7 @@ export function dangerSection(resources: readonly ResourceChange[]): Section {
   return { title: "Look at these first", entries };
 }
 
-/** Properties that decide what happens; none where it is not they, as with what replaces a resource by its own options. */
+/** Properties that decide the change; empty where the resource's own options do. */
 function causes({ properties }: ResourceChange, words: string, effect: ChangeKind): readonly Inline[] {
   const deciding = properties.filter((property) => property.effect === effect);
   if (deciding.length === 0) return [];
@@ -163,7 +163,7 @@ export function resourceSections(resources: readonly ResourceChange[]): readonly
   }));
 }
 
-/** Inputs that say who may do what, by type: of what comes or goes, they are shown. */
+/** Inputs that grant rights, by type: they are shown for added and removed resources. */
 const GRANTS: Readonly<Record<string, RegExp>> = {
   "aws:eks/accessEntry:AccessEntry": /^(principalArn|kubernetesGroups|type)\b/,
   "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": /^(principalArn|policyArn|accessScope)\b/,
@@ -203,7 +203,7 @@ export function shownProperties({ type, kind, properties }: ResourceChange): rea
   return properties.filter(({ path }) => granting?.test(path));
 }
 
-/** `path: 1 → 2`; of what comes or goes as a whole, `path: 1`. */
+/** `path: 1 → 2`; for an added or removed part, `path: 1`. */
 export function propertyText({ path, effect, before, after }: PropertyDifference): Inline {
   if (before === SECRET_PLACEHOLDER && after === SECRET_PLACEHOLDER) return [code(path), ": secret, changed"];
   const value = (text: string | undefined) =>

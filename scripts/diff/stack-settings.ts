@@ -21,7 +21,7 @@ import type { SecretChange, SettingChange } from "./types.ts";
 /** Values by key: those of the project without its namespace, those of others with theirs, and Pulumi's own beside `config`. */
 type Values = Readonly<Record<string, unknown>>;
 
-/** By path, such as `hub.token`: the ciphertext, or the plain text of what only the schema takes for a secret. */
+/** By path, such as `hub.token`: the ciphertext, or the plain text of a value that the schema marks as secret. */
 export type StackSecrets = ReadonlyMap<string, string>;
 
 export interface StackSettings {
@@ -63,7 +63,7 @@ function encrypted(value: unknown, path: readonly (string | number)[] = []): [st
   );
 }
 
-/** Paths at which two stack files have other secrets; encrypting the same value again makes another one. */
+/** Paths at which two stack files have other secrets; encrypting the same value again creates another. */
 export function changedSecrets(before: StackSecrets, after: StackSecrets): readonly SecretChange[] {
   return [...new Set([...before.keys(), ...after.keys()])]
     .filter((path) => before.get(path) !== after.get(path) && !hasName(path))
@@ -74,12 +74,12 @@ export function changedSecrets(before: StackSecrets, after: StackSecrets): reado
     }));
 }
 
-/** An API key is known by its name, wherever it stands and whether its hash is encrypted or not. */
+/** An API key is identified by its name, wherever it is and whether its hash is encrypted or not. */
 function hasName(path: string): boolean {
   return path.startsWith("gateway.apiKeys");
 }
 
-/** Keys that are not the same, sorted by path, without those of {@link changedSecrets}. */
+/** Changed keys, sorted by path, without those of {@link changedSecrets}. */
 export function changedSettings(before: StackSettings, after: StackSettings): readonly SettingChange[] {
   return leafDifferences(before.values, after.values, elementNames)
     .flatMap(byElement)
@@ -99,7 +99,10 @@ export function changedSettings(before: StackSettings, after: StackSettings): re
     .toSorted((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** Reported by themselves, and lists by their elements, also where what has them comes or goes as a whole: each of them guards something. */
+/**
+ * Reported separately, and lists by their elements, also where their parent is added or removed: each of them guards
+ * something.
+ */
 const SPELLED_OUT = [
   "policies.hourlyUsdCap",
   "policies.levels",
@@ -128,7 +131,7 @@ function byElement(difference: LeafDifference): readonly LeafDifference[] {
   return leafDifferences(before ?? none, after ?? none, elementNames, keys).flatMap(byElement);
 }
 
-/** Models, pools and keys by their names, and texts by themselves, wherever they stand. */
+/** Models, pools and keys by their names, and texts by themselves, at any path. */
 function elementNames(_keys: PropertyKeys, list: readonly unknown[]): readonly string[] | undefined {
   const names = list.map((element) =>
     typeof element === "string" ? element : (element as { readonly name?: unknown } | null)?.name,
@@ -151,7 +154,7 @@ function isKnown(path: Path): boolean {
   return stackKinds.some(({ schema }) => hasKey(schema, path));
 }
 
-/** By a key that no schema has, whatever its name, a secret may have been meant. */
+/** A key in no schema, whatever its name, may be a mistyped secret. */
 function knownParts(path: Path, value: unknown): unknown {
   if (!isKnown(path)) return "[not shown]";
   if (typeof value !== "object" || value === null || isSecure(value)) return value;

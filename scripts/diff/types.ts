@@ -42,13 +42,13 @@ const propertyDifference = z.strictObject({
   path: text,
   kind: z.enum(["add", "update", "delete"]),
   /**
-   * As shown: JSON, cut around the difference, or the lines of a text that differ; `[secret]`, `[unknown]` for what only `up` knows.
-   * Absent for `add`, and for lines that are new.
+   * As shown: JSON, cut around the difference, or the lines of a text that differ; `[secret]`, `[unknown]` for values
+   * that only `up` has. Absent for `add`, and for added lines.
    */
   before: text.exactOptional(),
-  /** Absent for `delete`, and for lines that are gone. */
+  /** Absent for `delete`, and for removed lines. */
   after: text.exactOptional(),
-  /** null for creations and deletions. */
+  /** Null for creations and deletions. */
   effect: z.enum(["update", "replace", "may-replace"]).nullable(),
 });
 
@@ -92,10 +92,10 @@ const settingChange = z.strictObject({
 
 const policyLevel = z.enum(["mandatory", "advisory", "off"]);
 
-/** A policy whose level is not the same, by stack file or by the default of its tree's stack. */
+/** A policy whose level changes, by stack file or by the default of its tree's stack. */
 const levelChange = z.strictObject({ policy: name, before: policyLevel, after: policyLevel });
 
-/** A resource that both sides have, and one of which the engine lets go. */
+/** A resource of both sides whose protection changes. */
 const protectionChange = z.strictObject({
   label: text,
   option: z.enum(["protect", "retainOnDelete"]),
@@ -103,9 +103,9 @@ const protectionChange = z.strictObject({
   after: z.boolean(),
 });
 
-/** A provider of another version, or the SDK. */
+/** A changed version of a provider, or of the SDK. */
 const providerChange = z.strictObject({
-  /** `aws`; `@pulumi/pulumi`, which runs the program and makes no resource. */
+  /** `aws`; `@pulumi/pulumi`, which runs the program and creates no resource. */
   provider: name,
   before: name,
   after: name,
@@ -113,7 +113,7 @@ const providerChange = z.strictObject({
   resources: z.array(z.strictObject({ type: name, count: z.int().min(1) })),
 });
 
-/** A rule that the stack breaks, and how much it matters for this stack. */
+/** A rule that the stack breaks, and its level for this stack. */
 const policyViolation = z.strictObject({
   /** `engine-store-is-protected` */
   policy: name,
@@ -123,7 +123,7 @@ const policyViolation = z.strictObject({
   /** Reason, with the numbers that decide. */
   reason: text,
   fix: text,
-  /** Whether the base keeps it; null: the base could not be asked. */
+  /** Whether the base does not break it; null when the base could not be checked. */
   isNew: z.boolean().nullable(),
 });
 
@@ -137,7 +137,7 @@ const fit = z
   })
   .nullable();
 
-/** An engine that a model begins or ceases to need. */
+/** An engine that a model starts or stops to need. */
 const engineNeed = z.strictObject({
   /** Name of the model in the stack. */
   model: name,
@@ -154,7 +154,9 @@ const costLine = z.strictObject({ arithmetic: text, hourlyUsd: z.number().nullab
 
 const machines = z.strictObject({ count: z.int().min(0), types: z.array(name) }).nullable();
 
-/** Everything is sorted by name. All parts but `engines.unchanged`, `servers` and `pricesAsOf` have differences only. */
+/**
+ * Everything is sorted by name. All parts except `engines.unchanged`, `servers` and `pricesAsOf` have only differences.
+ */
 const planDifferences = z.strictObject({
   engines: z.strictObject({
     added: z.array(engineNeed),
@@ -173,7 +175,7 @@ const planDifferences = z.strictObject({
     /** Names of models with the same engine in both plans. */
     unchanged: z.array(name),
   }),
-  /** GPUs of all replicas count; of those that are not alike, the fullest is given. */
+  /** GPUs of all replicas count; of those that differ, the fullest is given. */
   fit: z.array(
     z.strictObject({
       pool: name,
@@ -184,7 +186,7 @@ const planDifferences = z.strictObject({
       gpusAfter: z.int().min(0),
     }),
   ),
-  /** `before` is null where there was no plan. */
+  /** `before` is null without a plan. */
   cost: z.array(
     z.strictObject({
       what: z.enum(["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"]),
@@ -192,9 +194,9 @@ const planDifferences = z.strictObject({
       after: amount,
     }),
   ),
-  /** Lines of the cost that are not the same; null: the other plan has no such line. */
+  /** Changed lines of the cost; null when the other plan does not have the line. */
   costLines: z.array(z.strictObject({ what: name, before: costLine, after: costLine })),
-  /** Date of the price table, ISO 8601; null: no price of a table was used. */
+  /** Date of the price table, ISO 8601; null when no price of a table was used. */
   pricesAsOf: z.iso.date().nullable(),
   /**
    * Machines that all replicas need at once, of pools whose number or type changes; null for an absent pool, or an
@@ -214,7 +216,7 @@ const planDifferences = z.strictObject({
       buildStopsServers: z.boolean(),
     }),
   ),
-  /** Builds of engines that the plan before did not have, which this change spends once. Estimates. */
+  /** Builds of engines that the earlier plan did not have, which this change pays once. Estimates. */
   newBuilds: z.array(
     z.strictObject({
       engine: name,
@@ -241,7 +243,7 @@ const stackDiff = z.strictObject({
   stack: name,
   /** `rendered`: from the two trees' own programs; `pulumi-preview`: against the state, by the Pulumi CLI. */
   source: z.enum(["rendered", "pulumi-preview"]),
-  /** The AWS account that the head's stack file names; null: it names none. */
+  /** The AWS account in the head's stack file; null without one. */
   account: name.nullable(),
   base: comparedTree,
   head: comparedTree,
@@ -253,7 +255,7 @@ const stackDiff = z.strictObject({
   plan: planDifferences.nullable(),
   /** Changed secrets of the stack file, sorted by path: never their values. */
   secrets: z.array(secretChange),
-  /** Other keys of the stack file that are not the same, sorted by path. */
+  /** Other changed keys of the stack file, sorted by path. */
   settings: z.array(settingChange),
   /** Sorted by policy. */
   levels: z.array(levelChange),
@@ -286,7 +288,7 @@ export type Amount = DataOf<typeof amount>;
 export type PlanDifferences = DataOf<typeof planDifferences>;
 export type StackDiff = DataOf<typeof stackDiff>;
 
-/** In the order in which people read them: what may be lost first. */
+/** In the order of reports: possible losses first. */
 export function sortedChanges(changes: readonly ResourceChange[]): readonly ResourceChange[] {
   const order = ({ kind }: ResourceChange) => changeKinds.indexOf(kind);
   return changes.toSorted((a, b) => order(a) - order(b) || (a.urn < b.urn ? -1 : 1));

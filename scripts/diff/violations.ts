@@ -1,4 +1,7 @@
-/** Violations of rules by the head, and which of them the base has, too: by the head's rules, and the stricter of both stack files' levels. */
+/**
+ * Finds violations of rules by the head, and those that the base has too: by the head's rules, and the stricter of both
+ * stack files' levels.
+ */
 import { POLICY_NAMES, type PolicyLevel, type PolicyName } from "../../infra/plan/catalogue/types.ts";
 import {
   type BasePolicy,
@@ -19,7 +22,7 @@ export function isLower({ before, after }: Pick<LevelChange, "before" | "after">
   return LEVELS.indexOf(after) < LEVELS.indexOf(before);
 }
 
-/** Levels that are not the same on both sides; none where one of them is unknown. */
+/** Levels that differ between the sides; empty where one is unknown. */
 export function levelChanges(base: BasePolicy | null, head: StackPolicy | null): readonly LevelChange[] {
   if (base === null || head === null) return [];
   return POLICY_NAMES.toSorted()
@@ -83,12 +86,12 @@ function ofOtherImages(policy: StackPolicy): StackPolicy {
   return { ...policy, facts: { ...policy.facts, awaitedImages: null } };
 }
 
-/** Those that a change brings in. */
+/** Violations that the change introduces. */
 export function newMandatory({ violations: all }: StackDiff): readonly PolicyViolation[] {
   return all.filter(({ level, isNew }) => level === "mandatory" && isNew === true);
 }
 
-/** Those that may be the change's: the base has the stack, and could not be asked. */
+/** Violations that the change may introduce: the base has the stack, and could not be checked. */
 export function perhapsNewMandatory({ base, violations: all }: StackDiff): readonly PolicyViolation[] {
   return all.filter(({ level, isNew }) => level === "mandatory" && isNew === null && base.hasStack);
 }

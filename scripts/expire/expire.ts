@@ -20,7 +20,7 @@ export interface Lifetime {
   readonly time: "over" | "running" | "retained" | "unlimited" | "updating" | "unknown";
   /** With the hours that decide. */
   readonly why: string;
-  /** Whether it may be expired, and waiting changes nothing. */
+  /** Whether it may be expired, and waiting does not help. */
   readonly needsPerson: boolean;
 }
 
@@ -33,7 +33,7 @@ const TIME_WORDS: Readonly<Record<Lifetime["time"], string>> = {
   unknown: "unknown",
 };
 
-/** Longer than any operation: what is still locked, or without the end of an `up`, was left so by a command that was killed. */
+/** Longer than any operation: a later lock, or an `up` without an end, comes from a killed command. */
 export const LONGEST_OPERATION_HOURS = 6;
 const MILLISECONDS_PER_HOUR = 3_600_000;
 const MILLISECONDS_PER_MINUTE = 60_000;
@@ -98,7 +98,8 @@ export interface SurveyedStack {
 }
 
 /**
- * Every stack of the states, in their order; a stack whose history or configuration can't be read stops no other.
+ * Every stack of the states, in their order; a stack whose history or configuration can't be read does not stop the
+ * others.
  *
  * @param now - In milliseconds of Unix time.
  * @throws UserError where a state can't be listed.
@@ -127,19 +128,19 @@ async function readLifetime(
   }
 }
 
-/** As `npx engine-room plan` has it, with all its models up: `at least $1.655`. */
+/** As in `npx engine-room plan`, with all its models up: `at least $1.655`. */
 async function costOf(state: PulumiState, name: string): Promise<string> {
   try {
     const { cost } = await withStackFile(state, name, async (stack) => readPlan(stack));
     return sumUsd(cost.hourlyUsd, HOURLY_DIGITS, cost.withoutPrice.length > 0);
   } catch (error) {
-    // An older program may have taken a configuration that this one refuses.
+    // An older program may have accepted a configuration that this one refuses.
     if (error instanceof ConfigError || error instanceof UserError) return "not known";
     throw error;
   }
 }
 
-/** With the file that the state makes of its own record: that of the branch may be gone. */
+/** With a file made from the state's own record: that of the branch may be deleted. */
 async function withStackFile<T>(
   state: PulumiState,
   name: string,
@@ -157,17 +158,18 @@ async function withStackFile<T>(
 
 /** The end of a stack. */
 export interface Ending {
-  /** Whether it is gone with all that costs money, or another operation will end. */
+  /** Whether it is gone with all billed resources, or another operation will end. */
   readonly isSettled: boolean;
   /** For people: `destroyed`. */
   readonly words: string;
 }
 
 /**
- * Destroys an expired stack. Asks the state once more: an `up` may have begun while others were destroyed. Never throws.
+ * Destroys an expired stack. Reads the state once more: an `up` may have begun while others were destroyed. Never
+ * throws.
  *
  * @param now - In milliseconds of Unix time.
- * @param out - Where the list of what still costs money is printed.
+ * @param out - Stream for the list of resources that still cost money.
  */
 export async function endIfOver(
   { state, record }: SurveyedStack,
@@ -197,11 +199,14 @@ export async function endIfOver(
 }
 
 interface EndingRun {
-  /** After so long since `started` no stack is begun: credentials that end while one goes leave its lock behind. @default never */
+  /**
+   * Begins no stack after this time since `started`: credentials that expire during a run leave its lock behind.
+   * @default never
+   */
   readonly beginWithinMinutes?: number | undefined;
   /** In milliseconds of Unix time. */
   readonly started: number;
-  /** Gets each line as it is known. */
+  /** Receives each line once it is known. */
   readonly say: (text: string) => void;
   /** @default the clock */
   readonly now?: () => number;
@@ -217,7 +222,7 @@ export async function endAll(
   stacks: readonly SurveyedStack[],
   { beginWithinMinutes, started, say, now = Date.now, end }: EndingRun,
 ): Promise<boolean> {
-  // A stack that fails each time, and takes all of it, comes after the others in the next run.
+  // A stack that fails each time, and uses all of it, comes after the others in the next run.
   const over = stacks
     .filter(({ lifetime }) => lifetime.time === "over")
     .toSorted((a, b) => (a.record.lastOperation ?? 0) - (b.record.lastOperation ?? 0));

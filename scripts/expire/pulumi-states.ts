@@ -11,7 +11,7 @@ import { earlierBackend, stackPaths } from "../stack/stack-paths.ts";
 /** Record of a stack in a state. */
 export interface StackRecord {
   readonly name: string;
-  /** Whether an operation is under way, as far as the state says so before one asks for the stack. */
+  /** Whether an operation runs, as far as the list of stacks shows. */
   readonly isUpdating: boolean;
   /** End of the last operation of any kind, in milliseconds of Unix time; null where the state does not say. */
   readonly lastOperation: number | null;
@@ -35,7 +35,7 @@ const listSchema = z.array(
   z.object({
     name: z.string(),
     lastUpdate: z.iso.datetime({ offset: true }).optional(),
-    /** Only Pulumi Cloud knows. */
+    /** Only Pulumi Cloud has the number. */
     updateInProgress: z.boolean().default(false),
     resourceCount: z.int().optional(),
   }),
@@ -75,7 +75,7 @@ export class PulumiState {
   readonly #executable: string;
   readonly #url: string;
 
-  /** @param executable - The Pulumi CLI. @param url - Of the state, as the CLI takes it. */
+  /** @param executable - The Pulumi CLI. @param url - URL of the state, in the CLI's form. */
   constructor(executable: string, url: string) {
     this.#executable = executable;
     this.#url = url;
@@ -156,7 +156,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A list or an object may have been set as the text of its JSON; the program takes it that way too. */
+/** A list or an object may have been set as JSON text, which the program also accepts. */
 function valuesOf(config: z.infer<typeof historySchema>[number]["config"]): Record<string, unknown> {
   const prefix = `${CONFIG_NAMESPACE}:`;
   const own = Object.entries(config).filter(([key]) => key.startsWith(prefix));

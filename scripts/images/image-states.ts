@@ -14,13 +14,13 @@ import {
 } from "../../infra/plan/docker/images.ts";
 import { shortReference } from "../preflight/docker-reading.ts";
 
-/** Images of a stack, and the Docker engine that makes them. */
+/** Images of a stack, and the Docker engine that builds them. */
 export interface ImageTarget {
   readonly needed: readonly ImageName[];
   readonly options: ImageOptions;
   /** In the order of `needed`. */
   readonly images: readonly DockerImage[];
-  /** Where they are pushed to; null: nowhere. */
+  /** Registry for pushes; null without one. */
   readonly registry: string | null;
   /** Address of the engine, as in DOCKER_HOST. */
   readonly uri: string;
@@ -43,7 +43,7 @@ interface StateOptions {
   readonly push: boolean;
   /** As `docker image ls` names them. */
   readonly onHost: ReadonlySet<string>;
-  /** Names of images that are locked, and that the stack's own registry has yet to get from another. @default none */
+  /** Names of images that are locked, but that the stack's own registry still lacks. @default none */
   readonly toCopy?: ReadonlySet<string>;
 }
 

@@ -24,7 +24,7 @@ interface MakeOptions {
   readonly lockFile?: string;
 }
 
-/** @throws UserError where a step fails; what was locked before stays locked. */
+/** @throws UserError where a step fails; locked digests stay locked. */
 export async function makeImage(state: ImageState, options: MakeOptions): Promise<void> {
   const { image, key } = state;
   const { uri, lockFile } = options;
@@ -112,7 +112,7 @@ const COPY_TIMEOUT_SECONDS = 2 * 3600;
 /** Digits of a digest in a tag: ECR's tags are immutable, and a publisher may move a tag. */
 const TAG_DIGITS = 12;
 
-/** An image that others are built on. */
+/** An image that is the base of others. */
 interface MirroredBase {
   readonly image: ImageName;
   /** Publisher's reference, by tag. */
@@ -175,7 +175,7 @@ export async function mirrorImage(
     throw new UserError(`ECR has no image ${digest} after it was copied; copy it again with a newer buildx.`);
 }
 
-/** Lines of the stack file that build on the copies. */
+/** Lines of the stack file that use the copies. */
 export function mirrorLines(images: readonly MirroredImage[]): string {
   const lines = images.map(({ image, reference }) =>
     image === "trtllm"

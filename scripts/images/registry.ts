@@ -137,13 +137,13 @@ function tokenResponse(
 export type Credential =
   /** `auth`: `user:password` in base64. */
   | { readonly kind: "password"; readonly auth: string }
-  /** A refresh token of OAuth2, which only the registry's own server of tokens takes. */
+  /** A refresh token of OAuth2, which only the registry's own token server accepts. */
   | { readonly kind: "identityToken"; readonly token: string };
 
-/** The credentials of a registry, by its key in Docker's configuration; null: none. */
+/** The credentials of a registry, by its key in Docker's configuration; null without credentials. */
 export type CredentialSource = (registry: string) => Promise<Credential | null>;
 
-/** The parts of config.json that decide who logs in, and where plug-ins are. */
+/** The parts of config.json that decide the login, and the folders of plug-ins. */
 interface DockerConfig {
   readonly auths?: Readonly<Record<string, { readonly auth?: string; readonly identitytoken?: string }>>;
   readonly credHelpers?: Readonly<Record<string, string>>;
@@ -195,7 +195,7 @@ export function dockerCredentials(folder: string = dockerFolder()): CredentialSo
   };
 }
 
-/** User that credential helpers give for a refresh token. */
+/** User name of credential helpers for a refresh token. */
 const TOKEN_USER = "<token>";
 
 /** The registry goes to standard input, and the secret comes from standard output: neither is an argument. */
@@ -237,7 +237,7 @@ export function withLogin(
   { auths = {}, credHelpers = {}, credsStore, cliPluginsExtraDirs = [], ...rest }: DockerConfig,
   { own, host, auth }: { readonly own: string; readonly host: string; readonly auth: string },
 ): DockerConfig {
-  // Docker asks a store for every registry, and it lacks this one: it becomes the helper of the registries that it knows.
+  // Docker asks a store for every registry, and it lacks this one: it becomes the helper of its own registries.
   const known = credsStore === undefined ? [] : Object.keys(auths).map((registry) => [registry, credsStore]);
   const { [host]: _, ...helpers } = { ...Object.fromEntries(known), ...credHelpers };
   return {

@@ -21,7 +21,9 @@ export const PLACES = {
 } as const;
 export type Place = keyof typeof PLACES;
 
-/** Values that are not chosen from a list. They go into the stack file as they are, and the plan says what is wrong with them. */
+/**
+ * Values that are not chosen from a list. They go into the stack file unchanged, and the plan reports their problems.
+ */
 export interface Details {
   /** AWS account, twelve digits. */
   readonly account?: string | undefined;
@@ -30,7 +32,7 @@ export interface Details {
   readonly apiCidr?: string | undefined;
   /** Registry from which a cluster pulls images. */
   readonly registry?: string | undefined;
-  /** Where the token of the model hub is: a file of a Docker host, a Secret of a cluster, or an ARN. */
+  /** Source of the model hub's token: a file of a Docker host, a Secret of a cluster, or an ARN. */
   readonly hubTokenAt?: string | undefined;
   /** Address of a Docker engine. */
   readonly host?: string | undefined;
@@ -94,7 +96,7 @@ export function offers(choice: Choice): readonly Offer[] {
 }
 
 /**
- * @param machine - As of an {@link Offer}; without effect where the models run on CPUs.
+ * @param machine - Machine of an {@link Offer}; without effect where the models run on CPUs.
  * @throws ConfigError with the plan's own problems.
  */
 export function planned(choice: Choice, machine: string): Offer & { readonly hourlyUsd: number } {
@@ -111,7 +113,7 @@ export function planned(choice: Choice, machine: string): Offer & { readonly hou
       throw error;
     }
   };
-  // The fewest GPUs for each model that hold it.
+  // Smallest number of GPUs that holds each model.
   return plan(1);
 }
 
@@ -154,7 +156,7 @@ interface MachineChoice {
   readonly details: Details;
   readonly machine: string;
   readonly onCpu: boolean;
-  /** Number of language models, each of which takes GPUs of its own in a cluster. */
+  /** Number of language models, each of which needs its own GPUs in a cluster. */
   readonly servers: number;
 }
 
@@ -212,7 +214,7 @@ const COMMENTS: Readonly<Record<string, string>> = {
   hub: "Where the token of the model hub is.",
 };
 
-/** Text of a stack file. @param schema - Path of the JSON Schema from where the file lies. */
+/** Text of a stack file. @param schema - Path of the JSON Schema from the file's folder. */
 export function stackFileText(values: Values, commands: readonly string[], schema: string): string {
   const keys = Object.entries(values).flatMap(([key, value]) => [
     ...(COMMENTS[key] === undefined ? [] : [`# ${COMMENTS[key]}`]),

@@ -1,4 +1,4 @@
-/** Money as every report writes it. */
+/** Amounts of money, in the form of all reports. */
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import { figure } from "./text-table.ts";
 
@@ -8,18 +8,21 @@ export const SUM_DIGITS = 2;
 
 export const NO_PRICE = "no price";
 
-/** An amount of US dollars. @param amount - null: no price is known. */
+/** An amount of US dollars. @param amount - Null without a price. */
 export function usd(amount: number | null, digits: number): string {
   return amount === null ? NO_PRICE : `$${figure(amount, digits)}`;
 }
 
-/** A sum, which is a lower bound where a part has no price; a lower bound of 0 is shown as no price. @param amount - null: no part has a price. */
+/**
+ * A sum, which is a lower bound where a part has no price; a lower bound of 0 is shown as no price.
+ * @param amount - Null when no part has a price.
+ */
 export function sumUsd(amount: number | null, digits: number, isAtLeast: boolean): string {
   if (!isAtLeast) return usd(amount, digits);
   return amount === null || amount === 0 ? NO_PRICE : `at least ${usd(amount, digits)}`;
 }
 
-/** Whether the amounts by the hour are lower bounds. */
+/** Whether amounts by the hour are lower bounds. */
 export function isLowerBound({ withoutPrice, besides }: Pick<GpuCost, "withoutPrice" | "besides">): boolean {
   return withoutPrice.length > 0 || besides.length > 0;
 }

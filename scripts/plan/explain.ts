@@ -1,4 +1,4 @@
-/** The commands behind a plan, as a person would type them: nothing happens on a GPU that can't be read here. */
+/** Commands of a plan, as a person would type them: all that happens on a GPU is listed here. */
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
 import { type EncoderPlan, towerName } from "../../infra/plan/encoders/encoder-plan.ts";
@@ -13,7 +13,7 @@ import type { RepositoryModel, RepositoryPlan } from "../../infra/plan/repositor
 import { unknownName } from "../errors.ts";
 import { PAGE_COLUMNS, wrapText } from "./text-table.ts";
 
-/** Name under which `--explain` knows the encoders of a stack. */
+/** Name of a stack's encoders for `--explain`. */
 const ENCODERS = "encoders";
 
 /** A command without address answers here, inside the container and, with `--net host`, beside it. */

@@ -109,13 +109,15 @@ function storeWords({ spec: { store } }: GpuPlan): string {
   return store.sizeGiB === null ? kind : `${kind}, ${store.sizeGiB} GiB`;
 }
 
-/** Quoted, as a name may be a keyword of Mermaid, such as `end`; what HTML or Mermaid would read is written as an entity. */
+/**
+ * Quoted, as a name may be a keyword of Mermaid, such as `end`; characters of HTML or Mermaid are written as entities.
+ */
 function quoted(...lines: readonly string[]): string {
   const escaped = lines.map((line) => line.replace(/[#"<>&]/g, (sign) => `#${sign.charCodeAt(0)};`));
   return `"${escaped.join("<br/>")}"`;
 }
 
-/** Label by which a machine chooses one of several configurations. */
+/** Label by which a machine selects one of several configurations. */
 const CONFIG_LABEL = "nvidia.com/device-plugin.config";
 
 /**
@@ -127,7 +129,7 @@ export function devicePluginValues(plan: GpuPlan): string {
   const configs = devicePluginConfigs(plan.spec.pools, (pool) => access[pool]?.gpuResource ?? null);
   const pools = Object.keys(configs).filter((pool) => configs[pool] !== null);
   const others = Object.keys(configs).filter((pool) => configs[pool] === null);
-  // Without a label a machine has the default one.
+  // A machine without a label has the default configuration.
   const only = pools.length === 1 && others.length === 0 ? pools[0] : undefined;
   const labels = (only === undefined ? pools : []).map((pool) => {
     const selector = Object.entries(access[pool]?.nodeSelector ?? {}).map((pair) => pair.join("="));
@@ -144,7 +146,7 @@ export function devicePluginValues(plan: GpuPlan): string {
   ];
   const values = {
     config: {
-      // The chart refuses several without one for machines that choose none; those give whole GPUs then.
+      // The chart refuses several without a default for machines that select none; those have whole GPUs then.
       ...(only === undefined ? { fallbackStrategies: ["empty"] } : { default: only }),
       map: Object.fromEntries(pools.map((pool) => [pool, stringify(configs[pool])])),
     },

@@ -65,7 +65,7 @@ const TERMS: Readonly<Record<MemoryTerm["what"], string>> = {
   cudaContext: "CUDA context",
 };
 
-/** GPUs on which the very same lands are shown once, with their number. */
+/** Equal GPUs are shown once, with their number. */
 export function memorySection({ fit }: GpuPlan): Section {
   const keys = fit.map((each) => JSON.stringify(each));
   const lines = fit.flatMap((each, index) =>
@@ -105,7 +105,7 @@ export function isNotPriced({ capacity, hourlyUsd }: PoolSpec): boolean {
   return capacity === "owned" && hourlyUsd === undefined;
 }
 
-/** Parts by the hour, awake and asleep; engines, built once; and what no sum holds. */
+/** Parts by the hour, awake and asleep; engines, built once; and parts in no sum. */
 export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Section {
   const own = spec.pools.filter(isNotPriced).map(({ name }) => `pool ${name}`);
   const sum = (amount: number | null, digits: number) => sumUsd(amount, digits, cost.withoutPrice.length > 0);
@@ -128,7 +128,7 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
   ];
   const notes = [
     ...cost.builds.map(({ engine, seconds, usd: price }) =>
-      // Machines without a price build for nothing.
+      // A build on machines without a price costs nothing.
       [`built once: ${engine}`, duration(seconds), ...(price === 0 ? [] : [usd(price, SUM_DIGITS)])].join(
         ", ",
       ),
@@ -202,7 +202,7 @@ export function advisorySection({ release }: GpuPlan): Section {
 export function autoscalerSection(stack: string, plan: StackPlan): Section {
   const title = "Autoscaling";
   if (!("cluster" in plan)) return { title, lines: [] };
-  // Autoscalers do not depend on where images are.
+  // Autoscalers do not depend on the registry of images.
   const images = neededImages(plan).map((name) => ({ name, reference: name }));
   const { autoscalers } = kubernetesStack(plan, { stack, images });
   const rows = autoscalers.flatMap(({ name, replicas, schedule, metrics }) =>

@@ -5,9 +5,9 @@ import { findPython, PythonMissingError } from "../../components/local/provider/
 import { UserError } from "../errors.ts";
 
 /**
- * Makes sure of a Python that can serve.
+ * Ensures a usable Python.
  *
- * @param install - Whether missing packages may be installed; it also takes root.
+ * @param install - Whether missing packages may be installed; this also requires root.
  * @throws UserError with the single command to type where packages are missing and may not be installed.
  */
 export async function ensureSystemPackages({ install }: { readonly install: boolean }): Promise<void> {
@@ -63,7 +63,7 @@ export function missingPrograms(suite: string) {
   );
 }
 
-/** Installs what a suite lacks, where this is root. A failure is a line. */
+/** Installs missing packages of a suite, as root. A failure is a line. */
 export function installTestPrograms(suite: string): void {
   const packages = new Set(missingPrograms(suite).map(({ debianPackage }) => debianPackage));
   if (packages.size === 0 || process.getuid?.() !== 0) return;

@@ -6,7 +6,7 @@ export interface TestResult {
   /** Title of the test with its groups; empty where the file itself could not run. */
   readonly title: string;
   readonly state: "passed" | "failed" | "skipped";
-  /** Why it failed or was skipped, the first line; empty where that is not said. */
+  /** Reason for a failure or skip, the first line; empty without a reason. */
   readonly reason: string;
 }
 
@@ -18,13 +18,13 @@ export interface FileResult {
 }
 
 export type TestEvent =
-  /** How many files there are to run. */
+  /** Number of files to run. */
   | { readonly files: number }
-  /** A line for who waits. */
+  /** Line about progress. */
   | { readonly line: string }
   | FileResult;
 
-/** Reads what was written since the last time, as whole lines. */
+/** Returns the lines since the last call, complete lines only. */
 export class LineReader {
   readonly #path: string;
   readonly #decoder = new StringDecoder("utf8");
@@ -79,14 +79,14 @@ interface ReportLogLine {
   readonly result?: readonly { readonly nodeid: string; readonly type: string }[] | null;
 }
 
-/** Translates what pytest-reportlog writes, line by line. */
+/** Translates output of pytest-reportlog, line by line. */
 export class PytestLog {
   readonly #folder: string;
   readonly #found = new Set<string>();
   #saidFiles = false;
   #current: { readonly file: string; seconds: number; readonly tests: Map<string, TestResult> } | undefined;
 
-  /** @param folder - That pytest runs in, relative to the project. */
+  /** @param folder - Folder in which pytest runs, relative to the project. */
   constructor(folder: string) {
     this.#folder = folder;
   }

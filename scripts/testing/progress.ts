@@ -8,7 +8,10 @@ const SLOWEST_FILES = 10;
 /** Interval at which the line on a terminal is written again. */
 const REFRESH_MS = 500;
 
-/** A failure is told at once; a line on a terminal moves, and elsewhere each suite has one line when it ends. */
+/**
+ * A failure is printed at once; a terminal has one line that changes, and elsewhere each suite has one line when it
+ * ends.
+ */
 export class Progress {
   readonly #out: NodeJS.WriteStream;
   readonly #running = new Map<SuiteName, { done: number; files: number }>();
@@ -56,7 +59,7 @@ export class Progress {
     );
     const line = `       ${clock(performance.now() - this.#started)}  files done: ${suites.join(", ")}`;
     this.#clear();
-    // A line that wraps could not be written over.
+    // A wrapped line could not be overwritten.
     this.#out.write(line.slice(0, (this.#out.columns || PAGE_COLUMNS) - 1));
     this.#written = line.length;
   }

@@ -1,4 +1,4 @@
-/** Python environments for tests: made once for each set of locked packages and each interpreter. */
+/** Python environments for tests: one for each set of locked packages and each interpreter. */
 
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export async function lockedPython(
   if (existsSync(complete)) return python;
   const started = performance.now();
   await installEnvironment({ directory, python: interpreter, locks }, { report });
-  // Last, so that an environment that was interrupted is made again.
+  // Last, so that an interrupted environment is created again.
   writeFileSync(complete, "");
   report(`Python packages are ready in ${((performance.now() - started) / 1000).toFixed(1)} s`);
   return python;
@@ -35,7 +35,7 @@ const LOCKS = ["requirements.lock", "requirements-test.lock"].map((name) =>
   join(projectRoot, "containers/cpu-models", name),
 );
 
-/** Absolute path of the interpreter; makes the environment in the download cache where the locks have changed. */
+/** Absolute path of the interpreter; creates the environment in the download cache where the locks have changed. */
 export function testPython(): Promise<string> {
   return lockedPython(LOCKS, (line) => void process.stderr.write(`  ${line}\n`));
 }

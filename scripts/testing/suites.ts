@@ -13,7 +13,7 @@ export interface SuiteResult {
   readonly name: SuiteName;
   readonly seconds: number;
   readonly files: readonly FileResult[];
-  /** All that its runners printed. */
+  /** All output of its runners. */
   readonly output: string;
 }
 
@@ -21,7 +21,7 @@ interface Suite {
   readonly summary: string;
   /** Whether Python with the packages of the services is needed. */
   readonly needsPython: boolean;
-  /** Whether it takes the whole machine: nothing runs beside it. */
+  /** Whether it needs the whole machine: no other suite runs at the same time. */
   readonly alone?: true;
   run(context: SuiteContext): Promise<void>;
 }
@@ -68,16 +68,16 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
   return source.kind === "built" ? [source.dockerfile] : [];
 });
 
-/** Exit code where a program can't be started, as shells have it. */
+/** Exit code where a program can't be started, as in shells. */
 const NOT_STARTED = 127;
 
-/** Exit code of a check that this machine can't run, as Automake has it. */
+/** Exit code of a check that this machine can't run, as in Automake. */
 export const SKIPPED = 77;
 
-/** How often the results of a running suite are read. */
+/** Interval at which the results of a running suite are read. */
 const READ_EVERY_MS = 100;
 
-/** In the order in which they are started: those that mostly wait come first. */
+/** In the order of their start: those that mostly wait come first. */
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   stack: {
     summary: "whole stacks: up, use, kill, repair, down; commands in processes of their own",
@@ -160,7 +160,7 @@ export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Pr
   const chosen = SUITE_NAMES.filter((name) => names.includes(name));
   const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
   const shared = chosen.filter((name) => SUITES[name].alone !== true);
-  // Suites wait for processes and time-outs: one more than there are cores keeps the cores busy.
+  // Suites wait for processes and time-outs: one more than the number of cores keeps the cores busy.
   await sideBySide(shared, availableParallelism() + 1, runOne);
   for (const name of chosen) if (SUITES[name].alone === true) await runOne(name);
 }
@@ -290,7 +290,7 @@ function executor(collect: (data: Buffer) => void, runEnv: NodeJS.ProcessEnv): E
     });
 }
 
-/** Works on the items in their order, as many at a time as there may be. */
+/** Processes the items in their order, with limited concurrency. */
 async function sideBySide<T>(
   items: readonly T[],
   most: number,

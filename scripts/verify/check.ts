@@ -6,7 +6,7 @@ import type { PreparedRequest } from "../ask/prepared-request.ts";
 import { errorWords } from "../errors.ts";
 import { fetchText } from "../http.ts";
 
-/** How far a result reaches: `gpu`: what answered runs on a GPU; `cpu`: it does not, and proves nothing about one. */
+/** Reach of a result: `gpu`: the server ran on a GPU; `cpu`: it did not, and proves nothing about one. */
 export const LEVELS = ["gpu", "cpu"] as const;
 export type Level = (typeof LEVELS)[number];
 
@@ -48,11 +48,11 @@ interface Passed {
 export interface Check<Name extends CheckName = CheckName> {
   readonly name: Name;
   readonly level: Level;
-  /** @throws Skipped where there is nothing to check; any other error where it is not as it should be. */
+  /** @throws Skipped where the check does not apply; any other error where it fails. */
   run(): Promise<Passed>;
 }
 
-/** A result as proof files keep it: without words, in which addresses or answers might be. */
+/** A result as proof files keep it: without words, which might have addresses or answers. */
 interface CheckRecord<Name extends CheckName = CheckName> {
   readonly name: Name;
   readonly level: Level;
@@ -68,7 +68,7 @@ export interface CheckResult<Name extends CheckName = CheckName> {
   readonly text: string;
 }
 
-/** Runs one check; whatever it throws is its result. */
+/** Runs one check; its errors are its result. */
 export async function runCheck<Name extends CheckName>({
   name,
   level,
@@ -86,7 +86,7 @@ export async function runCheck<Name extends CheckName>({
   }
 }
 
-/** More digits than a measurement has say nothing. */
+/** More digits than a measurement has are meaningless. */
 function rounded(figures: Figures): Figures {
   return Object.fromEntries(
     Object.entries(figures).map(([name, value]) => [name, Number(value.toPrecision(4))]),
@@ -103,7 +103,7 @@ export function answerChecks(model: AskedModel, level: Level): Check<ModelCheckN
   ];
 }
 
-/** Whether an answer holds one of the words that it must, in upper or lower case. */
+/** Whether an answer has one of the required words, in upper or lower case. */
 export function holdsOne(
   answer: string,
   { answerContains }: Pick<GoldenQuestion, "answerContains">,
@@ -176,10 +176,10 @@ function shown(text: string): string {
   return `“${line.length > LONGEST_SHOWN ? `${line.slice(0, LONGEST_SHOWN)}…` : line}”`;
 }
 
-/** Names listed in a sentence about what is missing. */
+/** Names of missing parts, for a sentence. */
 const SHOWN = 3;
 
-/** @throws Error that names what is missing. */
+/** @throws Error with the names of missing parts. */
 export async function checkMetricNames(url: string, expected: readonly MetricSeries[]) {
   const page = await fetchText(url);
   const missing = expected.filter((series) => !hasSeries(page, series));

@@ -1,4 +1,4 @@
-/** Checks of the encoders' vectors: against what is published, and against each other. */
+/** Checks the encoders' vectors: against published values, and against each other. */
 import type { EncodersSpec } from "../../infra/plan/spec.ts";
 import { goldenPicture, SAMPLE_IMAGE_DATA_URL, Skipped } from "../ask/golden.ts";
 import { imageUrl } from "../ask/question.ts";
@@ -14,9 +14,9 @@ interface AskedEncoders {
   readonly gateway: string;
   readonly apiKey: string | undefined;
   readonly precision: Precision;
-  /** Most rows of one request. */
+  /** Maximum rows of one request. */
   readonly maxBatchSize: number;
-  /** Whether there is a clip_text. */
+  /** Whether it serves a clip_text. */
   readonly hasClipText: boolean;
   /** Captions and ids of the sample collection. */
   readonly samples: readonly SamplePicture[];
@@ -53,7 +53,7 @@ const DISTINCT_PICTURES: readonly string[] = [
   "sample-airplane",
   "sample-sheep",
 ];
-/** The sample that is also a golden picture, which this project has at hand. */
+/** The sample that is also a golden picture, which is part of this project. */
 const BUNDLED = { id: "sample-coffee", picture: "coffee" } as const;
 
 export function encoderChecks(encoders: AskedEncoders, level: Level): Check<EncoderCheckName>[] {
@@ -127,7 +127,7 @@ async function findPictures(encoders: AskedEncoders) {
   };
 }
 
-/** The bundled one, and those that are documents of the stack (`npx engine-room seed`). */
+/** The bundled picture, and those that are documents of the stack (`npx engine-room seed`). */
 async function availablePictures({ gateway, apiKey }: AskedEncoders, samples: readonly SamplePicture[]) {
   const found: { readonly id: string; readonly image: string }[] = [];
   for (const { id } of samples) {
@@ -191,7 +191,7 @@ export function maxDifference(left: readonly Vector[], right: readonly Vector[])
   return Math.max(0, ...numbers.map((value, index) => Math.abs(value - (others[index] ?? Number.NaN))));
 }
 
-/** Index of the text that is nearest to each picture. */
+/** Index of the nearest text to each picture. */
 export function nearestTexts(pictures: readonly Vector[], texts: readonly Vector[]): number[] {
   return pictures.map((picture) => {
     const similarities = texts.map((text) => dot(picture, text));

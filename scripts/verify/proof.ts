@@ -39,7 +39,7 @@ const checksSchema = <Name extends string>(names: readonly [Name, ...Name[]]) =>
 /** Date and environment of a run: stacks on the same GPU and release may have different values. */
 const runSchema = z.strictObject({
   date: z.iso.date(),
-  /** As nvidia-smi has it. */
+  /** Format of nvidia-smi. */
   driver: z.string().regex(/^\d+(\.\d+){1,2}$/),
   /** Commit of this project; null without a clone. */
   commit: z
@@ -104,7 +104,7 @@ export function proofFileName(gpu: GpuName, release: ReleaseTag): string {
   return `${gpu.toLowerCase().replaceAll(" ", "-")}-${release}.json`;
 }
 
-/** @param source - Named in errors. @throws UserError with all problems, each with its path. */
+/** @param source - Name for errors. @throws UserError with all problems, each with its path. */
 export function parseProof(text: string, source: string): Proof {
   let json: unknown;
   try {
@@ -158,7 +158,7 @@ export function mergedProof(before: Proof | undefined, run: Proof): Proof {
 
 function merged<T extends ModelProof | EncodersProof>(before: readonly T[], run: readonly T[]): T[] {
   const byKind = new Map(before.map((record) => [identity(record), record]));
-  // The last of a kind stays.
+  // The last of each kind stays.
   const worstLast = [...run].sort((left, right) => Number(provesGpu(right)) - Number(provesGpu(left)));
   for (const record of worstLast) byKind.set(identity(record), record);
   return [...byKind].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, record]) => record);
@@ -189,7 +189,10 @@ const REQUIRED_OF_ENCODERS: Readonly<Partial<Record<EncoderCheckName, readonly S
   metrics: [],
 };
 
-/** Whether a record shows that its model, or its encoders, ran on the GPU: nothing failed, and nothing needed is missing. */
+/**
+ * Whether a record shows that its model, or its encoders, ran on the GPU: no check failed, and no required check is
+ * missing.
+ */
 export function provesGpu(record: ModelProof | EncodersProof): boolean {
   const required = "model" in record ? REQUIRED : REQUIRED_OF_ENCODERS;
   if (record.checks.some(({ outcome }) => outcome === "failed")) return false;
@@ -217,7 +220,7 @@ export type Seen =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * The GPU that the plan is for, where all that its servers use are of that kind. @param probe - Probe of the stack's
+ * The GPU that the plan is for, where all GPUs of its servers are of that kind. @param probe - Probe of the stack's
  * host; null without a host.
  */
 export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise<Seen> {

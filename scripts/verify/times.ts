@@ -1,4 +1,4 @@
-/** Seconds of builds and starts, as containers say them, and as the plan estimated them. */
+/** Seconds of builds and starts, by containers, and by the plan's estimates. */
 import { z } from "zod";
 import { Skipped } from "../ask/golden.ts";
 import type { HostContainer } from "../docker-host/containers.ts";
@@ -14,7 +14,7 @@ export interface ContainerHost {
 /** Seconds by name of a phase. */
 type Seconds = Readonly<Record<string, number>>;
 
-/** A server that takes longer from its start has no start worth a comparison. */
+/** Maximum length of a start that can be compared. */
 const LONGEST_START_SECONDS = 3600;
 
 /** As Triton logs it when all models are loaded and its port is open (src/http_server.cc of its server). */
@@ -30,7 +30,7 @@ export async function measureStart(host: ContainerHost | null, name: string, est
   const until = new Date(Date.parse(StartedAt) + LONGEST_START_SECONDS * 1000).toISOString();
   const period = ["--since", StartedAt, "--until", until];
   const { stdout, stderr } = await probe.docker(["logs", "--timestamps", ...period, name]);
-  // The CLI gives back both streams of the container as its own.
+  // The CLI writes both streams of the container to its own.
   const seconds = startSeconds(StartedAt, `${stdout}\n${stderr}`);
   if (seconds === null) throw new Skipped("logHasNoStart");
   return comparison({ start: seconds }, estimate === null ? {} : { start: estimate });
@@ -78,8 +78,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * Seconds between the start of a container and the line with which Triton says that it serves.
- * @param log - Lines with RFC 3339 times before them. null where the line is not among them.
+ * Seconds between the start of a container and the line with which Triton reports that it is ready.
+ * @param log - Lines with RFC 3339 times before them. Null without the line.
  */
 export function startSeconds(startedAt: string, log: string): number | null {
   const line = log.split("\n").find((each) => each.includes(SERVES));

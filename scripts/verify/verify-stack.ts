@@ -1,4 +1,4 @@
-/** All checks of a running stack: of each language model, and of the encoders. */
+/** Runs all checks of a running stack: of each language model, and of the encoders. */
 import { gpuSeries, tensorRtLlmSeries, tritonSeries } from "../../infra/plan/catalogue/metrics.ts";
 import { ENCODERS } from "../../infra/plan/containers/servers.ts";
 import { buildEstimate, startEstimate } from "../../infra/plan/cost/times.ts";
@@ -40,7 +40,7 @@ export interface RunningStack {
 export type Verified =
   | {
       readonly kind: "model";
-      /** In the stack. */
+      /** Name in the stack. */
       readonly name: string;
       readonly results: readonly CheckResult<ModelCheckName>[];
     }
@@ -50,7 +50,7 @@ export type Verified =
       readonly results: readonly CheckResult<EncoderCheckName>[];
     };
 
-/** One result as soon as it is known. */
+/** Receives each result once it is known. */
 export interface Progress {
   /** Name of a model in the stack, or `encoders`. */
   readonly subject: string;
@@ -64,7 +64,7 @@ export interface Progress {
 const CPU_ENCODER_MODELS: readonly string[] = ["llava_ensemble", "text_encoder", "vision_encoder"];
 
 /**
- * Runs one check after the other, so that none disturbs another's times.
+ * Runs one check after the other, so that none affects another's times.
  * @throws UserError for a model of the stack file that is not yet in the stack.
  */
 export async function verifyStack(
