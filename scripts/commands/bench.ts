@@ -178,7 +178,8 @@ async function runGenaiPerf(
 }
 
 /**
- * Measurements take minutes: an unwritable file is reported before them. @throws UsageError with a sentence for each.
+ * Measurements take minutes: a file that is not writable is reported before them.
+ * @throws UsageError with a sentence for each.
  */
 function requireFolders(values: BenchValues): void {
   const problems = (["out", "csv", "svg"] as const).flatMap((name) => {

@@ -185,9 +185,9 @@ const FILE = "docs/pull-request-comment.md";
 
 const INTRODUCTION = `# A comment of a pull request
 
-\`npx engine-room diff --stack NAME --base origin/main --format markdown\` says what merging a change would do, without credentials:
-each side is planned and rendered by its own code. A stack's part begins with what is lost, which models are away and for how long, what
-is no longer protected and who gets access; then come what is built and why, what it costs, and all else, folded where it is long. Below is the comment of a change to three stacks: another machine for
+\`npx engine-room diff --stack NAME --base origin/main --format markdown\` shows the effect of merging a change, without credentials:
+each side is planned and rendered by its own code. A stack's part begins with losses, which models are unavailable and for how long, what
+is no longer protected and who gets access; then come builds and why, their cost, and all else, folded where it is long. Below is the comment of a change to three stacks: another machine for
 \`chat\`; a comment in the file of \`kind\`; larger batches, a second model and a new token for \`onprem\`. So it looks on a phone:
 
 ![The comment on a phone: a line for each stack, then downtime, engines that are rebuilt and why, cost and memory](pull-request-comment.png)
