@@ -61,7 +61,7 @@ export class EksTestStack extends StandInStack {
     await this.addMachines();
   }
 
-  /** Those of the stack file as it is now that are not there yet, as the autoscaler starts them for pods that wait. */
+  /** Adds missing machines of the present stack file, as the autoscaler does for waiting pods. */
   async addMachines(): Promise<void> {
     const all = this.plan().spec.pools.flatMap((pool) =>
       poolNodes(pool, {
@@ -89,7 +89,7 @@ export class EksTestStack extends StandInStack {
     return group;
   }
 
-  /** As the autoscaler does. */
+  /** Changes a group's size as the autoscaler does. */
   scaleGroup(pool: string, machines: number): void {
     const group = this.group(pool);
     const scaled = (properties: Properties) => ({

@@ -313,7 +313,7 @@ describeWithCluster(
     const annotation = async (name: string) =>
       (await api.get(scaledObject(name)))?.metadata.annotations?.[PAUSED_REPLICAS];
     const target = () => readClusterTarget(stackReference("tests", file));
-    /** As the commands do it. @returns The table's rows. */
+    /** Calls the function behind the command. @returns The table's rows. */
     async function change(direction: "sleep" | "wake") {
       const cluster = target();
       const changes = await changeServers(cluster, clusterProbe(cluster.stack.context), direction);

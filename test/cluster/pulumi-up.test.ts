@@ -89,7 +89,7 @@ describeWithCluster(
       stack.configure({ ...cpuConfig, models: [scaled] });
       await stack.succeed("up");
       expect(await replicas()).toBe(3);
-      // As the autoscaler does it.
+      // Like the autoscaler.
       await api.scale(cpuServer, 2);
       stack.configure({ ...cpuConfig, models: [{ ...scaled, contextTokens: 1024 }] });
       await stack.succeed("up");

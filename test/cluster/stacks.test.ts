@@ -312,7 +312,7 @@ const secret: KubernetesObject = {
 /** The objects of a stack whose server has an engine, through the resources of a graph. */
 function objectsOf(engine: string, build: KubernetesObject): readonly KubernetesObject[] {
   const served = server(RENDERED, "llama", { engine });
-  // By what comes first in the alphabet, as the command prints them.
+  // In alphabetical order, as the command prints them.
   const graph: readonly (readonly [object: KubernetesObject, after: readonly KubernetesObject[]])[] = [
     [served, [namespace, store, build]],
     [build, [namespace, store, secret]],

@@ -61,7 +61,7 @@ describeWithCluster("workloads of a stack", ({ api }) => {
     api.list("v1", "Pod", { namespace: NAMESPACE, labelSelector: `app=${app}` });
   const engineOf = ({ metadata }: KubernetesObject) => metadata.annotations?.engine;
 
-  /** Until all its pods are gone, and their GPUs free. */
+  /** Returns when all pods of the server are gone, and their GPUs free. */
   async function removeServer(owner: KubernetesObject): Promise<void> {
     await api.remove(owner);
     await eventually(async () => {

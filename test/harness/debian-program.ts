@@ -32,7 +32,7 @@ export async function debianProgram(
   const folder = await temporaryFolder(target);
   try {
     await unpack(PACKAGES[program], folder, `./usr/bin/${program}`);
-    // Where another run was faster, its program stays.
+    // Another run may have finished first; its program stays.
     await rename(folder, target).catch(async (error) => {
       if (!(await exists(path))) throw error;
     });

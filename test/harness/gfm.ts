@@ -11,7 +11,7 @@ import { debianProgram } from "./debian-program.ts";
 
 const cmark = await debianProgram("cmark-gfm");
 
-/** Why cmark-gfm is not among the parsers; undefined where it is. */
+/** Reason why cmark-gfm is missing from the parsers; undefined where it is installed. */
 export const missingCmark = "path" in cmark ? undefined : cmark.reason;
 
 /** Raw HTML is left as it is, so that whatever gets through is seen. */
@@ -32,7 +32,7 @@ function byCmark(program: string, markdown: string): string {
   );
 }
 
-/** By parser. */
+/** Functions from Markdown to HTML, by parser. */
 export const PARSERS: Readonly<Record<string, (markdown: string) => string>> = {
   "markdown-it": (markdown) => markdownIt.render(markdown),
   ...("path" in cmark ? { "cmark-gfm": (markdown: string) => byCmark(cmark.path, markdown) } : {}),

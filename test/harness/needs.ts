@@ -2,7 +2,7 @@
 
 declare module "vitest" {
   interface TaskMeta {
-    /** Why a test is skipped; `npm test` has it in its table. */
+    /** Reason why a test is skipped, for the table of `npm test`. */
     skipped?: string;
   }
 }

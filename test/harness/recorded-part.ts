@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
-/** With UPDATE_RECORDED=1 the parts of the files are written instead; the test then shows the difference in Git. */
+/** With UPDATE_RECORDED=1 tests write the parts in place of comparing them; Git then shows the difference. */
 const isUpdating = process.env.UPDATE_RECORDED === "1";
 
 /**

@@ -54,7 +54,7 @@ export class TestStack {
     this.configure(config);
   }
 
-  /** Where a Pulumi CLI has the stack. */
+  /** URL of the Pulumi CLI's state of the stack. */
   get backend(): string {
     return `file://${this.#files}`;
   }
@@ -175,7 +175,7 @@ export class TestStack {
     return found;
   }
 
-  /** How often each program of the stack runs: `{ supervisord: 1, gateway: 1, encoders: 1, … }` where all is well. */
+  /** Number of processes of each program of the stack: `{ supervisord: 1, gateway: 1, encoders: 1, … }`. */
   instances(): Record<string, number> {
     const programs = [...this.processes()].map(([service, pids]) => {
       const servers = pids.filter((pid) => executable(pid).endsWith("/tritonserver"));

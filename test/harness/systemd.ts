@@ -6,7 +6,7 @@ export const SYSTEMD = TEST_PROGRAMS.systemd.path;
 export const SYSTEMD_ANALYZE = TEST_PROGRAMS.systemdAnalyze.path;
 export const SHELLCHECK = TEST_PROGRAMS.shellcheck.path;
 
-/** Why tests with systemd's programs are skipped; undefined where they are not. */
+/** Reason why tests with systemd's programs are skipped; undefined where they are installed. */
 export const missingSystemd = missing("systemd") ?? missing("systemdAnalyze");
 export const missingShellcheck = missing("shellcheck");
 export const missingMkfsXfs = missing("mkfsXfs");

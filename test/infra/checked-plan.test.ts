@@ -53,7 +53,7 @@ const ofChecks = {
   },
 };
 
-/** With mistakes that the schema finds. */
+/** Values with mistakes that the schema finds. */
 const ofSchema = {
   ...ofChecks,
   release: 25.1,

@@ -24,7 +24,7 @@ const made = (plan: NetworkPlan) =>
     new Network("network", { context: CONTEXT, plan });
   });
 
-/** Where the private subnet of each zone sends what is not for the VPC. */
+/** NAT gateways of the private subnets' default routes, by zone. */
 async function natOfZones(network: object): Promise<Readonly<Record<string, unknown>>> {
   const found = await made(planOf(network));
   const routes = found.filter(({ name }) => /^network-private-.-default$/.test(name));

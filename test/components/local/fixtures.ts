@@ -19,7 +19,7 @@ import { processHandler } from "../../../components/local/provider/process.ts";
 import { pythonEnvironment } from "../../../components/local/provider/python.ts";
 import { sweepStack } from "../../../components/local/provider/supervisor.ts";
 
-/** With the hashes of PyPI. */
+/** Requirements with the hashes of PyPI. */
 export const SUPERVISOR_LOCK = `supervisor==4.3.0 \\
     --hash=sha256:0bcb763fddafba410f35cbde226aa7f8514b9fb82eb05a0c85f6588d1c13f8db \\
     --hash=sha256:4a2bf149adf42997e1bb44b70c43b613275ec9852c3edacca86a9166b27e945e
@@ -41,7 +41,7 @@ export function makeProject(): string {
   return root;
 }
 
-/** Where the provider finds the project without a test. */
+/** Root of the project outside of a test. */
 const usualRoot = process.env.ENGINE_ROOM_ROOT;
 
 /** Ends the project's processes, removes its folder, and restores the provider's usual project. */

@@ -491,7 +491,7 @@ console.log("end");
     expect([null, 0]).toContain(await ended);
   }
 
-  // From the first step, before anything is written, until after the last.
+  // From before the first step until after the last.
   const moments = [120, 280, 0, 450, 50, 200, 360, 600];
 
   test.each(moments.slice(0, times(2, 8)))(

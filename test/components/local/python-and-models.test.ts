@@ -383,7 +383,7 @@ if spec.get("fails"):
       await modelRepository.create("r", standard, context);
       expect(content()).toEqual(standardContent);
     }
-    // In the cache, too: what is not complete does not count, and goes once its maker is gone.
+    // Incomplete builds in the cache do not count either, and are removed once their process is gone.
     const [key] = readdirSync(join(cache, "artifacts"));
     const noProcess = 2 ** 22 + 1;
     mkdirSync(join(cache, "artifacts", `${key}.${noProcess}-abc`));

@@ -34,7 +34,7 @@ class Arguments {
   readonly #row: OperationRow;
   readonly #models: ServiceModels;
   readonly #problems: string[] = [];
-  /** By operation. */
+  /** Parameters by operation. */
   readonly #parameters = new Map<string, Record<string, unknown>>();
 
   constructor(row: OperationRow, models: ServiceModels) {
@@ -43,7 +43,7 @@ class Arguments {
   }
 
   of(inputs: AwsResource["inputs"]): readonly string[] {
-    // Also where it has no argument: what it requires is missed.
+    // An operation without arguments may lack required parameters, too.
     this.#parameters.set(this.#row.operation, {});
     for (const [property, value] of Object.entries(inputs))
       if (value !== undefined) this.#take(property, value);

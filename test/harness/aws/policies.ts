@@ -6,13 +6,13 @@ import type { AwsResource } from "./arguments.ts";
 import { askPython } from "./python.ts";
 import { isObject } from "./service-models.ts";
 
-/** By a name to find it by. */
+/** Documents by a name for messages. */
 export type PolicyDocuments = Readonly<Record<string, unknown>>;
 
 export interface LintFinding {
   /** Name of the document. */
   readonly policy: string;
-  /** In parliament's words: `UNKNOWN_ACTION`, `RESOURCE_MISMATCH`, … */
+  /** parliament's name of it: `UNKNOWN_ACTION`, `RESOURCE_MISMATCH`, … */
   readonly issue: string;
   readonly detail: string;
 }

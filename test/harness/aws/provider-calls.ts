@@ -25,7 +25,7 @@ const RULE: ProviderCalls = {
   update: `ec2:ModifySecurityGroupRules ${EC2_TAGS}`,
 };
 
-/** By type; those of bootstrap/ are an administrator's to make. */
+/** Calls by type; an administrator creates those of bootstrap/. */
 export const PROVIDER_CALLS: Readonly<Record<string, ProviderCalls>> = {
   "aws:acm/certificate:Certificate": {
     read: "acm:DescribeCertificate acm:ListTagsForCertificate",

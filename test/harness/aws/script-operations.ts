@@ -20,7 +20,7 @@ const fakeOfPreflight = (name: string, lacks: string): Answerer => ({
   lacks,
 });
 
-/** By the action, as IAM names it; of all files that import a client of the SDK, the project's own provider among them. */
+/** Answerers by IAM's action, for all files that import a client of the SDK, including the project's own provider. */
 export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "acm:DescribeCertificate": moto("preflight"),
   "ec2:DescribeCapacityReservations": fakeOfPreflight("compute", "500: it has not this operation"),
@@ -66,7 +66,7 @@ export const SDK_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "tag:GetResources": moto("leftovers"),
 };
 
-/** By the words after `aws`, of every file that starts AWS's CLI or has it started. */
+/** Answerers by the words after `aws`, for every file that starts AWS's CLI or has it started. */
 export const CLI_OPERATIONS: Readonly<Record<string, Answerer>> = {
   "eks get-token": moto("cluster"),
   "ssm start-session": {

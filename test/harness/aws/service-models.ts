@@ -159,7 +159,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
 
 const TYPE_OF: Readonly<Record<string, "string" | "number" | "boolean">> = {
   string: "string",
-  // As text: the provider sends what it got.
+  // Text: the provider sends it as given.
   timestamp: "string",
   blob: "string",
   integer: "number",

@@ -120,7 +120,7 @@ export class DockerApi {
     return this.#json("GET", `/containers/${container}/json`);
   }
 
-  /** All of them, stopped ones too. */
+  /** All containers, stopped or running. */
   async containers(): Promise<ListedContainer[]> {
     return this.#json("GET", "/containers/json", { query: { all: true } });
   }

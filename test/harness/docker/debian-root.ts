@@ -9,7 +9,7 @@ import { run } from "./run.ts";
 
 const SUITE = "bookworm";
 const MIRROR = "http://deb.debian.org/debian";
-/** As in Debian's slim images. */
+/** Paths that Debian's slim images omit. */
 const LEFT_OUT = [
   ...["usr/share/doc", "usr/share/man", "usr/share/info", "usr/share/locale"],
   ...["var/cache/apt/archives", "var/lib/apt/lists", "var/log"],

@@ -133,7 +133,7 @@ async function end(engine: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Removes the folder of an engine, after unmounting what a killed engine has left mounted in it. */
+/** Removes an engine's folder, and file systems that a killed engine has left mounted in it. */
 async function removeFolder(directory: string): Promise<void> {
   const mounts = readFileSync("/proc/self/mounts", "utf8")
     .split("\n")

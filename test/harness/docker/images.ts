@@ -126,7 +126,7 @@ export function baseImage(socketPath: string, name: TestImage): Promise<string> 
   return IMAGES[name].base(socketPath);
 }
 
-/** Where a Docker CLI of the tests keeps its settings: those of the user have no part in them. */
+/** Folder of the settings of the tests' Docker CLI, which ignores those of the user. */
 export function dockerConfigDirectory(socketPath: string): string {
   return join(dirname(socketPath), "docker-config");
 }
@@ -149,7 +149,7 @@ export function secretToken(socketPath: string): string {
   return `token-${createHash("sha256").update(socketPath).digest("hex")}`;
 }
 
-/** How this machine reaches its package registries, for builds to reach them the same way; with a token for npm. */
+/** This machine's settings of package registries, for builds to use the same; with a token for npm. */
 export function buildSecrets(socketPath: string): Secrets {
   const { npmrc: own, ...others } = machineSettings();
   const npmrc = join(dirname(socketPath), "npmrc");
@@ -201,7 +201,7 @@ async function nvidiaBase(socketPath: string, kind: "trtllm-python-py3" | "py3")
   });
 }
 
-/** As Node's own image: Debian with Node, npm and the user `node`. */
+/** A base like Node's own image: Debian with Node, npm and the user `node`. */
 async function nodeBase(socketPath: string): Promise<string> {
   const tag = "engine-room/node:test";
   if (await hasImage(socketPath, tag)) return tag;

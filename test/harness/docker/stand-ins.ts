@@ -39,7 +39,7 @@ export function standInPrograms(directory: string): string {
   return directory;
 }
 
-/** In a container even root may lack the right to raise limits. */
+/** Whether this process may raise limits: in a container even root may lack that right. */
 function mayLockMemory(): boolean {
   return spawnSync("prlimit", ["--memlock=unlimited:unlimited", "true"]).status === 0;
 }

@@ -12,7 +12,7 @@ const REQUEST_TIMEOUT_SECONDS = 60;
 /** Owner of the applied fields. */
 const FIELD_MANAGER = "engine-room-tests";
 
-/** Which of a kind's objects. */
+/** Filters for objects of a kind. */
 interface Selection {
   readonly namespace?: string;
   readonly labelSelector?: string;
@@ -80,7 +80,7 @@ export class ApiServer {
     });
   }
 
-  /** With its status, which {@link apply} leaves out for most kinds. */
+  /** Creates an object with its status, which {@link apply} omits for most kinds. */
   async create(object: KubernetesObject): Promise<KubernetesObject> {
     const query = { fieldManager: FIELD_MANAGER, fieldValidation: "Strict" };
     return (
@@ -102,7 +102,7 @@ export class ApiServer {
     return body.items.map((item) => ({ ...item, apiVersion, kind }));
   }
 
-  /** With what it owns, as the controllers find it; nothing where it is not. */
+  /** Removes an object; the controllers remove its dependents. A missing object is not an error. */
   async remove(reference: ObjectReference): Promise<void> {
     const path = `${await this.#collection(reference)}/${reference.metadata.name}`;
     await ignoreMissing(this.#call("DELETE", path, { query: { propagationPolicy: "Background" } }));
@@ -123,7 +123,7 @@ export class ApiServer {
     await this.#call("PATCH", path, { query, contentType: "application/merge-patch+json", body });
   }
 
-  /** As a drain of its node would have it go. @throws ApiError with status 429 where a budget forbids it. */
+  /** Evicts a pod, as a drain of its node does. @throws ApiError with status 429 where a budget forbids it. */
   async evict(pod: ObjectReference): Promise<void> {
     const path = `${await this.#collection(pod)}/${pod.metadata.name}/eviction`;
     const { name, namespace } = pod.metadata;
@@ -164,7 +164,7 @@ export class ApiServer {
   async #discover(apiVersion: string): Promise<readonly Resource[]> {
     const answer = this.#call<{ readonly resources: readonly Resource[] }>("GET", groupPath(apiVersion));
     const body = await ignoreMissing(answer.then((got) => got.body));
-    // Those with a slash are subresources, which have kinds of their own.
+    // Names with a slash are subresources, which have kinds of their own.
     return (body?.resources ?? []).filter(({ name }) => !name.includes("/"));
   }
 

@@ -47,7 +47,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return () => cluster.stop();
 }
 
-/** How the run brings stacks up. @param missing - What the CLI lacks, if anything. */
+/** Sentence about the ways by which this run brings up stacks. @param missing - Reason why the CLI can't. */
 function waysUp(missing: string | undefined): string {
   return missing === undefined
     ? "Stacks come up by the Pulumi CLI (`up`), and as rendered objects through the API"

@@ -14,7 +14,7 @@ export const GO_MODULES = [
 ] as const;
 export type GoModuleName = (typeof GO_MODULES)[number];
 
-/** Those that the tests' own cluster is made of. */
+/** Modules of the tests' own cluster. */
 export const CLUSTER_MODULES = ["kubeconform", "crds", "etcd", "kwok", "kube"] as const;
 
 interface GoModule {
@@ -87,7 +87,7 @@ export const goModules: Readonly<Record<GoModuleName, GoModule>> = {
       "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
       "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     },
-    // Without them the programs take themselves for v0.0.0, and features that depend on the version are off.
+    // Without them the programs are version v0.0.0, and features that depend on the version are off.
     variables: (version) => {
       const [major = "", minor = ""] = version.slice(1).split(".");
       return {

@@ -16,7 +16,7 @@ export function goEnvironment(cache?: string): NodeJS.ProcessEnv {
   const { GOOS: _os, GOARCH: _arch, ...environment } = process.env;
   return {
     ...environment,
-    // Where its own instructions put it.
+    // The path of Go's own installation instructions.
     PATH: `${process.env.PATH}:/usr/local/go/bin`,
     CGO_ENABLED: "0",
     GOFLAGS: "-mod=readonly -trimpath -buildvcs=false",

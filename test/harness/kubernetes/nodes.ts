@@ -16,9 +16,9 @@ interface Taint {
 }
 
 interface NodeOptions {
-  /** How many. @default the pool's most */
+  /** Number of nodes. @default the pool's maximum */
   readonly count?: number;
-  /** Beside those that every node has. */
+  /** Labels in addition to those of every node. */
   readonly labels?: Readonly<Record<string, string>>;
   /** @default `nvidia.com/gpu` on nodes with GPUs, as managed clusters have it */
   readonly taints?: readonly Taint[];

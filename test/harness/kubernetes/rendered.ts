@@ -11,9 +11,9 @@ const CHART = "kubernetes:helm.sh/v3:Release";
 type Resource = RenderedStack["resources"][number];
 
 interface StackObjects {
-  /** In an order in which each comes after all that it depends on; ready for `applyAll`. */
+  /** Each after its dependencies, ready for `applyAll`. */
   readonly objects: readonly KubernetesObject[];
-  /** Names of Helm releases, which no server takes as they are. */
+  /** Names of Helm releases, which are not objects of the API. */
   readonly charts: readonly string[];
   /** Outputs of the stack, with placeholders for values that only `up` knows. */
   readonly outputs: RenderedStack["outputs"];
@@ -85,7 +85,7 @@ function objectOf({ type, name, inputs }: Resource): KubernetesObject {
     throw new Error(
       `${unknown} of ${kind} ${name} is known only after \`up\`; give what it refers to a name of its own.`,
     );
-  // As Pulumi does: its own name and a few characters.
+  // Like Pulumi's auto-naming: the resource's name and a few characters.
   const named = { name: `${name}-tests`, ...(metadata as Partial<ObjectMetadata>) };
   return { apiVersion, kind, metadata: named, ...(kind === "Secret" ? withoutSecrets(rest) : rest) };
 }

@@ -15,7 +15,7 @@ export interface Swagger {
 /** Content by the name of a file, for {@link SCHEMA_LOCATION}. */
 export type SchemaFiles = ReadonlyMap<string, Schema>;
 
-/** Where kubeconform finds the schema of an object, below the folder of the files. */
+/** Template of a schema's path for kubeconform, below the folder of the files. */
 export const SCHEMA_LOCATION = "{{.Group}}_{{.ResourceAPIVersion}}_{{.ResourceKind}}.json";
 
 const DEFINITIONS = "_definitions.json";

@@ -85,7 +85,7 @@ export function jobComplete(api: ApiServer, reference: ObjectReference): Promise
   });
 }
 
-/** All pods are of the newest template, and ready. @throws Error at once when the controller may not make its pods. */
+/** Waits until all pods have the newest template and are ready. @throws Error when creating pods is forbidden. */
 export function deploymentAvailable(api: ApiServer, reference: ObjectReference): Promise<KubernetesObject> {
   return waitFor(api, reference, (deployment) => {
     const { replicas } = deployment.spec as { readonly replicas: number };
@@ -105,7 +105,7 @@ export function deploymentAvailable(api: ApiServer, reference: ObjectReference):
   });
 }
 
-/** All pods of the newest revision are ready. */
+/** Waits until all pods have the newest revision and are ready. */
 export function statefulSetReady(api: ApiServer, reference: ObjectReference): Promise<KubernetesObject> {
   return waitFor(api, reference, (set) => {
     const { replicas } = set.spec as { readonly replicas: number };

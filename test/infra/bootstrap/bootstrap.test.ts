@@ -80,7 +80,7 @@ test("each image that the project builds has a repository, and so has the copy o
       imageTagMutability: "IMMUTABLE",
       imageScanningConfiguration: { scanOnPush: true },
     });
-    // With images in it AWS refuses to delete a repository.
+    // AWS refuses to delete a repository that has images.
     expect(inputs).not.toHaveProperty("forceDelete");
   }
 });

@@ -17,7 +17,7 @@ export const VALUES: BootstrapValues = {
   zoneIds: ["Z0123456789ABCDEFGHIJ"],
 };
 
-/** As the Pulumi runtime hands it over. */
+/** Values as the Pulumi runtime passes them. */
 export function runtimeValues(values: BootstrapValues): Record<string, string> {
   return Object.fromEntries(
     Object.entries(values).map(([key, value]) => [
@@ -30,7 +30,7 @@ export function runtimeValues(values: BootstrapValues): Record<string, string> {
 export const planOf = (values: BootstrapValues = VALUES) =>
   bootstrapPlan(parseBootstrap(runtimeValues(values)));
 
-/** As a first preview sees it. */
+/** Graph of a first preview. */
 export function renderedBootstrap(values: BootstrapValues = VALUES) {
   const config = { values: {}, secretKeys: [] };
   return withPlainTraces(() => renderStack("main", config, async () => deployBootstrap(planOf(values))));

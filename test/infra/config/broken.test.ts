@@ -36,7 +36,7 @@ describe.each(names)("the broken stack file %s", (name) => {
   test("is refused with the text that is recorded", () => {
     const path = join(projectRoot, FOLDER, `${name}.txt`);
     const { message } = errorOf(name);
-    // With UPDATE_RECORDED=1 the file is written instead; the test then shows the difference in Git.
+    // With UPDATE_RECORDED=1 the test writes the file in place of comparing it; Git then shows the difference.
     if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, `${message}\n`);
     expect(`${message}\n`).toBe(readFileSync(path, "utf8"));
   });

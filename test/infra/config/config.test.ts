@@ -351,7 +351,7 @@ test("other spellings of AWS's own values are reported with the right ones", () 
   expect(words({ compute: "ecs" })).toEqual([
     ["compute", '"ecs"', asEc2.replace("compute: ec2", "compute: eks")],
   ]);
-  // Only one of a single machine says its zone so.
+  // Only pools of a single machine have `zone`.
   expect(words({ compute: "ecs", pools: [{ name: "gpu", instanceType: "g5.xlarge", zone: "a" }] })).toEqual([
     ["compute", '"ecs"', asEc2],
   ]);

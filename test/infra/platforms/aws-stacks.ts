@@ -118,8 +118,8 @@ export class AwsGraph {
   }
 
   /**
-   * Names of all that is there before a resource is made, and goes after it: what it depends on, its provider and its
-   * parents, and what these depend on in turn.
+   * Names of all resources that are created before a resource and deleted after it: its dependencies, provider and
+   * parents, and theirs in turn.
    */
   before(name: string): ReadonlySet<string> {
     const seen = new Set<string>();
@@ -135,12 +135,12 @@ export class AwsGraph {
   }
 }
 
-/** Names without what they take from content. */
+/** Names without hashes of content. */
 export function withoutKeys(name: string): string {
   return name.replaceAll(/-[0-9a-f]{12}(?=[- ]|$)/g, "-KEY");
 }
 
-/** As a first preview sees it: what only AWS knows is unknown. */
+/** Graph of a first preview: values that only AWS knows are unknown. */
 export async function awsGraph(name: AwsStackName): Promise<AwsGraph> {
   const config = configs[name]();
   return new AwsGraph(await renderStack(name, config, program(config)));
@@ -150,7 +150,7 @@ export async function awsGraph(name: AwsStackName): Promise<AwsGraph> {
 export async function madeResources(name: AwsStackName): Promise<readonly Registration[]> {
   const config = configs[name]();
   const engine = new Engine(answered);
-  // Images without a digest are an error of an `up`, and not of a preview; what is known is said by the answers.
+  // Images without a digest are an error of an `up`, and not of a preview; the answers contain known values.
   await runProgram({ stack: name, config, preview: true, owner: engine, program: program(config) });
   return engine.made;
 }

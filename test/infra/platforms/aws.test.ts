@@ -251,7 +251,7 @@ const order: readonly (readonly [string, ...string[]])[] = [
   ],
   ["llama-2-7b-chat-deployment", "llama-2-7b-chat-KEY-job"],
   ["gateway-binding-binding", "charts-load-balancer-controller", "gateway-service", "edge-listener"],
-  // The controller gives a condition to pods whose binding is there when they are made.
+  // The controller adds a condition to pods whose binding exists when they are created.
   ["gateway-deployment", "gateway-binding-binding", "namespace-namespace"],
   ["edge-balancer", "network-internet", "network-public-default"],
 ];
@@ -365,7 +365,7 @@ test("a retained stack copies the disk of its documents, which is found by its t
     ["aws:ResourceTag/kubernetes.io/created-for/pvc/namespace", "engine-room"],
     ["aws:ResourceTag/kubernetes.io/created-for/pvc/name", "container-data-mongo-0"],
   ]);
-  // As the StatefulSet names its claim, and the driver its disk.
+  // The name of the StatefulSet's claim, and so of the driver's disk.
   const { metadata, spec } = prod.named("mongo-set").inputs as unknown as DatabaseSet;
   expect(`${spec.volumeClaimTemplates[0].metadata.name}-${metadata.name}-0`).toBe("container-data-mongo-0");
   const machine = companies["company-ec2"];
@@ -466,14 +466,14 @@ test("objects in a cluster are deleted with it, the engine store's claim too, bu
   expect(others.length).toBeGreaterThan(8);
   const claim = dev.ofType("kubernetes:core/v1:PersistentVolumeClaim")[0];
   expect(others).toContain(dev.resources.find(({ urn }) => urn === claim?.parent)?.name);
-  // Roles are beside the releases, which say it themselves; Prometheus has a disk.
+  // Roles are siblings of the releases, which have the option themselves; Prometheus has a disk.
   const releases = dev.ofType("kubernetes:helm.sh/v3:Release");
   expect(releases.filter((one) => !goesWithIt(one)).map(({ name }) => name)).toEqual([
     "charts-kube-prometheus-stack",
   ]);
 });
 
-// The engine hands it down to children, and deletes none of them.
+// Children inherit `deletedWith`, and the engine does not delete them.
 test("no resource outside of the cluster is deleted with it", () => {
   for (const { resources } of [dev, prod]) {
     const byUrn = new Map(resources.map((one) => [one.urn, one]));
@@ -561,7 +561,7 @@ const cluster = {
 
 const machine = { ...projectStackValues("examples/ec2.yaml"), network };
 
-/** All lists the other way round. */
+/** The value with every list reversed. */
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed).reverse();
   return mapped(value, reversed);
@@ -634,7 +634,7 @@ test("docs/platforms/aws.md has what `npx engine-room plan` prints of the cost o
   const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values));
   if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);
   const { title, lines } = costSection(plan);
-  // By the hour; what comes after it is in the plan.
+  // Hourly costs; the rest is in the plan.
   const hourly = lines.slice(0, lines.indexOf(""));
   expectPart(file, `cost of ${stack}`, ["```", title, ...hourly.map((line) => `  ${line}`), "```"], TEST);
 });

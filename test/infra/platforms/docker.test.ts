@@ -15,9 +15,9 @@ const CPU_STACK: StackValues = {
   host: { uri: "ssh://ubuntu@gpu.example.org" },
 };
 
-/** One GPU, which engines are built on and served from. */
+/** A stack whose only GPU builds engines and serves them. */
 const ONE_GPU = example("gpt2-medium-encoders");
-/** A build has a GPU of its own. */
+/** A stack whose build has its own GPU. */
 const FREE_GPU = example("llama-2-7b-tutorial");
 
 function example(name: string): StackValues {

@@ -12,7 +12,7 @@ const PROJECT = "engine-room";
 /** Values of a stack file, by keys without the project's name. */
 export type StackValues = Readonly<Record<string, unknown>>;
 
-/** As Pulumi hands a stack file to the program. */
+/** The program's configuration, as Pulumi reads it from a stack file. */
 export function runtimeConfig(file: StackValues): RuntimeConfig {
   const values = Object.entries(file).map(([key, value]) => [
     `${PROJECT}:${key}`,
@@ -41,7 +41,7 @@ export async function withPlainTraces<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Makes all that it is asked for, and keeps it. */
+/** Creates and records all resources. */
 export class Engine implements MonitorOwner {
   readonly made: Registration[] = [];
   stackOutputs: Properties = {};

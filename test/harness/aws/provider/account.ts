@@ -34,7 +34,7 @@ export interface Call {
   readonly refusal: string | null;
 }
 
-/** Those that AWS has refused. */
+/** Refused calls. */
 export function refusedOf(calls: readonly Call[]): readonly Call[] {
   return calls.filter(({ refusal }) => refusal !== null);
 }
@@ -99,7 +99,7 @@ export class Account {
     appendFileSync(this.#calls, `${JSON.stringify(call)}\n`);
   }
 
-  /** All so far. */
+  /** All calls so far, in order. */
   calls(): readonly Call[] {
     if (!existsSync(this.#calls)) return [];
     const lines = readFileSync(this.#calls, "utf8").trimEnd().split("\n");

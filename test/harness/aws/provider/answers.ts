@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { Properties } from "./account.ts";
 
-/** Where the stand-in's account is, and which cluster its EKS makes. */
+/** Account and region of the stand-in, and connection of the clusters that its EKS creates. */
 export interface Place {
   readonly account: string;
   readonly region: string;
@@ -17,13 +17,13 @@ export interface Place {
 
 interface Made {
   readonly id: string;
-  /** By the names that Pulumi gives them; parts of objects are put into those of the inputs. */
+  /** Properties by Pulumi's names; parts of objects are merged into those of the inputs. */
   readonly computed: Properties;
 }
 
 type Maker = (inputs: Properties, place: Place) => Made;
 
-/** As EC2 has them: a prefix and 17 hexadecimal digits. */
+/** An id in EC2's form: a prefix and 17 hexadecimal digits. */
 const random = (prefix: string) => `${prefix}-${randomBytes(9).toString("hex").slice(1)}`;
 const text = (value: unknown) => String(value);
 

@@ -21,7 +21,7 @@ const TARGET = "aws:lb/targetGroupAttachment:TargetGroupAttachment";
 
 type Answer = (input: FakeInput, account: Account, place: Place) => FakeAnswer;
 
-/** By action, as IAM names it. */
+/** Answers by IAM's action. */
 const ANSWERS: Readonly<Record<string, Answer>> = {
   "sts:GetCallerIdentity": (_input, _account, { account }) =>
     xmlAnswer(

@@ -76,7 +76,7 @@ export class StandInAccount {
     this.#account.failNext(type, reason);
   }
 
-  /** All calls so far that change something, in their order. */
+  /** All changing calls so far, in order. */
   calls(): readonly Call[] {
     return this.#account.calls();
   }

@@ -18,7 +18,7 @@ import { Account, type LiveResource, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
 import { endingWith, refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
 
-/** As `install.ts` hands it over. */
+/** Settings from `install.ts`. */
 export interface Settings extends Place {
   readonly folder: string;
   readonly version: string;

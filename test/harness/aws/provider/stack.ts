@@ -87,7 +87,7 @@ export class StandInStack {
     return counts((await this.succeed("preview")).stdout);
   }
 
-  /** As {@link previewed}, of an `up`. */
+  /** The same numbers of an `up`. */
   async brought(): Promise<Readonly<Record<string, number>>> {
     const { stdout, stderr } = await this.succeed("up");
     return counts(stdout + stderr);

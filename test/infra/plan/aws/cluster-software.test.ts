@@ -73,7 +73,7 @@ const written: Readonly<Record<ChartName, { readonly version: string; readonly v
     values: z.strictObject({
       config: z.strictObject({
         map: z.record(z.string(), z.string()),
-        // templates/validation.yml: several configurations are refused without one for machines that choose none.
+        // templates/validation.yml: several configurations require a fallback for machines that choose none.
         fallbackStrategies: z.tuple([z.literal("empty")]),
       }),
       tolerations,
@@ -120,7 +120,7 @@ const written: Readonly<Record<ChartName, { readonly version: string; readonly v
       webhookConfig: z.strictObject({ disableIngressValidation: z.literal(true) }),
       enableBackendSecurityGroup: z.literal(false),
       controllerConfig: z.strictObject({
-        // Names of pkg/config/feature_gates.go; the controller ends at another one.
+        // Names of pkg/config/feature_gates.go; the controller ends at an unknown name.
         featureGates: z.strictObject({
           EnableServiceController: z.literal(false),
           ALBGatewayAPI: z.literal(false),
@@ -231,7 +231,7 @@ describe.each(ALL_CHARTS)("%s", (name) => {
   });
 });
 
-/** Where the values of each chart name the ServiceAccount of its role; Prometheus' chart names its own. */
+/** ServiceAccount of a role in the values of each chart; Prometheus' chart has its own name. */
 const accountOf: Partial<Record<ChartName, (values: never) => string>> = {
   "cluster-autoscaler": ({ rbac }: { rbac: { serviceAccount: { name: string } } }) =>
     rbac.serviceAccount.name,
@@ -319,7 +319,7 @@ test("values of the stack file are merged over the stack's own, key by key, and 
     resources: null,
     image: { repository: "mirror.example.org/copies/registry.k8s.io/autoscaling/cluster-autoscaler" },
   });
-  // Without it Pulumi's provider drops `null`, by which Helm takes a key away.
+  // Without it Pulumi's provider drops `null`, by which Helm removes a key.
   expect(autoscaler?.allowNullValues).toBe(true);
   expect(valuesOf(charts, "dcgm-exporter")).toMatchObject({ tolerations: [{ operator: "Exists" }] });
   for (const name of ["device-plugin", "kube-prometheus-stack"] as const)

@@ -19,7 +19,7 @@ function checkedStack(values: Values): CheckedStack {
   return { config, written: values, spec, fit: memoryFit(spec) };
 }
 
-/** Findings of a check, of none where the platform of the stack file does not have it. */
+/** Findings of a check; empty where the stack file's platform does not have the check. */
 function findingsOf(name: string, values: Values): readonly Finding[] {
   const stack = checkedStack(values);
   const check = { ...platformOf(stack.config).checks, ...commonChecks }[name];

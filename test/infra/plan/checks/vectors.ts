@@ -22,7 +22,7 @@ interface Vector {
   /** Further text of the reason. */
   readonly says?: RegExp;
   readonly severity?: "warning" | "note";
-  /** Whether the check says other things about the accepted one. */
+  /** Whether the check has other findings in the accepted file. */
   readonly hasOthers?: boolean;
 }
 
@@ -86,7 +86,7 @@ const onEc2 = (model: Values, rest: Values = {}) => ({
 const inNetwork = (network: Values) => ({ ...awsValues, network });
 const subnets = (...zones: readonly string[]) =>
   zones.map((zone, index) => ({ id: `subnet-0000000${index}`, zone }));
-/** In an existing network. */
+/** A stack in an existing network. */
 const inExisting = (changes: Values) =>
   inNetwork({
     existing: {
@@ -100,7 +100,7 @@ const withPoolZones = (values: Values, zones: readonly string[]) => ({
   ...values,
   pools: [{ ...awsValues.pools[0], zones }],
 });
-/** With a pool for encoders, gateway and databases. */
+/** Adds a pool for encoders, gateway and databases. */
 const withFront = (changes: Values) => ({
   ...awsValues,
   pools: [...awsValues.pools, { name: "front", instanceType: "m7i.2xlarge", ...changes }],
@@ -1644,7 +1644,7 @@ export const moreMistakes: readonly (readonly [
     clusterModel({}, oneMachine({ gpus: 2, vcpus: 4, memoryGiB: 32 }), { encoders: false }),
     /build gpt, which takes 2 CPUs \(1\.5 free\)\./,
   ],
-  // Both GPUs serve, and nothing but the encoders is ever built here.
+  // Both GPUs serve, and only the encoders are built here.
   [
     "gpuIsFreeToBuild",
     "pools[0].nodes.max",

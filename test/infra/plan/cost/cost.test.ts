@@ -114,7 +114,7 @@ it("costs without a price in any table are listed", () => {
   const { withoutPrice, besides, lines, hourlyUsd } = costOf(stack);
   expect(withoutPrice).toEqual(["pool gpu", "engine store", "disks of the machines"]);
   expect(hourlyUsd).toBeNull();
-  // A row says already that it has no price.
+  // A row without a price already reports it.
   expect(besides.filter((what) => withoutPrice.some((name) => what.startsWith(`${name}:`)))).toEqual([]);
   expect(besides).toEqual(["data transfer"]);
   expect(lines.map(({ what }) => what)).toEqual(["pool gpu", "engine store", "disks of the machines"]);

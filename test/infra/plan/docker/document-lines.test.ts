@@ -67,7 +67,7 @@ const counterparts: readonly Counterpart[] = [
     builds: `device=${index}`,
     hasToken: true,
   })),
-  // A batch of 8 takes an L40S to itself, so it gets a host of its own.
+  // A batch of 8 needs a whole L40S, so it gets a host of its own.
   {
     ...oneGpu,
     example: "multimodal-guide",

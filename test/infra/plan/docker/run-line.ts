@@ -15,7 +15,7 @@ export interface RunLine {
 
 export type RunOption = readonly [name: string, value: string | null];
 
-/** With its options sorted, since their order means nothing. */
+/** A line with sorted options, since their order does not matter. */
 export function runLine(options: readonly RunOption[], image: string, command: readonly string[]): RunLine {
   const text = ([name, value]: RunOption) => `${name} ${value ?? ""}`;
   return { options: options.toSorted((a, b) => (text(a) < text(b) ? -1 : 1)), image, command };

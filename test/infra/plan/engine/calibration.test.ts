@@ -1,4 +1,4 @@
-/** Quantizations that quantize.py calibrates, as NVIDIA/TensorRT-LLM's documents and its own tests call it. */
+/** Quantizations that quantize.py calibrates, with the arguments of TensorRT-LLM's documents and tests. */
 import { expect, test } from "vitest";
 import { calibrationOf, QUANTIZATIONS } from "../../../../infra/plan/catalogue/types.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";

@@ -283,7 +283,7 @@ test("a problem of memory names each tenant once", () => {
   expect(reasons).toContainEqual(expect.stringMatching(/^2 × x, y need about /));
 });
 
-/** The stack with a change of its pool or of some tenants of a GPU, made as the words of an alternative say. */
+/** Applies an alternative's text to the pool, or to some tenants of a GPU. */
 function applied(stack: GpuStackSpec, tenants: readonly string[], change: string): GpuStackSpec {
   const settingOf = (key: string) => new RegExp(`${key}: (\\w+)`).exec(change)?.[1];
   const pool = present(stack.pools[0], "pool");

@@ -236,7 +236,7 @@ export const ec2Values: fc.Arbitrary<StackValues> = ec2.map(
   (values) => withoutUndefined(values) as StackValues,
 );
 
-/** The same with values of any kind in a few places: what a person could have written who does not. */
+/** The same with values of any kind in a few places, as a person who does not know the keys could write. */
 export const brokenStackValues: fc.Arbitrary<StackValues> = fc
   .tuple(
     stackValues,

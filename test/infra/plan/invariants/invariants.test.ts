@@ -195,7 +195,7 @@ function messageOf(act: () => unknown): string | null {
     if (!(error instanceof ConfigError)) throw error;
     for (const { path, value, reason, fix } of error.problems) {
       expect([path, value, reason, fix].every((text) => text !== "")).toBe(true);
-      // A quoted text is the stack file's own, and may say anything.
+      // Quoted text is the stack file's own, and may contain anything.
       const ours = [reason, fix].map((text) => text.replaceAll(/"[^"]*"/g, ""));
       expect(ours.filter((text) => /undefined|NaN/.test(text))).toEqual([]);
     }

@@ -24,14 +24,14 @@ export interface Scene {
 }
 
 export const steady = (value: number) => `${value}x${LAST_MINUTE}`;
-/** One value, and then another one. */
+/** One value until the fault, then another. */
 const then = (before: number, after: number) =>
   `${before}x${FAULT_MINUTE - 1} ${after}x${LAST_MINUTE - FAULT_MINUTE}`;
 /** Read for the last time before the fault. */
 export const until = (value: number) => `${value}x${FAULT_MINUTE - 1} stale`;
 /** A counter that grows from the fault on, so much a minute. */
 const growing = (step: number) => `0x${FAULT_MINUTE - 1} ${step}+${step}x${LAST_MINUTE - FAULT_MINUTE}`;
-/** The same, of a counter that is not there before. */
+/** The same for a counter that is absent before. */
 const appearing = (step: number, first = step) =>
   `_x${FAULT_MINUTE} ${first}+${step}x${LAST_MINUTE - FAULT_MINUTE}`;
 /** A counter that grows by another step from the fault on. */
@@ -80,7 +80,7 @@ const DATABASE_ERRORS = gateway("gateway_database_errors_total", { database: "mo
 const DROPPED = gateway("gateway_connections_dropped_total");
 const volume = (what: string, claim: string) =>
   `kubelet_volume_stats_${what}_bytes{namespace="engine-room", job="kubelet", node="node-0", persistentvolumeclaim="${claim}"}`;
-/** As kube-state-metrics has it of a Job that has failed for good. */
+/** kube-state-metrics' series of a Job without retries left. */
 const failedJob = (namespace: string, name: string) =>
   `kube_job_status_failed{namespace="${namespace}", job="kube-state-metrics", job_name="${name}", reason="BackoffLimitExceeded"}`;
 const gpu = (name: string) =>

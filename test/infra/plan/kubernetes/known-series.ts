@@ -93,7 +93,7 @@ const CLUSTER_METRICS = [
 /** Recorded by rules of the stack. */
 const RECORDED_METRICS = ["engine_room_model_info", "engine_room_image_info", "engine_room_hourly_usd"];
 
-/** A Service whose pages have a series; null: it is of no Service of the stack. */
+/** Services whose pages have a series; null where no Service of the stack has it. */
 type Known = Readonly<
   Record<string, { readonly services: readonly string[] | null; readonly labels: readonly string[] }>
 >;
@@ -103,7 +103,7 @@ const CLUSTER_LABELS = ["persistentvolumeclaim", "job_name", "deployment"];
 /** Labels that Prometheus adds to each series of a target. */
 const TARGET = ["namespace", "service", "pod", "job"];
 
-/** By name; families of TensorRT-LLM are looked up by their label's value, with {@link unknownSeries}. */
+/** Series by name; {@link unknownSeries} looks up families of TensorRT-LLM by their label's value. */
 function knownMetrics({ tier, models, encoders, cluster }: ClusterPlan): Known {
   const tritons = [...models.map(({ name }) => name), ...(encoders === null ? [] : ["encoders"])];
   const databases = cluster.databases;

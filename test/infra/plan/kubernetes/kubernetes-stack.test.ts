@@ -415,7 +415,7 @@ test("the namespace is created with a quota and the Pod Security standard restri
   });
   // A server that is replaced, and its build.
   expect(quota?.spec?.hard?.["requests.nvidia.com/gpu"]).toBe("3");
-  // Those of the other kind of databases may be there still.
+  // Claims of the other kind of databases may still exist.
   expect(quota?.spec?.hard?.persistentvolumeclaims).toBe("5");
 });
 
@@ -928,7 +928,7 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
         expect(missed.map(({ labels }) => labels)).toEqual(asked);
       }
 
-      // Every pod that talks to anybody has a policy of its own.
+      // Every pod with connections has a policy of its own.
       const roles = stack.policies.map(
         ({ policy }) => policy.spec?.podSelector?.matchLabels?.["app.kubernetes.io/component"],
       );

@@ -588,7 +588,7 @@ describe("promtool", needs(missing), () => {
     ]);
   });
 
-  /** By names of scenes: what fired instead, in promtool's words. */
+  /** promtool's reports of failed scenes, by the scene's name. */
   function failuresOf(scenes: readonly NamedScene[]): ReadonlyMap<string, string> {
     const names = new Set(scenes.map(({ name }) => name));
     expect(names.size).toBe(scenes.length);
@@ -643,7 +643,7 @@ describe("promtool", needs(missing), () => {
     };
   }
 
-  /** The rule that an alert is of: labels of its own are among those of the alert. */
+  /** The rule of a fired alert, whose labels include the rule's. */
   function ruleOf(alerts: readonly AlertRule[], { alert, labels }: Fired): AlertRule {
     const rules = alerts.filter(
       (rule) =>

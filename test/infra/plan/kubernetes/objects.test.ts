@@ -223,7 +223,7 @@ test("a HorizontalPodAutoscaler has the metrics as external ones", () => {
   });
 });
 
-/** All that a stack's pods could talk to, by the peers of the table that stand for it. */
+/** All possible ends of connections of a stack's pods, with their peers in the table. */
 function parties(
   namespace: string,
 ): readonly { readonly name: string; readonly party: Party; readonly peers: readonly string[] }[] {

@@ -23,7 +23,7 @@ export const clusterValues = {
   ],
 } as const;
 
-/** All that a stack may have beside its models. */
+/** A stack with every option in addition to its models. */
 export const fullValues = {
   ...clusterValues,
   namespace: "models",

@@ -68,7 +68,7 @@ export function watchedAnew(values: Values): WatchedStack {
   return { plan, monitoring };
 }
 
-/** Not every release can build the model. */
+/** Whether the release can build the model. */
 function canBePlanned(values: Values): boolean {
   const { config } = readStack(values);
   return config !== null && planStack(config).plan !== null;
@@ -127,7 +127,7 @@ export const recordedOf = (monitoring: MonitoringPlan) =>
     record === undefined ? [] : [{ record, expr, labels }],
   );
 
-/** All of alerts, rules, panels and annotations. */
+/** All expressions of alerts, rules, panels and annotations. */
 export function expressionsOf(monitoring: MonitoringPlan): readonly string[] {
   return [
     ...alertsOf(monitoring).map(({ expression }) => expression),

@@ -121,7 +121,7 @@ test("a message has its fields in order, lists repeated, and no empty fields", (
   );
 });
 
-/** Modules that a file imports from its own folder, at its head or where they are needed. */
+/** Modules that a file imports from its own folder, at its top or in a function. */
 function imported(source: string): string[] {
   const text = readFileSync(join(projectRoot, PYTHON_MODELS, source), "utf8");
   return [...text.matchAll(/^\s*from \.(\w+) import /gm)].map(([, module]) => `1/${module}.py`);

@@ -144,7 +144,7 @@ describe("the Kubernetes walkthrough for Llama-2-7b-chat", () => {
     spec: modelSpec("llama-2-7b-chat", "v0.8.0", "inflight_batcher_llm", {
       limits: { maxBatchSize: 64 },
       serving: {
-        // In 0.8 a kind of its own, later another name of inflight_fused_batching; handed on as written.
+        // A strategy of its own in 0.8, later an alias of inflight_fused_batching; passed on as written.
         batchingStrategy: "inflight_batching",
         maxTokensInPagedKvCache: 2560,
         maxAttentionWindowTokens: 2560,

@@ -243,7 +243,7 @@ test("a build stops the server whose GPU it needs and no other", () => {
   expect(stops(full, /^build-llava-1.5/)).toBe("");
 });
 
-/** Which of the documents differ from those of the small stack, by their place. */
+/** Whether each document differs from that of the small stack, by index. */
 const changedDocuments = (other: InstancePlan) =>
   documents(small).map((name, index) => name !== documents(other)[index]);
 
@@ -492,10 +492,10 @@ const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 const MIB = 2 ** 20;
 
-/** mkfs.xfs makes none below 300 MiB; the file has holes. */
+/** mkfs.xfs refuses less than 300 MiB; the file is sparse. */
 const DISK_BYTES = 512 * MIB;
 
-/** The magic number of ext2 in its superblock, which says nothing else. */
+/** The magic number of ext2, in an otherwise empty superblock. */
 const EXT2 = Buffer.from([0x53, 0xef]);
 
 const EXT2_OFFSET = 1080;
@@ -507,7 +507,7 @@ test("the databases' disk is mounted after formatting, and a failure does not st
   expect(unit).toContain("DefaultDependencies=no\n");
 });
 
-/** By the program of the machine itself: with blkid and mkfs.xfs of this one, and a stand-in for udev. */
+/** Runs the machine's own script with blkid and mkfs.xfs of this machine, and a stand-in for udev. */
 describe("formatting", needs(missingMkfsXfs), () => {
   let folder = "";
   let disk = "";
@@ -588,7 +588,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
     expect(format({ udevadm: "exit 1" })).toMatchObject({ status: 1, isUntouched: true });
   });
 
-  /** Where everything begins that a disk can have. */
+  /** The start of the disk, where every file system has its signature. */
   function bytes(): Buffer {
     const found = Buffer.alloc(MIB);
     withDisk("r", (file) => readSync(file, found, 0, MIB, 0));
@@ -609,7 +609,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
 /** A file beside the plan's code, for a program that reads files. */
 const machineFilePath = (name: string) => join(projectRoot, "infra/plan/aws/machine", name);
 
-/** As user-data.sh writes them. */
+/** Units as user-data.sh writes them. */
 const UNITS = Object.fromEntries(
   (["engine-room.service", "engine-room.format-databases.service", "srv-databases.mount"] as const).map(
     (name) => [
@@ -623,7 +623,7 @@ const UNITS = Object.fromEntries(
 );
 
 describe("systemd-analyze verify", needs(missingSystemd), () => {
-  /** Where the programs of the units stand. */
+  /** Folder with the units' programs. */
   let root = "";
   beforeAll(() => {
     root = mkdtempSync(join(tmpdir(), "engine-room-root-"));

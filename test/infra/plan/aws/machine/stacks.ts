@@ -14,7 +14,7 @@ import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** What examples/ec2.yaml says. */
+/** Values of examples/ec2.yaml. */
 export const ec2Values: Values = Object.fromEntries(
   Object.entries(
     (parse(readFileSync(join(projectRoot, "examples/ec2.yaml"), "utf8")) as { config: Values }).config,
@@ -23,7 +23,7 @@ export const ec2Values: Values = Object.fromEntries(
 
 const TOKEN_ARN = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:hub-AbCdEf";
 
-/** As much as a stack on one instance can have. */
+/** A stack on one instance with every option. */
 export const fullValues: Values = {
   ...ec2Values,
   pools: [{ name: "gpu", instanceType: "p4d.24xlarge", diskGiB: 1000 }],
