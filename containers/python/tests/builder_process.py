@@ -59,7 +59,7 @@ class Workshop:
         return small_spec(self.store, self.files, trtexec=self.trtexec if gpu else None)
 
     def trtexec_calls(self) -> list[list[str]]:
-        """The words of each."""
+        """Arguments of each call."""
         log = self.folder / "trtexec.log"
         return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 

@@ -101,12 +101,12 @@ class Workspace:
 
     @property
     def engine(self) -> Path:
-        """Where the engine will be."""
+        """Folder of the engine."""
         return Path(self.spec["plan"]["directory"])
 
     @property
     def weights(self) -> Path:
-        """Where the weights are kept."""
+        """Folder of the weights."""
         return Path(self.spec["weights"]["directory"])
 
     @property
@@ -216,15 +216,15 @@ class Running:
         return Result(code, parse_events(self._files[0].read_text()), self._files[1].read_text())
 
     def wait_for(self, event: str) -> None:
-        """Until it has told of an event."""
+        """Waits for an event."""
         wait_until(lambda: f'"event": "{event}"' in self._files[0].read_text(), event)
 
     def terminate(self) -> None:
-        """As Docker stops it."""
+        """Stops it as Docker does."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """As a machine dies."""
+        """Kills it, as a failure of the machine does."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGKILL)
         self._process.wait()

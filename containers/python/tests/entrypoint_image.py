@@ -104,7 +104,7 @@ class Image:
     def _environment(self) -> dict[str, str]:
         programs = self.folder / "bin"
         programs.mkdir()
-        # A rank is told by its first two words, the interpreter and tritonserver.
+        # A rank is recognised by its first two arguments, the interpreter and tritonserver.
         (programs / "python3").symlink_to(Path(sys.executable).resolve())
         (self.folder / "opt/tritonserver/bin").mkdir(parents=True)
         (self.folder / "opt/tritonserver/bin/tritonserver").symlink_to(FAKES / "tritonserver")
@@ -195,7 +195,7 @@ class Image:
         launch["exitTimeoutSeconds"] = seconds
 
     def check(self, *options: str) -> Ended:
-        """In the process of the tests: nothing of it stays."""
+        """Runs `check` in the process of the tests."""
         return self.call(*self.arguments("check", *options))
 
     def call(self, *arguments: str) -> Ended:
@@ -238,7 +238,7 @@ class Ended:
 
 
 class EntrypointProcess:
-    """One that runs."""
+    """A running entry point."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, errors: Path) -> None:
         self.process = process
@@ -254,7 +254,7 @@ class EntrypointProcess:
         return record
 
     def wait_for(self, line: str) -> None:
-        """Until it has said so."""
+        """Waits for a line of the log."""
         wait_until(lambda: line in self._errors.read_text(), line)
 
     def wait(self) -> Ended:

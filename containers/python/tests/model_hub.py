@@ -1,4 +1,4 @@
-"""The Hugging Face hub and ModelScope on loopback, as their clients see them, and as faulty as a test wishes.
+"""The Hugging Face hub and ModelScope on loopback, as their clients see them, with faults on demand.
 
 Large files are in LFS: the hub redirects to a storage that is another server, which must never see the token.
 """

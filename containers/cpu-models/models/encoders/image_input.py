@@ -1,4 +1,4 @@
-"""Bytes that a client sent to the pixels that an image encoder reads, within limits."""
+"""Decodes a client's bytes to the pixels that an image encoder reads, within limits."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .tower import Feeds, Floats
 
 
 class OwnSession:
-    """`threads` is how many cores one run may use."""
+    """`threads`: maximum cores of a run."""
 
     def __init__(self, graph: Path, output: str, threads: int) -> None:
         options = onnxruntime.SessionOptions()
@@ -29,6 +29,6 @@ class OwnSession:
         self.run(feeds)
 
     def run(self, feeds: Feeds) -> Floats:
-        """On this process's threads."""
+        """Runs on this process's threads."""
         vectors: Floats = self._session.run([self._output], dict(feeds))[0]
         return vectors

@@ -32,7 +32,7 @@ class SentenceEncoder:
         self._max_padded_tokens = max_padded_tokens
 
     def warm_up(self) -> None:
-        """With a short text."""
+        """Runs a short text."""
         self._tower.warm_up(_padded(self._tokenizer.encode_batch_fast(["warm-up"])))
 
     def encode(self, texts: list[str]) -> tuple[Vectors, npt.NDArray[np.int32]]:

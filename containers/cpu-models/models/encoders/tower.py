@@ -21,7 +21,7 @@ Feeds = Mapping[str, npt.NDArray[Any]]
 
 
 class TowerError(Exception):
-    """Why a run has no vectors, for the client. `code` is one of `pb_utils.TritonError`."""
+    """Error of a run, for the client. `code` is one of `pb_utils.TritonError`."""
 
     def __init__(self, message: str, code: Any) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Tower(Protocol):
         """Numbers of a vector."""
 
     def warm_up(self, feeds: Feeds) -> None:
-        """Before the first request; may do nothing."""
+        """Runs before the first request; may do nothing."""
 
     def run(self, feeds: Feeds) -> Floats:
         """Vectors [rows, dimension]. Raises TowerError."""

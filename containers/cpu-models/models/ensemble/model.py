@@ -23,7 +23,7 @@ from .llama_server import CompletionError, LlamaServer, TokenCounts
 
 
 class TritonPythonModel:
-    """Admits requests, runs them, and sends what comes out."""
+    """Admits requests, runs them, and sends their responses."""
 
     def initialize(self, args: dict[str, str]) -> None:
         """Loads the GGUF file of the version folder; `config.pbtxt` has the limits as parameters."""

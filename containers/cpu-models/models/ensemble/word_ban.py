@@ -1,4 +1,4 @@
-"""A grammar of all texts in which none of some words occurs, for a sampler that takes llama.cpp's GBNF."""
+"""A grammar of all texts without some words, for a sampler that takes llama.cpp's GBNF."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class BuildSpec:
 
 
 def parse_spec(value: object, origin: str) -> BuildSpec:
-    """A value that JSON gave. Raises ProgramError that starts with `origin` and names the field."""
+    """Checks a value from JSON. Raises ProgramError that starts with `origin` and names the field."""
     if not isinstance(value, dict):
         raise wrong_field(origin, "the spec", value, "an object")
     record = Record(value, origin)

@@ -139,7 +139,7 @@ def _run_steps(
         if step.name != _CHECK:
             run(step)
     _check_engine(work / "engine", plan)
-    # As large as the engine, and of no more use: its room is needed while the engine is copied.
+    # As large as the engine, no longer needed, and in the way of the copy.
     shutil.rmtree(work / "checkpoint", ignore_errors=True)
     answer: str | None = None
     for step in steps:

@@ -133,7 +133,7 @@ def _named_weights(store: Path, staying: Sequence[Entry], everything: Sequence[E
     return {
         entry.directory
         for entry in everything
-        # By the end of its path: builders may mount the store elsewhere.
+        # By the last parts of their paths: builders may mount the store elsewhere.
         if entry.kind == "weights"
         and any(f'/{entry.directory.relative_to(store).as_posix()}"' in text for text in texts)
     }

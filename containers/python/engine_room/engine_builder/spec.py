@@ -23,7 +23,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the engine is made. `places` has the paths that the steps' arguments are made from, by name."""
+    """The build of the engine. `places` has the paths that the steps' arguments are made from, by name."""
 
     key: str
     key_fields: Mapping[str, object]

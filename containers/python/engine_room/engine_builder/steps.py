@@ -32,7 +32,7 @@ def _environment(work: Path) -> dict[str, str]:
         PYTHONUSERBASE=str(packages),
         PIP_BREAK_SYSTEM_PACKAGES="1",
         PATH=f"{packages / 'bin'}:{values.get('PATH', os.defpath)}",
-        # Lines as they come, not 8 kB later.
+        # Lines at once, not blocks of 8 kB.
         PYTHONUNBUFFERED="1",
     )
     return values

@@ -31,7 +31,7 @@ from engine_room.shared.manifest import (
 from engine_room.shared.specs import Gpu, Release
 from engine_room.shared.store_locks import StoreLocks
 
-# Reference of the image that builds, which who starts the container knows.
+# Reference of the image that builds, known only to the platform.
 _IMAGE_VARIABLE = "ENGINE_ROOM_IMAGE"
 
 _Machine = TypeVar("_Machine")

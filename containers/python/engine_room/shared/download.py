@@ -1,4 +1,4 @@
-"""Brings files of a hub into a folder, several at a time; what is there and right is not fetched again."""
+"""Brings files of a hub into a folder, several at a time; existing valid files are not fetched again."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def folder_of_weights_in_use(
 
 
 def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[..., object]) -> StoredFile:
-    """At its final place, fetched if need be."""
+    """Returns the file at its final place, fetched if needed."""
     if final.is_file():
         # A builder that was killed left it, after it was verified; a person's own copy never was.
         found = _verified(hub, final, file)
@@ -190,7 +190,7 @@ class _PartialFile(io.BufferedWriter):
         self._hub = hub
 
     def write(self, chunk: Any) -> int:
-        """At the end."""
+        """Appends at the end."""
         self._hub.sign()
         count = super().write(chunk)
         if self.tell() > self._most:

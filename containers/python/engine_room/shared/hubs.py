@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode
 
 from engine_room.shared.errors import ExitCode, ProgramError
 
-# Beside the files of a repository: parts of those that are being fetched.
+# Beside the files of a repository: partial downloads.
 PARTIAL_FOLDER = ".partial"
 # One connection to a hub's storage uses about a quarter of a machine's network bandwidth.
 WORKERS = 4
@@ -174,21 +174,21 @@ class Hub:
         return RemoteFile(path, size, digest or None)
 
     def _strange(self, what: str) -> ProgramError:
-        """An answer that no hub gives."""
+        """Error of an answer that does not come from a hub."""
         return ProgramError(
             f"the listing of {self.page} {what}; a proxy on the way may answer instead of the hub.",
             ExitCode.UNREACHABLE,
         )
 
     def _unreachable(self, why: str) -> ProgramError:
-        """After all attempts."""
+        """Error after all attempts."""
         return ProgramError(
             f"{self.page} can't be reached: {why}; try again, or give another source of the weights.",
             ExitCode.UNREACHABLE,
         )
 
     def _refused(self, status: int, headers: Mapping[str, str]) -> ProgramError:
-        """An answer of 401, 403 or 404."""
+        """Error of an answer of 401, 403 or 404."""
         reason = headers.get("X-Error-Message")
         name, said = self.source.repository, f" ({reason})" if reason else ""
         # The hub answers 401 where there is no such repository and no token.
@@ -261,7 +261,7 @@ class Hub:
             except (ProgramError, CancelledError):
                 raise
             except Exception as error:
-                # Only errors of the disk have an errno.
+                # Only errors of the disk have a number.
                 if getattr(error, "errno", None):
                     raise
                 why = self._why_again(error)
@@ -319,7 +319,7 @@ def _library() -> Any:
     """Imported when something is fetched: a start that needs nothing is faster without."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
-    # It would write past our file.
+    # Its Rust client does not write through our file object.
     os.environ["HF_HUB_ENABLE_HF_TRANSFER"] = "0"
     # By default requests and httpx trust only certifi's authorities, not those that a company has added.
     certificates = os.environ.get("SSL_CERT_FILE", _SYSTEMS_CERTIFICATES)

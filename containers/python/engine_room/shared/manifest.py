@@ -46,7 +46,7 @@ class Manifest:
 
     @property
     def total_bytes(self) -> int:
-        """All files together."""
+        """Bytes of all files."""
         return sum(file.bytes for file in self.files)
 
 
@@ -128,7 +128,7 @@ def sha256_of(path: Path) -> str:
 
 
 def folder_bytes(folder: Path) -> int:
-    """All files below it; a file that vanishes meanwhile does not count."""
+    """Bytes of all files below it; a file that vanishes meanwhile does not count."""
     total = 0
     for base, _, names in os.walk(folder):
         for name in names:
@@ -151,7 +151,7 @@ def require_space(folder: Path, needed: int, what: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Brings a folder's entries to the disk: a rename lasts only then."""
+    """Syncs a folder's entries to the disk, which makes a rename durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

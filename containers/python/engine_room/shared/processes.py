@@ -79,7 +79,7 @@ def _follow(process: subprocess.Popen[bytes], on_line: Callable[[str], None]) ->
             elif code is not None:
                 break
             elif ready:
-                # It closed its output and works on.
+                # It closed its output but still runs.
                 process.wait()
     lines.end()
     return process.returncode, lines.kept

@@ -62,7 +62,7 @@ def read_json(path: Path) -> Any:
 
 
 def wrong_field(path: Path | str, field: str, value: object, wanted: str) -> ProgramError:
-    """The error for a field with a value that can't be; `wanted` says what it must be."""
+    """The error for a field with a wrong value; `wanted` describes a right value."""
     return _refused(f"{path}: {field} is {_shown(value)}; it must be {wanted}.")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from engine_room.shared.errors import ExitCode, ProgramError
 
 LOCK_FILE = ".engine-room.lock"
-# A lock that another machine held is found free this much later at most.
+# Maximum delay until a lock that another machine released is found free.
 _POLL_SECONDS = 0.5
 # Offsets of files are 63 bits wide.
 _OFFSET_BITS = 60
@@ -70,7 +70,7 @@ class StoreLocks:
         self._wait(offset, fcntl.LOCK_SH, on_wait)
         try:
             if not is_ready():
-                # Two that hold it together would wait for each other.
+                # Two shared holders would wait for each other.
                 self._give(offset)
                 self._wait(offset, fcntl.LOCK_EX, on_wait)
                 if not is_ready():

@@ -69,7 +69,7 @@ def _is_copy(source: Path, target: Path, manifest: Manifest) -> bool:
 
 
 def _prepared(source: Path, partial: Path, manifest: Manifest) -> Iterator[_Piece]:
-    """Makes the files in their full size, and says what goes into them."""
+    """Creates the files in their full size, and returns their pieces."""
     for listed in manifest.files:
         target, size = partial / listed.path, listed.bytes
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _copy_pieces(pieces: list[_Piece], readers: int) -> None:
         try:
             done = wait(futures, return_when=FIRST_EXCEPTION).done
         finally:
-            # Nothing where all are done; after an error or a signal, the rest is not wanted.
+            # After an error or a signal, the rest is cancelled.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
         for future in done:

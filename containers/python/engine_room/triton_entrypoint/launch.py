@@ -1,4 +1,4 @@
-"""Adds to the plan's command what only the machine knows."""
+"""Adds values of this machine to the plan's command."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def check_ports(ports: Mapping[str, int]) -> None:
 
 
 def check_shared_memory() -> None:
-    """Triton and its Python models hand tensors over through it, and fail where it is full."""
+    """Triton and its Python models exchange tensors through it, and fail when it is full."""
     free_mib = shutil.disk_usage(SHARED_MEMORY).free // 2**20
     if free_mib < MINIMUM_SHARED_MEMORY_MIB:
         raise ProgramError(

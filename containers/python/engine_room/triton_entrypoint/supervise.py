@@ -53,7 +53,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How it ended, in one sentence."""
+    """`sentence`: the reason of the end."""
 
     code: ExitCode
     sentence: str
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ServerProcesses:
-    """Process ids of the running tritonservers by rank, and of dead Python stubs that their server did not
+    """Process ids of each running tritonserver by rank, and of dead Python stubs that their server did not
     wait for."""
 
     ranks: dict[int, int]
@@ -175,7 +175,7 @@ class _Run:
         )
 
     def _first_rank(self) -> int | None:
-        """None where it has not begun."""
+        """None before its start."""
         return server_processes(self._server).ranks.get(0)
 
     def _ended(self) -> bool:
@@ -197,7 +197,7 @@ class _Run:
         return True
 
     def _sleep(self) -> signal.Signals | None:
-        """A moment, or until something happens. Returns a signal that asks for a stop."""
+        """Waits a moment, or for a signal. Returns a signal that asks for a stop."""
         found = signal.sigtimedwait(STOP_SIGNALS | {signal.SIGCHLD}, POLL_SECONDS)
         if found is not None and found.si_signo in STOP_SIGNALS:
             return signal.Signals(found.si_signo)
@@ -236,7 +236,7 @@ def _spawn(server: Server) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     try:
-        # No thread of this program runs beside.
+        # Safe in a fork: this program has no other thread.
         return subprocess.Popen(server.command, env=server.environment, preexec_fn=prepare)  # noqa: S603
     except OSError as error:
         raise ProgramError(

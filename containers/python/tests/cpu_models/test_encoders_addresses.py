@@ -1,4 +1,4 @@
-"""Pictures at addresses: servers that mean harm or are broken, each behind a socket of this machine."""
+"""Pictures at addresses: malicious and broken servers, each on a socket of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 
 @contextmanager
 def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """An address, whose server answers one request so."""
+    """An address whose server answers one request by `answer`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:

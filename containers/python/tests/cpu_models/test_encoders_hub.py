@@ -1,4 +1,4 @@
-"""Weights from a model hub: kept, verified, and another source where the hub is of no use."""
+"""Weights from a model hub: kept, verified, and another source when the hub fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a client's bytes to pixels: the formats, the limits, and files that mean harm or are damaged."""
+"""From a client's bytes to pixels: the formats, the limits, and malicious or damaged files."""
 
 from __future__ import annotations
 

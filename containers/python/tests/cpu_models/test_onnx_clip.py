@@ -82,7 +82,7 @@ def test_a_clip_graph_equals_the_formula() -> None:
     wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
     expected = forward(wide, pixels.astype(np.float64), SMALL.patch, head_width=64)
     np.testing.assert_allclose(actual, expected, atol=1e-4)
-    # The images differ enough for the comparison to mean something.
+    # The images must differ enough for the comparison.
     assert (expected @ expected.T)[0, 1] < 0.99
 
 

@@ -26,7 +26,7 @@ MAGIC = 0x1950A86A20F9469CFC6C
 
 
 class Storage:
-    """Stands for a torch storage while a test's state dict is pickled."""
+    """Represents a torch storage while a test's state dict is pickled."""
 
     def __init__(self, kind: str, key: str, values: Any) -> None:
         self.kind, self.key, self.values = kind, key, np.asarray(values)

@@ -1,4 +1,4 @@
-"""Builds from a spec to an engine in the store, with stand-ins for the image's programs."""
+"""Builds from a spec to an engine in the store, with fakes of the image's programs."""
 
 from __future__ import annotations
 

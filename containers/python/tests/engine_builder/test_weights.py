@@ -87,7 +87,7 @@ def test_a_build_resumes_where_a_killed_builder_ended(alone: Workspace, hub: Fak
 def test_complete_files_are_not_fetched_again(alone: Workspace, hub: FakeHub) -> None:
     alone.weights.mkdir(parents=True)
     (alone.weights / LARGE).write_bytes(FILES[LARGE])
-    # As long, and other bytes.
+    # The same length, other bytes.
     (alone.weights / SMALL).write_bytes(bytes(len(FILES[SMALL])))
     assert alone.build().code == 0
     assert ranges(hub, LARGE) == []
@@ -229,7 +229,7 @@ def test_a_missing_repository_is_reported(alone: Workspace) -> None:
 
 
 def once(count: int, answer: Callable[[Handler], None]) -> Callable[[Handler], bool]:
-    """Answers the first requests so, and lets the others through."""
+    """Answers the first requests, and passes the others on."""
     left, lock = [count], threading.Lock()
 
     def intercept(handler: Handler) -> bool:

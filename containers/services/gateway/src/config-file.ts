@@ -1,4 +1,4 @@
-/** Reads the configuration and the files that it names, and says what is wrong with them. No secret is in a message. */
+/** Reads and checks the configuration and the files that it names. Messages never contain secrets. */
 import { readFileSync } from "node:fs";
 import { StartError } from "@engine-room/service-process";
 import { type DatabasesConfig, type GatewayConfig, gatewayConfigSchema } from "./config.ts";
@@ -8,7 +8,7 @@ import { problemsOf } from "./errors.ts";
  * Reads and checks a configuration file. In place of `apiKeys` it may have `apiKeysFile`, the path of a JSON file with
  * nothing but that list, so that the hashes can be kept apart.
  *
- * @throws StartError with every problem: where, and what would be right.
+ * @throws StartError with every problem, its place and its fix.
  */
 export function loadConfig(file: string): GatewayConfig {
   const values = readJson(file, "give the configuration with --config FILE.json");
@@ -20,7 +20,7 @@ export function loadConfig(file: string): GatewayConfig {
   return parseConfig({ ...rest, apiKeys: readJson(String(apiKeysFile), "correct apiKeysFile") }, file);
 }
 
-/** The content of a file is in no message: it may be a secret. */
+/** Messages never show a file's content: it may be a secret. */
 function readJson(file: string, fix: string): unknown {
   let text: string;
   try {
@@ -41,7 +41,7 @@ function readJson(file: string, fix: string): unknown {
 export function parseConfig(values: unknown, source = "configuration"): GatewayConfig {
   const { data, error } = gatewayConfigSchema.safeParse(values);
   if (error === undefined) return data;
-  // Without the values: a secret may stand anywhere by mistake.
+  // Without the values: any may hold a secret by mistake.
   const lines = problemsOf(error.issues).map(({ at, message }) => `  ${at || "(file)"}: ${message}`);
   const count = lines.length === 1 ? "1 problem" : `${lines.length} problems`;
   throw new StartError(`${source}: ${count}\n${lines.join("\n")}`);

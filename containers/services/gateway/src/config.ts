@@ -58,7 +58,7 @@ const model = z.strictObject({
   name: modelId,
   /** Triton's HTTP address. */
   http: httpOrigin,
-  /** How the model is asked. */
+  /** Form of the model's requests. */
   profile: requestProfileSchema.default(requestProfile("inflight_batcher_llm")),
   /** Jinja template, as in tokenizer_config.json. Absent: the model completes text and does not chat. */
   chatTemplate: chatTemplate.optional(),
@@ -68,7 +68,7 @@ const model = z.strictObject({
   maxTokens: z.int().min(1).default(1024),
   /** Prompt and answer together: `max_seq_len` of the engine. */
   contextTokens: z.int().min(2).default(2048),
-  /** Seconds until a server of an autoscaled model answers, from zero servers; the Retry-After of its clients. */
+  /** Seconds until a model that scales to zero answers, without a running server; the Retry-After of its clients. */
   coldStartSeconds: z.int().min(1).max(86_400).optional(),
 });
 
@@ -196,10 +196,10 @@ const file = z.strictObject({
   models: z.array(checkedModel).default([]),
   /** Keys for /v1. Empty: everyone who reaches the address may use it. */
   apiKeys: z.array(apiKey).default([]),
-  /** Per API key; per remote address where there are no keys. Absent: no limit. */
+  /** Per API key; per remote address without keys. Absent: no limit. */
   rateLimit: z.strictObject({ requestsPerMinute: z.int().min(1) }).optional(),
   limits: limits.prefault({}),
-  /** Where documents are kept. Absent: there are no documents, matches and answers. */
+  /** Databases of documents. Absent: no documents, matches and answers. */
   databases: databases.optional(),
   /** Hosts from which images of documents, queries and chats may be fetched. None: an image is sent, never named by its address. */
   imageHosts: z

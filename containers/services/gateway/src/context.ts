@@ -17,9 +17,9 @@ export interface Gateway {
   readonly limiter: ConcurrencyLimiter;
   readonly memory: RequestMemory;
   readonly images: ImageContext;
-  /** Absent where the configuration has no databases. */
+  /** Absent without databases. */
   readonly retrieval: Retrieval | undefined;
-  /** Set when the gateway is told to stop: what runs is finished, nothing new is begun. */
+  /** Set when the gateway stops: running requests are finished, new requests refused. */
   isDraining: boolean;
   /** Requests whose answer is not complete, on all routes. */
   inFlight: number;
@@ -38,9 +38,9 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Id of the served model, once it is known to exist; empty before. */
     servedModel: string;
-    /** Owner of the API key; empty where there are no keys. */
+    /** Owner of the API key; empty without keys. */
     keyOwner: string;
-    /** Ends the request when its time is over or its client has left. */
+    /** Ends the request at its time limit, or when its client disconnects. */
     deadline: Deadline;
     /** Gives its place back. Calling it again does nothing. */
     release: () => void;

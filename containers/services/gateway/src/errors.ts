@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<number, string>> = {
 interface ApiErrorDetails {
   /** HTTP status of the answer. */
   readonly status: number;
-  /** Where in the request: `messages[0].content`. */
+  /** Place in the request: `messages[0].content`. */
   readonly param?: string | undefined;
   /** Short name for programs: `model_not_found`. */
   readonly code?: string | undefined;
@@ -44,7 +44,7 @@ export function invalidRequest(message: string, param?: string, code?: string): 
   return new ApiError(message, { status: 400, param, code });
 }
 
-/** 404 with the code that OpenAI clients know. */
+/** 404 with OpenAI's code. */
 export function modelNotFound(model: string, known: readonly string[]): ApiError {
   return new ApiError(
     `The model ${JSON.stringify(model.slice(0, 128))} does not exist; this gateway serves ${known.join(", ")}.`,
@@ -52,7 +52,7 @@ export function modelNotFound(model: string, known: readonly string[]): ApiError
   );
 }
 
-/** 503: the gateway, or a server behind it, takes nothing for the moment. */
+/** 503: the gateway, or a server behind it, is temporarily unavailable. */
 export function unavailable(
   message: string,
   code: string,
@@ -112,7 +112,7 @@ function noSuchRoute(request: FastifyRequest): ApiError {
   return new ApiError(message, { status: 404, code: "not_found" });
 }
 
-/** Status and message of what Node's HTTP parser refuses, which no route gets. */
+/** Status and message of requests that Node's HTTP parser refuses. */
 const PARSER_REFUSALS: Readonly<Record<string, readonly [status: string, code: string, message: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [
     "408 Request Timeout",
@@ -127,7 +127,7 @@ const PARSER_REFUSALS: Readonly<Record<string, readonly [status: string, code: s
 };
 const NO_HTTP = ["400 Bad Request", "invalid_http", "Invalid HTTP request; send HTTP/1.1."] as const;
 
-/** Answers what Node's HTTP parser refuses in the shape of all errors, and closes the connection. */
+/** Answers a request that Node's HTTP parser refuses, in the form of all errors, and closes the connection. */
 export function refuseUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
   // A client that is gone reads nothing.
   if (code === "ECONNRESET" || !socket.writable) {
@@ -215,7 +215,7 @@ export function streamFailure(error: unknown, log: FastifyBaseLogger): ApiError 
 const MOST_PROBLEMS_SHOWN = 10;
 
 /**
- * The first problem names `param`; the message lists all of them, as far as anybody would read.
+ * The first problem sets `param`; the message lists at most MOST_PROBLEMS_SHOWN.
  * @param place - Where in the request the value is that was checked; the request itself by default.
  */
 export function validationError(issues: readonly z.core.$ZodIssue[], place = ""): ApiError {

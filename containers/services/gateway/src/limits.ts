@@ -1,4 +1,4 @@
-/** How many connections there are, how many requests wait for Triton and for their turn, how long each may take, and what memory. */
+/** Limits of connections, of running and queued requests, and of their time and memory. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
@@ -121,7 +121,7 @@ export class ConcurrencyLimiter {
   }
 }
 
-/** For a refusal that a deadline caused to be made. */
+/** Seconds after the deadline for sending its error. */
 const ANSWER_MARGIN_SECONDS = 1;
 
 /** A client that reads its answer more slowly, beyond `limits.readSeconds`, is cut off. */
@@ -150,7 +150,7 @@ export class Deadline {
 
   /**
    * The answer is made: its reader has `readSeconds`, and a second for each 16 KiB.
-   * @param bytes - That are not read yet.
+   * @param bytes - Bytes that are not read yet.
    */
   answered(bytes: number, readSeconds: number): void {
     if (this.#isOver) return;
@@ -170,7 +170,7 @@ export class Deadline {
     return this.#isOver;
   }
 
-  /** Stops the clock. */
+  /** Stops the timer. */
   clear(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
@@ -213,7 +213,7 @@ export class RequestMemory {
 
   /**
    * Its client is sending the request, or reading the answer.
-   * @param bytes - Received so far, or not read yet.
+   * @param bytes - Bytes received so far, or not read yet.
    * @param cutOff - Ends the request when room is needed.
    */
   waitsForClient(answer: ServerResponse, bytes: number, cutOff: () => void): void {
@@ -285,7 +285,7 @@ export interface CallContext {
   /** Ends the call with its reason. */
   readonly signal: AbortSignal;
   /**
-   * Counts bytes that are kept until the answer is made; of the gateway's own tasks none are counted.
+   * Counts bytes that are kept until the answer is complete; absent for the gateway's own tasks.
    * @throws ApiError 503 when there is no room for them.
    */
   readonly hold?: (bytes: number) => void;

@@ -1,4 +1,4 @@
-/** The memory that a gateway takes at most, with all of its limits reached at the same time. */
+/** Maximum memory of a gateway, with all limits reached at the same time. */
 import type { MemoryUse } from "@engine-room/service-process";
 import type { GatewayConfig } from "./config.ts";
 import type { ImageLimits } from "./images/limits.ts";

@@ -42,7 +42,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     request.deadline = deadline;
     // An answer that is not yet assigned to the connection does not learn of its end.
     const leave = () => answer.socket ?? answer.emit("close");
-    // One for each request that is answered on it.
+    // A listener for each request on the connection.
     socket.setMaxListeners(0).once("close", leave);
     // Fastify's onResponse does not come for a client that left; the end of the connection's answer always does.
     answer.once("close", () => {
@@ -64,7 +64,7 @@ export function observeRequests(app: GatewayApp, gateway: Gateway): void {
     });
     request.hold = (bytes) => gateway.memory.add(answer, bytes);
     gateway.memory.waitsForClient(answer, 0, () => refuse(reply, gateway));
-    // Two proxies may each believe another one of them (RFC 9112, 3.2).
+    // Two proxies may each believe a different one (RFC 9112, 3.2).
     const { length: hosts } = request.raw.headersDistinct.host ?? [];
     if (hosts > 1)
       throw invalidRequest(`The request has ${hosts} Host headers; send one.`, undefined, "several_hosts");
@@ -96,8 +96,8 @@ function refuse(reply: FastifyReply, { memory }: Gateway): void {
 }
 
 /**
- * Some of an answer is made.
- * @param bytes - All that its reader has still to read; 0: it is not behind.
+ * A part of an answer is written.
+ * @param bytes - Bytes that its reader has not read yet.
  */
 export function answerWaits(
   { raw, deadline }: FastifyRequest,
@@ -110,7 +110,7 @@ export function answerWaits(
   else gateway.memory.waitsForClient(answer, bytes, () => raw.socket.destroy());
 }
 
-/** The whole answer is made: its place is another's, and the clock is that of its reader. @param bytes - Not read yet. */
+/** The answer is complete: frees its place, and limits the time of its reader. @param bytes - Not read yet. */
 export function answerMade(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -150,7 +150,7 @@ export async function guardRequests(app: GatewayApp, gateway: Gateway): Promise<
   });
 }
 
-/** Says whose key a request carries: a Bearer token, of which only the SHA-256 is known here. */
+/** Finds the owner of a request's API key: a Bearer token, known only by its SHA-256. */
 export class KeyRing {
   /** Names by hash. Clients can't choose a hash, so that the time of a look-up reveals nothing of a key. */
   readonly #names: ReadonlyMap<string, string>;
@@ -166,7 +166,7 @@ export class KeyRing {
 
   /**
    * Name of the key's owner.
-   * @param authorization - The header as it came.
+   * @param authorization - Value of the header.
    * @throws ApiError 401 for a missing header, one without a Bearer token, or an unknown key.
    */
   ownerOf(authorization: string | undefined): string {
@@ -213,7 +213,7 @@ async function createRateCheck(app: GatewayApp, { config }: Gateway) {
   };
 }
 
-/** How often the end of the last request is looked for. */
+/** Interval of checks for the end of the last request. */
 const POLL_MILLISECONDS = 20;
 
 /**

@@ -18,7 +18,7 @@ import { generationRoutes, modelRoutes } from "./routes/openai.ts";
 import { pageRoutes } from "./routes/page.ts";
 import { retrievalRoutes } from "./routes/retrieval.ts";
 
-/** A client that sends its request more slowly than this is cut off (408). */
+/** Maximum time of a client to send its request; then 408. */
 export const RECEIVE_SECONDS = 60;
 
 /** A gateway that does not listen yet. */

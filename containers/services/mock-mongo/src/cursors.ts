@@ -103,7 +103,7 @@ export class Cursors {
   kill(id: number): boolean {
     const cursor = this.#open.get(id);
     clearTimeout(cursor?.timer);
-    // One that is read from is released when that ends.
+    // A cursor in use is released after its read.
     if (cursor?.isInUse === false) cursor.release();
     return this.#open.delete(id);
   }

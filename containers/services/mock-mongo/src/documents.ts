@@ -83,7 +83,7 @@ function read(bytes: Uint8Array, options: Parameters<typeof deserialize>[1]): Do
 
 /** @throws CommandError 10334 for more than 16 MiB. */
 export function write(document: Document): Uint8Array {
-  // The serializer cuts off silently where its buffer of 17 MiB ends.
+  // The serializer silently truncates at its buffer of 17 MiB.
   const size = calculateObjectSize(document, { ignoreUndefined: true });
   if (size > MAX_REPLY_DOCUMENT_BYTES) {
     throw new CommandError(
@@ -111,7 +111,7 @@ function withLongs(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withLongs(inner)]));
 }
 
-/** A document in the sense of BSON, and none of BSON's own classes. */
+/** Whether a value is a document, not one of BSON's classes. */
 export function isPlainObject(value: unknown): value is Document {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

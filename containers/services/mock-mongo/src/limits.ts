@@ -1,4 +1,4 @@
-/** Limits of the document database, and what memory it takes at most with all of them reached. */
+/** Limits of the document database, and its maximum memory. */
 import { type LimitValues, limitValues, type MemoryUse } from "@engine-room/service-process";
 
 const MIB = 1024 * 1024;
@@ -87,7 +87,7 @@ export function memoryUses(limits: ServerLimits): MemoryUse[] {
         "measured: 48 MB of inserts took 4 bytes for each byte, filters with 12 MB of numbers or short texts 6; only a list of empty objects takes 16",
     },
     {
-      of: "what queries hold",
+      of: "memory of queries",
       count: limits.cursorBytes,
       bytesEach: 6,
       source: "as the values of messages; 200,000 short rows took 290 bytes each, and count 64 and their own",

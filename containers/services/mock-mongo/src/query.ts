@@ -23,7 +23,7 @@ import {
 import { type Collection, Row, type Store } from "./store.ts";
 import { compareValues, isNumeric, sortKey, toNumber, typeRank, valuesAt } from "./values.ts";
 
-/** Copies of a stored document what is needed: its bytes are overwritten when the next one is read. */
+/** Copies the needed part of a stored document, whose bytes the next read overwrites. */
 export type Copy = (bytes: Uint8Array) => Uint8Array;
 
 type Operator = (path: string, operand: unknown) => (document: unknown) => boolean;
@@ -38,7 +38,7 @@ function range(isMatch: (order: number) => boolean): Operator {
     };
     return (document) => {
       const found = valuesAt(document, path);
-      // Nothing counts as null.
+      // A missing value counts as null.
       if (found.length === 0) return test(null);
       return found.some((value) => test(value) || (Array.isArray(value) && value.some(test)));
     };
@@ -57,7 +57,7 @@ const { $eq: equalsScalar, $in: isOneOfScalars } = mingoOperators as unknown as 
 
 const isComposed = (value: unknown) => Array.isArray(value) || isPlainObject(value);
 
-/** Documents are equal when their fields have the same order, too, which mingo leaves out. */
+/** Equal documents also have their fields in the same order, which mingo does not check. */
 const isOneOf: MingoOperator = (path, operand, options) => {
   const composed = Array.isArray(operand) ? operand.filter(isComposed) : [];
   if (composed.length === 0) return isOneOfScalars(path, operand, options);
@@ -120,7 +120,7 @@ function orBadValue<T>(run: () => T): T {
   }
 }
 
-/** A condition such as `{ $gt: 1 }`, and no document to be equal to. */
+/** Whether it is a condition such as `{ $gt: 1 }`, not a document for equality. */
 export function isOperators(value: unknown): value is Document {
   return isPlainObject(value) && Object.keys(value).some((key) => key.startsWith("$"));
 }
@@ -166,7 +166,7 @@ export function* matches(
   }
 }
 
-/** A predicate that reads of a document only what the filter looks at. */
+/** A predicate that reads only the fields of the filter. */
 function predicateOfBytes(filter: Document): (bytes: Uint8Array) => boolean {
   const test = predicate(filter);
   const paths = Object.keys(filter);
@@ -181,7 +181,7 @@ function fieldsAt(paths: readonly string[]): Copy {
   return (bytes) => pick(bytes, (name) => names.has(name));
 }
 
-/** The `_id`s that a filter allows; undefined where it does not say. */
+/** The `_id`s that a filter allows; undefined for any. */
 function namedIds({ _id: id }: Document): readonly unknown[] | undefined {
   const wanted = isOperators(id) ? ("$eq" in id ? [id.$eq] : id.$in) : [id];
   const isNamed = (one: unknown) => one !== null && one !== undefined && !Array.isArray(one);

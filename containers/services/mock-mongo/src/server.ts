@@ -1,4 +1,4 @@
-/** The document database as a TCP server, and what Prometheus reads of it. */
+/** The document database as a TCP server, and its metrics. */
 
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type Socket } from "node:net";
@@ -16,7 +16,7 @@ import { encodeReply, MessageReader, parseMessage, type Request, WireError } fro
 /** Handshakes and heartbeats would drown the rest of the log. */
 const QUIET = new Set(["hello", "ismaster", "isMaster", "ping", "endSessions"]);
 
-/** One client: messages in, one command after the other, replies out. Resolves when it is gone. */
+/** Serves one client, one command after the other. Resolves when it disconnects. */
 async function serve(socket: Socket, server: MongoServer): Promise<void> {
   const { limits, arriving, connections } = server;
   const reader = new MessageReader();
@@ -138,7 +138,7 @@ export class MongoServer {
   readonly arriving: HeldBytes<Socket>;
   /** For messages while their commands run. */
   readonly room: ByteBudget;
-  /** The same for small ones, which don't wait for others. */
+  /** The same for small messages, which don't wait for others. */
   readonly smallRoom: ByteBudget;
   /** Replies that clients don't read. */
   readonly unsent: HeldBytes<Socket>;
@@ -195,7 +195,7 @@ export class MongoServer {
     }
   }
 
-  /** Finishes the commands that run and closes all connections. */
+  /** Finishes running commands and closes all connections. */
   async stop(): Promise<void> {
     this.metricsServer.close();
     const closed = new Promise((resolve) => this.server.close(resolve));

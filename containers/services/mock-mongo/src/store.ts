@@ -35,7 +35,7 @@ export interface Collection extends Target {
 /** A document that is stored, or computed from stored documents. */
 export class Row {
   readonly bytes: Uint8Array;
-  /** Its place in the order of insertion; 0 where it was computed. */
+  /** Its place in the order of insertion; 0 for a computed document. */
   readonly sequence: number;
   #document: Document | undefined;
 
@@ -124,7 +124,7 @@ export class Store {
     return all.filter((collection) => database === undefined || collection.database === database);
   }
 
-  /** Within `write`: the collection, made when it is absent. */
+  /** Within `write`: the collection, created when absent. */
   ensure({ database, name }: Target): Collection {
     const found = this.find({ database, name });
     if (found !== undefined) return found;
@@ -138,13 +138,13 @@ export class Store {
     void this.#collections.put([collection.database, collection.name], { ...collection, indexes });
   }
 
-  /** Within `write`: the collection is gone; `purge` frees what it held. */
+  /** Within `write`: removes the collection; `purge` frees its documents. */
   drop(collection: Collection): void {
     void this.#dropped.put(collection.id, true);
     void this.#collections.remove([collection.database, collection.name]);
   }
 
-  /** Frees what dropped collections held, also those that a killed process left. */
+  /** Frees the documents of dropped collections, also those that a killed process left. */
   async purge(): Promise<void> {
     for (const id of [...this.#dropped.getKeys()]) await this.writeByTurns(this.#purgeOne(id));
   }
@@ -220,7 +220,7 @@ export class Store {
     this.#add(collection, 1);
   }
 
-  /** Within `write`: puts another document in a document's place; its `_id` must be the same. */
+  /** Within `write`: replaces a document by one with the same `_id`. */
   replace(collection: Collection, { sequence }: Row, bytes: Uint8Array): void {
     void this.#documents.put([collection.id, sequence], bytes);
   }

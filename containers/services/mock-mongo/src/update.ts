@@ -11,7 +11,7 @@ import { compareValues, identityOf, isNumeric, type Numeric, toNumber } from "./
 
 // Places in a document: a dotted path, in which a number is an index where there is a list.
 
-/** A list is filled up with null to here at most, as in MongoDB. */
+/** Maximum length to which a list is filled with null, as in MongoDB. */
 const MAX_PADDING = 1_500_000;
 
 function isContainer(value: unknown): value is Document {

@@ -176,7 +176,7 @@ export function encodeReply({ requestId, isLegacy }: Request, reply: Reply): Buf
  * The reply to a command that opens or advances a cursor.
  *
  * @param id - The cursor's id; 0 after the last batch.
- * @param documents - They go out as the bytes that they are.
+ * @param documents - Sent as they are.
  */
 export function batchReply(
   field: "firstBatch" | "nextBatch",

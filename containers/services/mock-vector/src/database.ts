@@ -19,7 +19,7 @@ import {
 import { prepared, VectorTable } from "./vectors.ts";
 
 interface StoredCollection {
-  /** Drawn at random, so that no other has it. */
+  /** Random, so that it is unique. */
   readonly id: number;
   readonly name: string;
   readonly vectors: VectorParams;
@@ -93,7 +93,7 @@ export class Database {
   /** By name. */
   readonly collections = new Map<string, Collection>();
 
-  /** Reads all points into memory, however many. @param directory - Exists. @param mostBytes - Of points; more are refused. */
+  /** Reads all points into memory, however many. @param directory - Exists. @param mostBytes - Limit of points. */
   constructor(directory: string, mostBytes = pointBytesOf()) {
     this.#memory = new PointMemory(mostBytes);
     this.#file = join(directory, STORE_FILE);

@@ -1,4 +1,4 @@
-/** Limits of the vector database, and what memory it takes at most with all of them reached. */
+/** Limits of the vector database, and its maximum memory. */
 import { totalmem } from "node:os";
 import { type LimitValues, limitValues, type MemoryUse } from "@engine-room/service-process";
 

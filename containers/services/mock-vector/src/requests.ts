@@ -27,7 +27,7 @@ export function parse<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;
-  // A key that is not known, such as `batch`, is why another one is missing.
+  // An unknown key, such as `batch`, is the reason for a missing key.
   const issue = issues.find(({ code }) => code === "unrecognized_keys") ?? issues[0];
   const place = issue?.path.filter((part) => part !== UNNAMED).join(".");
   throw new RequestError(400, `Format error in JSON body: ${place ? `${place}: ` : ""}${issue?.message}`);
@@ -73,7 +73,7 @@ function isVector(value: unknown): boolean {
 /** The name of a collection's only vector, where it has no name. */
 export const UNNAMED = "";
 
-/** Something for each vector by its name; where `isSingle`, for the vector without a name. */
+/** Values by names of vectors; with `isSingle`, of the vector without a name. */
 function byVector<T extends z.ZodType>(schema: T, isSingle: (given: unknown) => boolean) {
   return z.preprocess(
     (given) => (isSingle(given) ? { [UNNAMED]: given } : given),

@@ -135,7 +135,7 @@ function limitTransit(app: FastifyInstance, limits: ServerLimits): HeldBytes<Ser
     };
     const timer = setTimeout(dropUnread, limits.answerSeconds * 1000);
     raw.once("close", () => clearTimeout(timer));
-    // From now on it waits for its client.
+    // The answer now waits for its client.
     transit.delete(raw);
     transit.set(raw, before + bytes, dropUnread);
   });

@@ -21,7 +21,7 @@ interface Search {
   readonly limit: number;
   /** Worse scores are left out. */
   readonly threshold: number | null | undefined;
-  /** Whether a slot counts. */
+  /** Whether the search includes a slot. */
   readonly accepts: (slot: number) => boolean;
   /** Order of two slots with the same score. */
   readonly compare: (slotA: number, slotB: number) => number;
@@ -154,7 +154,7 @@ const TERMS: Readonly<Record<Distance, (a: number, b: number) => number>> = {
   Manhattan: (a, b) => Math.abs(a - b),
 };
 
-/** A vector as the table holds it: for cosine of length 1, as Qdrant stores it; one of zeros stays that. */
+/** A vector as the table holds it: for cosine of length 1, as Qdrant stores it; zeros stay zeros. */
 export function prepared(vector: readonly number[], distance: Distance): Float32Array {
   if (distance !== "Cosine") return new Float32Array(vector);
   const length = Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));

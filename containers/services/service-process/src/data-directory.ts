@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { StartError } from "./process.ts";
 
-/** Where LMDB's file has what it is known by: MDB_MAGIC in lmdb's mdb.c, behind the header of its first page. */
+/** Signature of LMDB's file: MDB_MAGIC in lmdb's mdb.c, behind the header of its first page. */
 const MAGIC = Buffer.from([0xde, 0xc0, 0xef, 0xbe]);
 const MAGIC_OFFSET = 24;
 
@@ -16,7 +16,7 @@ const MAGIC_OFFSET = 24;
  * Makes a directory where it is absent, takes its lock until the process ends, and opens the store in it.
  *
  * @param directory - Value of `--data`.
- * @param file - The store's LMDB file, which is looked at before LMDB does: it ends the process over another one.
+ * @param file - The store's LMDB file, checked first: LMDB would end the process over another kind of file.
  * @throws StartError when another process has the directory, or when it can't be opened.
  */
 export async function openStore<T>(

@@ -17,18 +17,18 @@ export function limitValues<const Limits extends Readonly<Record<string, Limit>>
   return Object.fromEntries(values) as LimitValues<Limits>;
 }
 
-/** A part of the memory that a service takes at most, with all of its limits reached at the same time. */
+/** A part of a service's maximum memory, with all limits reached at the same time. */
 export interface MemoryUse {
-  /** A noun: what takes it. */
+  /** A noun. */
   readonly of: string;
-  /** How many there are at most. */
+  /** Maximum number. */
   readonly count: number;
   readonly bytesEach: number;
-  /** Where `bytesEach` comes from: the limit that says it, or how it was measured. */
+  /** Source of `bytesEach`: a limit, or a measurement. */
   readonly source: string;
 }
 
-/** Bytes of all of them together. */
+/** Sum of all bytes. */
 export function worstCaseBytes(uses: readonly MemoryUse[]): number {
   return uses.reduce((sum, { count, bytesEach }) => sum + count * bytesEach, 0);
 }

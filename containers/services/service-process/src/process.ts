@@ -1,4 +1,4 @@
-/** A service's process: its options, its start, why it can't start or listen, and its end. */
+/** A service's process: its options, its start with errors, and its end. */
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 /** The reason of a failed start, for the operator. */
@@ -33,7 +33,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
  * The options that the process was started with.
  *
  * @param options - As node:util has them.
- * @param usage - One sentence, which ends every complaint.
+ * @param usage - One sentence at the end of every error.
  * @throws StartError at an argument that is not among them.
  */
 export function readOptions<const T extends OptionsConfig>(options: T, usage: string): Values<T> {
@@ -86,7 +86,7 @@ export function readDatabaseOptions<const Port extends string>(
   return { data, host, logLevel, ports: read as Record<Port, number> };
 }
 
-/** @param fix - How another address is chosen. @returns What Node says when a server can't listen, with the way out. */
+/** @param fix - How to choose another address. @returns Node's error of a server that can't listen, with the fix. */
 export function listenError(error: unknown, fix: string): StartError {
   return new StartError(`The server can't listen: ${(error as Error).message}; ${fix}.`);
 }

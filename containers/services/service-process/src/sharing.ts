@@ -61,9 +61,9 @@ export class HeldBytes<Holder> {
   }
 
   /**
-   * How many bytes a holder has from now on; its age stays.
+   * Sets the bytes of a holder; its age stays.
    *
-   * @param drop - Makes it let go of them; undefined while it is not its client that it waits for. It may be called at once.
+   * @param drop - Frees them; undefined while it does not wait for its client. It may be called at once.
    */
   set(holder: Holder, bytes: number, drop: (() => void) | undefined): void {
     this.#bytes += bytes - (this.#held.get(holder)?.bytes ?? 0);
@@ -77,7 +77,7 @@ export class HeldBytes<Holder> {
     }
   }
 
-  /** The holder has nothing any more. */
+  /** Removes a holder. */
   delete(holder: Holder): void {
     this.#bytes -= this.#held.get(holder)?.bytes ?? 0;
     this.#held.delete(holder);
@@ -87,7 +87,7 @@ export class HeldBytes<Holder> {
 /** Limits the number of connections: a new connection replaces that with the longest idle time. */
 export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
   readonly #most: number;
-  /** Whether it is idle, by connection; those first that were used last the longest time ago. */
+  /** Whether each connection is idle; the least recently used first. */
   readonly #isIdle = new Map<Connection, boolean>();
 
   constructor(most: number) {
@@ -121,14 +121,14 @@ export class ConnectionsByUse<Connection extends { destroy(): unknown }> {
   }
 }
 
-/** How long one request may hold the event loop, or a transaction, before others get their turn. */
+/** Maximum time of a request in the event loop, or in a transaction, before others get their turn. */
 export const TURN_MILLISECONDS = 10;
 
 /** Work by turns. */
 export class TimeSlice {
   #turnEnd = performance.now() + TURN_MILLISECONDS;
 
-  /** Lets others go first where this turn is over; undefined where it is not. */
+  /** Lets others run when this turn is over; undefined when it is not. */
   rest(): Promise<void> | undefined {
     if (performance.now() < this.#turnEnd) return undefined;
     return new Promise((resolve) => {

@@ -3,7 +3,7 @@ import { imageId } from "./images.ts";
 import { type RequestFlavour, type RequestProfile, SPLIT_MARK } from "./profile.ts";
 import { type Fields, type GenerationRequest, RequestError } from "./request.ts";
 
-/** Options that not every model has an input for, with the value that asks for nothing. */
+/** Neutral values of options for which not every model has an input. */
 const NEUTRAL: Pick<
   GenerationRequest,
   "topP" | "frequencyPenalty" | "presencePenalty" | "beamWidth" | "stopWords"

@@ -151,7 +151,7 @@ function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInpu
 /** Media types whose files Pillow opens in the server. */
 const DATA_URL = /^data:image\/(?:jpeg|jpg|png|webp);base64,/i;
 
-/** How JPEG, PNG and WebP files begin, in hexadecimal digits. */
+/** First bytes of JPEG, PNG and WebP files, in hexadecimal digits. */
 const FILE_HEAD = /^(?:ffd8ff|89504e470d0a1a0a|52494646.{8}57454250)/;
 
 function base64Of(image: ImageInput, field: string): string {

@@ -26,14 +26,14 @@ export function setUpAdding({ onChanged, onKeyNeeded, find }) {
   const cancel = byId("add-cancel");
   const progress = byId("add-progress");
   const image = pictureField(byId("add-image"), (problem) => tell(problem));
-  /** Fields by the names that the API has for them. @type {Readonly<Record<string, HTMLElement>>} */
+  /** Fields by their names in the API. @type {Readonly<Record<string, HTMLElement>>} */
   const inputs = { id, text, image: image.input };
   /** The document that is being sent. @type {AbortController | undefined} */
   let running;
 
   /**
-   * @param {string} problem Empty takes the last one away.
-   * @param {string | null} [field] That it is about.
+   * @param {string} problem Empty removes the last problem.
+   * @param {string | null} [field] The field with the problem.
    */
   function tell(problem, field) {
     say("add-problem", problem, "error");
@@ -44,7 +44,7 @@ export function setUpAdding({ onChanged, onKeyNeeded, find }) {
     }
   }
 
-  /** @param {number} share Of the document that is sent. */
+  /** @param {number} share Sent part of the document. */
   function showProgress(share) {
     const isSent = share === 1;
     byId("add-progress-words").textContent = isSent ? "Indexing…" : `Uploading, ${Math.floor(share * 100)} %`;

@@ -4,10 +4,10 @@
  * A GET; where there are fields, a POST of JSON, or of a form where there is an image too.
  * @typedef {object} Call
  * @property {string} path Relative to the page: `v1/match`.
- * @property {string} [method] In place of those.
+ * @property {string} [method] Another method.
  * @property {Readonly<Record<string, unknown>>} [fields] Texts, numbers and booleans where there is an image.
  * @property {File | undefined} [image]
- * @property {string} [saveAs] Name of the file that a command keeps the answer in.
+ * @property {string} [saveAs] File for the answer of a command.
  */
 
 /** Name of the API key in this tab's storage, which the browser drops with the tab. */
@@ -15,7 +15,7 @@ export const KEY_ENTRY = "engine-room.api-key";
 
 /** The gateway refused or failed, in its own sentence. */
 export class ApiFailure extends Error {
-  /** HTTP status; 0 where nothing answered, or where an answer that had begun failed. */
+  /** HTTP status; 0 without an answer, or when a stream failed. */
   status = 0;
   /** Name of the field that is wrong: `image`. @type {string | null} */
   param = null;
@@ -29,8 +29,8 @@ export function apiKey() {
 /**
  * @param {Call} call
  * @param {AbortSignal} [signal]
- * @param {(share: number) => void} [onSent] Told how much of the request is sent, from 0 to 1.
- * @returns {Promise<Response>} With a status of success.
+ * @param {(share: number) => void} [onSent] Called with the sent share of the request, from 0 to 1.
+ * @returns {Promise<Response>} With a status of 2xx.
  * @throws {ApiFailure}
  */
 export async function request(call, signal = AbortSignal.timeout(5000), onSent) {

@@ -1,4 +1,4 @@
-/** Elements, made and found. Text always becomes text nodes: nothing here parses markup. */
+/** Creates and finds elements. Text always becomes text nodes: nothing here parses markup. */
 
 /**
  * Makes an element.
@@ -39,7 +39,7 @@ export function notice(tone, sentence) {
 }
 
 /**
- * Tells screen readers what happened, without moving anybody's focus.
+ * Announces an event to screen readers, without moving the focus.
  * @param {string} sentence
  */
 export function announce(sentence) {
@@ -47,9 +47,9 @@ export function announce(sentence) {
 }
 
 /**
- * Puts a sentence into a notice of the page, and tells it.
+ * Shows a sentence in a notice of the page, and announces it.
  * @param {string} id
- * @param {string} sentence Empty takes the last one away.
+ * @param {string} sentence Empty removes the last sentence.
  * @param {"warning" | "error"} [tone]
  */
 export function say(id, sentence, tone = "warning") {

@@ -28,7 +28,7 @@ let sendAgain;
 watchServices((services) => {
   abilities = capabilitiesOf(services);
   showAbilities();
-  // An empty collection is looked at again, so that the page follows a seeding.
+  // An empty collection is checked again, so that the page follows a seeding.
   if (abilities.canFind && !hasDocuments && !running && keyForm.hidden) lookForDocuments();
 });
 
@@ -76,7 +76,7 @@ async function lookForDocuments() {
     }
     if (hasDocuments && !example) await findExample();
   } catch (error) {
-    // Anything but a missing key is told by the list of services.
+    // The list of services shows any other problem than a missing key.
     if (error instanceof ApiFailure && error.status === 401) askForKey(error.message);
   }
   showAbilities();

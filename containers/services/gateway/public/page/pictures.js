@@ -13,15 +13,15 @@ import { announce, element } from "./dom.js";
 /** All of the page; the first takes what is dropped or pasted outside of their forms. @type {PictureField[]} */
 const fields = [];
 
-/** @param {EventTarget | null} target Of an event. */
+/** @param {EventTarget | null} target The event's. */
 function fieldOf(target) {
   return fields.find(({ form }) => target instanceof Node && form?.contains(target)) ?? fields[0];
 }
 
 /**
  * Fills a container with a field for one picture.
- * @param {HTMLElement} container In a form. The field takes nothing while it is hidden.
- * @param {(problem: string) => void} onProblem Told why a file is refused; empty when one is taken or removed.
+ * @param {HTMLElement} container In a form. A hidden field accepts no file.
+ * @param {(problem: string) => void} onProblem Called with the reason of a refusal; else empty.
  * @returns {PictureField}
  */
 export function pictureField(container, onProblem) {

@@ -97,7 +97,7 @@ function card({ id, score, scores, text, image, metadata }, rank, { matches, fus
 }
 
 /**
- * The rank of a document in one of the two lists, and what that adds to its score.
+ * The rank of a document in one of the two lists, and its part of the score.
  * @param {string} list
  * @param {Match["scores"]["text"]} found
  * @param {number} k
@@ -165,7 +165,7 @@ async function fetchPicture(path) {
 }
 
 /**
- * Asks and shows, until the answer is complete.
+ * Streams and shows the answer.
  * @param {Call} call
  * @param {AbortSignal} signal Stops the model too; what was written stays.
  * @throws ApiFailure

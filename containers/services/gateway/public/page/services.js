@@ -11,7 +11,7 @@ const INTERVAL_MILLISECONDS = 3000;
 
 /**
  * Shows the services, again and again. Pauses while the page is hidden.
- * @param {(services: readonly Service[]) => void} onServices Told whenever the gateway has answered.
+ * @param {(services: readonly Service[]) => void} onServices Called after each answer of the gateway.
  */
 export function watchServices(onServices) {
   let timer = 0;

@@ -1,5 +1,5 @@
 /**
- * A stranger's bytes to a picture that is safe to keep: upright, sRGB, without alpha and without metadata.
+ * Decodes untrusted bytes to a picture that is safe to keep: upright, sRGB, without alpha and metadata.
  *
  * sharp's settings belong to the whole process, and importing this module makes them: of libvips' loaders only those for
  * JPEG, PNG and WebP in memory are left, so that no other format is parsed and no file is opened; nothing is cached; one

@@ -45,7 +45,7 @@ export type ImageLimits = LimitValues<typeof IMAGE_LIMITS>;
 
 export const DEFAULT_IMAGE_LIMITS: ImageLimits = limitValues(IMAGE_LIMITS);
 
-/** An image that is not taken. The message is meant for the client; what may hold more than that is the `cause`. */
+/** Refusal of an image. The message is for the client; only the `cause` may hold internals. */
 export class ImageError extends ApiError {
   override readonly name = "ImageError";
 

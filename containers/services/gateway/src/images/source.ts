@@ -1,4 +1,4 @@
-/** From what a client sends as an image to the picture that is kept. */
+/** Reads a client's image into the picture that is kept. */
 import { ConcurrencyLimiter } from "../limits.ts";
 import { type DecodedImage, decodeImage } from "./decode.ts";
 import { fetchImage, INTERNET, parseImageHost } from "./fetch-image.ts";
@@ -52,7 +52,7 @@ export function readImageFile(
   signal: AbortSignal,
 ): Promise<{ readonly file: Uint8Array; readonly decoded: DecodedImage }> {
   const { limits, decodes, fetches } = context;
-  // The bytes of a data URL are made when their turn has come: its text is there anyway.
+  // Data URLs are decoded only in their turn: their text is in memory anyway.
   const decode = (bytes: () => Uint8Array) =>
     inTurn(decodes, signal, async () => {
       const file = bytes();

@@ -15,7 +15,7 @@ export interface AnswerFormat<Type extends string = string, Choice extends objec
   /** `object` of each chunk of a stream. */
   readonly chunkType: string;
   readonly whole: (text: string) => Choice;
-  /** Opens a choice of a stream; undefined where there is nothing to say. */
+  /** Opens a choice of a stream; undefined for an endpoint without an opening chunk. */
   readonly first: object | undefined;
   readonly piece: (text: string) => object;
   readonly last: object;
@@ -84,7 +84,7 @@ interface EventStreamOptions {
   readonly format: AnswerFormat;
   /** Whether a last chunk with usage follows, and every other chunk has `usage: null`. */
   readonly includeUsage: boolean;
-  /** Told once, when all answers have ended. */
+  /** Called once, when all answers have ended. */
   readonly onUsage: (usage: Usage) => void;
   /** Translates a failure in the middle of the stream for the client. */
   readonly toApiError: (error: unknown) => ApiError;
@@ -109,7 +109,7 @@ export async function* eventStream(
     for (const [index, answer] of answers.entries()) {
       let next = await answer.next();
       hasBegun = true;
-      // The opening chunk shares a write with what follows it, so that no packet waits for another.
+      // The opening chunk shares a write with the next chunk, which saves a packet.
       let opening = format.first === undefined ? "" : choice(index, format.first);
       for (; !next.done; next = await answer.next()) {
         yield opening + choice(index, format.piece(next.value));

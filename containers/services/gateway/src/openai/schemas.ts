@@ -14,7 +14,7 @@ const modelId = z.string().min(1).max(256).describe("One of GET /v1/models.");
 
 const tokenLimit = z.int().min(1).nullish();
 
-/** Options that are taken and change nothing here. */
+/** Options that are accepted and ignored. */
 const ignored = {
   user: z.string().nullish(),
   metadata: z.record(z.string(), z.string()).nullish(),
@@ -26,7 +26,7 @@ const ignored = {
 
 const UNSUPPORTED = "is not supported; leave it out";
 
-/** Options that would change the answer: only the value that asks for nothing is taken. */
+/** Unsupported options: only their neutral value is accepted. */
 const refused = {
   n: z.literal(1, "must be 1: send a request for each answer").nullish(),
   logit_bias: z

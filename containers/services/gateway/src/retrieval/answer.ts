@@ -10,9 +10,9 @@ import { findMatches, type MatchQuery } from "./match.ts";
 import type { Retrieval } from "./retrieval.ts";
 import type { AnswerHead, Match } from "./schemas.ts";
 
-/** Length of an answer that does not say how long it may be, in tokens; a model may allow less. */
+/** Default tokens of an answer; a model may allow less. */
 const DEFAULT_ANSWER_TOKENS = 200;
-/** Documents that the model is given at most. */
+/** Maximum documents in a prompt. */
 const CONTEXT_DOCUMENTS = 3;
 const DESCRIPTION_TOKENS = 96;
 const DESCRIPTION_QUESTION = "Describe this image in one sentence.";
@@ -141,7 +141,7 @@ function groundedPrompt(
   };
 }
 
-/** The document that looks most like the image of the question stands for it. */
+/** The document most similar to the question's image represents it. */
 function likestFirst(matches: readonly MatchWithText[]): readonly MatchWithText[] {
   const rankOf = ({ scores }: Match) => scores.image?.rank ?? Number.POSITIVE_INFINITY;
   const best = Math.min(...matches.map(rankOf));

@@ -1,4 +1,4 @@
-/** Calls of the two databases: how long they take, and what their failures mean for a client. */
+/** Calls of the two databases: their durations, and errors for clients. */
 import { unavailable, upstreamFailed } from "../errors.ts";
 import type { RetrievalMetrics } from "../metrics.ts";
 

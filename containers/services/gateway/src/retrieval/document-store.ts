@@ -1,4 +1,4 @@
-/** Documents in MongoDB. A row has text, metadata and picture, and so everything from which the vectors are made. */
+/** Documents in MongoDB. A row has text, metadata and picture: all inputs of the vectors. */
 import { createHash } from "node:crypto";
 import {
   BSON,
@@ -17,7 +17,7 @@ import type { CallContext } from "../limits.ts";
 import type { RetrievalMetrics } from "../metrics.ts";
 import { databaseCalls } from "./databases.ts";
 
-/** A page of a list ends behind the document with which it reaches so many. */
+/** A page of a list ends with the document that reaches this size. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 /** Documents that one reply of MongoDB brings for a list: with the longest texts and metadata some 5 MB. */
 const LISTED_AT_ONCE = 64;
@@ -40,7 +40,7 @@ export interface DocumentContent {
   readonly text: string | null;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly image: StoredImage | null;
-  /** Tells one content from another: see {@link contentHash}. */
+  /** See {@link contentHash}. */
   readonly contentHash: string;
 }
 
@@ -75,7 +75,7 @@ function sorted(value: unknown): unknown {
 
 /** A server on the same network answers within milliseconds; a longer time means that it is unavailable. */
 const SELECTION_MS = 2000;
-/** No command here is allowed to take as long; a server that hangs is left. */
+/** Longer than any command here may take; ends calls of a server that hangs. */
 const SOCKET_MS = 30_000;
 /** A read that takes longer is stopped by the server. */
 const READ_MS = 10_000;
@@ -95,7 +95,7 @@ const OLD_IMAGE_MS = 3_600_000;
 export class DocumentStore {
   readonly #client: MongoClient;
   readonly #rows: Collection<Row>;
-  /** Pictures in the layout before, in which they had a collection of their own. */
+  /** Pictures in the earlier layout, with their own collection. */
   readonly #oldImages: Collection<{ _id: string; bytes: Uint8Array; usedAt: Date }>;
   readonly #run: ReturnType<typeof databaseCalls>;
 
@@ -216,7 +216,7 @@ export class DocumentStore {
     return new Set<string>(Object.values(upsertedIds));
   }
 
-  /** Removes a document; one that is not there is no error. */
+  /** Removes a document, if it exists. */
   async remove(id: string, call: CallContext): Promise<void> {
     await this.#run("delete", call.signal, () => this.#rows.deleteOne({ _id: id }, commented(call)));
   }

@@ -131,7 +131,7 @@ function failed(id: string | null, error: ApiError): Outcome {
   return { id, status: "failed", error };
 }
 
-/** A change that was begun is not broken off with its request: this ends it. */
+/** Limit of a change, which continues when its request ends. */
 const CHANGE_SECONDS = 60;
 
 /**

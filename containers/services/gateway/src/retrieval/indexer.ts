@@ -14,14 +14,14 @@ import type { DocumentContent, DocumentStore, Hashes } from "./document-store.ts
 import type { ReindexResponse } from "./schemas.ts";
 import type { VectorStore } from "./vector-store.ts";
 
-/** Often enough against other writers of the same document. */
+/** Enough rounds against other writers of the same document. */
 const MOST_ROUNDS = 5;
 const RETRY_SECONDS = 5;
 /** Documents that are compared at once; of those that differ all pictures are in memory. */
 const PAGE_DOCUMENTS = 128;
 
 interface IndexResult {
-  /** Why documents have no vectors of their content. */
+  /** Documents without vectors of their content, and the reasons. */
   readonly refused: ReadonlyMap<string, ApiError>;
   /** Documents that others change all the time: their vectors are compared again a little later. */
   readonly contended: readonly string[];
@@ -39,7 +39,7 @@ export class Indexer {
   readonly #settings: IndexerSettings;
   readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
-  /** A run that has not begun. */
+  /** The next run, which has not begun. */
   #next: Promise<ReindexResponse> | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #hasFailed = false;

@@ -24,7 +24,7 @@ export interface Retrieval {
   close(): Promise<void>;
 }
 
-/** @returns undefined where the configuration has no databases. @throws StartError when they can't be opened as it says. */
+/** @returns undefined without databases. @throws StartError when they can't be opened. */
 export function createRetrieval(
   { databases }: GatewayConfig,
   encoder: DocumentEncoder | undefined,

@@ -8,13 +8,13 @@ export const MOST_DOCUMENTS = 256;
 export const LONGEST_TEXT_BYTES = 65_536;
 /** Largest metadata as JSON. */
 export const LONGEST_METADATA_BYTES = 16_384;
-/** Objects and lists inside one another, the metadata itself included. */
+/** Maximum levels of nesting, the metadata itself included. */
 const DEEPEST_METADATA = 6;
 /** Documents of a page of GET /v1/documents. */
 const LARGEST_PAGE = 500;
-/** Matches of a request that does not say how many. */
+/** Default number of matches. */
 const DEFAULT_MATCHES = 5;
-/** Matches that a request may ask for. */
+/** Maximum number of matches. */
 export const MOST_MATCHES = 100;
 /** Default characters of a text in a match. */
 const DEFAULT_TEXT_CHARACTERS = 1000;
@@ -292,7 +292,7 @@ export const answerRequest = z.strictObject({
   maxTokens: z.int().min(1).optional().describe("Maximum output tokens."),
 });
 
-/** A match that has a text. */
+/** A match with a text. */
 const source = match.pick({ id: true, score: true, image: true }).extend({ text: z.string() });
 
 const answerHead = z.object({

@@ -60,7 +60,7 @@ const LEAST_PREFETCH = 50;
 
 /** A server on the same network answers within milliseconds; a longer time means that it is unavailable. */
 const CONNECT_MS = 2000;
-/** No request here is allowed to take as long. */
+/** Longer than any request here may take. */
 const ANSWER_MS = 30_000;
 const MOST_CONNECTIONS = 64;
 /** Characters of its errors that are kept for the log. */
@@ -83,7 +83,7 @@ export class VectorStore {
 
   /**
    * @param encoder - Makes the vectors.
-   * @param onCreated - Told when the collection was absent and has been made, without a point.
+   * @param onCreated - Called when the collection was absent and has been created, empty.
    */
   constructor(
     { url, collection }: DatabasesConfig["vector"],
@@ -114,12 +114,12 @@ export class VectorStore {
     });
   }
 
-  /** Whether it answered the last points with a refusal, as when its memory or disk is full. */
+  /** Whether it refused the last points, as when its memory or disk is full. */
   get refusesPoints(): boolean {
     return this.#refusesPoints;
   }
 
-  /** Adds points, or puts them in the place of those of the same documents. */
+  /** Adds points, or replaces those of the same documents. */
   async upsert(
     entries: readonly { readonly document: DocumentContent; readonly vectors: Vectors }[],
     call: CallContext,
@@ -135,7 +135,7 @@ export class VectorStore {
     await this.#send("upsert", { points }, done, call);
   }
 
-  /** Removes the points of documents; those that are not there are no error. */
+  /** Removes the points of documents, if they exist. */
   async remove(documentIds: readonly string[], call: CallContext): Promise<void> {
     if (documentIds.length === 0) return;
     const body = { points: documentIds.map(pointId) };
@@ -197,7 +197,7 @@ export class VectorStore {
     return this.#pool.close();
   }
 
-  /** Runs a request on the collection, which is made when it is absent. */
+  /** Runs a request on the collection, which is created when absent. */
   async #send<T>(
     operation: keyof typeof REQUESTS,
     body: object,
@@ -224,7 +224,7 @@ export class VectorStore {
         (reason: unknown) => reason,
       );
       this.#onCreated();
-      // Where it could not be made, another gateway may have been faster.
+      // After a failure, another gateway may have created it.
       return describe().catch((reason: unknown) => {
         throw failure === true ? reason : failure;
       });

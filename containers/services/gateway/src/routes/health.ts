@@ -11,7 +11,7 @@ import { takesImages } from "../retrieval/answer.ts";
 import type { Retrieval } from "../retrieval/retrieval.ts";
 import { ENCODER_MODELS } from "../triton/document-encoder.ts";
 
-/** A service that is well answers its probe within milliseconds. */
+/** A healthy service answers its probe within milliseconds. */
 const PROBE_MILLISECONDS = 1000;
 /** While all services are ready, a result is reused for so long, so that many watchers cost no more than one. */
 const KEPT_MILLISECONDS = 2000;
@@ -218,7 +218,7 @@ async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceS
   }
 }
 
-/** Callers share the probes that run, and their result for a while. */
+/** Callers share running probes, and their result for a while. */
 function sharedProbe(services: readonly Service[]): () => Promise<ServiceState[]> {
   let result: Promise<ServiceState[]> | undefined;
   let freshUntil = 0;

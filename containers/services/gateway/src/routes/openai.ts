@@ -230,7 +230,7 @@ export function countTokens({ metrics }: Gateway, model: string, usage: Usage): 
   metrics.tokens.inc({ model, kind: "completion" }, usage.completion_tokens ?? 0);
 }
 
-/** @param left - Ends what is still asked of Triton when the reader leaves. */
+/** @param left - Ends the requests to Triton when the reader leaves. */
 async function* resume(
   first: IteratorResult<string, void>,
   rest: AsyncGenerator<string, void, void>,

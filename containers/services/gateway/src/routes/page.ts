@@ -6,7 +6,7 @@ import type { GatewayApp } from "../context.ts";
 
 const FOLDER = new URL("../../public/", import.meta.url);
 
-/** Media types by the endings of names; a file with another one is not served. */
+/** Media types by suffix; other files are not served. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
   ".css": "text/css; charset=utf-8",

@@ -77,7 +77,7 @@ function matchRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): vo
   );
 }
 
-/** Usage of an answer for which no model was asked. */
+/** Usage of an answer without a model. */
 const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
 
 function answerRoute(app: GatewayApp, gateway: Gateway, retrieval: Retrieval): void {

@@ -1,4 +1,4 @@
-/** Bodies with images: their sizes, and forms beside JSON. */
+/** Bodies with images: their sizes, and multipart forms in addition to JSON. */
 import { Busboy } from "@fastify/busboy";
 import type { Gateway, GatewayApp } from "../context.ts";
 import { invalidRequest } from "../errors.ts";

@@ -1,4 +1,4 @@
-/** HTTP to one Triton server: connections, time-outs, and what each way to fail means for a client of the gateway. */
+/** HTTP client of a Triton server: connections, time-outs, and errors for clients of the gateway. */
 import { AnswerError } from "@engine-room/triton-requests";
 import { type Dispatcher, Pool } from "undici";
 import { ApiError, invalidRequest, unavailable, upstreamFailed } from "../errors.ts";
@@ -8,17 +8,17 @@ import type { CallContext } from "../limits.ts";
 const CONNECT_TIMEOUT_MS = 2000;
 /** Loading a model takes seconds to minutes, so a sooner retry would only add load. */
 const RETRY_AFTER_SECONDS = 5;
-/** A full queue moves with every answer. */
+/** Every answer frees a place of a full queue. */
 const BUSY_RETRY_AFTER_SECONDS = 1;
 /**
  * A request that found no server is answered at once, so that a look at every few seconds would miss it. Its model stays
  * wanted for a while: for as long as its client was told to wait, and for several looks at least.
  */
 const LEAST_WANTED_SECONDS = 90;
-/** How much of Triton's own error text is passed on. */
+/** Maximum characters of Triton's error text in a message. */
 const LONGEST_ERROR_CHARACTERS = 500;
 
-/** Kinds of failure, as they are counted. */
+/** Kinds of failure, as in the metrics. */
 type UpstreamErrorKind = "away" | "not_ready" | "busy" | "refused" | "failed" | "broken";
 
 export interface TritonClientOptions {
@@ -26,7 +26,7 @@ export interface TritonClientOptions {
   readonly name: string;
   /** `http://host:port`. */
   readonly origin: string;
-  /** Told of every failure that is not the client's own leaving. */
+  /** Called with every failure except a client's disconnect. */
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
   /** From no server to one that answers, where the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
   readonly coldStartSeconds?: number | undefined;
@@ -149,7 +149,7 @@ export class TritonClient {
   }
 }
 
-/** Whether a connection was there and broke, as a kept-alive one may just when it is used. */
+/** Whether an open connection broke, as a kept-alive connection may just when it is used. */
 export function isBrokenConnection(error: unknown): boolean {
   const { code = "" } = error as { readonly code?: string };
   return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(code);
@@ -176,7 +176,7 @@ export function tritonMessage(body: string): string {
   try {
     message = String(JSON.parse(body.replace(/^data: /, "")).error ?? body);
   } catch {
-    // Not an object in JSON: the text itself says it best.
+    // Not a JSON object: shown as it is.
   }
   return message.slice(0, LONGEST_ERROR_CHARACTERS);
 }

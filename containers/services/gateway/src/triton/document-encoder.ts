@@ -1,4 +1,4 @@
-/** Texts, images, and both together to vectors: the text encoder, the image encoder, and their ensemble on one Triton. */
+/** Vectors of texts, images, and both: the text encoder, the image encoder, and their ensemble on one Triton. */
 
 import type { EncodersConfig } from "../config.ts";
 import type { CallContext } from "../limits.ts";

@@ -31,7 +31,7 @@ export interface Answer extends Ending {
   readonly text: string;
 }
 
-/** One answer on its way: pieces of text, none of them empty, then how it ended. */
+/** The stream of an answer: nonempty pieces of text, then its ending. */
 export type AnswerStream = AsyncGenerator<string, Ending, void>;
 
 /** Few tokens of any model are longer. */
@@ -105,7 +105,7 @@ export class TextModel {
   }
 
   /**
-   * Looks whether the model takes these images, none of which is fetched or decoded for that, or the frames of a video.
+   * Checks whether the model accepts these images, without fetching or decoding them, or the frames of a video.
    * @param images - Data URLs and addresses.
    * @throws ApiError 400.
    */

@@ -61,7 +61,7 @@ interface OutputHeader extends Omit<Tensor, "data"> {
 /**
  * The tensors of an answer by name.
  * @param jsonBytes - Value of the answer's `Inference-Header-Content-Length`.
- * @throws Error for a header that is not JSON; whether the bytes are those of a tensor, whoever reads it checks.
+ * @throws Error for a header that is not JSON; readers of a tensor check its bytes.
  */
 export function decodeResponse(body: Buffer, jsonBytes: number): Tensors {
   const header: { readonly outputs?: readonly OutputHeader[] } = JSON.parse(

@@ -10,7 +10,7 @@ export interface TextFilter {
   flush(): string;
 }
 
-/** Turns "all text so far" into what is new. */
+/** Turns "all text so far" into the new text. */
 export class CumulativeFilter implements TextFilter {
   #sent = "";
   #latest = "";
@@ -66,7 +66,7 @@ export class StopFilter implements TextFilter {
     this.#stopWords = stopWords;
   }
 
-  /** Whether a stop word has come; all text after it is dropped. */
+  /** Whether a stop word has been found; later text is dropped. */
   get isStopped(): boolean {
     return this.#isStopped;
   }

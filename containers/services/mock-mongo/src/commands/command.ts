@@ -13,7 +13,7 @@ export interface CommandContext {
 }
 
 export interface Command {
-  /** Fields that it reads; any other is refused, so that nothing is silently left undone. Undefined: it takes any. */
+  /** Its fields; any other is refused, so that none is silently ignored. Undefined: any are accepted. */
   readonly fields: readonly string[] | undefined;
   readonly run: (body: Document, context: CommandContext) => Reply | Promise<Reply>;
 }
@@ -23,7 +23,7 @@ export function commandName(body: Document): string {
   return Object.keys(body)[0] ?? "";
 }
 
-/** Fields that drivers add to any command, and that change nothing here. */
+/** Fields that drivers add to any command, without effect here. */
 const GENERIC_FIELDS = [
   "$db",
   "$readPreference",

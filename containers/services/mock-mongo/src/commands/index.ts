@@ -217,7 +217,7 @@ export async function runCommand({ body }: Request, context: CommandContext): Pr
   return reply instanceof Uint8Array ? reply : { ...reply, ok: new Double(1) };
 }
 
-/** The reply to what went wrong. */
+/** The reply to a failed command. */
 export function failure(error: unknown): Document {
   const isKnown = error instanceof CommandError;
   const known = isKnown ? error : new CommandError(1, `Internal error: ${(error as Error).message}`);
