@@ -23,13 +23,13 @@ export class Guard extends pulumi.ComponentResource {
 
 interface ProtectionArgs {
   readonly context: AwsContext;
-  /** Everything else of the stack. */
+  /** All other resources of the stack. */
   readonly resources: readonly pulumi.Resource[];
 }
 
 /**
- * The end of `pulumi destroy` of a retained stack before anything is deleted: the engine deletes first what depends on all else, and
- * this is protected. Without it the engine deletes all that comes before the first protected resource, such as the load balancer.
+ * Fails `pulumi destroy` of a retained stack before anything is deleted: this resource is protected, and depends on all others, so the
+ * engine would delete it first. Without it the engine deletes everything up to the first protected resource, such as the load balancer.
  */
 export class Protection extends pulumi.ComponentResource {
   constructor(name: string, { context, resources }: ProtectionArgs, opts?: pulumi.ComponentResourceOptions) {

@@ -45,7 +45,7 @@ export class Registries extends pulumi.ComponentResource {
   }
 }
 
-/** Where Pulumi keeps the stacks, and the key of their secrets. Both are protected: without them nothing can be taken down. */
+/** Storage of Pulumi's states, and the key of their secrets. Both are protected: without them no stack can be deleted. */
 export class StateStore extends pulumi.ComponentResource {
   readonly keyArn: pulumi.Output<string>;
 
@@ -96,7 +96,7 @@ interface AccessArgs extends BootstrapArgs {
   readonly keyArn: pulumi.Input<string>;
 }
 
-/** Policies of who deploys and looks, and the roles by which GitHub's jobs have them. */
+/** Policies of deployment and of reading, and the roles with them for GitHub's jobs. */
 export class DeployAccess extends pulumi.ComponentResource {
   /** ARNs by name, as `dev-network`. */
   readonly policies: pulumi.Output<Readonly<Record<string, string>>>;

@@ -60,7 +60,7 @@ export class Charts extends pulumi.ComponentResource {
           parent: this,
           // A pod gets its role when it starts.
           dependsOn: [...after, ...role],
-          // The driver that deletes its disk has to be there still.
+          // The driver that deletes its disk must still exist.
           ...(hasDisk || cluster === null ? {} : { deletedWith: cluster }),
         },
       );
@@ -88,7 +88,7 @@ export class ClusterStorage extends pulumi.ComponentResource {
 
     const { storageClass, engineVolume } = clusterStorage(context, names, { volumeHandle, labels });
     const own = { parent: this, deleteBeforeReplace: true };
-    // The API server refuses another one, as where a stack comes into `retain`; volumes that are there keep what they have.
+    // The API server refuses a change, as when a stack is added to `retain`; existing volumes keep their settings.
     // https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/storage/validation/validation.go (ValidateStorageClassUpdate)
     const replaceOnChanges = ["reclaimPolicy", "volumeBindingMode"];
     new StorageClass(`${name}-disks`, storageClass, { ...own, replaceOnChanges });

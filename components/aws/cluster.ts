@@ -24,7 +24,7 @@ interface ClusterArgs {
     ClusterPlan,
     "cluster" | "vpcConfig" | "privateCidrs" | "logGroup" | "key" | "fixedValues" | "entries" | "role"
   >;
-  /** Private ones, in two zones at least. */
+  /** Private subnets, in two zones at least. */
   readonly subnets: readonly ZoneSubnet[];
 }
 
@@ -106,7 +106,7 @@ export class Cluster extends pulumi.ComponentResource implements ClusterParts {
       {
         ...kept,
         dependsOn: [role, logs, key],
-        // EKS looks at it when it makes a cluster, and Amazon's provider would make another one for it.
+        // EKS reads it only when it creates a cluster, and Amazon's provider would replace the cluster for it.
         ignoreChanges: ["accessConfig.bootstrapClusterCreatorAdminPermissions"],
       },
     );
@@ -208,8 +208,8 @@ export class GpuNodePool extends pulumi.ComponentResource {
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
         tags,
       },
-      // Where one of the three numbers changes, Amazon's provider sends all of them, and the autoscaler has changed the desired one
-      // since: machines that serve would end.
+      // Where one of the three numbers changes, Amazon's provider sends all of them, with the desired number that the autoscaler has
+      // changed since: serving machines would end.
       { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
     );
     new NodeGroupSize(`${name}-size`, { nodeGroupArn: group.arn, ...plan.size }, { parent: this });
@@ -251,9 +251,8 @@ export class AddOns extends pulumi.ComponentResource {
 
     for (const { args, role: plan } of addOns) {
       const addOn = `${name}-${args.addonName}`;
-      // EKS' own list of an add-on's associations takes some of its ServiceAccounts only: of the EFS driver that of the controller, not
-      // that of the machines (https://github.com/kubernetes-sigs/aws-efs-csi-driver/issues/1759). Before the add-on: pods get a role when
-      // they start.
+      // EKS' own list of an add-on's associations has only some of its ServiceAccounts: of the EFS driver the controller's, not the
+      // machines' (https://github.com/kubernetes-sigs/aws-efs-csi-driver/issues/1759). Before the add-on: pods get a role when they start.
       const role =
         plan && new WorkloadRole(`${addOn}-role`, { context, plan, clusterName }, { parent: this });
       new Addon(

@@ -20,7 +20,7 @@ export class DatabaseBackups extends pulumi.ComponentResource {
 
     const own = { parent: this };
     const tags = namedTags(context, "backups");
-    // AWS deletes no vault with copies. It stays until they have ended, so the next one of the stack needs another name, which Pulumi
+    // AWS does not delete a vault with copies. It remains until they expire, so the stack's next vault needs another name, which Pulumi
     // chooses.
     const vault = new Vault(
       `${name}-vault`,

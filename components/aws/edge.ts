@@ -21,7 +21,7 @@ interface EdgeArgs {
   readonly context: AwsContext;
   readonly plan: EdgePlan;
   readonly vpcId: pulumi.Input<string>;
-  /** In two zones or more: public ones where the plan is public, else private ones. */
+  /** Subnets in two zones or more: public where the plan is public, otherwise private. */
   readonly subnets: readonly ZoneSubnet[];
   readonly target: {
     /** Security group of machines or pods; it gets a rule that lets the load balancer in. */
@@ -32,8 +32,8 @@ interface EdgeArgs {
 }
 
 /**
- * Old and new resource exist side by side, with different names. Amazon's provider would delete first what has a fixed name, and AWS
- * deletes no target group that a listener uses.
+ * Old and new resource coexist under different names. Amazon's provider would first delete a resource with a fixed name, and AWS refuses to
+ * delete a target group in use by a listener.
  */
 const MAKES_FIRST = { deleteBeforeReplace: false };
 

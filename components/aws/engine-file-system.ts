@@ -35,7 +35,7 @@ export class EngineFileSystem extends pulumi.ComponentResource {
   readonly accessPointId: pulumi.Output<string>;
   /** Form of the EFS CSI driver: `fs-…::fsap-…`. */
   readonly volumeHandle: pulumi.Output<string>;
-  /** A machine mounts the file system after them; none of an existing file system. */
+  /** Dependencies of a machine that mounts the file system; empty for an existing file system. */
   readonly mountTargets: readonly pulumi.Resource[];
 
   constructor(

@@ -106,15 +106,15 @@ export class Instance extends pulumi.ComponentResource {
       {
         name: tags.Name,
         ...plan.template,
-        // `volumeTags` of the instance would be those of the databases' disk too, which has its own.
+        // `volumeTags` of the instance would also change the databases' disk, which has its own tags.
         tagSpecifications: [{ resourceType: "volume", tags }],
         updateDefaultVersion: true,
         tags,
       },
       own,
     );
-    // Every stack has it, with external databases too: it stays attached to a machine that runs, so AWS would refuse to delete it
-    // where a stack changes to other databases; a stack that changes back has its documents.
+    // Every stack has it, even with external databases: AWS would refuse to delete a disk that is attached to a running machine, and a
+    // stack that changes back has its documents.
     const place = new FixedValues(`${name}-databases-place`, plan.databasePlace, own);
     const volume = new Volume(
       `${name}-databases`,
@@ -151,8 +151,8 @@ export class Instance extends pulumi.ComponentResource {
       },
     );
     const instanceId = machine.id;
-    // The end of the machine detaches the disk, after its containers have stopped and its file system is unmounted: EC2 can't detach
-    // a disk that is in use. `stopInstanceBeforeDetaching` would do for others, but a spot machine can't be stopped.
+    // Ending the machine detaches the disk, after its containers have stopped and its file system is unmounted: EC2 can't detach a disk in
+    // use. `stopInstanceBeforeDetaching` fails for a spot machine, which can't be stopped.
     const attachment = new VolumeAttachment(
       `${name}-databases-attachment`,
       { volumeId: volume.id, instanceId, deviceName: plan.databaseDevice, skipDestroy: true },
@@ -173,7 +173,7 @@ export class Instance extends pulumi.ComponentResource {
 
 /** Secrets of a stack file in Secrets Manager. */
 class InstanceSecrets extends pulumi.ComponentResource {
-  /** Another text where a value is another one; it tells nothing of the value. */
+  /** Text that changes with a value, and reveals nothing of it. */
   readonly versions: pulumi.Output<string>;
 
   constructor(
@@ -192,7 +192,7 @@ class InstanceSecrets extends pulumi.ComponentResource {
         {
           name: secretName,
           description: "Read by the instance when it starts",
-          // The stack file has the value: the next `up` after a `down` needs the name, which a deleted one would keep.
+          // The stack file has the value: the next `up` after a `down` needs the name, which a deleted secret would keep.
           recoveryWindowInDays: 0,
           kmsKeyId: context.kmsKeyArn,
           tags: { ...context.tags, Name: secretName },
@@ -211,11 +211,11 @@ class InstanceSecrets extends pulumi.ComponentResource {
 interface InstanceTasksArgs extends Pick<InstancePlan, "tasks"> {
   readonly context: AwsContext;
   readonly instanceId: pulumi.Input<string>;
-  /** Another text where a secret has another value. */
+  /** Text that changes with a secret's value. */
   readonly secretVersions: pulumi.Input<string>;
 }
 
-/** Commands of an instance, one after the other: the last of them ends when the gateway answers there. */
+/** Commands of an instance, one after the other: the last command ends when the gateway answers there. */
 class InstanceTasks extends pulumi.ComponentResource {
   readonly commands: Readonly<Record<string, pulumi.Output<string>>>;
 
@@ -250,8 +250,8 @@ class InstanceTasks extends pulumi.ComponentResource {
           waitForSuccessTimeoutSeconds: waitSeconds,
           tags,
         },
-        // The provider waits for one that it makes, and not for one that it changes. The last one is the engine's word for a command that
-        // failed, or did not end in its time: the next `up` runs it again.
+        // The provider waits only for an association that it creates. The last property is the engine's name for a command that failed, or
+        // did not end in time: the next `up` runs it again.
         { parent: this, dependsOn: [...before], replaceOnChanges: ["parameters", "targets", "#initerror"] },
       );
       before = [association];

@@ -80,7 +80,7 @@ export class Network extends pulumi.ComponentResource {
       const own = { parent: this };
       const tags = (subject: string) => namedTags(context, subject);
       const { id: vpcId } = new Vpc(`${name}-vpc`, { ...plan.vpc, tags: tags("vpc") }, own);
-      // A resource without a group gets the default one, which allows no traffic.
+      // A resource without a group gets the default group, which allows no traffic.
       const unused = { vpcId, ingress: [], egress: [], tags: tags("default-unused") };
       new DefaultSecurityGroup(`${name}-default-group`, unused, own);
       const subnets = (kind: "public" | "private") =>
@@ -95,7 +95,7 @@ export class Network extends pulumi.ComponentResource {
       const internet = new InternetGateway(
         `${name}-internet`,
         { vpcId, tags: tags("internet") },
-        // AWS detaches it from no VPC that has public addresses, and those of the old VPC are deleted last.
+        // AWS does not detach it from a VPC with public addresses, and those of the old VPC are deleted last.
         { ...own, replaceOnChanges: ["vpcId"] },
       );
       /** @param target - Gateway for traffic that leaves the VPC. */
@@ -148,7 +148,7 @@ interface NetworkPart {
   readonly subnets: readonly ZoneSubnet[];
 }
 
-/** Ways to AWS services that pass the NAT gateways by. */
+/** Endpoints of AWS services, which save traffic through the NAT gateways. */
 class NetworkEndpoints extends pulumi.ComponentResource {
   constructor(
     name: string,
@@ -193,7 +193,7 @@ class NetworkEndpoints extends pulumi.ComponentResource {
   }
 }
 
-/** Records in CloudWatch of who connects to whom in a VPC. */
+/** Logs of connections in a VPC, in CloudWatch. */
 class FlowLogs extends pulumi.ComponentResource {
   constructor(
     name: string,

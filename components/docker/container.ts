@@ -37,7 +37,7 @@ const TYPES: Readonly<Record<ContainerRole, string>> = {
   vector: "engine-room:docker:Database",
 };
 
-/** For the provider's own work around a wait: an image to look up, a container to make and to read back. */
+/** Spare time of a wait for the provider's own work: to look up an image, and to create and read a container. */
 const SPARE_SECONDS = 300;
 
 /** A container that `up` waits for: a task until it has ended with exit code 0, a service until it is healthy. */
@@ -98,8 +98,8 @@ function createContainer(
       ),
       // The old container holds its name and ports.
       deleteBeforeReplace: true,
-      // Docker can't change the first two, and the provider says that it did; the last one is the engine's word for a container that was
-      // made and never became healthy, or did not end in its time.
+      // Docker can't change the first two, although the provider reports success; the last property is the engine's name for a container
+      // that was created and never became healthy, or did not end in time.
       replaceOnChanges: ["healthcheck", "tmpfs", "#initerror"],
       customTimeouts: { create: `${waitSeconds + SPARE_SECONDS}s` },
       // The program of a task has secrets, and may print them.
@@ -108,7 +108,7 @@ function createContainer(
   );
 }
 
-/** Files with secrets among those of the plan, sorted by path: state and diffs then show none of them. */
+/** Files of the plan and files with secrets, sorted by path; all are secret in state and diffs. */
 function uploads(
   { args, secretFiles }: DockerContainer,
   secrets: ContainerComponentArgs["secrets"],
@@ -121,7 +121,7 @@ function uploads(
     return { file, content, permissions: FILE_PERMISSIONS };
   });
   const all = [...(args.uploads ?? []), ...withSecrets].sort((a, b) => (a.file < b.file ? -1 : 1));
-  // The provider keeps them as a set, so a mark on one of them could end up on another.
+  // The provider keeps them as a set, so a mark on one file could move to another.
   return { uploads: pulumi.secret(all) };
 }
 
@@ -181,7 +181,7 @@ function lastLines(logs: string, secrets: readonly string[]): string[] {
   return (
     text
       .split("\n")
-      // A progress bar writes one line over itself.
+      // A progress bar overwrites its line.
       .map((line) => line.replace(/\r$/, "").split("\r").at(-1) ?? "")
       .filter((line) => line.trim() !== "")
       .slice(-SHOWN_LINES)

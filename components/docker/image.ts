@@ -21,7 +21,7 @@ export class Image extends pulumi.ComponentResource {
 
     const onHost = new docker.RemoteImage(
       `${name}-image`,
-      // Kept when the stack goes: the layers below are shared, and take longest to come again.
+      // Kept by `down`: its layers are shared, and take longest to download again.
       { ...imageArgs(image, context), keepLocally: true },
       { parent: this, customTimeouts: { create: PULL_OR_BUILD_TIMEOUT } },
     );

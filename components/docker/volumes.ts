@@ -8,7 +8,7 @@ interface VolumesArgs {
 }
 
 export class Volumes extends pulumi.ComponentResource {
-  /** Names on the host, by themselves: a container that takes one waits for the volume. */
+  /** Names on the host: a container that mounts a volume waits for it. */
   readonly volumeNames: Readonly<Record<string, pulumi.Output<string>>>;
 
   constructor(name: string, { volumes }: VolumesArgs, opts?: pulumi.ComponentResourceOptions) {
@@ -24,7 +24,7 @@ export class Volumes extends pulumi.ComponentResource {
     return new docker.Volume(
       `${name}-${purpose}`,
       { name: volumeName, labels },
-      // Docker takes a volume of that name for the same one, so the next `up` finds what a `down` left.
+      // Docker treats a volume of that name as the same, so the next `up` finds the volume that `down` kept.
       { parent: this, ...(isKept ? { retainOnDelete: true } : { deleteBeforeReplace: true }) },
     );
   }

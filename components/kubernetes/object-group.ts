@@ -41,7 +41,7 @@ const CLASSES: Readonly<Record<Kind, unknown>> = {
   StatefulSet,
 };
 
-/** The part that all classes of the SDK have in common. */
+/** Common part of all classes of the SDK. */
 export type ObjectResource = pulumi.CustomResource & Pick<ConfigMap, "metadata">;
 type ObjectClass = new (name: string, args: object, opts: pulumi.CustomResourceOptions) => ObjectResource;
 

@@ -13,7 +13,7 @@ import type {
 import type { nodeGroupSizeInputs } from "./provider/node-group-size.ts";
 import type { readyMachineInputs } from "./provider/ready-machine.ts";
 
-/** Where the processes of a stack run. */
+/** Place of a stack's processes. */
 export interface LocalPlace {
   /** `.stacks/<stack>`. */
   readonly stackDirectory: string;
@@ -35,7 +35,7 @@ class LocalResource extends pulumi.CustomResource {
     args: Readonly<Record<string, unknown>>,
     options?: pulumi.CustomResourceOptions,
   ) {
-    // The engine heeds this option, and no provider, where `pulumi up --replace` asks for the replacement.
+    // For `pulumi up --replace` the engine reads only this option, not the provider's answer.
     super(`local:index:${type}`, name, args, { ...options, deleteBeforeReplace: true });
   }
 }
@@ -79,7 +79,7 @@ export class Process extends LocalResource {
   }
 }
 
-/** Least and most machines of a managed node group of EKS; how many run between them is the autoscaler's to say. */
+/** Least and most machines of a managed node group of EKS, between which the autoscaler chooses. */
 export class NodeGroupSize extends pulumi.CustomResource {
   constructor(
     name: string,

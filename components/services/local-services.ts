@@ -64,7 +64,7 @@ export function localDatabase(
     triggers: [sourceSha256],
     ready: { url: readyUrl, timeoutSeconds: 60 },
     stopTimeoutSeconds: 30,
-    // Before the gateway, which asks them as soon as it starts.
+    // Before the gateway, which queries them as soon as it starts.
     priority: 150,
   });
   return ports.apply(endpoint);

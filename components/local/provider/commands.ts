@@ -23,7 +23,7 @@ export interface CommandResult {
 
 const KEPT_LINES = 200;
 
-/** The kernel kills the program when this process dies, so that a repeated run never meets the first one's. */
+/** The kernel kills the program when this process ends, so that a repeated run never meets the first run's. */
 export function dyingWithUs(argv: readonly string[]): readonly [string, readonly string[]] {
   return ["setpriv", ["--pdeathsig", "KILL", "--", ...argv]];
 }
@@ -122,11 +122,11 @@ const CONNECTION_FAILURES: readonly (readonly [RegExp, string])[] = [
     /network is unreachable|no route to host|connection reset|error sending request|newconnectionerror/i,
     "it can't be reached",
   ],
-  // All that a quiet pip says where nothing answers.
+  // Only output of a quiet pip without an answer.
   [/\(from versions: none\)/, "it does not answer, or lacks the package"],
 ];
 
-/** With the host, where the program says which; undefined where the reason is another one. */
+/** Returns the failure with the host, where the program names it; undefined for another reason. */
 function connectionFailure(output: string): string | undefined {
   const [, words] = CONNECTION_FAILURES.find(([pattern]) => pattern.test(output)) ?? [];
   if (words === undefined) return undefined;

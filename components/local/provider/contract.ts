@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
-/** Plain JSON, secrets unwrapped; a value that a preview does not know yet is UNKNOWN_VALUE. */
+/** Plain JSON without secret marks; a value that is unknown in a preview is UNKNOWN_VALUE. */
 export type PropertyMap = Readonly<Record<string, unknown>>;
 
 interface CheckFailure {
@@ -44,7 +44,7 @@ interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
    * @param olds - Outputs in the state; may be empty.
    */
   bring(inputs: Inputs, olds: Partial<Outputs>, context: HandlerContext): Promise<Outputs>;
-  /** Undefined where the resource is gone. Outputs that differ from the state are a drift. */
+  /** Returns undefined where the resource is missing. Outputs other than the state's are a drift. */
   find(state: Outputs): Promise<Outputs | undefined>;
   /** Repeatable; succeeds where nothing is left to remove. */
   remove(inputs: Inputs): Promise<void>;
@@ -107,7 +107,7 @@ function pick<Value>(properties: Readonly<Record<string, Value>>, names: readonl
   return Object.fromEntries(Object.entries(properties).filter(([name]) => names.includes(name)));
 }
 
-/** The first issue of the form of a union that refuses the least of a value. */
+/** First issue of the union's form that refuses the least of a value. */
 function nearestForm(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== "invalid_union") return issue;
   const [least] = issue.errors.toSorted((a, b) => a.length - b.length);

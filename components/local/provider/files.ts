@@ -6,7 +6,7 @@ import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 
-/** Absolute path of the project. ENGINE_ROOM_ROOT replaces the folder in which this code lies. */
+/** Absolute path of the project. ENGINE_ROOM_ROOT replaces the folder of this code. */
 export function projectRoot(): string {
   return realpathSync(process.env.ENGINE_ROOM_ROOT ?? resolve(import.meta.dirname, "../../.."));
 }
@@ -15,7 +15,7 @@ export function fromRoot(...path: readonly string[]): string {
   return join(projectRoot(), ...path);
 }
 
-/** supervisord takes its files by a pattern, and PATH separates folders by colons. */
+/** supervisord reads its files by a pattern, and PATH separates folders by colons. */
 export function isUsableRoot(path: string): boolean {
   return !/[*?[\]:\n]/.test(path);
 }

@@ -16,14 +16,14 @@ export const handlers = {
   "local:index:ReadyMachine": readyMachine,
 } as const satisfies Readonly<Record<string, ResourceHandler>>;
 
-/** Those that make no file on this machine. */
+/** Types without a file on this machine. */
 export const REMOTE_TYPES: readonly string[] = [
   "local:index:NodeGroupSize",
   "local:index:FixedValues",
   "local:index:ReadyMachine",
 ] satisfies (keyof typeof handlers)[];
 
-/** The handler of a token; throws one sentence for any other. */
+/** Returns the handler of a token; throws one sentence for any other token. */
 export function handlerOf(type: string): ResourceHandler {
   if (!(type in handlers))
     throw new Error(

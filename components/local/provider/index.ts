@@ -59,7 +59,7 @@ const provider: Provider = {
     const { handler, context } = resourceOf(urn);
     const { properties, secretNames } = unwrap(props);
     const found = await handler.read(id, properties, context);
-    // An empty id says that it is gone.
+    // The engine treats an empty id as deleted.
     if (found === undefined) return { id: "", props: {}, inputs: {} };
     return { id, props: wrap(found.outs, secretNames), inputs: wrap(found.inputs, secretNames) };
   },
@@ -92,7 +92,7 @@ function keepingSecrets(secretNames: readonly string[]): (error: unknown) => nev
   };
 }
 
-// An engine that is killed cannot tell its plugins to end, and a plugin that stays would meet the next run's.
+// An engine that is killed cannot end its plugins, and a remaining plugin would meet the next run's.
 const parent = process.ppid;
 setInterval(() => {
   if (process.ppid !== parent) process.exit(1);

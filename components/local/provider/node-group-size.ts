@@ -13,10 +13,10 @@ const POLL_MILLISECONDS = 3000;
 const LONGEST_WAIT_MILLISECONDS = 600_000;
 const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
 
-/** EKS changes nothing of these any more. */
+/** EKS no longer changes these. */
 export const LOST_GROUPS = ["CREATE_FAILED", "DELETING", "DELETE_FAILED"];
 
-/** While it is so, EKS refuses a change. It takes one of a group that is DEGRADED (issue 2326 of aws/containers-roadmap). */
+/** EKS refuses a change in these states. It accepts a change of a DEGRADED group (issue 2326 of aws/containers-roadmap). */
 const BUSY_GROUPS = ["CREATING", "UPDATING"];
 
 const ARN = /^arn:[a-z-]+:eks:([a-z0-9-]+):\d{12}:nodegroup\/([^/]+)\/([^/]+)\/[^/]+$/;
@@ -34,7 +34,7 @@ type Size = z.infer<typeof nodeGroupSizeInputs>;
 
 export const nodeGroupSize = nodeGroupSizeHandler(POLL_MILLISECONDS);
 
-/** @param pollMilliseconds - Between two questions to EKS. */
+/** @param pollMilliseconds - Time between two requests to EKS. */
 export function nodeGroupSizeHandler(pollMilliseconds: number) {
   return resourceHandler<Size, Size>({
     schema: nodeGroupSizeInputs,
@@ -124,7 +124,7 @@ async function resize(
     return;
   }
 
-  /** EKS takes one update of a group at a time, and another one may come next. */
+  /** EKS accepts one update of a group at a time, and another may follow. */
   async function updateEnd(updateId: string | undefined): Promise<void> {
     const { clusterName, nodegroupName } = group;
     while (true) {

@@ -4,7 +4,7 @@ import { exists, fromRoot, orWhenMissing, writeWhole } from "./files.ts";
 
 const OWNER = "owner.json";
 
-/** Why Pulumi may not make a resource of a stack; empty where it may. */
+/** Reasons why Pulumi may not create a resource of a stack; empty where it may. */
 export async function ownerFailures(stack: string) {
   const state = `.stacks/${stack}/state.json`;
   if (!(await exists(fromRoot(state)))) return [];
@@ -12,14 +12,14 @@ export async function ownerFailures(stack: string) {
   return [{ property: "", reason }];
 }
 
-/** Says that Pulumi has the stack, unless something more exact is said. */
+/** Records Pulumi as the owner, unless a record exists. */
 export async function takeOwnership(stack: string): Promise<void> {
   const file = fromRoot(".stacks", stack, OWNER);
   if (!(await exists(file)))
     await writeWhole(file, `${JSON.stringify({ owner: "Pulumi" }, null, 2)}\n`, 0o644);
 }
 
-/** Takes it back where nothing else is left of the stack. */
+/** Removes the record when nothing else of the stack is left. */
 export async function releaseOwnership(stack: string): Promise<void> {
   const folder = fromRoot(".stacks", stack);
   const entries = await readdir(folder).catch(orWhenMissing([]));

@@ -1,4 +1,4 @@
-/** TCP ports of processes: those that were asked for, those that a process had before, free ones for the rest. */
+/** TCP ports of processes: requested ports, ports that a process had before, and free ports for the rest. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, readlink } from "node:fs/promises";
@@ -18,10 +18,9 @@ interface PortChoice {
 }
 
 /**
- * A port for each name of `requestedPorts`. Nothing is reserved: the caller records the answer before the next process
- * asks.
+ * Chooses a port for each name of `requestedPorts`. Nothing is reserved: the caller records the ports before the next process asks.
  *
- * @param previous - Ports that the process has or had: kept where nothing else was asked for.
+ * @param previous - Earlier ports of the process: kept where no other port is requested.
  * @param running - Whether the process may listen on them: they count as free then.
  */
 export async function choosePorts(
@@ -35,7 +34,7 @@ export async function choosePorts(
   const holders = await claimedPorts(stackDirectory, name);
   const own = running ? Object.values(previous) : [];
   const isUsable = async (port: number) => !holders.has(port) && (own.includes(port) || (await isFree(port)));
-  // Free ones last: a port that was asked for is not given to another name.
+  // Free ports last: a requested port is not given to another name.
   const entries = Object.entries(requestedPorts).toSorted(
     ([, a], [, b]) => Number(a === 0) - Number(b === 0),
   );

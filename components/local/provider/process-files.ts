@@ -31,8 +31,8 @@ const START_SECONDS = 10;
 const START_RETRIES = 8;
 
 /**
- * Variables of every process of a stack, by which those are found that a killed supervisord left behind; `name` is
- * `supervisord` for supervisord itself.
+ * Variables of every process of a stack, by which processes of a killed supervisord are found; `name` is `supervisord`
+ * for supervisord itself.
  */
 export function markOf(stackDirectory: string, name: string): Readonly<Record<string, string>> {
   return { ENGINE_ROOM_STACK: fromRoot(stackDirectory), ENGINE_ROOM_PROCESS: name };
@@ -53,7 +53,7 @@ export async function startCount(stackDirectory: string, name: string): Promise<
   return fileBytes(fromRoot(supervisorFile(stackDirectory, `programs/${name}.starts`)));
 }
 
-/** The first three are for launch.py; all is kept for later runs. */
+/** The first three are for launch.py; the rest is for later runs. */
 interface ProcessRecord {
   readonly argv: readonly string[];
   readonly environment: Readonly<Record<string, string>>;

@@ -83,12 +83,12 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     return ["RUNNING", "STARTING", "BACKOFF"].includes(info?.statename ?? "") ? state : undefined;
   },
 
-  /** The last process takes supervisord along. */
+  /** The last process stops supervisord, too. */
   async remove(inputs) {
     const { stackDirectory, name } = inputs;
     const answers = await stopProgram(inputs);
     await exclusively("start", async () => {
-      // A supervisord that does not answer would start the process again: it is itself left behind.
+      // A supervisord that does not answer would start the process again: it is an orphan itself.
       await endOrphans(stackDirectory, answers ? [name] : [name, SUPERVISORD]);
       await removeProcessFiles(stackDirectory, name);
       if ((await recordedNames(stackDirectory)).length > 0) return;
@@ -107,9 +107,9 @@ function idOf({ stackDirectory, name }: ProcessInputs): string {
 async function start(wanted: ProcessInputs, previous: Ports, context: HandlerContext): Promise<Ports> {
   const { stackDirectory, name, python } = wanted;
   return exclusively("start", async () => {
-    // A supervisord that was started since, for another process, has started this one again with its old ports.
+    // A supervisord that another process has started since has started this process again with its old ports.
     const runs = await stopProgram(wanted);
-    // One that starts will start all that it knows: nothing of the stack may run then.
+    // A new supervisord starts all configured programs: no process of the stack may run then.
     const ended = await endOrphans(stackDirectory, runs ? [name] : undefined);
     if (ended > 0) context.report(`ended ${ended} process(es) that an earlier supervisord had left`);
     const ports = throwIfTaken(await choosePorts(wanted, previous, { running: false }));
@@ -128,7 +128,7 @@ function throwIfTaken({ ports, taken }: Awaited<ReturnType<typeof choosePorts>>)
 const POLL_MILLISECONDS = 100;
 const REQUEST_TIMEOUT_MILLISECONDS = 3000;
 const REPORT_EVERY_SECONDS = 10;
-/** Two restarts repair a port that was taken for a moment; a third failure has another reason. */
+/** Two restarts repair a port that was in use for a moment; a third failure has another reason. */
 const MOST_FAILED_STARTS = 3;
 
 /** Ends when the URL answers 200. Throws one sentence, without the log, where it won't or does not in time. */
@@ -192,8 +192,8 @@ const LONGEST_LINE = 300;
 const FAILURE_WORDS = /\b(error|exception|traceback|failed|fatal)\b/i;
 
 /**
- * The reason with lines of the process's log behind `fromByte`: the last that speak of a failure, else the last. A server
- * that gives up often prints a screen of tables after the reason.
+ * The reason with lines of the process's log after `fromByte`: the last lines about a failure, or the last lines. A failing server often
+ * prints a screen of tables after the reason.
  */
 async function withLog(
   reason: string,
@@ -202,7 +202,7 @@ async function withLog(
 ): Promise<string> {
   const log = logFile(stackDirectory, name);
   const bytes = await readFile(fromRoot(log)).catch(orWhenMissing(Buffer.alloc(0)));
-  // It was rotated since where it is shorter.
+  // A shorter log was rotated since.
   const text = bytes.subarray(bytes.length < fromByte ? 0 : fromByte).toString();
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   if (lines.length === 0) return `${reason}; its log ${log} is empty.`;

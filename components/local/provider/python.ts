@@ -184,7 +184,7 @@ function missing(versions: readonly string[], seen: readonly PythonInterpreter[]
   return new PythonMissingError(reason, [...packages, "libgomp1"]);
 }
 
-/** Undefined where there is no such program, or none that answers as an interpreter. */
+/** Undefined for a missing program, or a program that is not an interpreter. */
 async function probe(path: string): Promise<PythonInterpreter | undefined> {
   const result = await access(path, constants.X_OK).then(
     () => runCommand([path, "-I", "-c", PROBE], { cwd: "/", timeoutSeconds: 20 }),
@@ -206,10 +206,10 @@ function minor({ version }: PythonInterpreter): string {
 /** The version in uv-requirements.txt. */
 const UV_VERSION = "0.13.8";
 
-// The first install brings some hundred MiB over whatever line there is.
+// The first install downloads some hundred MiB.
 const INSTALL_TIMEOUT_SECONDS = 1800;
 
-/** Where each program looks for packages, and how it is told another place. */
+/** Default registry of each program, and the variables that change it. */
 const PIP_REGISTRY = "https://pypi.org, or the index that PIP_INDEX_URL or pip.conf names";
 const UV_REGISTRY = "https://pypi.org, or the index that UV_DEFAULT_INDEX or uv.toml names";
 

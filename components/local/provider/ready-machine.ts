@@ -10,7 +10,7 @@ import { type HandlerContext, resourceHandler } from "./contract.ts";
 const POLL_MILLISECONDS = 5000;
 const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
 
-/** Two good answers ten seconds apart make a target healthy; the rest is for a load balancer that has just been made. */
+/** Two good answers ten seconds apart make a target healthy; the rest is for a new load balancer. */
 const TARGET_LIMIT_SECONDS = 180;
 
 /** A machine that is stopped or stops. https://docs.aws.amazon.com/elasticloadbalancing/latest/APIReference/API_TargetHealth.html */
@@ -31,7 +31,7 @@ type ReadyMachine = z.infer<typeof readyMachineInputs>;
 
 export const readyMachine = readyMachineHandler(POLL_MILLISECONDS, TARGET_LIMIT_SECONDS);
 
-/** @param pollMilliseconds - Between two questions to AWS. @param targetSeconds - How long a target may take to be healthy. */
+/** @param pollMilliseconds - Time between two requests to AWS. @param targetSeconds - Limit for a target to become healthy. */
 export function readyMachineHandler(pollMilliseconds: number, targetSeconds: number) {
   return resourceHandler<ReadyMachine, ReadyMachine>({
     schema: readyMachineInputs,
@@ -59,7 +59,7 @@ export function readyMachineHandler(pollMilliseconds: number, targetSeconds: num
       context.report(`has run ${Object.keys(commands).length} commands, and gets requests`);
       return machine;
     },
-    /** A machine that was started again is one that `up` waits for; one that sleeps is as it should be. */
+    /** `up` waits for a machine that was started again; a sleeping machine is unchanged. */
     async find(machine) {
       return isServed(await (await connected(machine)).targets()) ? machine : undefined;
     },

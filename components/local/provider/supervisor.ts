@@ -1,6 +1,6 @@
 /**
- * Controls the processes of a stack: through its supervisord, by XML-RPC over its Unix socket
- * (http://supervisord.org/api.html), and by signals where no supervisord does it any more.
+ * Controls the processes of a stack: through its supervisord, by XML-RPC over its Unix socket (http://supervisord.org/api.html), and by
+ * signals without a supervisord.
  */
 import { readdir, readFile, rm } from "node:fs/promises";
 import { request } from "node:http";
@@ -35,7 +35,7 @@ async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] 
   return infos as Promise<ProgramInfo[] | undefined>;
 }
 
-/** Undefined where no supervisord answers, or none that knows the program. */
+/** Undefined where no supervisord answers, or the program is unknown to it. */
 export async function programInfo(stackDirectory: string, name: string): Promise<ProgramInfo | undefined> {
   return (await programs(stackDirectory))?.find((program) => program.name === name);
 }
@@ -43,8 +43,8 @@ export async function programInfo(stackDirectory: string, name: string): Promise
 interface ProcessStatus {
   readonly name: string;
   /**
-   * As supervisord says, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where
-   * no supervisord answers, so that nothing restarts the process.
+   * supervisord's state, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where no supervisord
+   * answers, so that the process is not restarted.
    */
   readonly state: string;
   /** Absent where it does not run. */
@@ -58,7 +58,7 @@ interface ProcessStatus {
   readonly logFile: string;
 }
 
-/** All processes of a stack by name; none where there is no such stack. `stack`: its folder, or just its name. */
+/** All processes of a stack by name; empty for a missing stack. `stack`: its folder, or just its name. */
 export async function stackStatus(stack: string): Promise<ProcessStatus[]> {
   const stackDirectory = `.stacks/${basename(stack)}`;
   const infos = await programs(stackDirectory);
@@ -229,7 +229,7 @@ export function decodeStructs(xml: string): Record<string, string | number>[] {
     );
 }
 
-/** One signal after the other, and how long each may take. */
+/** Signals in order, with the time to wait after each. */
 const SIGNALS = [
   ["SIGTERM", 15],
   ["SIGKILL", 5],
