@@ -24,11 +24,11 @@ const INSTALL_LOCK_SECONDS = 600;
 /** Codes of npm when it gets no answer. */
 const UNREACHABLE = /^(?:ENOTFOUND|EAI_AGAIN|ECONN\w+|E\w*TIMEDOUT|ERR_SOCKET_TIMEOUT|E(?:HOST|NET)UNREACH)$/;
 
-// A reader that has seen enough, such as `head`, ends this as SIGPIPE ends other programs: quietly.
+// When a reader such as `head` has enough, this program ends quietly, as SIGPIPE ends other programs.
 process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 141 : 1));
 checkNode();
 installPackages();
-// Workflows call it before they have credentials: packages have scripts of their own.
+// Workflows call it before they have credentials, which scripts of packages could read.
 if (process.argv[2] === "install") process.exit(0);
 const { importSource } = await import("../loader/import-source.mjs");
 const { main } = await importSource("scripts/commands/main.ts").catch((error) => {
@@ -60,7 +60,7 @@ function installPackages() {
   release();
 }
 
-/** Waits for another process that installs: two would remove each other's files. A lock of a process that is gone is removed. */
+/** Waits for another process that installs: two would remove each other's files. The lock of an ended process is removed. */
 function takeInstallLock() {
   const file = join(root, ".install-lock");
   const own = `${file}.${process.pid}`;
@@ -125,7 +125,7 @@ function runNpm() {
   process.stderr.write(`Installed npm packages in ${((performance.now() - started) / 1000).toFixed(1)} s\n`);
 }
 
-/** npm's own error lines without the traces of its code; of a registry that can't be reached one sentence in their place. */
+/** npm's own error lines without the traces of its code; for an unreachable registry, one sentence instead. */
 function npmFailure(output, status) {
   const lines = output.split("\n").filter((line) => /^npm (?:error|ERR!)/.test(line));
   const [, code] = /^npm \S+ code (\S+)$/m.exec(output) ?? [];

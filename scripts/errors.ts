@@ -1,6 +1,6 @@
 import { nearestName } from "../infra/problems.ts";
 
-/** A sentence for the user is all there is to say; shown without a stack trace. */
+/** An error whose message is enough for the user; shown without a stack trace. */
 export class UserError extends Error {
   override readonly name: string = "UserError";
 }
@@ -22,7 +22,7 @@ export function unknownName(title: string, name: string, names: readonly string[
   return new UsageError(`Unknown ${title} ${JSON.stringify(name)}. ${hint}`);
 }
 
-/** The nearest of the names, or all of them: a sentence. */
+/** A sentence with the nearest of the names, or all of them. */
 export function nameHint(name: string, names: readonly string[]): string {
   const nearest = nearestName(name, names);
   return nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;

@@ -9,10 +9,10 @@ export function gatewayHeaders(apiKey: string | undefined): Record<string, strin
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
-/** Far above any answer; a server that sends without end is cut off. */
+/** Far above any answer; an endless answer is cut off. */
 const LARGEST_ANSWER_BYTES = 64 * 2 ** 20;
 
-/** An answer of any status, whose body too has to come within the time of one request, and is limited to 64 MiB. */
+/** An answer of any status; its body must arrive within the same time, and is limited to 64 MiB. */
 export async function fetchWithin(
   url: string,
   init: RequestInit,
@@ -34,7 +34,7 @@ export async function fetchWithin(
   return Object.defineProperty(limited, "url", { value: response.url });
 }
 
-/** @throws UserError for any status that is no success. */
+/** @throws UserError for a status other than success. */
 export async function assertSuccess(response: Response): Promise<void> {
   if (response.ok) return;
   const { status, url } = response;

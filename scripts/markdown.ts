@@ -1,10 +1,10 @@
 /**
- * The only place that writes Markdown for GitHub: reports of `diff`, and what jobs put into summaries, comments and issues. The same
- * text within a line is written for terminals too. Names and values come from stack files, programs and pull requests, and are
- * data: neither markup nor escape codes, mentions or links of them take effect.
+ * The only module that writes Markdown for GitHub: reports of `diff`, and texts of jobs for summaries, comments and issues. Text within a
+ * line is written for terminals too. Names and values come from stack files, programs and pull requests, and are data: markup, escape
+ * codes, mentions and links in them have no effect.
  */
 
-/** Prose; something literal; what must be seen first; or an address that a job knows, behind words of this program. */
+/** Prose; literal text; a warning; or an address that a job knows, with words of this program. */
 type Span =
   | string
   | { readonly code: string }
@@ -35,7 +35,7 @@ export function counted(count: number, singular: string, plural = `${singular}s`
   return `${count} ${count === 1 ? singular : plural}`;
 }
 
-/** A text of others of at most so many characters, and `…` where it was longer. */
+/** Another author's text of at most so many characters, with `…` in place of the rest. */
 export function clipped(text: string, characters: number): string {
   return text.length > characters ? `${text.slice(0, characters)}…` : text;
 }
@@ -48,7 +48,7 @@ function spanText(span: Span): string {
   return "code" in span ? span.code : "url" in span ? span.words : span.strong;
 }
 
-/** About how many of them {@link markdownInline} makes, without making them. */
+/** Approximate number of characters of {@link markdownInline}, without creating them. */
 export function characters(inline: Inline): number {
   return inline.reduce((sum, span) => sum + Math.min(spanText(span).length, LONGEST_SPAN), 0);
 }
@@ -88,18 +88,18 @@ export function plainInline(inline: Inline): string {
 }
 
 /**
- * For GitHub, in paragraphs and points, which a mark at the beginning would turn into points or lines of their own. It is never
- * empty: an empty point makes a heading of the line above.
+ * For GitHub, in paragraphs and points; a mark at the beginning would turn it into a list or a new line. It is never empty: an empty point
+ * turns the line above into a heading.
  */
 export function markdownInline(inline: Inline): string {
   const text = written(withWholeProse(inline).flatMap(piecesOf)).trimStart();
   return text === "" ? NOTHING : text.replace(/^(\d*)([-+=:.)])/, String.raw`$1\$2`);
 }
 
-/** Stands for an empty text. */
+/** Placeholder for an empty text. */
 const NOTHING = '""';
 
-/** Prose next to prose as one text: a word, and what GitHub finds in it, may reach over both. */
+/** Joins prose next to prose: a word, and GitHub's references, may span both. */
 function withWholeProse(inline: Inline): Inline {
   const whole: Span[] = [];
   for (const span of inline) {
@@ -126,7 +126,7 @@ function piecesOf(span: Span): readonly Piece[] {
     : [...prosePieces(`${text} (`), { code: clipped(span.url, LONGEST_SPAN) }, { words: ")" }];
 }
 
-/** Nothing in it ends a link. */
+/** An address without characters that end a link. */
 const ADDRESS = /^https?:\/\/[\w.:/?=&%~-]+$/;
 
 /** Text between backticks is code, as in every sentence of this project. */
@@ -157,7 +157,7 @@ function wordPieces(word: string): readonly Piece[] {
   return ACTIVE.test(inner) ? [{ words: before }, { code: inner }, { words: after }] : [{ code: word }];
 }
 
-/** Code next to code becomes one: where two runs of backticks met, a parser would see another one. */
+/** Joins code next to code: a parser would misread two adjacent runs of backticks. */
 function written(pieces: readonly Piece[]): string {
   const merged: Piece[] = [];
   for (const piece of pieces.filter((one) => !("words" in one) || one.words !== "")) {
@@ -181,7 +181,7 @@ function codeSpan(text: string): string {
   return `${fence}${pad}${shown}${pad}${fence}`;
 }
 
-/** Lines as a block of code that no line of them can end. */
+/** Lines as a block of code that none of them can end. */
 export function codeBlock(language: string, lines: readonly string[]): string {
   const text = lines.map(visible).join("\n");
   const fence = "`".repeat(Math.max(3, longestRun(text) + 1));

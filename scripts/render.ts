@@ -1,4 +1,4 @@
-/** The whole resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
+/** The complete resource graph of a stack as JSON, without network, plugins, CLI or credentials. */
 import { isSecret } from "./program/changes.ts";
 import type { MonitorOwner, Registered, Registration } from "./program/monitor.ts";
 import { runProgram } from "./program/run-program.ts";
@@ -30,7 +30,7 @@ export interface RenderedStack {
 type SecretText = (secret: unknown) => string;
 
 /**
- * Same stack file, same program: same bytes, wherever the project lies.
+ * The same stack file and program give the same bytes, wherever the project is.
  *
  * @param secretText - @default `[secret]` for each
  */
@@ -72,7 +72,7 @@ class RenderingOwner implements MonitorOwner {
       ...(provider === "" ? {} : { provider: provider.replace(/::[^:]*$/, "") }),
       ...(readId === undefined ? {} : { readId }),
     });
-    // As in a preview: inputs come back as outputs, everything else is unknown, the id too.
+    // As in a preview, inputs are returned as outputs; everything else, the id too, is unknown.
     return { outputs: registration.inputs };
   }
 
@@ -93,7 +93,7 @@ function mask(value: unknown, secretText: SecretText): unknown {
   return value;
 }
 
-/** Whether there is a secret or an unknown value in it. */
+/** Whether a value contains a secret or an unknown value. */
 function hasMarks(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return value === UNKNOWN_VALUE;
   for (const key in value) if (hasMarks((value as Properties)[key])) return true;

@@ -1,6 +1,5 @@
 /**
- * Text that fits the terminal it is printed on, with colours by meaning; pipes and files get whole lines without colours, which
- * scripts and logs search.
+ * Text that fits its terminal, with colours by meaning; pipes and files get unbroken lines without colours, which scripts and logs search.
  */
 import { stripVTControlCharacters, styleText } from "node:util";
 import { wrapText } from "./plan/text-table.ts";
@@ -32,7 +31,7 @@ const KEPT_SPACE = "\ue000";
 /** Least number of columns for a text after a wide head. */
 const LEAST_COLUMNS = 20;
 
-/** Words of reports that say how things are, and where: many terminals open a place in a file by a click. */
+/** Words about states and places in reports: many terminals open a place in a file by a click. */
 const WORDS = {
   title: /\S+\.ya?ml:\d+/g,
   ok: /\bRUNNING\b|\bok$/gm,
@@ -51,7 +50,7 @@ export function highlighted(text: string, stream: NodeJS.WriteStream = process.s
 
 type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
 
-/** Wrapped where the stream is a terminal that knows its width; as it is elsewhere. */
+/** Wraps a text where the stream is a terminal of known width. */
 export function forTerminal(text: string, terminal: Terminal): string {
   return text
     .split("\n")
@@ -74,7 +73,7 @@ export function hanging(head: string, text: string, { isTTY = false, columns = 0
 
 const OUTCOMES = { ok: "ok", FAILED: "failed", skipped: "skipped" } as const;
 
-/** A line of a check as soon as it is known: outcome, columns, time and text. @param columns - Padded. */
+/** A line of a check at its end: outcome, columns, time and text. @param columns - Padded. */
 export function resultLine(
   outcome: keyof typeof OUTCOMES,
   columns: readonly string[],

@@ -14,7 +14,7 @@ import {
 import type { Asked, AskedImage, Question } from "./question.ts";
 import { type AnswerFigures, send } from "./send.ts";
 
-/** Why a check of `smoke` or `verify` has nothing to look at; proof files have the name, people the sentence. */
+/** Reasons to skip a check of `smoke` or `verify`: a name for proof files, and a sentence for people. */
 export const SKIP_REASONS = {
   doesNotStream: "its repository is not decoupled, so it does not stream",
   completesText:
@@ -31,7 +31,7 @@ export const SKIP_REASONS = {
 } as const;
 export type SkipReason = keyof typeof SKIP_REASONS;
 
-/** Thrown by a check that has nothing to look at. */
+/** Thrown by a check that does not apply to the stack. */
 export class Skipped extends Error {
   override readonly name = "Skipped";
   readonly reason: SkipReason;
@@ -71,7 +71,7 @@ export function atTriton(model: AskedModel, golden: GoldenQuestion, stream: bool
   return tritonRequest(model.profile, model.server, question(model, golden, stream));
 }
 
-/** Asks by a chat, or without a chat template by an unstreamed completion. @throws Skipped. */
+/** Asks by a chat, or without a chat template by a completion without stream. @throws Skipped. */
 export function atGateway(model: AskedModel, stream = false): PreparedRequest {
   const { golden, profile, gateway, chats, apiKey } = model;
   const needsKey = apiKey !== undefined;
@@ -94,7 +94,7 @@ function question(
 
 type FilePicture = AskedImage & { readonly kind: "file" };
 
-/** Read once: a load asks with one hundreds of times a second. */
+/** Cache: a load asks with a picture hundreds of times a second. */
 const picturesRead = new Map<string, FilePicture>();
 
 /** A picture of containers/trtllm/golden. */

@@ -1,4 +1,4 @@
-/** A question as the HTTP request that carries it, and how its answer is read. */
+/** A question as an HTTP request, and the parser of its answer. */
 import {
   AnswerError,
   buildGenerateRequest,

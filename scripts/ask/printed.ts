@@ -8,8 +8,8 @@ import type { AskedImage } from "./question.ts";
 const LONGEST_ARGUMENT_CHARACTERS = 2 ** 15;
 
 /**
- * The key is read from ENGINE_ROOM_API_KEY when the line runs, and reaches curl through a file descriptor: it stands neither
- * here nor in the list of processes. Pictures are read from their files.
+ * The key is read from ENGINE_ROOM_API_KEY when the line runs, and reaches curl through a file descriptor: neither the line nor the list of
+ * processes has it. Pictures are read from their files.
  */
 export function asCurl(request: PreparedRequest, images: readonly AskedImage[]): string {
   const { url, headers, body, needsKey, stream } = request;
@@ -30,7 +30,7 @@ export function asCurl(request: PreparedRequest, images: readonly AskedImage[]):
 
 type FileImage = Extract<AskedImage, { kind: "file" }>;
 
-/** Text around the pictures, and the files of these. */
+/** Text around the pictures, and their files. */
 function bodyParts(text: string, images: readonly AskedImage[]): readonly (string | FileImage)[] {
   let parts: (string | FileImage)[] = [text];
   for (const file of images.filter((image) => image.kind === "file"))
@@ -75,7 +75,7 @@ const pythonImageReader: readonly string[] = [
   "",
 ];
 
-/** Statements that print what is new in `text`, where all text so far is sent each time. */
+/** Statements that print new text of `text`, where each event has all text so far. */
 function pythonPrint(streamedText: PreparedRequest["streamedText"]): readonly string[] {
   return streamedText === "delta"
     ? ['print(text, end="", flush=True)']

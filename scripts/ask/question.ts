@@ -1,4 +1,4 @@
-/** A question to a model of a stack: what a user typed, and how the model and its endpoint take it. */
+/** A question to a model of a stack: the user's input, and the form that the model and its endpoint accept. */
 
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -92,7 +92,7 @@ export function askedVideo(
   return { path, frameCount: frames === undefined ? undefined : Number(frames), frames: "" };
 }
 
-/** Above it no server of a stack takes a request: Triton's own limit is 64 MiB, and base64 makes a third more. */
+/** Size above which no server of a stack accepts a request: Triton's own limit is 64 MiB, and base64 adds a third. */
 const LARGEST_IMAGE_MIB = 40;
 
 /**
@@ -123,7 +123,7 @@ export function askedImage(given: string, directory: string): AskedImage {
 export interface NumberOption {
   readonly flag: string;
   readonly isWhole: boolean;
-  /** As the sentence of a refusal has it. */
+  /** Words for the sentence of a refusal. */
   readonly range: string;
   isInRange(value: number): boolean;
 }
@@ -205,7 +205,7 @@ export function askedNumbers(given: Readonly<Partial<Record<NumberName, string |
 }
 
 /**
- * Looks whether the endpoint can be asked so, before anything is sent.
+ * Checks that the endpoint supports the options, before anything is sent.
  * @throws UserError with a sentence for each option that does not reach the model.
  */
 export function requirePassedOn(
@@ -274,10 +274,10 @@ export const ENDPOINTS = ["triton", "gateway"] as const;
 export type AskedEndpoint = (typeof ENDPOINTS)[number];
 
 /**
- * The gateway for a question in words to a model with a chat template: such a model ends a bare text at once. Triton for all else:
- * a question about pictures has the model's prompt around it there too, and takes pictures by their address.
+ * The gateway for a text question to a model with a chat template, because such a model ends a bare text at once. Triton otherwise: there
+ * too a question about pictures gets the model's prompt around it, and pictures may be addresses.
  *
- * @param isOverGrpc - Which the gateway does not speak.
+ * @param isOverGrpc - Whether gRPC is requested, which the gateway lacks.
  */
 export function usualEndpoint(
   plan: StackPlan,
@@ -288,12 +288,12 @@ export function usualEndpoint(
   return !isForTriton && asked(plan, model).chats ? "gateway" : "triton";
 }
 
-/** How a model of the plan is asked. */
+/** Questions that a model of the plan supports. */
 export interface Asked {
   readonly profile: RequestProfile;
-  /** By each way through its repository; undefined where it has one way only. */
+  /** Requests by pipeline of its repository; undefined for a repository with a single pipeline. */
   readonly pipelines: Readonly<Partial<Record<Pipeline, RequestProfile | undefined>>>;
-  /** Its own question. A build's check may have another one; requests to a server choose theirs. */
+  /** Question of the model. A build's check may have another question; requests to a server choose theirs. */
   readonly golden: GoldenQuestion;
   /** Whether the gateway has a chat template for it. */
   readonly chats: boolean;
@@ -330,7 +330,7 @@ export function asked(plan: StackPlan, name: string): Asked {
   };
 }
 
-/** @throws UserError with the nearest name, or all of them. */
+/** @throws UserError with the nearest name, or all names. */
 function named<Model extends { readonly name: string }>(models: readonly Model[], name: string): Model {
   const model = models.find((one) => one.name === name);
   if (model !== undefined) return model;

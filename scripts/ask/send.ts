@@ -9,7 +9,7 @@ import type { AnswerPart, PreparedRequest } from "./prepared-request.ts";
 export interface AnswerFigures {
   readonly promptTokens: number | null;
   readonly completionTokens: number | null;
-  /** The server did not count: events of the stream stand for tokens. */
+  /** The server did not count tokens: events of the stream are counted. */
   readonly isEstimate: boolean;
   /** From sending the request to the first text; null without a stream. */
   readonly firstTextSeconds: number | null;
@@ -27,7 +27,7 @@ interface SendOptions {
   readonly whenUnreachable: string;
 }
 
-/** The slowest answer that anybody waits for: a thousand tokens on a busy CPU. */
+/** Time for the slowest accepted answer: a thousand tokens on a busy CPU. */
 const TIMEOUT_MILLISECONDS = 600_000;
 
 /** @throws UserError where the address does not answer, or the answer is an error. */
@@ -48,7 +48,7 @@ export async function send(request: PreparedRequest, options: SendOptions): Prom
       options.onJson?.(json);
       const part = request.read(json);
       if (part.text !== "") events += 1;
-      // A count or a reason that a later event does not repeat stays.
+      // An earlier count or reason remains when a later event lacks it.
       last = {
         text: part.text,
         promptTokens: part.promptTokens ?? last.promptTokens,
@@ -65,7 +65,7 @@ export async function send(request: PreparedRequest, options: SendOptions): Prom
   const streamed = request.stream ? events : null;
   return {
     promptTokens: last.promptTokens ?? null,
-    // TensorRT-LLM counts the tokens of each event of a stream, other models those so far.
+    // TensorRT-LLM counts the tokens of each event of a stream, other models the tokens so far.
     completionTokens: counted === undefined ? streamed : Math.max(counted, streamed ?? 0),
     isEstimate: counted === undefined,
     firstTextSeconds: request.stream ? firstTextSeconds : null,
@@ -146,7 +146,7 @@ export class AnswerText {
   push(text: string): string {
     this.#all = this.#streamedText === "cumulative" ? text : this.#all + text;
     const isPartOfEcho = this.#all.length < this.#echo.length && this.#echo.startsWith(this.#all);
-    // A character whose bytes are not all there yet comes as U+FFFD, and right with a later event.
+    // An incomplete character arrives as U+FFFD, and complete with a later event.
     return isPartOfEcho ? "" : this.#advance(this.#withoutEcho().replace(/\uFFFD+$/, ""));
   }
 

@@ -1,6 +1,6 @@
 /**
- * Frames of a video, picked evenly as tools/multimodal/client.py of tensorrtllm_backend picks them. Decoded by ffmpeg on the machine
- * of who asks: servers take frames, so that a stranger's file never meets their codecs.
+ * Frames of a video, picked evenly as tools/multimodal/client.py of tensorrtllm_backend picks them. ffmpeg decodes them on the user's
+ * machine: servers receive frames, so that a foreign file never meets their codecs.
  */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -19,7 +19,7 @@ const LONGEST_SIDE_PIXELS = 768;
 const FORMATS = "mov,matroska,avi,mpeg,mpegts,flv,asf,ogg,gif";
 
 /**
- * Numbers of `count` frames of `total`, from 0 on, evenly; all of them where there are no more. To the same floating-point numbers as
+ * Numbers of `count` frames of `total`, from 0 on, evenly; all frames where `total` is smaller. Exactly the floating-point numbers of
  * numpy.arange(0, total, total / count), which may have one number more.
  */
 export function evenFrames(total: number, count: number): readonly number[] {
@@ -57,7 +57,7 @@ export async function framesOfVideo(path: string, count: number): Promise<string
   }
 }
 
-/** Counted without decoding, a line a frame: headers may say nothing, or something else. */
+/** Counts frames without decoding, a line a frame: headers may be missing or wrong. */
 async function frameTotal(path: string): Promise<number> {
   const lines = await ffmpeg(path, ["-c", "copy", "-f", "framecrc", "-"]);
   const total = lines.match(/^\d/gm)?.length ?? 0;
@@ -81,7 +81,7 @@ async function ffmpeg(path: string, output: readonly string[]): Promise<string> 
         "--video picks frames by ffmpeg, which is not on PATH; install it (apt-get install ffmpeg, brew install ffmpeg).",
       );
     if (killed === true) throw damaged(path, `ffmpeg did not end within ${TIMEOUT_SECONDS} s`);
-    // Without `[mov @ 0x55…]`: who says it.
+    // Without the speaker: `[mov @ 0x55…]`.
     throw damaged(path, stderr.split("\n")[0]?.replace(/^(\[[^\]]*\] )+|\.$/g, "") || "ffmpeg failed");
   }
 }

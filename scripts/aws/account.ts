@@ -36,7 +36,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
 }
 
 /**
- * In another account nothing of the stack is found, as if the stack did not exist.
+ * In another account no resource of the stack is found, as if the stack did not exist.
  *
  * @throws UserError where the credentials are unknown, or another account's.
  */
@@ -120,7 +120,7 @@ const KINDS: readonly (readonly [pattern: RegExp, what: string, deletion: string
 
 interface Leftover {
   readonly arn: string;
-  /** With what it is paid by. */
+  /** Kind of resource, with its price. */
   readonly what: string;
   /** A command of the AWS CLI. */
   readonly deletion: string;

@@ -19,10 +19,10 @@ interface Place {
 }
 
 /**
- * Opens the API to the networks of `access.apiCidrs`. Pulumi reads what is in the cluster before it changes the cluster, and from an
- * address that is new in the stack file it would never come to that. Closing the API is left to Pulumi, whose last step it may be.
+ * Opens the API to the networks of `access.apiCidrs`. Pulumi reads the cluster's objects before it changes the cluster, which would fail
+ * from an address that is new in the stack file. Closing the API is left to Pulumi, whose last step it may be.
  *
- * @param print - Called with a line before EKS is waited for.
+ * @param print - Called with a line before a wait for EKS.
  * @throws UserError where EKS refuses, fails or is not done within the limit.
  */
 export async function openApi(
@@ -65,7 +65,7 @@ function openTo({ resourcesVpcConfig: { endpointPublicAccess, publicAccessCidrs 
   return endpointPublicAccess === false ? [] : publicAccessCidrs;
 }
 
-/** Why this machine does not reach a cluster's API; undefined: it does, or a proxy is in between. */
+/** Why this machine does not reach a cluster's API; undefined when it does, or behind a proxy. */
 export async function unreachedReason(cluster: Cluster): Promise<string | undefined> {
   if (process.env.HTTPS_PROXY ?? process.env.https_proxy) return undefined;
   if (await answers(cluster.endpoint ?? "")) return undefined;

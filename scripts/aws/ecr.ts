@@ -1,4 +1,4 @@
-/** Private registries of ECR: which images they have, and a push that no file of the user keeps a login for. */
+/** Private registries of ECR: their images, and a push whose login is kept in no file of the user. */
 import { BOOTSTRAP_COMMAND } from "../../infra/plan/aws/bootstrap.ts";
 import { UserError } from "../errors.ts";
 import { temporaryDockerConfig } from "../images/registry.ts";
@@ -19,13 +19,13 @@ interface EcrReference extends EcrHost {
 /** https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html */
 const ECR_HOST = /^(\d{12})\.dkr[.-]ecr(?:-fips)?\.([a-z0-9-]+)\.(?:amazonaws\.com(?:\.cn)?|on\.aws)$/;
 
-/** Account and region of a registry's host; null: it is not a registry of ECR. */
+/** Account and region of a registry's host; null for other registries. */
 export function ecrHost(host: string): EcrHost | null {
   const [, account, region] = ECR_HOST.exec(host) ?? [];
   return account === undefined || region === undefined ? null : { account, region };
 }
 
-/** A reference by digest to a registry of ECR; null: it is another registry's, or has no digest. */
+/** A reference by digest to a registry of ECR; null for another registry, or without digest. */
 export function ecrReference(reference: string): EcrReference | null {
   const [, host = "", repository = "", digest = ""] =
     /^([^/]+)\/([^:@]+)(?::[^@]+)?@(sha256:[0-9a-f]{64})$/.exec(reference) ?? [];
@@ -78,7 +78,10 @@ async function lacksRepository({ account, region }: EcrHost, name: string): Prom
   return (await ask("ecr:DescribeRepositories", region, input)) === undefined ? [name] : [];
 }
 
-/** As Docker's configuration has it: `user:password` in base64, good for twelve hours. The caller may not print it. */
+/**
+ * Credentials as in Docker's configuration: `user:password` in base64, valid for twelve hours. The caller must not
+ * print them.
+ */
 async function ecrToken(region: string): Promise<string> {
   const answer = await ask("ecr:GetAuthorizationToken", region, {});
   const token = answer?.authorizationData?.[0]?.authorizationToken;

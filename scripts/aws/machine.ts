@@ -45,7 +45,7 @@ async function machines(region: string, filters: Filter[]): Promise<readonly Mac
   );
 }
 
-/** Machines of the whole account in the region that run or start: those that count against quotas. */
+/** Machines of the whole account in the region that run or start, and so count against quotas. */
 export function runningMachines(region: string): Promise<readonly Machine[]> {
   return machines(region, [{ Name: "instance-state-name", Values: [...AWAKE] }]);
 }
@@ -73,7 +73,7 @@ export async function requireMachine(context: AwsContext): Promise<string> {
   return own.id;
 }
 
-/** Ended while a command changed it. */
+/** Error for a machine that ended while a command changed it. */
 function goneMachine(ids: readonly string[], { region, stack }: AwsContext): UserError {
   return new UserError(
     `EC2 has no ${ids.join(", ")} in ${region} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
@@ -133,7 +133,7 @@ export async function readyMachines(target: AwsTarget, pollSeconds?: number): Pr
   const { plan, context, imageProblems } = target;
   if (imageProblems.length > 0) throw new ConfigError(imageProblems);
   if (plan.compute === "eks") return [];
-  // The state of a stack of an earlier version has nothing that refuses it.
+  // The state of a stack of an earlier version has no resource that refuses it.
   const disk = await databaseDiskFinding(target);
   if (disk !== null) throw refusal(disk);
   // Pulumi starts a machine after changing its type, and ends a machine in another zone.
@@ -184,7 +184,7 @@ export async function databaseDiskFinding({ plan, context }: AwsTarget): Promise
 }
 
 /**
- * Starts machines, a stopping machine once it has stopped: EC2 starts no other.
+ * Starts machines; a stopping machine only once it has stopped, as EC2 requires.
  *
  * @throws UserError where AWS refuses, or has no machine of the type.
  */

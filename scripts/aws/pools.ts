@@ -35,7 +35,7 @@ export async function useStackCluster(context: AwsContext): Promise<void> {
     mode: 0o600,
   });
   process.env.KUBECONFIG = file;
-  // kubectl would say it after a minute, and not why.
+  // kubectl would fail after a minute, without the reason.
   const reason = await unreachedReason(cluster);
   if (reason !== undefined) process.stderr.write(`${reason}\n`);
 }
@@ -65,7 +65,7 @@ export interface NodeGroupReading {
   readonly desired: number;
 }
 
-/** Node groups of a cluster, without those that are deleted meanwhile; undefined: there is no such cluster. */
+/** Node groups of a cluster, without those deleted meanwhile; undefined without the cluster. */
 export async function nodeGroups(context: AwsContext): Promise<readonly NodeGroupReading[] | undefined> {
   const { region } = context;
   const cluster = { clusterName: context.cluster };
@@ -103,18 +103,18 @@ type Direction = "sleep" | "wake";
 
 interface PoolChange {
   readonly pool: string;
-  /** Least number of machines from now on; null: there is no node group. */
+  /** Least number of machines from now on; null without a node group. */
   readonly least: number | null;
-  /** null: unchanged. */
+  /** null when unchanged. */
   readonly change: NodeGroupChange | null;
   readonly note: string;
 }
 
 /**
- * Asleep, a cluster has no machine: EKS drains each of them for 15 minutes at most, whatever disruption budgets say
- * (https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html), and disks of claims stay. Pods wait until machines are
- * back. Where an autoscaler that is not the stack's would start them again, pools have no least number of machines, the one of
- * controllers stays as it is, and that autoscaler takes idle machines away. Pure.
+ * A sleeping cluster has no machine: EKS drains each of them for 15 minutes at most, whatever disruption budgets say
+ * (https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html), and disks of claims remain. Pods wait until machines are
+ * back. Where an autoscaler other than the stack's would start machines again, pools have no least number of machines, the controllers'
+ * pool is unchanged, and that autoscaler ends idle machines. Pure.
  *
  * @param only - Names of pools; absent: all.
  */
@@ -128,7 +128,7 @@ export function poolChanges(
   const pools = nodePoolPlans(plan).filter(
     ({ name }) => (isWhole || name !== SYSTEM_POOL) && (only?.includes(name) ?? true),
   );
-  // Controllers detach disks and move pods' addresses: they go last and come first, as the plan has them.
+  // Controllers detach disks and move pods' addresses: their pool is last in the plan's order to sleep, and first to wake.
   const inOrder = direction === "wake" ? pools : pools.toReversed();
   return inOrder.map(({ name: pool, size }): PoolChange => {
     const wanted = Object.entries(poolSelector(plan.config, pool));
@@ -190,10 +190,10 @@ export async function sleepsNow(plan: EksPlan, context: AwsContext): Promise<boo
 }
 
 /**
- * Starts machines of a cluster that sleeps, and waits for its controllers: without them nothing gets a disk, an address behind the
- * load balancer or an end of either.
+ * Starts machines of a cluster that sleeps, and waits for its controllers, which create and delete disks and addresses behind the load
+ * balancer.
  *
- * @param probe - Made when the cluster is known to be there.
+ * @param probe - Called when the cluster is known to exist.
  * @param only - Names of pools; absent: all, and the autoscaler.
  * @returns A sentence for each started pool.
  */

@@ -1,9 +1,9 @@
-/** Releases of Helm that an `up` was killed in: Helm refuses another operation on them, and the next `up` would fail. */
+/** Releases of Helm whose operation was killed with an `up`: Helm refuses another operation on them, and the next `up` would fail. */
 import { CHART_SECONDS, type ChartPlan } from "../../infra/plan/aws/cluster-software.ts";
 import type { ClusterProbe } from "../cluster/kubectl.ts";
 import type { Deployment } from "../stack/state.ts";
 
-/** An atomic operation that fails takes back what it did, and has its time for that once more. */
+/** An atomic operation that fails is rolled back, which may take the same time again. */
 const LONGEST_SECONDS = 2 * CHART_SECONDS;
 
 const RELEASE = "kubernetes:helm.sh/v3:Release";
@@ -36,7 +36,7 @@ export async function removePendingReleases(
   charts: readonly ChartPlan[],
   now: number,
 ): Promise<{ readonly removed: readonly string[]; readonly running: readonly string[] }> {
-  // Data of the Secrets, values of charts among them, are in no output.
+  // Reads no data of the Secrets, which have values of charts.
   const columns = COLUMNS.map((path, index) => `C${index}:${path}`).join(",");
   const answer = await kubectl([
     ...["get", "secrets", "--all-namespaces", "--selector", PENDING],

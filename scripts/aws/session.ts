@@ -1,16 +1,16 @@
-/** How commands ask AWS: one region, the user's own credentials, and errors in AWS's own words. */
+/** Requests of commands to AWS: one region, the user's own credentials, and errors in AWS's own words. */
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorWords, UserError } from "../errors.ts";
 
-/** Connecting takes milliseconds, and no question of this project seconds. */
+/** A connection takes milliseconds, and a request of this project less than seconds. */
 const CONNECT_TIMEOUT_MILLISECONDS = 5000;
 const REQUEST_TIMEOUT_MILLISECONDS = 15_000;
 /** Limit of all attempts, and of all pages, of a request. */
 const ANSWER_TIMEOUT_MILLISECONDS = 60_000;
-/** The first one included; between them the SDK waits, longer each time. */
+/** The first attempt included; between them the SDK waits, longer each time. */
 const MAX_ATTEMPTS = 3;
-/** To one service at a time: far below what any of them throttles. */
+/** Connections to a service at a time: far below its throttling. */
 const MAX_SOCKETS = 6;
 
 /**
@@ -100,7 +100,7 @@ export async function ask<S extends Service, O extends string>(
   const sdk = (await SDKS[service]()) as Readonly<Record<string, unknown>>;
   const client = Object.keys(sdk).find((name) => /^[A-Z].*Client$/.test(name)) ?? "";
   const abortSignal = AbortSignal.timeout(ANSWER_TIMEOUT_MILLISECONDS);
-  // Every call of a question listens to it, and Node warns of a leak from the eleventh on.
+  // Every call of a request listens to it, and Node warns of a leak from the eleventh listener on.
   setMaxListeners(0, abortSignal);
   try {
     const connected = new (sdk[client] as AnyClient)(clientSettings(region));
@@ -117,7 +117,7 @@ export async function ask<S extends Service, O extends string>(
   }
 }
 
-/** Pages as one: their lists one after the other. */
+/** Merges pages, whose lists are joined. */
 async function allPages(pages: AsyncIterable<object>): Promise<object> {
   const all: Record<string, unknown> = {};
   for await (const page of pages)

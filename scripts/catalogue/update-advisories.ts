@@ -16,7 +16,7 @@ import { UserError } from "../errors.ts";
 
 const TARGET = new URL("../../infra/plan/catalogue/data/advisories.json", import.meta.url);
 
-/** The first release of the catalogue is of this year. */
+/** Year of the catalogue's first release. */
 const FIRST_YEAR = 2024;
 
 type Row = AdvisoryFile["advisories"][number];

@@ -1,10 +1,10 @@
-/** All that commands ask of a cluster, through the user's kubectl: kubeconfigs name programs that log in, and it runs them. */
+/** All requests of commands to a cluster, through the user's kubectl, which runs the login programs of kubeconfigs. */
 import type { Plain } from "../../infra/plan/plain-data.ts";
 import { UserError } from "../errors.ts";
 import { type Finding, problem } from "../preflight/finding.ts";
 import { lastLine, type ProbeAnswer, probeProgram } from "../preflight/host-probe.ts";
 
-/** An object as `kubectl get --output json` prints it: a part that is empty is left out. */
+/** An object as `kubectl get --output json` prints it, without empty parts. */
 export type Found<T> = Plain<T> & { readonly metadata: { readonly name: string } };
 
 export interface ClusterProbe {
@@ -33,8 +33,8 @@ export function clusterProbe(context: string | null): ClusterProbe {
 }
 
 /**
- * kubectl's answer where no kubeconfig names a cluster; null where one does, and in a pod, which has its own cluster. kubectl would
- * ask localhost:8080 then, where a gateway of a stack on this machine may answer.
+ * kubectl's answer where no kubeconfig names a cluster; null otherwise, and in a pod, which has its own cluster. kubectl would ask
+ * localhost:8080 then, where a gateway of a stack on this machine may answer.
  */
 async function answerWithoutKubeconfig(): Promise<ProbeAnswer | null> {
   if (process.env.KUBERNETES_SERVICE_HOST !== undefined) return null;
@@ -44,12 +44,12 @@ async function answerWithoutKubeconfig(): Promise<ProbeAnswer | null> {
     : null;
 }
 
-/** First words of every call. */
+/** First words of each call of kubectl. */
 export function kubectlCommand(context: string | null): readonly [string, ...string[]] {
   return ["kubectl", ...(context === null ? [] : ["--context", context])];
 }
 
-/** How people name the cluster. */
+/** Name of the cluster for people. */
 export function clusterName(context: string | null): string {
   return context === null ? "the cluster of the current context" : `the cluster of the context ${context}`;
 }
@@ -100,7 +100,7 @@ function textOf({ context }: ClusterProbe, args: readonly string[], answer: Prob
   );
 }
 
-/** Objects of a `kubectl get --output json`; none of a kind that the cluster does not know. @throws UserError where it fails. */
+/** Objects of a `kubectl get --output json`; empty for a kind that is unknown to the cluster. @throws UserError where it fails. */
 export async function kubectlItems<T>(probe: ClusterProbe, args: readonly string[]): Promise<readonly T[]> {
   const words = ["get", ...args, "--output", "json"];
   const answer = await probe.kubectl(words);

@@ -1,4 +1,6 @@
-/** Servers of language models that go to zero pods and come back; gateway, encoders, databases and store stay. */
+/**
+ * Servers of language models that are scaled to zero and back; gateway, encoders, databases and store continue to run.
+ */
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
 import { until } from "../aws/session.ts";
 import { UserError } from "../errors.ts";
@@ -17,22 +19,22 @@ import {
   workloadStatuses,
 } from "./workloads.ts";
 
-/** Pods that a server was kept at, and those that it is kept at from now on. JSON of the commands. */
+/** A server's replicas before and after. JSON of the commands. */
 export interface ServerChange {
   readonly server: string;
   /** null when the cluster lacks the server. */
   readonly from: number | null;
   readonly to: number | null;
-  /** For people; empty where there is nothing to say. */
+  /** For people; may be empty. */
   readonly note: string;
 }
 
-/** With words after `kubectl`, in their order; none where all is so already. */
+/** Arguments of kubectl, in their order; empty when nothing changes. */
 type PlannedChange = ServerChange & { readonly commands: readonly (readonly string[])[] };
 
 /** State of a stack's servers in a cluster. */
 export interface ServerReading {
-  /** Pods that each Deployment is kept at, by its name. */
+  /** Replicas of each Deployment, by its name. */
   readonly replicas: ReadonlyMap<string, number>;
   readonly paused: PausedReplicas;
 }
@@ -62,7 +64,7 @@ export async function changeServers(
   return changes.map(({ commands: _, ...change }) => change);
 }
 
-/** All servers of models at zero. Pure. */
+/** Scales all servers of models to zero. Pure. */
 export function sleepChanges(stack: KubernetesStack, reading: ServerReading): readonly PlannedChange[] {
   return stack.models.map(({ name: server }) => {
     const from = reading.replicas.get(server);
@@ -80,7 +82,7 @@ export function sleepChanges(stack: KubernetesStack, reading: ServerReading): re
 }
 
 /**
- * All servers of models as they are planned; one that has pods is left at its number. Pure.
+ * Scales all servers of models to their plan; a server with pods is unchanged. Pure.
  *
  * @param seconds - Planned cold start by model.
  */
@@ -139,7 +141,7 @@ export function serverTable(changes: readonly ServerChange[]): string {
   return textTable(["SERVER", ">FROM", ">TO", ""], rows, { indent: 0 }).join("\n");
 }
 
-/** A large model on a machine that has to be started, with time until AWS has one. */
+/** A large model on a machine that is still to start, once AWS has a machine. */
 const LONGEST_START_SECONDS = 3600;
 
 /** Waits until every pod of the stack is ready. @throws UserError with the state of each missing pod. */

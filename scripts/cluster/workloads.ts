@@ -32,15 +32,15 @@ export interface PodObject {
 
 type WorkloadState =
   | "RUNNING"
-  /** Not all of its pods are ready, and nothing says that they will not be. */
+  /** Not all of its pods are ready yet, without a known obstacle. */
   | "STARTING"
-  /** A pod finds no machine, no image, or ends again and again; `why` says it. */
+  /** A pod finds no machine or no image, or ends again and again; `why` has the reason. */
   | "WAITING"
   /** It has no pod because it gets no requests; a request starts one. */
   | "IDLE"
-  /** It is kept at no pod until `npx engine-room wake`. */
+  /** It is scaled to zero until `npx engine-room wake`. */
   | "SLEEPING"
-  /** It is kept at no pod, and does not sleep by itself: a gateway, a database. */
+  /** It is scaled to zero, although it does not sleep by itself: a gateway, a database. */
   | "STOPPED"
   /** A build that succeeded. */
   | "DONE"
@@ -54,7 +54,7 @@ export interface WorkloadStatus {
   readonly name: string;
   readonly kind: WorkloadObject["kind"];
   readonly state: WorkloadState;
-  /** Pods that are ready, and those that there should be; null for a build. */
+  /** Ready pods and planned pods; null for a build. */
   readonly pods: { readonly ready: number; readonly wanted: number } | null;
   /** Sum over its containers. */
   readonly restarts: number;
@@ -68,7 +68,7 @@ function selectorText(labels: Labels): string {
   return words.join(",");
 }
 
-/** Objects of a kind, or of several with commas, that bear the stack's labels. @throws UserError where kubectl fails. */
+/** Objects of a kind, or of several with commas, that have the stack's labels. @throws UserError where kubectl fails. */
 export function ownObjects<T>(
   { namespace, selector }: KubernetesStack,
   probe: ClusterProbe,
@@ -90,7 +90,7 @@ export const PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas";
 /** Value of KEDA's annotation by name of the ScaledObject; null without the annotation. */
 export type PausedReplicas = ReadonlyMap<string, string | null>;
 
-/** None where KEDA is missing. Asks nothing where the stack plans none. @throws UserError where the user may not look. */
+/** Empty where KEDA is missing. Asks nothing for a stack without KEDA. @throws UserError where the user lacks the right. */
 export async function readPausedReplicas(
   stack: KubernetesStack,
   probe: ClusterProbe,
@@ -133,7 +133,7 @@ interface WorkloadReading {
   readonly paused: PausedReplicas;
 }
 
-/** In the order of the plan, then what the plan does not have. Pure. */
+/** In the order of the plan, then workloads outside of the plan. Pure. */
 export function describeWorkloads(
   stack: KubernetesStack,
   { workloads, pods, paused }: WorkloadReading,
@@ -185,7 +185,7 @@ function stateOf({ kind, spec, status }: WorkloadObject, own: readonly PodObject
   return { ...(ready >= wanted ? { state: "RUNNING" as const } : waiting), pods: { ready, wanted } };
 }
 
-/** Only the load takes a server to zero that has no mark of KEDA's and may have no pod; a user did it with the others. */
+/** A server without KEDA's mark that may have no pod is at zero by its load; a user scaled down the others. */
 function withoutPods(
   { models, autoscalers }: KubernetesStack,
   name: string,
@@ -202,7 +202,7 @@ function withoutPods(
 /** A container in creation is not an obstacle. */
 const ORDINARY: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
-/** Why a pod does not start: the scheduler's words, or the kubelet's. */
+/** Reason why a pod does not start: the scheduler's words, or the kubelet's. */
 function obstacle(pods: readonly PodObject[]): string | undefined {
   for (const { status } of pods) {
     const scheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
@@ -216,7 +216,7 @@ function obstacle(pods: readonly PodObject[]): string | undefined {
   return undefined;
 }
 
-/** Words after `kubectl` that print the logs of each workload, by its name: of a build, of all pods of a server. */
+/** Arguments of kubectl that print the logs of each workload, by its name: a build's, or those of all pods of a server. */
 export function logTargets(stack: KubernetesStack): ReadonlyMap<string, readonly string[]> {
   return new Map(
     planned(stack).map(({ name, kind, selector }) => [

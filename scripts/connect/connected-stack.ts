@@ -1,6 +1,6 @@
 /**
- * The endpoints of a stack as they are reached from here, and the programs that forward ports. These are started again when they
- * end: `kubectl port-forward` ends with its pod, a session of Systems Manager when it was idle for some minutes.
+ * The endpoints of a stack as they are reached from this machine, and the programs that forward ports. Programs that end are started again:
+ * `kubectl port-forward` ends with its pod, a session of Systems Manager after some idle minutes.
  */
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,8 +16,7 @@ import type { ConnectedPart, ForwardCommand } from "./forwards.ts";
 const INTERRUPTED_EXIT_CODE = 130;
 
 /**
- * Does what needs the endpoints of a stack. Those in a cluster or on EC2 are forwarded until it is done: the gateway, and the
- * named parts.
+ * Runs work with the endpoints of a stack. Those in a cluster or on EC2 are forwarded meanwhile: the gateway, and the named parts.
  *
  * @throws UserError where the stack is not up, or its endpoints can't be forwarded.
  */
@@ -45,7 +44,7 @@ export async function withEndpoints<T>(
   }
 }
 
-/** A pod that can't be reached at first is an error after this; a machine that is logging in takes seconds. */
+/** Limit for a pod that can't be reached at first; a machine that is logging in takes seconds. */
 const FIRST_TIMEOUT_SECONDS = 30;
 /** Between an end and the next start: the first pause, and the longest. */
 const PAUSE_SECONDS = { first: 1, longest: 15 } as const;
@@ -84,7 +83,7 @@ export async function startPortForwards(
   const signal = (name: NodeJS.Signals) => {
     for (const run of running) run.signal(name);
   };
-  // However this process ends, no child is left listening.
+  // However this process ends, its children end too.
   const kill = () => signal("SIGTERM");
   process.on("exit", kill);
   const loops: Promise<void>[] = [];
@@ -154,7 +153,7 @@ async function keepForward(
 }
 
 interface ForwardRun {
-  /** When all ports are forwarded; never where the program ends before. */
+  /** Resolves when all ports are forwarded; never where the program ends before. */
   readonly ready: Promise<void>;
   /** With the program's own words. */
   readonly ended: Promise<ProbeAnswer>;
@@ -162,7 +161,7 @@ interface ForwardRun {
 }
 
 function runForward({ argv: [program = "", ...args], ports }: ForwardCommand): ForwardRun {
-  // A group of its own: Ctrl-C is for this process, and the AWS CLI leaves the forwarding to a child of its own.
+  // In its own process group: Ctrl-C is for this process, and the AWS CLI leaves the forwarding to a child process.
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], detached: true });
   const signal = (name: NodeJS.Signals) => {
     if (child.pid === undefined) return;

@@ -1,4 +1,4 @@
-/** Endpoints of a stack on another machine, the ports of this one that lead to them, and the commands that forward them. */
+/** Endpoints of a stack on another machine, their ports on this machine, and the commands that forward them. */
 import { connect, createServer } from "node:net";
 import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { clusterEndpoints } from "../../infra/plan/kubernetes/endpoints.ts";
@@ -8,10 +8,10 @@ import { UserError } from "../errors.ts";
 import { lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 import type { ClusterTarget } from "../program/targets.ts";
 
-/** Parts that are forwarded on request; the gateway always is. */
+/** Parts that are forwarded on request; the gateway is always forwarded. */
 export type ConnectedPart = "triton" | "databases" | "grafana";
 
-/** An address that the stack answers at, as its own host or cluster sees it. */
+/** An address of the stack, as its own host or cluster sees it. */
 interface RemoteEndpoint {
   /** `gateway`, `llava gRPC`. */
   readonly name: string;
@@ -54,7 +54,7 @@ export function remoteEndpoints({ gateway, encoders, models, mongo, vector }: En
   ];
 }
 
-/** The gateway, and the endpoints of the named parts, whose host the pattern matches: others are reachable as they are. */
+/** The gateway, and the endpoints of the named parts whose host matches the pattern: others are reachable directly. */
 export function wantedEndpoints(
   endpoints: Endpoints,
   parts: readonly ConnectedPart[],
@@ -67,9 +67,9 @@ export function wantedEndpoints(
 }
 
 /**
- * Local ports are those of the endpoints where they are free, so that addresses stay the same.
+ * Forwards to the same local ports where they are free, so that addresses remain the same.
  *
- * @param claimPort - A free port of 127.0.0.1: the wanted one, or another.
+ * @param claimPort - Returns a free port of 127.0.0.1: the wanted port, or another.
  */
 export async function forwards(
   endpoints: readonly RemoteEndpoint[],
@@ -86,7 +86,7 @@ export async function forwards(
   return made;
 }
 
-/** Endpoints as they are reached from here; those that are not forwarded are unchanged. */
+/** Endpoints as they are reached from this machine; those that are not forwarded are unchanged. */
 export function localEndpoints(endpoints: Endpoints, all: readonly Forward[]): Endpoints {
   const ports = new Map(all.map(({ host, port, localPort }) => [`${host}:${port}`, localPort]));
   const replaced = (value: unknown): unknown => {
@@ -101,7 +101,7 @@ export function localEndpoints(endpoints: Endpoints, all: readonly Forward[]): E
   return replaced(endpoints) as Endpoints;
 }
 
-/** One ssh that forwards all ports, runs nothing, and ends when a port is in use or the host is gone. */
+/** An ssh that forwards all ports, runs nothing, and ends when a port is in use or the host is unreachable. */
 export function sshCommand(destination: readonly string[], all: readonly Forward[]): readonly string[] {
   return [
     ...["ssh", "-N", "-T"],
@@ -149,7 +149,7 @@ async function grafanaAddress({ plan, stack }: ClusterTarget): Promise<string> {
   return `http://${service.metadata.name}.${namespace}.svc:${port.port}`;
 }
 
-/** One kubectl for each Service. @param context - Of the kubeconfig; null: the current one. */
+/** One kubectl for each Service. @param context - Context of the kubeconfig; null for the current context. */
 export function kubectlForwards(context: string | null, all: readonly Forward[]): readonly ForwardCommand[] {
   return [...new Set(all.map(({ host }) => host))].map((host) => {
     const own = all.filter((forward) => forward.host === host);
@@ -169,7 +169,7 @@ export function kubectlForwards(context: string | null, all: readonly Forward[])
   });
 }
 
-/** One session of Systems Manager for each port of a machine. @param id - Of the machine. */
+/** One session of Systems Manager for each port of a machine. @param id - Id of the machine. */
 export function sessionForwards(
   region: string,
   id: string,
@@ -184,7 +184,7 @@ export function sessionForwards(
   }));
 }
 
-/** Finds free ports of this machine, none of them twice. A port can still be taken before the program that forwards it starts. */
+/** Finds free ports of this machine, each only once. A port can still be taken before the program that forwards it starts. */
 export function portClaims(): (wanted: number) => Promise<number> {
   const claimed = new Set<number>();
   return async (wanted) => {
@@ -204,7 +204,7 @@ export function isListening(port: number): Promise<boolean> {
   });
 }
 
-/** @param port - 0: any. @returns The port; undefined where it is in use. */
+/** @param port - 0 for any. @returns The port; undefined where it is in use. */
 function tryListen(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const server = createServer();

@@ -20,12 +20,12 @@ export interface HostContainer {
   };
 }
 
-/** As `docker` commands take it. */
+/** Name for commands of `docker`. */
 export function containerName({ Name }: HostContainer): string {
   return Name.replace(/^\//, "");
 }
 
-/** Words of the Docker CLI that choose what bears the labels of a stack. */
+/** Options of the Docker CLI that select objects with the labels of a stack. */
 export function ofStack(stack: string): readonly string[] {
   return labels(stack).flatMap(({ label, value }) => ["--filter", `label=${label}=${value}`]);
 }
@@ -34,7 +34,7 @@ export function ofStack(stack: string): readonly string[] {
 export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
   const ids = await dockerLines(probe, ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)]);
   if (ids.length === 0) return [];
-  // A container that went meanwhile makes it fail, and the others are printed all the same.
+  // A container that is removed meanwhile makes it fail, but the others are printed.
   const answer = await probe.docker(["inspect", "--type", "container", ...ids]);
   if (answer.exitCode === null) throw failure("inspect", probe, answer);
   return JSON.parse(answer.stdout) as HostContainer[];
@@ -64,12 +64,12 @@ export interface KnownObjects {
 }
 
 /**
- * Removes containers and networks of a stack that its state does not know: those that were begun when the command was
- * killed, and containers that do not run. Their names and ports would be in the way. A container holds nothing that is
- * not made again; volumes are left.
+ * Removes containers and networks of a stack that are missing from its state: those that were in creation when the
+ * command was killed, and stopped containers, whose names and ports would conflict. A container's contents can be
+ * created again; volumes are kept.
  *
- * @returns Names of the containers that were removed.
- * @throws UserError where a container runs that this state did not begin, because another state may know it.
+ * @returns Names of removed containers.
+ * @throws UserError for a running container that this state did not begin, because it may belong to another state.
  */
 export async function removeLeftovers(
   stack: string,
@@ -87,7 +87,7 @@ export async function removeLeftovers(
   if (names.length > 0) await dockerLines(probe, ["rm", "--force", ...names]);
   const networks = await dockerLines(probe, ["network", "ls", "--quiet", "--no-trunc", ...ofStack(stack)]);
   const unused = networks.filter((id) => !ids.has(id));
-  // A network that is still in use stays.
+  // A network in use is kept.
   if (unused.length > 0) await probe.docker(["network", "rm", ...unused]);
   return names;
 }

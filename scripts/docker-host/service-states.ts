@@ -35,7 +35,7 @@ interface ServiceStatus {
   readonly ports: Readonly<Record<string, number>>;
 }
 
-/** In the order of the plan, then what the plan does not have. @param now - Milliseconds since 1970. */
+/** In the order of the plan, then containers outside of the plan. @param now - Milliseconds since 1970. */
 export function serviceStatuses(
   stackName: string,
   { containers }: DockerStack,
@@ -70,7 +70,7 @@ export function isServing(statuses: readonly ServiceStatus[]): boolean {
   );
 }
 
-/** As the stack's outputs name what a container runs. */
+/** Name of a container's service in the stack's outputs. */
 export function serviceName(stackName: string, container: string): string {
   return container.startsWith(`${stackName}-`) ? container.slice(stackName.length + 1) : container;
 }

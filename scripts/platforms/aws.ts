@@ -1,4 +1,4 @@
-/** Stacks on AWS: in a cluster of their own, or on one machine of EC2, which runs the containers of a Docker host. */
+/** Stacks on AWS: in their own clusters, or on one machine of EC2 each, which runs the containers of a Docker host. */
 import { chartPlans } from "../../infra/plan/aws/cluster-software.ts";
 import { SYSTEM_POOL } from "../../infra/plan/aws/context.ts";
 import { type ChartName, installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
@@ -96,7 +96,7 @@ function awsOperations(
     upCommand: "up",
     isRented: true,
     requireAccess: () => requireAccount(place),
-    // A problem of the stack file is said before AWS is asked.
+    // Reports a problem of the stack file before AWS is asked.
     prepare: async () => requireAccount(target().context),
     beforeUp: () => readyMachines(target()),
     async beforeDown(record, forget) {
@@ -127,7 +127,7 @@ export function asleepLine({ cost }: Pick<AwsPlan, "cost">, stack: string): stri
     : `Asleep the stack costs ${hour} an hour; \`npx engine-room down --stack ${stack}\` ends that.\n`;
 }
 
-/** Kinds and metrics by the chart that has them. */
+/** Kinds and metrics by their chart. */
 const KINDS: Readonly<Partial<Record<ChartName, RegExp>>> = {
   keda: /keda\.sh|external\.metrics/,
   "kube-prometheus-stack": /monitoring\.coreos\.com/,
@@ -203,7 +203,7 @@ export function eksOperations(source: StackSource): Operations {
       ];
       return { ...report, checks, findings: checks.flatMap(({ findings }) => findings) };
     },
-    // The cluster is one that no kubeconfig of the user needs to know.
+    // The user's kubeconfig may lack the cluster.
     async prepare() {
       await aws.prepare();
       await useStackCluster(readAwsTarget(source.stack).context);
@@ -236,7 +236,7 @@ export function eksOperations(source: StackSource): Operations {
     },
     async beforeDown(record, forget) {
       await aws.beforeDown(record, forget);
-      // A stack is deleted by its state, whatever its file has become.
+      // A stack is deleted by its state, even with an invalid file.
       if ((await record()) !== "resources" || knownTarget(source) === undefined) return;
       // Disks of claims and the load balancer's targets are deleted by controllers.
       for (const line of await wakeMachines([SYSTEM_POOL])) process.stderr.write(`${line}.\n`);
@@ -259,7 +259,7 @@ export function eksOperations(source: StackSource): Operations {
       print(`\n${asleepLine(plan, context.stack)}`);
       return servers;
     },
-    // Machines first: pods that come wait for them.
+    // Machines first: new pods wait for them.
     async wake(print) {
       const { plan, context } = target();
       const of = readClusterTarget(source.stack);
@@ -345,7 +345,7 @@ export function ec2Operations(source: StackSource): Operations {
   };
 }
 
-/** State of the machine; only a session on it shows what runs there. */
+/** State of the machine; only a session on it shows its containers. */
 async function instanceStatus({ context }: InstanceTarget): Promise<StatusReport> {
   const { region, stack } = context;
   const machine = await stackMachine(context);

@@ -61,7 +61,7 @@ export function operations(source: StackSource): Operations {
   };
 }
 
-/** `status`, `logs` and `down` load neither the plan of GPUs nor what looks at machines. */
+/** Loaded here, because `status`, `logs` and `down` need neither the plan of GPUs nor the checks of machines. */
 async function preflight(stack: StackReference): Promise<Preflight> {
   const { hostProbe } = await import("../preflight/host-probe.ts");
   const { localPreflight } = await import("../preflight/local.ts");

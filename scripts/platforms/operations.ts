@@ -23,29 +23,29 @@ export interface StackSource {
 }
 
 export interface Preflight {
-  /** Where it looked: `this machine`, `ssh://gpu`, `the account 111122223333 in us-east-1`. */
+  /** Checked place: `this machine`, `ssh://gpu`, `the account 111122223333 in us-east-1`. */
   readonly host: string;
   readonly findings: readonly Finding[];
-  /** All that was looked at, where the findings are grouped by it. */
+  /** All checks, where the findings are grouped by them. */
   readonly checks?: readonly CheckResult[];
 }
 
 /** State of a stack's processes, containers or workloads. */
 export interface StatusReport {
   readonly services: readonly object[];
-  /** Whether all that should run does. */
+  /** Whether all planned services run. */
   readonly isHealthy: boolean;
-  /** The same as lines of text. */
+  /** Text with the same content. */
   readonly text: string;
 }
 
 interface LogOptions {
-  /** Number of the last lines. */
+  /** Number of last lines. */
   readonly lines: string;
   readonly follow: boolean;
 }
 
-/** A program with its arguments: it prints a log, or is a shell. */
+/** A program with its arguments, which prints a log or is a shell. */
 export interface ServiceProgram {
   readonly argv: readonly [string, ...string[]];
   readonly environment?: NodeJS.ProcessEnv;
@@ -58,10 +58,10 @@ interface ForwardedAddress {
   readonly address: string;
 }
 
-/** Ports of a stack that are brought to this machine by programs which run meanwhile. */
+/** Ports of a stack, forwarded to this machine by programs that run meanwhile. */
 export interface Forwarding {
   readonly addresses: readonly ForwardedAddress[];
-  /** Title of the column with the addresses there. */
+  /** Title of the column with remote addresses. */
   readonly where: string;
   /** @throws UserError where they can't be opened. */
   commands(): Promise<readonly ForwardCommand[]>;
@@ -69,40 +69,40 @@ export interface Forwarding {
   outputs(known: () => Promise<StackOutputs>): Promise<StackOutputs>;
 }
 
-/** One ssh that carries all ports of a Docker host. */
+/** An ssh that forwards all ports of a Docker host. */
 interface Tunnel {
   readonly argv: readonly string[];
   readonly addresses: readonly (ForwardedAddress & { readonly localPort: number })[];
 }
 
-/** Images of a stack, and how the engine that makes them is reached. */
+/** Images of a stack, and access to the engine that builds them. */
 export interface StackImages {
   readonly target: ImageTarget;
   /** Finding for an engine that does not answer. */
   readonly engineFinding: typeof engineFinding;
-  /** Account whose ECR takes the images; null: another registry, or none. */
+  /** Account whose ECR stores the images; null for another registry, or without images. */
   readonly aws: AwsTarget | null;
 }
 
 /** Reach of endpoints that are forwarded to this machine. */
 export const HERE = { gatewayReach: "host", reach: "host" } as const;
 
-/** A cluster and a machine of AWS build no images; the engine of this machine does. */
+/** The engine of this machine, which builds the images of clusters and of machines on AWS. */
 export const OWN_ENGINE = "unix:///var/run/docker.sock";
 
 export interface Operations {
   /** `platform` of the stack file. */
   readonly platform: string;
-  /** Whether the try-out runner applies it; else only the Pulumi CLI does. */
+  /** Whether the try-out runner applies it; otherwise only the Pulumi CLI does. */
   readonly isForTryout: boolean;
-  /** Command that brings it up. */
+  /** Command that starts the stack. */
   readonly upCommand: "start" | "up";
   /**
    * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents that `retain` does not
    * name, and the state is one that several machines use.
    */
   readonly isRented: boolean;
-  /** What `logs` lists: `containers`, `processes`. */
+  /** Plural noun for the lists of `logs`: `containers`, `processes`. */
   readonly logged: string;
 
   /** @throws UserError where credentials are missing, or another account's. */
@@ -145,8 +145,9 @@ export interface Operations {
   ): Promise<{ readonly isComplete: boolean; readonly servers: readonly ServerChange[] }>;
 
   /**
-   * Looks whether this machine has what `up` needs on it, and installs what is missing.
-   * @param install - Whether without a question. @throws UserError with all that is wrong.
+   * Checks that this machine has the programs of `up`, and installs missing programs.
+   * @param install - Whether without a question.
+   * @throws UserError with all problems.
    */
   installPrograms(install: boolean): Promise<void>;
   /**
@@ -154,16 +155,16 @@ export interface Operations {
    * @param print - Called with a line for each step. @throws UserError where it can't be opened.
    */
   openApi(print: (line: string) => void): Promise<void>;
-  /** Starts and sizes machines before `up`. @returns What was changed, a line each. */
+  /** Starts and sizes machines before `up`. @returns A line for each change. */
   beforeUp(): Promise<readonly string[]>;
-  /** Removes what a command that was killed has left. @returns Names. */
+  /** Removes the remains of a killed command. @returns Names. */
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
   /**
    * Checks that the stack may be deleted.
    * @throws UserError where the host does not answer, or the account has resources that are missing from the state.
    */
   beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
-  /** Deletes documents, or says where they are kept. @returns Whether it is known what still costs money. */
+  /** Deletes documents, or prints where they are kept. @returns Whether the remaining costs are known. */
   afterDown(deletesData: boolean, out: NodeJS.WriteStream): Promise<boolean>;
 }
 
@@ -173,7 +174,7 @@ type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "genaiPe
 export const SHELL = "bash";
 export const interactive = () => (process.stdin.isTTY ? "-it" : "-i");
 
-/** Operations of a platform that has nothing to do for them. */
+/** Operations for a platform without its own. */
 export function defaultOperations({ stack, values }: StackSource): Omit<Operations, Required> {
   const notScaled = (command: string, instead: string, effect: string) =>
     new UsageError(
@@ -206,7 +207,7 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
   };
 }
 
-/** Deletes the documents of this machine, if they are to go. @returns True: nothing is left that costs money. */
+/** Deletes the documents of this machine where requested. @returns True: no costs remain. */
 export function deleteDocuments({ name }: StackReference, deletesData: boolean): boolean {
   const { data } = stackPaths(name);
   if (deletesData && existsSync(data)) {

@@ -57,7 +57,7 @@ export function machineNeeds({ plan, context }: AwsTarget): readonly MachineNeed
   });
 }
 
-/** Machines of a node group that `up` waits for: those that serve there, and one for builds. */
+/** Machines of a node group that `up` waits for: the serving machines, and a machine for builds. */
 function plannedMachines({ spec }: EksPlan, { name, nodeGroup }: NodePoolPlan): number {
   const pool = spec.pools.find((one) => one.name === name);
   if (pool === undefined) return nodeGroup.scalingConfig.minSize;
@@ -101,7 +101,7 @@ export async function offeringFindings(
     ).toSorted();
     const lacking = poolZones(target, pool).filter((zone) => !zones.includes(`${region}${zone}`));
     if (lacking.length === 0) return [];
-    // The stack file does not say the zones of the pool for controllers.
+    // The stack file has no setting for the zones of the controllers' pool.
     const key = target.plan.compute === "eks" ? "zones" : "zone";
     const own = pool === SYSTEM_POOL ? "" : `, and as \`${key}\` of the pool ${pool}`;
     return [
@@ -119,7 +119,7 @@ export async function offeringFindings(
   });
 }
 
-/** Reserved machines that pools name, against those that AWS holds; null: no pool names any. */
+/** Reserved machines of pools, against those that AWS holds; null without reservations. */
 export async function reservationFindings(
   target: AwsTarget,
   needs: readonly MachineNeed[],
@@ -137,13 +137,13 @@ export async function reservationFindings(
     const answer = await ask("ec2:DescribeCapacityReservations", region, input);
     const [held] = answer?.CapacityReservations ?? [];
     const { TotalInstanceCount: total = 0, AvailableInstanceCount: free = 0 } = held ?? {};
-    // The stack's own machines of the type may be those that use it.
+    // The stack's own machines of the type may be in the reservation.
     const room = Math.min(total, free + own.filter(({ type }) => type === instanceType).length);
     const zones = poolZones(target, pool).map((zone) => `${region}${zone}`);
     const zone = held?.AvailabilityZone ?? "";
     const wrong: readonly (readonly [isWrong: boolean, what: string])[] = [
       [held === undefined, `is not in ${region}`],
-      // Machines of a Capacity Block are started as a kind of their own.
+      // Machines of a Capacity Block have their own kind of start.
       [
         (held?.ReservationType === "capacity-block") !== isBlock,
         isBlock ? "is not a Capacity Block" : "is a Capacity Block, and the pool has capacity: onDemand",
@@ -215,7 +215,7 @@ const VCPU_QUOTAS: readonly Quota[] = (
   ] as const
 ).map(([code, name, isSpot, types]) => ({ code, name, isSpot, types }));
 
-/** The quota that a machine counts against; undefined: this project knows none for its family. */
+/** The quota for a machine; undefined for a family that is not in the table. */
 function quotaOf({ instanceType, isSpot }: Pick<MachineNeed, "instanceType" | "isSpot">): Quota | undefined {
   return VCPU_QUOTAS.find((quota) => quota.isSpot === isSpot && quota.types.test(instanceType));
 }
@@ -233,7 +233,7 @@ export async function quotaFindings(
   const others = running.filter(
     ({ tags }) => tags.get(STACK_TAG) !== stack && tags.get("eks:cluster-name") !== name,
   );
-  // A Capacity Block is bought with its machines.
+  // A Capacity Block includes its machines.
   const bought = needs.filter(({ isBlock }) => isBlock !== true);
   const codes = [...new Set(bought.flatMap((need) => quotaOf(need)?.code ?? []))];
   const values = codes.map(async (code) => [code, await quotaValue(region, code)] as const);

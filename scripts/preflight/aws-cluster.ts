@@ -105,7 +105,7 @@ export async function existingClusterFindings({ plan, context }: AwsTarget): Pro
   return findings;
 }
 
-/** With what each is for. */
+/** Needed add-ons, each with its purpose. */
 function neededAddOns({ plan, context }: { readonly plan: EksPlan; readonly context: AwsTarget["context"] }) {
   const { addOns, charts, podRoles } = eksClusterPlan(plan, context);
   const hasRoles = podRoles.length > 0 || [...addOns, ...charts].some(({ role }) => role !== null);

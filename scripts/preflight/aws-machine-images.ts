@@ -1,4 +1,4 @@
-/** Whether AWS has newer images for the machines of a cluster: drivers and kernels come with them, and no `up` renews them by itself. */
+/** Whether AWS has newer images, with their drivers and kernels, for the machines of a cluster: `up` does not renew them by itself. */
 import { POOL_LABEL } from "../../infra/plan/aws/context.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { nodeGroups } from "../aws/pools.ts";

@@ -1,4 +1,4 @@
-/** Resources that a stack on AWS names and does not make: file system, certificate, the model hub's token, and gated models. */
+/** Resources that a stack on AWS names and does not create: file system, certificate, the model hub's token, and gated models. */
 import { AwsError, ask } from "../aws/session.ts";
 import { errorWords } from "../errors.ts";
 import type { AwsTarget } from "../program/targets.ts";
@@ -64,7 +64,7 @@ export async function keyFindings({ plan: { compute, config } }: AwsTarget): Pro
   ];
 }
 
-/** ACM issues a certificate after hours, and a listener is made near the end of `up`. */
+/** ACM issues a certificate after hours, and the listener is created near the end of `up`. */
 export async function certificateFindings({ plan: { config } }: AwsTarget): Promise<Found> {
   const { hostname, tls } = config.gateway;
   if (tls === undefined) return null;
@@ -144,7 +144,7 @@ export async function tokenFindings(target: AwsTarget): Promise<Found> {
       `The whole ARN is ${ARN}. Secrets Manager finds the secret for you by the part too; the stack's roles may read exactly the ARN of the stack file, and would be refused.`,
       `Write \`tokenSecretArn: ${ARN}\`.`,
     );
-  // Secrets Manager tells what the secret was made with: an ARN, an id, or the name of an alias.
+  // Secrets Manager returns the key in the form in which it was given: an ARN, an id, or the name of an alias.
   const isOwn = kmsKeyArn !== undefined && `/${kmsKeyArn}`.endsWith(`/${KmsKeyId}`);
   if (!isOwn && !KmsKeyId.endsWith("alias/aws/secretsmanager"))
     found(

@@ -29,7 +29,7 @@ interface Others {
   readonly registry: AskRegistry;
   /** IPv4 addresses of this machine's own network interfaces. */
   readonly localAddresses: () => readonly string[];
-  /** The public IPv4 address of this machine; null: not known. */
+  /** The public IPv4 address of this machine; null when unknown. */
   readonly ownAddress: () => Promise<string | null>;
 }
 
@@ -52,8 +52,7 @@ export async function ownAddress(): Promise<string | null> {
 }
 
 /**
- * @param needs - Machines that are to start.
- * @returns All checks; with unknown credentials, or those of another account, nothing else is asked.
+ * @param needs - Machines that are to start. @returns All checks; with unknown credentials, or those of another account, only that check.
  */
 export async function awsPreflight(
   target: AwsTarget,
@@ -99,8 +98,8 @@ function unanswered(check: string, looksAt: string, error: unknown): Finding {
 }
 
 /**
- * EKS refuses the addresses of examples, and does not answer addresses that `access.apiCidrs` lacks: `up` would make the cluster,
- * and never reach its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
+ * EKS refuses the addresses of examples, and does not answer addresses that `access.apiCidrs` lacks: `up` would create the cluster, and
+ * never reach its API. https://docs.aws.amazon.com/eks/latest/userguide/config-cluster-endpoint.html
  */
 async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Found> {
   if (plan.compute !== "eks" || plan.config.cluster.existing !== undefined) return null;
@@ -173,7 +172,7 @@ async function networkFindings({ context: { region }, plan }: AwsTarget): Promis
       `It has ${cidrs.join(", ")}, and security groups let in the stack file's addresses.`,
       "Correct `network.existing.cidr`.",
     );
-  // The stack file knows one range of the VPC, which the plan has checked.
+  // The stack file has one range of the VPC, which the plan has checked.
   for (const peered of peeredCidrs)
     if (cidrs.some((one) => one !== cidr && overlap(one, peered)))
       found(

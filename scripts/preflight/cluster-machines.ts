@@ -22,26 +22,26 @@ type PodObject = Found<types.input.core.v1.Pod>;
 /** Amounts by resource: cores, bytes, counts. */
 type Amounts = Readonly<Record<string, number>>;
 
-/** A machine, with the room that pods of others leave. */
+/** A machine, with the room that other pods leave. */
 interface Machine {
   readonly node: NodeObject;
   readonly free: Amounts;
 }
 
-/** A pod that the stack runs, one of several alike. */
+/** A pod of the stack; several may be alike. */
 interface PlannedPod {
   readonly name: string;
   readonly pod: PodPlan;
 }
 
-/** Pods that go to the same machines: those of a pool, or those that need no GPU where no pool is made for them. */
+/** Pods that go to the same machines: those of a pool, or pods without a GPU that have no pool. */
 interface Group {
   readonly pool: PoolSpec | null;
   readonly title: string;
   readonly placement: Placement;
 }
 
-/** @param pods - Those that have not ended; null: the user may not list them. */
+/** @param pods - Pods that have not ended; null when the user may not list them. */
 export function machineFindings(
   { stack, plan }: ClusterTarget,
   nodes: readonly NodeObject[],
@@ -92,7 +92,7 @@ function noMachine({ pool, title, placement }: Group, nodes: readonly NodeObject
   );
 }
 
-/** @param waiting - Pods of the group that find no machine. @param of - How many pods it keeps. */
+/** @param waiting - Pods of the group without a machine. @param of - Number of pods that the group keeps. */
 function roomFindings(
   { pool, title }: Group,
   waiting: readonly PlannedPod[],
@@ -133,7 +133,7 @@ function gpuFindings(plan: ClusterGpuPlan, pool: PoolSpec, usable: readonly Mach
         "Install NVIDIA's GPU operator or its device plugin (https://github.com/NVIDIA/k8s-device-plugin), or correct pools[].gpuResource and pools[].sharing.",
       ),
     ];
-  // A share more than planned is a pod for which no GPU has memory; of whole GPUs a machine may have more.
+  // More shares than planned let a pod run for which no GPU has memory; a machine may have more whole GPUs.
   const isShared = "replicas" in sharing;
   const wrong = (isShared ? counted : counted.slice(0, 1)).find(({ node, count }) => {
     const replicas = node.metadata.labels?.[REPLICAS];
@@ -172,7 +172,7 @@ function labelFindings(
     {
       where: `the machine ${name}`,
       reported,
-      // Partitions and, at some versions, shares have a part of it.
+      // Partitions and, in some versions, shares report a part of it.
       memoryMiB: sharing.mode !== "none" || memory === undefined ? null : Number(memory),
       driver: labels["nvidia.com/cuda.driver-version.full"] ?? version.join("."),
     },
@@ -225,7 +225,7 @@ function keptPods({ servers, databases }: KubernetesStack): readonly PlannedPod[
   return [...repeated, ...databases];
 }
 
-/** Whether the scheduler may put pods there: ready, and not cordoned. */
+/** Whether the scheduler may place pods there: ready, and not cordoned. */
 function takesPods({ spec, status }: NodeObject): boolean {
   const isReady = status?.conditions?.some((one) => one.type === "Ready" && one.status === "True");
   return isReady === true && spec?.unschedulable !== true;
@@ -255,9 +255,9 @@ function mayRunOn(node: NodeObject, placement: Pick<Placement, "nodeSelector" | 
 }
 
 /**
- * Puts pods on machines that they may run on, first fit, the largest first, as a scheduler could.
+ * Places pods on machines that they may run on, first fit, the largest first, as a scheduler could.
  *
- * @returns Those that found none.
+ * @returns Pods without a machine.
  */
 function unplacedPods(machines: readonly Machine[], pods: readonly PlannedPod[]): readonly PlannedPod[] {
   const left = machines.map(({ free }) => free);
@@ -290,7 +290,7 @@ function podRequests({ cpuMillis, memoryMiB, ephemeralGiB, gpus }: PodResources)
   };
 }
 
-/** Containers that only start a pod run one after the other, and ask for less where GPUs are used. */
+/** Init containers are ignored: they run one after the other, and request less where GPUs are used. */
 function freeRoom({ metadata: { name }, status }: NodeObject, pods: readonly PodObject[]): Amounts {
   return pods
     .flatMap(({ spec }) => (spec?.nodeName === name ? (spec.containers ?? []) : []))

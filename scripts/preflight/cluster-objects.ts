@@ -49,16 +49,16 @@ function objectsOf(stack: KubernetesStack): readonly Manifest[] {
   ];
 }
 
-/** A pod of each workload, as its controller would make it. */
+/** A pod of each workload, as its controller would create it. */
 function podsOf({ builds, servers, databases, prePulls, priorities }: KubernetesStack): readonly Manifest[] {
   const own = priorities.map(({ metadata }) => metadata.name);
   return [...builds, ...servers, ...databases, ...prePulls].map((workload) => {
     const { name, pod } = workload;
     const { metadata, spec: planned } = pod.template;
     const { priorityClassName = "", ...rest } = planned ?? {};
-    // A class that the stack makes is not there yet.
+    // A class of the stack does not exist yet.
     const priority = priorityClassName === "" || own.includes(priorityClassName) ? {} : { priorityClassName };
-    // The controller of a StatefulSet adds the volumes of its claims, which a dry run does not look for.
+    // The controller of a StatefulSet adds the volumes of its claims, which a dry run does not check.
     const templates = "statefulSet" in workload ? workload.statefulSet.spec?.volumeClaimTemplates : undefined;
     const claims = (templates ?? []).map((template) => ({
       name: template.metadata?.name,
@@ -225,7 +225,7 @@ function definedBy(version: string): readonly [why: string, fix: string] | undef
   return DEFINED_BY[version.split("/")[0] ?? ""];
 }
 
-/** APIs that a stack needs and has no object of: metrics of autoscalers, and certificates by an annotation. */
+/** APIs that a stack needs without an object of them: metrics of autoscalers, and certificates by an annotation. */
 export async function apiFindings(stack: KubernetesStack, probe: ClusterProbe): Promise<readonly Finding[]> {
   const { autoscalers, ingress } = stack;
   const needed = [
@@ -250,7 +250,7 @@ export async function apiFindings(stack: KubernetesStack, probe: ClusterProbe): 
   return (await Promise.all(findings)).flat();
 }
 
-/** Whether cert-manager is asked for the certificate of an Ingress. */
+/** Whether the Ingress asks cert-manager for its certificate. */
 export function isCertified({ metadata: { annotations = {} } }: ApiObject<"Ingress">): boolean {
   return Object.keys(annotations).some((key) => key.startsWith("cert-manager.io/"));
 }

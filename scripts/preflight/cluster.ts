@@ -29,7 +29,7 @@ export async function clusterPreflight(
   if (silence !== null) return [{ looksAt: "API server", findings: [silence] }];
   const own = ["--namespace", stack.namespace.name];
   const running = ["--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"];
-  // No more at a time: each is a process, and many clusters start a program that logs in for each.
+  // Limited to three at a time: each is a process, and many clusters start a login program for each.
   const [namespaces, nodes, pods] = await Promise.all([
     list<types.input.core.v1.Namespace>(probe, "namespace", stack.namespace.name, "--ignore-not-found"),
     list<types.input.core.v1.Node>(probe, "nodes"),
@@ -77,7 +77,7 @@ export async function clusterPreflight(
   return [...results, ...others].map(([looksAt, findings]) => ({ looksAt, findings }));
 }
 
-/** Objects of a kind, or the one of a name; null: the user may not see them. */
+/** Objects of a kind, or the object of a name; null when the user may not see them. */
 async function list<T>(
   probe: ClusterProbe,
   ...words: readonly string[]
@@ -107,7 +107,7 @@ function namespaceFindings(
   there: Found<types.input.core.v1.Namespace> | undefined,
 ): readonly Finding[] {
   const owner = there?.metadata.labels?.[STACK_LABEL];
-  // A namespace that an earlier `up` of the same stack has left is its own.
+  // A namespace that an earlier `up` of the same stack created is its own.
   if (there === undefined || namespace.object === null) return [];
   if (owner === namespace.object.metadata.labels[STACK_LABEL]) return [];
   return [
@@ -157,7 +157,7 @@ async function secretFindings(stack: KubernetesStack, probe: ClusterProbe): Prom
   return (await Promise.all(findings)).flat();
 }
 
-/** A claim or a volume that the stack file names; the dry run judges a claim that an earlier stack left. */
+/** A claim or a volume of the stack file; the dry run judges a claim that an earlier stack left. */
 async function storeFindings(
   { store, namespace }: KubernetesStack,
   probe: ClusterProbe,

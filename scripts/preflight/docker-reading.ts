@@ -21,13 +21,13 @@ export interface EngineReading {
   readonly images: ReadonlySet<string>;
 }
 
-/** No CLI on this machine; no rights on the engine's socket; no answer. */
+/** Missing CLI on this machine; no rights on the engine's socket; no answer. */
 interface EngineSilence {
   readonly kind: "noCli" | "denied" | "unreachable";
   readonly words: string;
 }
 
-/** The parts of `docker info` that are read; the engine leaves out what it does not know. */
+/** The parts of `docker info` that are read; the engine leaves out unknown parts. */
 interface DockerInfo {
   readonly ServerVersion?: string;
   readonly ServerErrors?: readonly string[];
@@ -43,7 +43,7 @@ export async function readDocker(probe: HostProbe): Promise<EngineReading | Engi
   const answer = await probe.docker(["info", "--format", "{{json .}}"]);
   const info: DockerInfo = answer.stdout.startsWith("{") ? (JSON.parse(answer.stdout) as DockerInfo) : {};
   const { ServerVersion: version = "", ServerErrors } = info;
-  // The CLI prints what it knows of itself where no engine answers; older ones end with exit code 0 then.
+  // Without an engine the CLI prints its own facts; older versions end with exit code 0 then.
   if (version === "") {
     const stderr = ServerErrors?.[0] ?? answer.stderr;
     return engineSilence({ ...answer, stderr }) ?? { kind: "unreachable", words: lastLine(stderr) };
@@ -65,11 +65,11 @@ export async function readDocker(probe: HostProbe): Promise<EngineReading | Engi
   };
 }
 
-/** Why a command of the Docker CLI got no answer of an engine; null where one answered, with an error. */
+/** Reason why a command of the Docker CLI got no answer of an engine; null where an engine answered, even with an error. */
 export function engineSilence({ exitCode, stderr }: ProbeAnswer): EngineSilence | null {
   const words = lastLine(stderr);
   if (exitCode === null && stderr.includes("ENOENT")) return { kind: "noCli", words };
-  // ssh says the same of a key that the host does not take.
+  // ssh reports a refused key in the same words.
   if (/permission denied.* docker/i.test(words) && !/publickey|password/i.test(words))
     return { kind: "denied", words };
   const isSilent = /cannot connect to the docker daemon|error during connect/i.test(words);
@@ -113,7 +113,7 @@ export function engineFinding(uri: string, { kind, words }: EngineSilence): Find
   }
 }
 
-/** As {@link engineFinding} of this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
+/** As {@link engineFinding} for this machine's own engine, which builds for clusters and for AWS: no stack file names it. */
 export function ownEngineFinding(uri: string, reading: EngineSilence): Finding {
   const finding = engineFinding(uri, reading);
   if (reading.kind !== "unreachable") return finding;

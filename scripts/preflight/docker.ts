@@ -95,7 +95,7 @@ async function holdersOf(
   return new Map((await Promise.all(holders)).flat());
 }
 
-/** The Dockerfiles mount caches while they build; `--gpus` and docker over ssh:// are older. */
+/** The Dockerfiles mount caches in builds; `--gpus` and docker over ssh:// are older. */
 const LEAST_ENGINE = "20.10";
 
 function engineFindings({ stack }: DockerTarget, { version, isRootless }: EngineReading): readonly Finding[] {
@@ -117,10 +117,7 @@ function engineFindings({ stack }: DockerTarget, { version, isRootless }: Engine
   return [...(isOlder(version, LEAST_ENGINE) ? [old] : []), ...(isRootless && locksMemory ? [rootless] : [])];
 }
 
-/**
- * First engine whose `--gpus` takes devices of the Container Device Interface where there is no other way
- * (https://github.com/moby/moby/pull/50228).
- */
+/** First engine whose `--gpus` falls back to devices of the Container Device Interface (https://github.com/moby/moby/pull/50228). */
 const GPUS_BY_CDI = "29.0";
 
 /** Memory that a driver, a display or a monitor takes of a GPU without computations. */
@@ -132,7 +129,7 @@ interface HostReading {
   readonly isUp: boolean;
 }
 
-/** The toolkit, then the GPUs that containers are given: by number, or all that were planned for. */
+/** Checks the toolkit, then the containers' GPUs: by number, or all planned GPUs. */
 function gpuFindings(
   { stack }: DockerTarget,
   { release, spec }: DockerGpuPlan,

@@ -18,7 +18,7 @@ export interface CheckResult {
   /** For people: `engine store`. */
   readonly looksAt: string;
   readonly findings: readonly Finding[];
-  /** Whether the stack has what it is about. @default true */
+  /** Whether the stack has the checked part. @default true */
   readonly isNeeded?: boolean;
 }
 
@@ -44,7 +44,7 @@ export function noShell(host: string, words: string): Finding {
   );
 }
 
-/** `1 problem, 2 warnings`; empty where there is nothing. */
+/** `1 problem, 2 warnings`; empty without findings. */
 function counts(findings: readonly Finding[]): string {
   return (["problem", "warning"] as const)
     .map((kind) => ({ kind, count: findings.filter(({ severity }) => severity === kind).length }))
@@ -52,7 +52,7 @@ function counts(findings: readonly Finding[]): string {
     .join(", ");
 }
 
-/** A line for each check; what could not be looked at has a finding of its own. */
+/** A line for each check; a failed check has a finding. */
 export function checkTable(results: readonly CheckResult[]): string {
   const rows = results.map(({ looksAt, findings, isNeeded = true }) => [
     looksAt,

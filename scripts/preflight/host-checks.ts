@@ -1,4 +1,4 @@
-/** Checks that this machine and a Docker host have in common: architecture, ports, memory, disks. */
+/** Checks for both this machine and a Docker host: architecture, ports, memory, disks. */
 import { type Finding, problem, warning } from "./finding.ts";
 import type { MachineReading, Space } from "./machine-reading.ts";
 
@@ -65,7 +65,7 @@ export function memoryFindings(
   ];
 }
 
-/** Something that is still to be stored. */
+/** Data that is still to be stored. */
 export interface DiskNeed {
   readonly what: string;
   /** Folder that is filled. */
@@ -85,8 +85,8 @@ const DOCKER_SETTING =
   "move Docker's data-root or engineStore.path to a larger disk (`docker system df` says what Docker keeps)";
 
 /**
- * One finding for each file system that has too little room, or too few inodes, for all that goes there, and a warning for each
- * folder that could not be measured.
+ * One finding for each file system with too little room or too few inodes for its folders, and a warning for each folder that could not be
+ * measured.
  *
  * @param reserveGB - Kept free on every file system.
  */

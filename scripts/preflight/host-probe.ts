@@ -1,4 +1,4 @@
-/** All that commands ask of a host: its Docker engine, and scripts that only read. */
+/** All requests of commands to a host: to its Docker engine, and by scripts that only read. */
 import { spawn } from "node:child_process";
 
 export interface ProbeAnswer {
@@ -9,7 +9,7 @@ export interface ProbeAnswer {
   readonly stderr: string;
 }
 
-/** Why a program has failed, in its own words: the last of them. Empty where it said nothing. */
+/** Last line of a failed program's output, with its reason; may be empty. */
 export function lastLine(text: string): string {
   return text.trim().split("\n").at(-1)?.trim() ?? "";
 }
@@ -51,7 +51,7 @@ export function hostProbe(uri: string | null): HostProbe {
   };
 }
 
-/** Runs a program with an input. Never throws: that it is missing is an answer too. */
+/** Runs a program with an input. Never throws: a missing program is an answer too. */
 export function probeProgram(
   [program = "", ...args]: readonly string[],
   input: string,

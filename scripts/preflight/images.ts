@@ -1,4 +1,4 @@
-/** Whether registries have the images of a stack, as far as this machine can see. */
+/** Whether registries have the images of a stack, seen from this machine. */
 import { BOOTSTRAP_COMMAND } from "../../infra/plan/aws/bootstrap.ts";
 import type { ClusterImage } from "../../infra/plan/images.ts";
 import { ecrHost, ecrReference, hasEcrImage } from "../aws/ecr.ts";
@@ -14,7 +14,7 @@ function hostOf(reference: string): string {
   return reference.split("/")[0] ?? "";
 }
 
-/** ECR is asked by its API, whose credentials are those of the stack's account; other registries as Docker does. */
+/** Asks ECR by its API, with the credentials of the stack's account, and other registries as Docker does. */
 function askWithEcr(askOther: AskRegistry): AskRegistry {
   return async (reference) => {
     const ecr = ecrReference(reference);

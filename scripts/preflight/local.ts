@@ -27,9 +27,9 @@ export interface LocalReading {
   readonly machine: MachineReading;
   /** `20.19.0`. */
   readonly node: string;
-  /** Why no Python can serve, with the command that helps; null where one can. */
+  /** Reason why no installed Python is usable, with the command that helps; null when a Python is usable. */
   readonly pythonProblem: string | null;
-  /** Whether the stack runs: its ports are then its own. */
+  /** Whether the stack runs, so that the ports are its own. */
   readonly isUp: boolean;
   /** Listeners on ports of the stack file: `python3 (pid 4711)`. */
   readonly holders: ReadonlyMap<number, string>;
@@ -92,7 +92,7 @@ const MEMORY_MIB = 3 * 1024;
 
 const LARGER_DISK = "move the project to a larger disk";
 
-/** Room and number of files of a new stack, by `du` and `find` of a stack of its own. */
+/** Room and number of files of a new stack, measured by `du` and `find`. */
 const NEEDS: Readonly<Record<LocalFolder, Omit<DiskNeed, "space" | "path">>> = {
   cache: {
     what: "downloads",
@@ -146,7 +146,7 @@ export function localFindings(plan: LocalPlan, reading: LocalReading): readonly 
   ];
 }
 
-/** Folders that can't be written, and file systems that are too full. */
+/** Read-only folders, and file systems that are too full. */
 function folderFindings({ machine, folders }: LocalReading): readonly Finding[] {
   const needs = (Object.keys(NEEDS) as LocalFolder[]).map((name) => {
     const space = machine.space.get(folders[name].path);

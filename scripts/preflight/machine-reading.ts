@@ -19,7 +19,7 @@ export interface MachineReading {
   readonly system: string;
   /** `x86_64`. */
   readonly architecture: string;
-  /** `2.36`; null for another libc. */
+  /** `2.36`; null without glibc. */
   readonly glibc: string | null;
   readonly availableMiB: number | null;
   /** null where nvidia-smi is missing or failed. */
@@ -30,7 +30,7 @@ export interface MachineReading {
   readonly hasNvidiaHook: boolean;
   /** TCP ports with a listener. */
   readonly listening: ReadonlySet<number>;
-  /** By the paths that were asked for; a path that can't be measured is missing. */
+  /** By requested path; an unreadable path is missing. */
   readonly space: ReadonlyMap<string, Space>;
 }
 
@@ -69,8 +69,8 @@ const SPACE = [
 ];
 
 /**
- * @param paths - Absolute, to measure the free space of; where one is missing, of the nearest folder above it.
- * @returns The machine, or the words with which it could not be asked.
+ * @param paths - Absolute paths whose free space is measured; of a missing path, in the nearest folder above it. @returns The machine, or
+ * the reason of a failure.
  */
 export async function readMachine(
   probe: HostProbe,
@@ -122,7 +122,7 @@ function parseGpu(line: string): GpuReading {
   };
 }
 
-/** Blocks, used and free ones, their share, and the mount, behind a device that may have spaces. */
+/** Blocks, used and free blocks, their share, and the mount, after a device that may have spaces. */
 const BLOCKS = /\s\d+\s+-?\d+\s+(?<free>-?\d+)\s+(?:\d+%|-)\s+(?<mount>\S.*)$/;
 /** All, used and free inodes. */
 const INODES = /\s(?<all>\d+)\s+\d+\s+(?<free>\d+)\s+(?:\d+%|-)\s+\S.*$/;

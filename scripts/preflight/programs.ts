@@ -1,4 +1,4 @@
-/** Whether this machine has the programs that deploy to other machines, and that reach them. */
+/** Whether this machine has the programs that deploy to other machines, and that connect to them. */
 import type { AwsConfig } from "../../infra/config/aws-stacks.ts";
 import { findPulumi } from "../stack/pulumi-cli.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
@@ -22,7 +22,7 @@ const AWS_CLI = "https://docs.aws.amazon.com/cli/latest/userguide/getting-starte
 const SESSIONS =
   "https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html";
 
-/** Without a program that is a problem `up` fails; without the others only some commands do. */
+/** Without a program marked as a problem `up` fails; without the others only some commands fail. */
 const PROGRAMS: Readonly<Record<AwsConfig["compute"], readonly Program[]>> = {
   eks: [
     ["aws --version", problem, "The kubeconfig of the cluster logs in with `aws eks get-token`.", AWS_CLI],

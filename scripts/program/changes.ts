@@ -50,9 +50,9 @@ export function propertyChanges(before: Properties, after: Properties): Property
 }
 
 /**
- * The same as data, in no order that means anything. A member that is there and undefined counts as absent.
+ * Compares values as data; the order of the result is arbitrary. An undefined member counts as absent.
  *
- * @param names - Lists that it knows are compared by the names of their elements, and their order is a leaf of its own.
+ * @param names - Lists with names are compared by the names of their elements, and their order is a separate leaf.
  */
 export function leafDifferences(
   before: unknown,

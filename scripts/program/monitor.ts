@@ -1,13 +1,13 @@
 /**
- * The SDK's resource monitor without an engine behind it. The program registers its resources here exactly as it would
- * with `pulumi up`; who made the monitor decides what a registration means: render it, apply it, or answer a test.
+ * The SDK's resource monitor without an engine. The program registers its resources here exactly as with `pulumi up`; the monitor's owner
+ * decides what a registration means: render it, apply it, or answer a test.
  */
 import type * as resourceProto from "@pulumi/pulumi/proto/resource_pb.js";
 import resource from "@pulumi/pulumi/proto/resource_pb.js";
 import structProto, { type Struct } from "google-protobuf/google/protobuf/struct_pb.js";
 import { makeUrn, type Properties } from "./serialized.ts";
 
-/** One resource as the program asked for it. */
+/** A resource as the program registers it. */
 export interface Registration {
   readonly type: string;
   readonly name: string;
@@ -20,7 +20,7 @@ export interface Registration {
   /** URNs, sorted. */
   readonly dependencies: readonly string[];
   readonly propertyDependencies: Readonly<Record<string, readonly string[]>>;
-  /** Reference of an explicit provider, `urn::id`; empty for the default one. */
+  /** Reference of an explicit provider, `urn::id`; empty for the default provider. */
   readonly provider: string;
   /** Id of an existing resource that is only read (`Resource.get`). */
   readonly readId: string | undefined;
@@ -46,7 +46,7 @@ export interface MonitorOwner {
 type Callback = (error: unknown, response?: unknown) => void;
 
 export class ProgramMonitor {
-  /** Why the run ends: what failed first. */
+  /** The first failure, which ends the run. */
   failure: Error | undefined;
   readonly #project: string;
   readonly #stack: string;
@@ -82,7 +82,7 @@ export class ProgramMonitor {
       const response = new resource.RegisterResourceResponse();
       response.setUrn(registration.urn);
       response.setId(id ?? "");
-      // A preview gives back what it got. The SDK only converts it, and copies what comes out of that.
+      // A preview returns its inputs. The SDK only converts and copies them.
       if (outputs === registration.inputs) response.getObject = () => asStruct(outputs);
       else response.setObject(toStruct(outputs));
       // The SDK formats every answer for a debug message, even an unread message.
@@ -113,7 +113,7 @@ export class ProgramMonitor {
     callback(null, {});
   }
 
-  /** Provider functions need a provider, and the network behind it; a program whose graph depends on one can't be read. */
+  /** Provider functions need a provider, and its network; a program whose graph depends on them can't be read. */
   invoke(request: resourceProto.ResourceInvokeRequest, callback: Callback): void {
     const error = new Error(
       `The program calls the provider function ${request.getTok()} while its graph is built, and there is no provider.`,
@@ -153,7 +153,7 @@ export class ProgramMonitor {
 
   async #registered(registration: Registration): Promise<Registered> {
     const { urn } = registration;
-    // As an engine does, in the middle of an `up`.
+    // An engine also fails in the middle of an `up`.
     if (registration.readId === undefined && this.#urns.has(urn))
       throw new Error(
         `The program registers ${urn} twice, and Pulumi ends an \`up\` there: each resource of a type and parent has a name of its own.`,

@@ -1,4 +1,4 @@
-/** Runs the Pulumi program in this process, on a monitor of ours instead of an engine. */
+/** Runs the Pulumi program in this process, on this project's monitor instead of an engine. */
 import * as pulumi from "@pulumi/pulumi";
 import * as settings from "@pulumi/pulumi/runtime/settings.js";
 import { type MonitorOwner, ProgramMonitor } from "./monitor.ts";
@@ -24,7 +24,7 @@ interface ProgramRun {
 export async function runProgram(run: ProgramRun): Promise<void> {
   const project = projectName();
   const unreachable = () => Promise.reject(new Error("The monitor answers every request."));
-  // setMocks is the SDK's one public way to run without an engine; it also sets what the monitor supports.
+  // setMocks is the SDK's only public way to run without an engine; it also sets the monitor's supported features.
   await pulumi.runtime.setMocks(
     { newResource: unreachable, call: unreachable },
     project,
@@ -49,8 +49,8 @@ export async function runProgram(run: ProgramRun): Promise<void> {
 }
 
 /**
- * A failed registration leaves outputs that never settle, and rejections all over the program. The first one ends the
- * run, but not before what is under way has ended; the monitor's own words for it are better than the SDK's.
+ * A failed registration leaves outputs that never settle, and rejections all over the program. The first rejection ends
+ * the run, but only after running work has ended; the monitor's own error is better than the SDK's.
  */
 async function orFirstFailure(monitor: ProgramMonitor, work: () => Promise<void>): Promise<void> {
   let reject: (error: unknown) => void = () => {};
@@ -66,7 +66,7 @@ async function orFirstFailure(monitor: ProgramMonitor, work: () => Promise<void>
     monitor.fail(error as Error);
     await monitor.settled();
   } finally {
-    // Rejections that follow from the first one arrive over the next turns of the event loop.
+    // Rejections that follow from the first rejection arrive over the next turns of the event loop.
     await new Promise((resolve) => setTimeout(resolve, 20));
     process.off("unhandledRejection", reject).off("rejectionHandled", ignore);
   }

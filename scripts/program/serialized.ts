@@ -1,4 +1,4 @@
-/** How Pulumi writes down resources: URNs, as `sdk/go/common/resource/urn` has them, secrets and unknown values. */
+/** Pulumi's serialization of resources: URNs, as `sdk/go/common/resource/urn` has them, secrets and unknown values. */
 import { canonicalJson } from "../../infra/plan/plain-data.ts";
 
 export type Properties = Record<string, unknown>;
@@ -14,19 +14,19 @@ export const UNKNOWN_PLACEHOLDER = "[unknown]";
 
 const MARK_DIGITS = 12;
 
-/** A secret that can be told from another one. @param digest - Hex. */
+/** A mark that differs between secrets. @param digest - Hex. */
 export function secretMark(digest: string): string {
   return `[secret:${digest.slice(0, MARK_DIGITS)}]`;
 }
 
 const SECRET_MARK = new RegExp(`^\\[secret(:[0-9a-f]{${MARK_DIGITS}})?\\]$`);
 
-/** Whether a rendered value stands for a secret, with a mark or without. */
+/** Whether a rendered value is a placeholder of a secret, with a mark or without. */
 export function isMaskedSecret(value: unknown): boolean {
   return typeof value === "string" && SECRET_MARK.test(value);
 }
 
-/** Rendered properties whose secrets all look alike. */
+/** Rendered properties whose secrets look the same. */
 export function withoutMarks(value: unknown): unknown {
   if (isMaskedSecret(value)) return SECRET_PLACEHOLDER;
   if (Array.isArray(value)) return value.map(withoutMarks);
@@ -68,7 +68,7 @@ export function urnParts(urn: string): UrnParts {
   };
 }
 
-/** As the engine makes it. @param parts - `parent`: a URN; empty for the stack itself. */
+/** A URN as the engine writes it. @param parts - `parent`: a URN; empty for the stack itself. */
 export function makeUrn({
   stack,
   project,

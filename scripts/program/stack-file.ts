@@ -1,4 +1,4 @@
-/** Project and stack files of Pulumi, read the way the CLI reads them. */
+/** Project and stack files of Pulumi, read as the CLI reads them. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,7 @@ import {
 /** Folder of Pulumi.yaml. */
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Configuration as the Pulumi runtime takes it: every value a text, objects as JSON. */
+/** Configuration in the form of the Pulumi runtime: every value a text, objects as JSON. */
 export interface RuntimeConfig {
   readonly values: Readonly<Record<string, string>>;
   readonly secretKeys: readonly string[];
@@ -38,7 +38,7 @@ export interface StackReference {
   readonly configFile: string;
 }
 
-/** Options by which a command that is typed in the project's folder takes the same stack. */
+/** Options with which a command in the project's folder selects the same stack. */
 export function stackOptions({ name, configFile }: StackReference): string {
   if (configFile === join(projectRoot, `Pulumi.${name}.yaml`)) return `--stack ${name}`;
   const inProject = relative(projectRoot, configFile);
@@ -46,7 +46,7 @@ export function stackOptions({ name, configFile }: StackReference): string {
 }
 
 /**
- * @param configFile - Relative to where the user typed. @default Pulumi.<name>.yaml of the project
+ * @param configFile - Relative to the user's folder. @default Pulumi.<name>.yaml of the project
  * @throws ConfigError for a name that Pulumi would refuse.
  */
 export function stackReference(name: string, configFile?: string): StackReference {
@@ -69,7 +69,7 @@ export function stackReference(name: string, configFile?: string): StackReferenc
   };
 }
 
-/** npm runs scripts in the project's folder, and says where it was called. */
+/** npm runs scripts in the project's folder, and names the caller's folder in a variable. */
 export function callerDirectory(): string {
   return process.env.INIT_CWD ?? process.cwd();
 }
@@ -85,7 +85,7 @@ export function stackNames(root: string = projectRoot): string[] {
   return stackNamesOf(readdirSync(root));
 }
 
-/** Stacks that have a file among those of a folder, by the files' names; sorted. */
+/** Stacks with a file in a folder, by the files' names; sorted. */
 export function stackNamesOf(files: readonly string[]): string[] {
   return files.flatMap((file) => /^Pulumi\.([A-Za-z0-9_.-]+)\.yaml$/.exec(file)?.[1] ?? []).toSorted();
 }
@@ -119,12 +119,12 @@ export function readStackFile(stack: StackReference): RuntimeConfig {
 const LEFT_OUT =
   "`environment:` of the stack file is not applied here: only the Pulumi CLI reads values from Pulumi ESC.";
 
-/** An error about a stack's configuration with the lines of its file, as far as there are any; another error as it is. */
+/** An error about a stack's configuration with the lines of its file, where known; another error unchanged. */
 export function withStackLines(error: unknown, stack: StackReference): unknown {
   return withLines(error, stack.configFile, typedPath(stack));
 }
 
-/** The stack's file as the user would type it. */
+/** Path of the stack's file as the user would type it. */
 export function typedPath({ configFile }: StackReference): string {
   const path = relative(callerDirectory(), configFile);
   return path.startsWith("..") ? configFile : path;
@@ -146,7 +146,7 @@ function namespaceProblems({ config, lineOf }: StackText): Problem[] {
   });
 }
 
-/** @param name - undefined: the key has no namespace, and this is the whole key. */
+/** @param name - undefined when the key has no namespace, and `namespace` is the whole key. */
 function namespaceMistake(namespace: string, name: string | undefined): string | undefined {
   if (name === undefined) return "The key has no namespace, so nothing reads it.";
   if (namespace === CONFIG_NAMESPACE) return undefined;

@@ -70,9 +70,9 @@ export interface AwsTarget {
   readonly images: readonly ClusterImage[];
   readonly needed: readonly ImageName[];
   readonly inputs: ImageOptions;
-  /** As an engine that builds them has them. */
+  /** Images by the names of an engine that builds them. */
   readonly found: readonly DockerImage[];
-  /** Where images are pushed to; null: nowhere. */
+  /** Registry for pushed images; null without a registry. */
   readonly registry: string | null;
   /** Images that no machine can pull yet. */
   readonly imageProblems: readonly Problem[];

@@ -1,4 +1,4 @@
-/** Documents to be loaded, and the client of `POST /v1/documents` of a gateway, which waits for one that is busy or starting. */
+/** Documents to load, and the client of `POST /v1/documents` of a gateway, which waits for a busy or starting gateway. */
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../errors.ts";
 import { errorMessage, gatewayHeaders } from "../http.ts";
 
-/** How long one request that is answered with 503, 502 or 429, or not at all, is tried again: models may be loading. */
+/** How long a request without an answer, or with 503, 502 or 429, is repeated: models may be loading. */
 const RETRY_SECONDS = 120;
 const FIRST_WAIT_SECONDS = 0.5;
 /** A longer Retry-After is cut to this. */
@@ -17,7 +17,7 @@ const REQUEST_TIMEOUT_MILLISECONDS = 330_000;
 
 export interface Outcome {
   readonly status: "created" | "updated" | "unchanged" | "failed";
-  /** Why it failed. */
+  /** Reason of a failure. */
   readonly reason?: string;
 }
 
@@ -25,18 +25,18 @@ export interface DocumentsClientOptions {
   /** Base URL. */
   readonly gateway: string;
   readonly apiKey?: string | undefined;
-  /** Told before each wait, with the reason. */
+  /** Called before each wait, with the reason. */
   readonly onWait?: (reason: string, seconds: number) => void;
-  /** How long a request is tried again. @default 120 */
+  /** How long a request is repeated. @default 120 */
   readonly retrySeconds?: number;
 }
 
-/** Nothing more can be loaded: the gateway is gone, refuses the key, or has no databases. One sentence. */
+/** Error after which nothing more can be loaded: the gateway is unreachable, refuses the key, or has no databases. One sentence. */
 export class GatewayRefusal extends UserError {
   override readonly name = "GatewayRefusal";
 }
 
-/** The gateway does not take this request; others may pass. */
+/** The gateway refuses this request; others may pass. */
 class RequestRefusal extends Error {
   override readonly name = "RequestRefusal";
 }
@@ -133,7 +133,7 @@ async function attemptOf(url: string, init: RequestInit, signal: AbortSignal): P
   throw new RequestRefusal(reason);
 }
 
-/** One document goes by itself, so that the answer's status is its own, and a picture without the third of base64. */
+/** A single document is sent by itself, so that the answer's status is its own, and a picture without base64, which adds a third. */
 function requestOf(documents: readonly PreparedDocument[]): RequestInit {
   const [first, ...more] = documents;
   const isOne = first !== undefined && more.length === 0;
@@ -155,7 +155,7 @@ function jsonOf({ id, text, picture, metadata }: PreparedDocument): object {
     picture === undefined
       ? undefined
       : `data:${picture.contentType};base64,${picture.bytes.toString("base64")}`;
-  // JSON leaves out what is undefined.
+  // JSON leaves out undefined values.
   return { id, text, image, metadata };
 }
 
@@ -181,7 +181,7 @@ function outcomesOf(documents: readonly PreparedDocument[], text: string): Outco
   );
 }
 
-/** A document to be: nothing of its picture is read yet. Text, picture, or both. */
+/** A future document, whose picture is not read yet: text, picture, or both. */
 export interface Entry {
   /** Name for people: a file, or a place in a file. */
   readonly label: string;
@@ -224,7 +224,7 @@ export const PICTURE_TYPES: Readonly<Record<string, string>> = {
   ".webp": "image/webp",
 };
 
-/** An entry can't be sent: one sentence without the entry's name. */
+/** Error for an entry that can't be sent: one sentence without the entry's name. */
 export class EntryError extends Error {
   override readonly name = "EntryError";
 }

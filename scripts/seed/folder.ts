@@ -20,15 +20,15 @@ const captionSchema = z
 
 export interface FolderContent {
   readonly entries: readonly Entry[];
-  /** Lines that can't be used. */
+  /** Unusable lines. */
   readonly failures: readonly Failure[];
 }
 
 /**
- * Reads what a folder lists: the lines of every `*.jsonl` and `*.ndjson` at its top, then the pictures of the folder
- * and its subfolders that no line names; those get their file name as text.
+ * Reads a folder's entries: the lines of every `*.jsonl` and `*.ndjson` at its top, then the pictures of the folder and
+ * its subfolders without a line, whose text is their file name.
  *
- * @throws UserError when the folder can't be read or holds nothing to load.
+ * @throws UserError when the folder can't be read or has nothing to load.
  */
 export async function readFolder(directory: string): Promise<FolderContent> {
   const root = await realpath(directory).catch((error: NodeJS.ErrnoException) => {
@@ -106,7 +106,7 @@ function parseLine(line: string): z.infer<typeof captionSchema> {
   throw new EntryError(problems.join("; "));
 }
 
-/** Regular files, relative, sorted; hidden ones and links are left out. */
+/** Regular files, relative, sorted; without hidden files and links. */
 async function filesBelow(root: string): Promise<string[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   return entries

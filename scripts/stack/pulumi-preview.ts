@@ -20,7 +20,7 @@ const TIMEOUT_MILLISECONDS = 30 * 60_000;
 /** A stack in a backend of the CLI. */
 export interface StackPlace {
   readonly stack: StackReference;
-  /** As `findPulumi` has it. */
+  /** Result of `findPulumi`. */
   readonly executable: string;
   /** Address of the backend. */
   readonly url: string;
@@ -84,7 +84,7 @@ function printedPreview(
   });
 }
 
-/** In a folder of its own: the CLI would write an `encryptionsalt` into the stack's file of the project. */
+/** In a separate folder: the CLI would write an `encryptionsalt` into the stack's file of the project. */
 export async function makeStack({ stack, executable, url }: StackPlace): Promise<void> {
   await inTemporaryFolder(async (folder) => {
     writeFileSync(join(folder, "Pulumi.yaml"), `name: ${projectName()}\nruntime: nodejs\n`);
@@ -95,8 +95,8 @@ export async function makeStack({ stack, executable, url }: StackPlace): Promise
 }
 
 /**
- * The stack's file for the CLI, which writes into the file that it is given. A salt that encrypts nothing in it may be of
- * another backend's stack, so that the CLI takes what this stack was made with.
+ * Copies the stack's file for the CLI, which writes into its file. A salt that encrypts nothing in it may be of another backend's stack;
+ * without it the CLI uses this stack's own.
  *
  * @returns Its path.
  */

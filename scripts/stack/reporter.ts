@@ -10,13 +10,13 @@ import { stackPaths } from "./stack-paths.ts";
 
 /** Changes of an operation, made or planned. */
 export interface StackChanges {
-  /** In the order in which they ended; a replacement is told twice, as `replace` and `delete-replaced`. */
+  /** In the order in which they ended; a replacement is reported twice, as `replace` and `delete-replaced`. */
   readonly changes: readonly Pick<Step, "operation" | "name" | "type" | "urn">[];
-  /** Number of resources that stay as they are. */
+  /** Number of unchanged resources. */
   readonly unchanged: number;
 }
 
-/** In the order of the summary; without words for it, an operation is not counted: a replacement is counted once. */
+/** In the order of the summary; an operation without words is not counted, so that a replacement is counted once. */
 const OPERATIONS = {
   create: { sign: "+", style: "added", done: "created", planned: "to create" },
   update: { sign: "~", style: "changed", done: "updated", planned: "to update" },
@@ -79,7 +79,7 @@ export class StepReporter {
     this.#print(this.summary("planned"));
   }
 
-  /** Takes the engine's own counts of a refresh, whose steps are all called the same until they have ended. */
+  /** Uses the engine's own counts of a refresh, whose steps have the same name until they end. */
   recount(changes: Readonly<Partial<Record<OpType, number>>>): void {
     this.#counts.clear();
     for (const [op, count] of Object.entries(changes)) {
@@ -93,14 +93,14 @@ export class StepReporter {
     this.#running.delete(urn);
   }
 
-  /** One line of progress of a step that is under way. */
+  /** One line of progress of a running step. */
   progress(name: string, line: string): void {
     for (const entry of this.#running.values()) if (entry.step.name === name) entry.doing = line;
     if (this.#out.isTTY) this.#showStatus();
     else this.#print(`      ${name}: ${line}`);
   }
 
-  /** A line that stays, on a terminal too. */
+  /** Prints a line that remains, on a terminal too. */
   note(line: string): void {
     this.#print(`  ${line}`);
   }
@@ -158,7 +158,7 @@ export class StepReporter {
 /**
  * Changes a stack under its lock, with a line for each step and a summary at the end.
  *
- * @throws StackLockedError at once, when another operation is under way.
+ * @throws StackLockedError at once, while another operation runs.
  */
 export async function changeStack(
   { name }: StackReference,
@@ -196,9 +196,9 @@ const ENGINE_OPERATIONS: Partial<Record<OpType, Operation>> = {
   "delete-replaced": "delete-replaced",
 };
 
-/** Shows the events of Pulumi's engine, and keeps what it says went wrong. */
+/** Shows the events of Pulumi's engine, and keeps its errors. */
 export class EngineReport {
-  /** Each once, in the engine's words. */
+  /** In the engine's words, without repetition. */
   readonly errors = new Set<string>();
   readonly #reporter: StepReporter;
   readonly #isRefresh: boolean;
@@ -227,7 +227,7 @@ export class EngineReport {
     const step = stepOf(metadata);
     if (step === undefined) return;
     this.#reporter.start(step);
-    // A component's end is told only where it has outputs.
+    // The engine reports a component's end only with outputs.
     if (step.operation === "same" || !isCustom(metadata)) this.#reporter.end(step);
   }
 
@@ -240,7 +240,7 @@ export class EngineReport {
     // The engine's own notes have the inputs of resources, secrets among them; the last error is of the stack, after the reasons.
     if (severity === "debug" || message === "" || /^(update|preview|destroy|refresh) failed$/.test(message))
       return;
-    // A provider's line begins with the resource that it is about.
+    // A provider's line begins with the name of its resource.
     const [, name, line] = /^(\S+): (.*)$/.exec(message) ?? [];
     if (severity.startsWith("info") && name !== undefined && line !== undefined)
       this.#reporter.progress(name, line);

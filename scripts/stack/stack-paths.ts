@@ -1,10 +1,10 @@
-/** Where the files of a stack are on this machine, and which backend owns it. */
+/** Paths of a stack's files on this machine, and the backend that owns it. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UserError } from "../errors.ts";
 import { projectName, projectRoot, requireStackFile, type StackReference } from "../program/stack-file.ts";
 
-/** Where everything of a stack lies that is not a download: its files, logs, and its state without a Pulumi CLI. */
+/** Paths of a stack's own files, without downloads: its files, logs, and its state without a Pulumi CLI. */
 interface StackPaths {
   /** `.stacks/<stack>`, as the resources name it. */
   readonly relativeDirectory: string;
@@ -14,9 +14,9 @@ interface StackPaths {
   readonly data: string;
   /** State of the try-out runner, which owns the stack while the file exists. */
   readonly tryoutState: string;
-  /** Says which backend of Pulumi owns the stack. */
+  /** Names the backend of Pulumi that owns the stack. */
   readonly owner: string;
-  /** Where earlier versions kept the state of each stack for the CLI. */
+  /** Folder of earlier versions for the state of each stack for the CLI. */
   readonly earlierState: string;
 }
 
@@ -51,7 +51,7 @@ export function requireKnownStack(stack: StackReference): void {
 
 /** Pulumi's ownership of a stack, recorded beside it; undefined for no owner, or the try-out runner. */
 interface Owner {
-  /** Address of the backend; absent where plain `pulumi up` made the stack. */
+  /** Address of the backend; absent where plain `pulumi up` created the stack. */
   readonly backend?: string;
   /** File of the record, which is deleted when the stack is moved. */
   readonly record: string;

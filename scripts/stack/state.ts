@@ -23,17 +23,17 @@ interface StateResource {
 /** The parts of `pulumi stack export` that are read. */
 export interface Deployment {
   readonly resources: readonly StateResource[];
-  /** Begun when the state was written, and not known to be done. */
+  /** Begun when the state was written, and not known to have ended. */
   readonly pending_operations: readonly { readonly resource: StateResource; readonly type: string }[];
 }
 
-/** `empty`: an operation was ended before it made anything, or after it had deleted everything. */
+/** `empty`: an operation ended before it created a resource, or after it had deleted all. */
 export type StackRecord = "none" | "empty" | "resources";
 
 export interface UpOptions {
   /**
-   * Whether mandatory policies end it: those about single resources before each is made, those about the stack in a preview
-   * that goes before. @default false
+   * Whether mandatory policies end it: policies about single resources before each is created, policies about the stack in an earlier
+   * preview. @default false
    */
   readonly enforcesPolicies?: boolean;
   /** The only changes that may be made. Changes outside of Pulumi are excluded: nothing is refreshed. @default any, after a refresh */
@@ -53,19 +53,19 @@ export interface PreviewOptions {
 export interface StackBackend {
   /** Shown to the user. */
   readonly title: string;
-  /** Shows what `up` or `down` would do. */
+  /** Shows the changes of `up` or `down`. */
   preview(options?: PreviewOptions): Promise<StackChanges>;
-  /** Makes the stack what its file says, after reading what there really is. */
+  /** Applies the stack file, after a refresh. */
   up(options?: UpOptions): Promise<StackChanges>;
-  /** Reads what there really is into the state. */
+  /** Updates the state from the existing resources. */
   refresh(): Promise<StackChanges>;
   /** The state's parts of the stack; begun operations count as resources. */
   record(): Promise<StackRecord>;
   /** Deletes everything, and the state with it. */
   down(): Promise<StackChanges>;
-  /** Values of the stack file at the last `up`; undefined before the first one, and where they are not known. */
+  /** Values of the stack file at the last `up`; undefined before the first `up`, or when unknown. */
   lastApplied(): Promise<StackValues | undefined>;
-  /** Outputs of the last `up`; undefined before the first one. */
+  /** Outputs of the last `up`; undefined before the first `up`. */
   outputs(): Promise<StackOutputs | undefined>;
 }
 
@@ -96,12 +96,12 @@ export function knownObjects({ resources, pending_operations }: Deployment): Kno
 
 const hasFailed = ({ initErrors = [] }: StateResource) => initErrors.length > 0;
 
-/** By type. All else whose creation failed comes right by itself, or by the update that its next `up` sends. */
+/** Checks by type. Other resources whose creation failed recover by themselves, or by the update of the next `up`. */
 const UNFINISHED: Readonly<Record<string, (resource: StateResource) => boolean>> = {
-  // Tasks that did not end with exit code 0, and services that were made and never became healthy.
+  // Tasks that did not end with exit code 0, and services that never became healthy.
   "docker:index/container:Container": (resource) =>
     hasFailed(resource) || (resource.inputs?.attach === true && resource.outputs?.exitCode !== 0),
-  // Its command failed on the machine, or did not end in the time it has; nothing of an association is updated but its tags.
+  // Its command failed on the machine, or did not end in time; only the tags of an association can be updated.
   "aws:ssm/association:Association": hasFailed,
   // EKS does not update a group that it failed to create. A group whose update failed has a status, and old machines that serve.
   "aws:eks/nodeGroup:NodeGroup": (resource) =>
@@ -109,9 +109,9 @@ const UNFINISHED: Readonly<Record<string, (resource: StateResource) => boolean>>
 };
 
 /**
- * URNs that the next `up` has to replace, though nothing about them changed. A resource that was made, and whose wait then
- * failed, is in the state with `initErrors`; `pulumi up --refresh` drops these and finds that nothing changed (issue 17949 of
- * pulumi/pulumi). The graph can't tell either, because it does not depend on how an `up` went.
+ * URNs that the next `up` has to replace, although nothing about them changed. A resource that was created, and whose wait then failed, is
+ * in the state with `initErrors`; `pulumi up --refresh` drops these and finds no change (issue 17949 of pulumi/pulumi). The graph can't
+ * show it, because it does not depend on earlier operations.
  */
 export function unfinishedResources(resources: readonly StateResource[]): string[] {
   return resources

@@ -55,13 +55,13 @@ export class TryoutBackend implements StackBackend {
       throw new UserError(
         "Policies are enforced and previews compared by the Pulumi CLI, and the try-out runner has no policies; put `pulumi` on PATH, or leave out --policies and --approved.",
       );
-    // Planned before anything is read or started, so that a mistake costs nothing.
+    // Planned before any reading or start, so that a mistake costs nothing.
     await this.#refuseOtherPlatforms();
     return this.#change("up", async (reporter) => {
       await this.#engine({
         start: () => {},
         progress: () => {},
-        // Before an `up` only what is gone is worth a line.
+        // Before an `up` only missing resources are reported.
         end: ({ operation, name }) =>
           operation === "delete" &&
           reporter.note(`${name} is missing or incomplete; it will be created again`),
@@ -158,7 +158,7 @@ export class TryoutBackend implements StackBackend {
     work: (reporter: StepReporter) => Promise<void>,
   ): Promise<StackChanges> {
     return changeStack(this.#stack, operation, async (reporter) => {
-      // Asked again under the lock: a CLI may have taken the stack over meanwhile.
+      // Checked again under the lock: a CLI may have taken over the stack meanwhile.
       assertTryoutOwns(this.#stack.name);
       const interrupted = () => {
         reporter.note(`Interrupted. \`npx engine-room ${operation} --stack ${this.#stack.name}\` resumes.`);

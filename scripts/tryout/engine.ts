@@ -16,7 +16,7 @@ interface Runner {
   readonly project: string;
   readonly stack: string;
   readonly isPreview: boolean;
-  /** Operations on a type of resource; undefined for a type that this runner does not have. */
+  /** Operations on a type of resource; undefined for a type without a handler. */
   readonly handlerOf: (type: string) => ResourceHandler | undefined;
   readonly state: RunnerState;
   /** Called after each change of state; a preview never calls it. */
@@ -33,7 +33,7 @@ export class TryoutEngine implements MonitorOwner {
   readonly #done = new Map<string, ResourceState>();
   /** Replaced resources that are still to be deleted. */
   readonly #replaced: Set<ResourceState>;
-  /** Begun and not ended, by this run or by an interrupted one: done again even where nothing else changed. */
+  /** Begun and not ended, by this run or an interrupted run: repeated even where nothing else changed. */
   readonly #pending: Map<string, PendingOperation>;
 
   constructor(runner: Runner) {
@@ -63,8 +63,8 @@ export class TryoutEngine implements MonitorOwner {
   }
 
   /**
-   * Deletes what the program has not asked for, dependents first, and what interrupted creates may have left. Without a
-   * program that is the whole stack.
+   * Deletes resources that the program did not register, dependents first, and remains of interrupted creates. Without a program that is
+   * the whole stack.
    */
   async deleteUnregistered(): Promise<void> {
     const leftover = [...this.#old.values(), ...this.#halfMade()].filter(({ urn }) => !this.#done.has(urn));
@@ -94,7 +94,7 @@ export class TryoutEngine implements MonitorOwner {
     save({ ...state, resources: present.map((resource) => withoutDangling(resource, urns)) });
   }
 
-  /** A resource option without a meaning here is refused: silence would be a wrong result. */
+  /** A resource option that this runner does not support is refused: silence would be a wrong result. */
   #refuseWhatIsNotUnderstood({ type, name, custom, options, inputs, readId }: Registration): void {
     const option = Object.keys(options).find((key) => !UNDERSTOOD_OPTIONS.includes(key));
     const secret = Object.entries(inputs).find(([, value]) => containsSecret(value));
@@ -169,7 +169,7 @@ export class TryoutEngine implements MonitorOwner {
   ): Promise<Registered> {
     if (this.#runner.isPreview) {
       this.#note(step, made);
-      // As the engine does for providers that can't preview: inputs are known, every other output is not.
+      // As in the engine for providers that can't preview: inputs are known, other outputs are not.
       return registered({ ...made, outputs: made.inputs ?? {} });
     }
     this.#runner.reporter.start(step);

@@ -35,7 +35,7 @@ export interface ResourceState {
   readonly delete?: boolean;
 }
 
-/** An operation that was under way when the state was written; the next run does it again. */
+/** An operation that was running when the state was written; the next run repeats it. */
 export interface PendingOperation {
   readonly resource: ResourceState;
   readonly type: "creating" | "updating";
@@ -69,7 +69,10 @@ export function newDeployment({ resources, pending, config }: RunnerState) {
   };
 }
 
-/** Reads a state file; none is an empty state. @throws One sentence that names the file where it can't be read. */
+/**
+ * Reads a state file; a missing file is an empty state. @throws One sentence that names the file where it can't be
+ * read.
+ */
 export function loadState(path: string): RunnerState {
   if (!existsSync(path)) return { resources: [], pending: [] };
   let state: ReturnType<typeof newDeployment>;
@@ -114,7 +117,7 @@ export function saveState(path: string, state: RunnerState): void {
 /**
  * The default provider of a package, which every custom resource of a deployment refers to as `urn::id`.
  *
- * @param version - As the resources ask for it; undefined where they leave it open.
+ * @param version - Version that the resources request; undefined without a request.
  */
 export function defaultProvider(
   stack: string,
