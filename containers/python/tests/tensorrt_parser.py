@@ -141,22 +141,22 @@ def _violations(graph: Graph) -> Iterator[str]:
     for name in sorted(graph.tensors()):
         found = graph.types.get(name)
         if found not in TENSOR_TYPES:
-            yield f"{name} is {_type(found)}: TensorRT wants {_types(TENSOR_TYPES)} (convertDtype)."
+            yield f"{name} is {_type(found)}: TensorRT requires {_types(TENSOR_TYPES)} (convertDtype)."
         if len(graph.shapes.get(name, (None,) * (MAX_RANK + 1))) > MAX_RANK:
-            yield f"{name}: TensorRT wants that its rank is known, and at most {MAX_RANK} (Dims::MAX_DIMS)."
+            yield f"{name}: TensorRT requires that its rank is known, {MAX_RANK} at most (Dims::MAX_DIMS)."
     for node in graph.nodes:
         importer = IMPORTERS.get(node.operator)
         if importer is None:
-            yield f"{node.name}: nobody has read what TensorRT asserts of {node.operator}."
+            yield f"{node.name}: TensorRT's assertions of {node.operator} are not in this file."
             continue
         where = f"{node.name} ({node.operator})"
         if node.inputs and node.type(0) not in importer.types:
-            yield f"{where} reads {_type(node.type(0))}: TensorRT wants {_types(importer.types)}."
+            yield f"{where} reads {_type(node.type(0))}: TensorRT requires {_types(importer.types)}."
         if importer.outputs not in {None, len(node.outputs)}:
             yield f"{where} has {len(node.outputs)} outputs: TensorRT gives {importer.outputs} (parseNode)."
         for rule in importer.rules:
             if not rule.holds(node):
-                yield f"{where}: TensorRT wants that {rule.says} ({rule.source})."
+                yield f"{where}: TensorRT requires that {rule.says} ({rule.source})."
 
 
 def _dimension(one: onnx.TensorShapeProto.Dimension) -> int | str | None:

@@ -29,15 +29,15 @@ from engine_room.shared.events import Reporter, size_text
 # Least cosine of a sample's vector with that of the graph without quantization.
 _LEAST_COSINE = 0.9
 _TEXT_ROWS = 4
-# Weights of products that stay as they are. What goes into the second matrix of a feed-forward layer has a
-# few numbers a hundred times as large as the others, which leave the others a handful of the 256 steps: with
-# it, all-MiniLM-L6-v2's least cosine over texts-1 falls from 0.930 to 0.896. The map into the shared space
-# makes the vectors themselves, and takes a ten-thousandth of the time.
+# Weights of products that are not quantized. Inputs of a feed-forward layer's second matrix have a few
+# numbers a hundred times as large as the others, which leave the others a handful of the 256 steps: with it,
+# all-MiniLM-L6-v2's least cosine over texts-1 falls from 0.930 to 0.896. The map into the shared space
+# computes the vectors themselves, and takes a ten-thousandth of the time.
 _KEPT_WEIGHTS = ("down.weight", "projection.weight")
 # The first operator set whose quantize nodes take 16-bit floats.
 _HALF_PRECISION_OPSET = 19
 
-# As NVIDIA's parser wants it: zero points of 0, and float weights with nodes of their own
+# Required by NVIDIA's parser: zero points of 0, and float weights with nodes of their own
 # (https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html).
 _TENSORRT_OPTIONS = {
     "ActivationSymmetric": True,
@@ -45,7 +45,7 @@ _TENSORRT_OPTIONS = {
     "AddQDQPairToWeight": True,
     "DedicatedQDQPair": True,
     "QuantizeBias": False,
-    # What a product gives goes on in full: TensorRT adds the bias and computes the activation in the same
+    # Results of products are not quantized: TensorRT adds the bias and computes the activation in the same
     # kernel.
     "OpTypesToExcludeOutputQuantization": ["Conv", "MatMul"],
     # One scale for each column of outputs of a matrix.
@@ -101,7 +101,7 @@ def quantize(model: onnx.ModelProto, feeds: Sequence[Feeds], output: Path) -> in
 
 
 def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
-    """The asset that the export wrote lies beside its graph."""
+    """Samples as inputs of the graph, by the asset that the export wrote beside it."""
     assets = options.onnx.parent
     if options.samples in IMAGE_SETS:
         return image_feeds(options.samples, assets / "preprocess.json")

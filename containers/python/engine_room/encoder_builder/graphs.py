@@ -23,7 +23,7 @@ _ERRORS_ALONE = 3
 
 
 def outputs_of(model: Path | bytes, batches: Iterable[Feeds]) -> list[Rows]:
-    """The one output of the graph for each batch."""
+    """The graph's only output for each batch."""
     options = onnxruntime.SessionOptions()
     # It warns of every constant that it folds in a graph with quantize nodes.
     options.log_severity_level = _ERRORS_ALONE
@@ -32,14 +32,14 @@ def outputs_of(model: Path | bytes, batches: Iterable[Feeds]) -> list[Rows]:
 
 
 def cosines(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Of each row of one with that of the other."""
+    """Cosines of rows with the same index."""
     lengths = np.linalg.norm(left, axis=-1) * np.linalg.norm(right, axis=-1)
     return np.asarray((left * right).sum(axis=-1) / lengths, dtype=np.float64)
 
 
 def to_half_precision(model: onnx.ModelProto) -> onnx.ModelProto:
-    """What follows the last layer normalisation stays in 32 bits: the square of a vector's length ends at
-    65,504, and the smallest length that is divided by is below what 16 bits hold."""
+    """Nodes after the last layer normalisation stay in 32 bits: in 16 bits the square of a vector's length
+    ends at 65,504, and the smallest divisor becomes 0."""
     with warnings.catch_warnings():
         # It tells of weights too small for 16 bits, each of which becomes the smallest number that they have.
         warnings.simplefilter("ignore", UserWarning)
@@ -74,7 +74,7 @@ def _widen(tensor: onnx.TensorProto) -> None:
 
 
 def _sort(graph: onnx.GraphProto) -> None:
-    """Puts nodes after those that they read from, as the standard wants: the converter appends its casts."""
+    """Sorts nodes after their inputs, as the standard requires: the converter appends its casts."""
     writers = {name: index for index, node in enumerate(graph.node) for name in node.output}
     order = graphlib.TopologicalSorter(
         {

@@ -146,7 +146,7 @@ def test_int8_has_scales_around_zero_for_each_column(gpu_build: Built) -> None:
         constants = {one.name: onnx.numpy_helper.to_array(one) for one in model.graph.initializer}
         quantizers = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
         assert quantizers
-        # TensorRT takes symmetric ranges alone, and reads the weights as floats.
+        # TensorRT accepts only symmetric ranges, and reads the weights as floats.
         assert all(not constants[node.input[2]].any() for node in quantizers)
         assert all(constants[node.input[2]].dtype == np.int8 for node in quantizers)
         weights = [node for node in quantizers if node.input[0] in constants]
@@ -158,7 +158,7 @@ def test_int8_has_scales_around_zero_for_each_column(gpu_build: Built) -> None:
 
 
 def test_int8_of_a_half_precision_graph_has_scales_in_half_precision(shop: Workshop) -> None:
-    # Releases whose TensorRT has strong types alone: the graph says the format of what is not in int8.
+    # Releases whose TensorRT has only strong types: the graph sets the format of tensors outside of int8.
     spec = json.loads(json.dumps(shop.spec(gpu=True)).replace("--data-type=float32", "--data-type=float16"))
     outcome = shop.build(spec)
     assert outcome.code == 0, outcome.lines
@@ -218,7 +218,7 @@ def test_a_graph_that_computes_something_else_is_not_kept(
 
 
 def without_last_division(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The vectors are no unit vectors."""
+    """A graph whose vectors don't have length 1."""
     last = next(node for node in reversed(model.graph.node) if node.op_type == "Div")
     model.graph.node[-1].input[0] = last.input[0]
     return model
@@ -226,7 +226,7 @@ def without_last_division(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def test_complete_encoders_are_not_built_again(gpu_build: Built, shop: Workshop) -> None:
     spec = gpu_build.copy_to(shop)
-    # No GPU is asked for what is there.
+    # Complete encoders need no GPU.
     again = shop.build(spec, FAKE_GPU="")
     assert (again.code, [event["event"] for event in again.events]) == (0, ["complete"])
     assert again.events[0]["isNew"] is False
@@ -258,7 +258,7 @@ def test_two_builders_build_once(shop: Workshop) -> None:
 
 
 EVENTS, SIGNALS = ("weights-fetched", "checked", "step-finished"), (signal.SIGKILL, signal.SIGTERM)
-# What a stop leaves differs by the signal more than by the moment.
+# Leftovers of a stop differ more by the signal than by the moment.
 STOPS = {(SIGNALS[0], EVENTS[0]), (SIGNALS[1], EVENTS[1]), (SIGNALS[0], EVENTS[2])}
 
 
@@ -374,6 +374,6 @@ def test_models_of_one_repository_share_a_folder(cpu_build: Built) -> None:
     # Those of the text tower and those of the vision tower.
     assert paths == ["config.json", "model.safetensors", "tokenizer.json"]
     assert sorted(shop.hub.transfers) == ["model.safetensors", "model.safetensors"]
-    # What the collector of the store keeps weights by.
+    # The store's collector keeps weights by this field.
     built = manifest_of(cpu_build.spec)
     assert str(manifest.parent) in {step["weights"]["directory"] for step in built["steps"]}

@@ -98,7 +98,7 @@ def _feeds(model: onnx.ModelProto) -> Feeds:
 
 
 def in_precision(graph: bytes, data_type: str, *, quantized: bool, folder: Path) -> onnx.ModelProto:
-    """What the commands of a plan make of the graph in float32."""
+    """The result of a plan's commands for the graph in float32."""
     model = onnx.load_model_from_string(graph)
     if data_type == "float16":
         model = to_half_precision(model)
@@ -135,7 +135,7 @@ def test_a_graph_keeps_the_standard_and_what_tensorrt_asserts(
     assert violations(model) == []
 
 
-# By operator and the start of a rule. Of each graph: its inputs, constants, and the node whose output is `y`.
+# Inputs, constants, and the node with output `y` of each graph, by operator and the start of the broken rule.
 BROKEN: dict[tuple[str, str], tuple[str, str, str]] = {
     ("Cast", "it casts"): ("float[2] x", "", "y = Cast<to=11>(x)"),
     ("Clip", "both bounds"): ("float[2] x, float low", "", "y = Clip(x, low)"),
@@ -209,27 +209,27 @@ def test_each_rule_has_a_graph_that_breaks_it() -> None:
 def test_a_broken_rule_is_reported(broken: tuple[str, str]) -> None:
     operator, says = broken
     model = graph(*BROKEN[broken])
-    found = [line for line in violations(model) if f"({operator}): TensorRT wants that {says}" in line]
+    found = [line for line in violations(model) if f"({operator}): TensorRT requires that {says}" in line]
     assert len(found) == 1, violations(model)
-    # What onnxruntime refuses itself needs no rule.
+    # A graph that onnxruntime refuses would need no rule.
     onnxruntime.InferenceSession(model.SerializeToString())
 
 
 @pytest.mark.parametrize(
     ("model", "told"),
     [
-        (graph("float[2] x", "", "y = Gelu(x)", 20), "nobody has read what TensorRT asserts of Gelu"),
-        (graph("int32[2,2] x", "", "y = MatMul(x, x)"), "(MatMul) reads INT32: TensorRT wants FLOAT"),
+        (graph("float[2] x", "", "y = Gelu(x)", 20), "TensorRT's assertions of Gelu are not in this file"),
+        (graph("int32[2,2] x", "", "y = MatMul(x, x)"), "(MatMul) reads INT32: TensorRT requires FLOAT"),
         (graph("int32[2] x", "", "y = Erf(x)"), "(Erf) reads INT32"),
         (
             graph("float[2,3] x, float[3] s", "", "y, m = LayerNormalization(x, s)"),
             "(LayerNormalization) has 2 outputs: TensorRT gives 1",
         ),
-        (graph("double[2] x", "", "y = Identity(x)"), "x is DOUBLE: TensorRT wants FLOAT"),
+        (graph("double[2] x", "", "y = Identity(x)"), "x is DOUBLE: TensorRT requires FLOAT"),
         (graph("float[1,1,1,1,1,1,1,1,1] x", "", "y = Identity(x)"), "its rank is known, and at most 8"),
         (
             graph("float[2] x, int64[n] s", "", "y = Reshape(x, s)"),
-            "y: TensorRT wants that its rank is known",
+            "y: TensorRT requires that its rank is known",
         ),
         (graph("float[2] x", "", "y = Identity(x)", 21), "opset 21: TensorRT reads 9 to 20"),
         (
@@ -238,7 +238,7 @@ def test_a_broken_rule_is_reported(broken: tuple[str, str]) -> None:
                 "int8[2,2] x = {1, 2, 3, 4}, float[2] s = {1.0, 1.0}, int8[2] z = {0, 0}",
                 "y = DequantizeLinear(x, s, z)",
             ),
-            "(DequantizeLinear): TensorRT wants that several scales name their axis",
+            "(DequantizeLinear): TensorRT requires that several scales name their axis",
         ),
     ],
 )

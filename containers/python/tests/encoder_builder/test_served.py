@@ -1,4 +1,4 @@
-"""What the builder built, behind a real Triton on a CPU: MiniLM's real weights, and a small seeded CLIP."""
+"""Built encoders in a real Triton on a CPU: MiniLM's real weights, and a small seeded CLIP."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from engine_room.encoder_builder.samples import FOLDER, sample_texts
 from engine_room.triton_entrypoint.wheel import find_server
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-# Of different lengths, of which none is a length that another has.
+# Texts with different lengths.
 TEXTS = ["Espresso", "A cat sleeps on the sofa.", "Ein Satz über Züge und Brücken", "word " * 300]
 CAPTIONS = list(sample_texts("texts-1")[:6])
 PICTURES = [path.read_bytes() for path in sorted((FOLDER / "images-1").glob("*.jpg"))]
@@ -57,7 +57,7 @@ class Built:
         self.preprocessing = Preprocessing(directory / "vision_encoder" / "preprocess.json")
 
     def pixels(self) -> Floats:
-        """Of all pictures."""
+        """Pixels of all pictures."""
         return np.stack([self.preprocessing.pixel_values(decode_image(one, LIMITS)) for one in PICTURES])
 
     def tokens(self, model: str, texts: list[str], max_tokens: int) -> tuple[Tokens, Tokens]:
@@ -70,7 +70,7 @@ class Built:
         return ids, np.array([one.attention_mask for one in encodings], dtype=np.int32)
 
     def source(self) -> Vectors:
-        """What the papers' formulas make of the weights, by model."""
+        """Vectors by the papers' formulas, by model."""
         ids, mask = self.tokens("text_encoder", TEXTS, 256)
         return {
             "text_encoder": sentence_embedding(self.sentences, ids, mask, heads=12, epsilon=1e-12),
