@@ -332,7 +332,7 @@ export const visionModels = {
       maxInputTokens: 2048,
       maxOutputTokens: 512,
       maxBeamWidth: 1,
-      maxImagesPerRequest: 1,
+      maxImagesPerRequest: 4,
     },
     flavours: ["multimodal"],
     runtimes: ["engine"],

@@ -19,6 +19,11 @@ interface VisionTypeRow {
   /** Format of the features that the builder's visual engine computes. */
   readonly features: "TYPE_FP16" | "TYPE_BF16";
   /**
+   * Why all_models/multimodal takes one picture in a request of this kind; absent: it takes several. From
+   * all_models/inflight_batcher_llm/preprocessing/1/model.py of tensorrtllm_backend at v0.17.0 and v0.19.0.
+   */
+  readonly onePicture?: string;
+  /**
    * A chat as all_models/multimodal wants it, whose preprocessing puts the beginning of the first turn and the end of the last
    * around the text by itself; absent: as the model's row has it.
    */
@@ -111,6 +116,8 @@ const rows = {
     patches: 729,
     width: 1152,
     features: "TYPE_FP16",
+    // llava_onevision_process_image
+    onePicture: "gives the model's processor the mark of one image",
   },
   mllama: {
     since: "0.15",
@@ -120,6 +127,8 @@ const rows = {
     patches: null,
     width: 1280,
     features: "TYPE_BF16",
+    // mllama_process: an item of IMAGE_URL, whose dims are [ 1 ], is one image.
+    onePicture: "reads one image for each prompt",
   },
 } satisfies Record<string, VisionTypeRow>;
 

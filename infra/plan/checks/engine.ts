@@ -6,8 +6,9 @@
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository; number
  * formats: https://nvidia.github.io/TensorRT-LLM/reference/support-matrix.html.
  */
-import { compareVersions, releases } from "../catalogue/releases.ts";
+import { releases } from "../catalogue/releases.ts";
 import { computesQuantization, type Release } from "../catalogue/types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { dividesHeads, visualNumbers } from "../engine/engine-size.ts";
 import { splitsIntoStages, unsupportedReason } from "../engine/recipes.ts";
 import { weightsDirectory } from "../engine/weights.ts";
@@ -109,18 +110,15 @@ export const engineChecks = {
     };
   }),
 
-  imagesWithinEncoders: eachModel(({ engine: { row, release, limits }, serving, path }) => {
-    if (serving.flavour !== "multimodal" || row.vision?.imageProcessor === undefined) return [];
-    const images = limits.maxImagesPerRequest;
-    // 25.02's image may have either.
-    const isPerImage = compareVersions(release.tensorRtLlm, "0.19") >= 0 || release.templates === "r25.02";
-    if (images <= 1 || images > row.vision.maxImagesPerRequest || !isPerImage) return [];
+  imagesWithinPreprocessing: eachModel(({ engine: { row, model, limits }, serving, path }) => {
+    const { maxImagesPerRequest: images } = limits;
+    const reason = visionTypeOf(row)?.onePicture;
+    const most = row.vision?.maxImagesPerRequest ?? 0;
+    if (serving.flavour !== "multimodal" || reason === undefined || images <= 1 || images > most) return [];
     return {
       path: `${path}.limits.maxImagesPerRequest`,
-      // all_models/multimodal/multimodal_encoders/1/model.py of tensorrtllm_backend at r25.02 and v0.19.0, and not at v0.17.0,
-      // r25.03 and v0.18.2: the last branch of postprocess_output_tensors
-      reason: `multimodal_encoders of release ${release.tag} makes a response of each image and not of each request, and fails at the second image.`,
-      fix: "Use 1, or release 25.04, which takes several.",
+      reason: `NVIDIA's preprocessing ${reason} where \`vision.modelType\` is ${row.vision?.modelType}, and ${model} asks for ${images}.`,
+      fix: "Use 1.",
     };
   }),
 

@@ -39,7 +39,6 @@ const RELEASE_CHECKS: readonly string[] = [
   "advisories",
   "minimumDriver",
   "imageOfRelease",
-  "imagesWithinEncoders",
   "tokensPerStepHoldPrompt",
   "tokensPerStepHoldBatch",
   "recipeOfRelease",

@@ -26,6 +26,7 @@ const MODULES = {
   text_encoder: ["encoders", "text_encoder", "sentence_encoder", ...ENCODER_MODULES],
   vision_encoder: ["encoders", "vision_encoder", "image_input", ...ENCODER_MODULES],
   preprocessing: ["encoders", "picture_preprocessing", "image_address", "image_input"],
+  multimodal_encoders: ["encoders", "several_pictures"],
 } as const;
 
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */

@@ -1,4 +1,4 @@
-/** This project's own part of `preprocessing`: image processors, and frames of a video. */
+/** This project's own part of `preprocessing` and `multimodal_encoders`: image processors, frames of a video, several pictures. */
 import { compareVersions } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import type { ModelServerSpec } from "../container-spec-schemas.ts";
@@ -36,6 +36,18 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
     files: { "1/preprocess.json": `${JSON.stringify(settings)}\n` },
     sources: pythonModelFiles("preprocessing"),
   };
+}
+
+/**
+ * What makes one response of a request's pictures: all_models/multimodal/multimodal_encoders/1/model.py of tensorrtllm_backend at
+ * r25.02 and v0.19.0, and of TensorRT-LLM from 0.20 on, makes one of each picture in the last branch of postprocess_output_tensors,
+ * and fails at the second. Not so v0.17.0, r25.03 and v0.18.2; 25.02's image may have either.
+ */
+export function severalPictures({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "sources">> {
+  const { release, limits } = engine;
+  const isPerPicture = compareVersions(release.tensorRtLlm, "0.19") >= 0 || release.templates === "r25.02";
+  if (limits.maxImagesPerRequest <= 1 || !isPerPicture) return {};
+  return { sources: pythonModelFiles("multimodal_encoders") };
 }
 
 function processorSettings({ row, release, limits }: EngineSpec): object | null {

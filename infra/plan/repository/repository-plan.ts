@@ -7,7 +7,7 @@ import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { imageFiles, type RepositoryClone } from "../engine/release.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
-import { blsTakesPictures, imageProcessing } from "./image-processing.ts";
+import { blsTakesPictures, imageProcessing, severalPictures } from "./image-processing.ts";
 import { type LaunchPlan, MODEL_REPOSITORY, modelLaunch } from "./launch.ts";
 import {
   executionRules,
@@ -168,7 +168,7 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
   return {
     models: [
       fromTemplate(facts, "multimodal/ensemble"),
-      fromTemplate(facts, "multimodal/multimodal_encoders"),
+      fromTemplate(facts, "multimodal/multimodal_encoders", severalPictures(facts.model)),
       ...batcherModels(facts).map((one) =>
         one.name === "preprocessing" ? { ...one, ...imageProcessing(facts.model) } : one,
       ),

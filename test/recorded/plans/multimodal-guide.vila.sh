@@ -1,4 +1,4 @@
-# vila: VILA 1.5 3B on 25.07 (TensorRT-LLM 0.20.0), engine 6bb4480af108 for A10G 8.6.
+# vila: VILA 1.5 3B on 25.07 (TensorRT-LLM 0.20.0), engine 9bbd2bf96570 for A10G 8.6.
 
 # 1. On a machine with A10G 8.6 and NVIDIA driver 575.51.03 or newer: the container that builds and
 # serves.
@@ -45,27 +45,27 @@ sed -i '/^from .intern_encoder import InternVisionTower$/d' /store/code/VILA-ec7
 # 10. In the container, convert: checkpoint of TensorRT-LLM.
 PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/llama/convert_checkpoint.py \
   --model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
-  --output_dir /scratch/checkpoints/6bb4480af108 \
+  --output_dir /scratch/checkpoints/9bbd2bf96570 \
   --dtype float16
 
 # 11. In the container, llm: engine of the language model.
 trtllm-build \
-  --checkpoint_dir /scratch/checkpoints/6bb4480af108 \
-  --output_dir /store/engines/vila1.5-3b/6bb4480af108/llm \
+  --checkpoint_dir /scratch/checkpoints/9bbd2bf96570 \
+  --output_dir /store/engines/vila1.5-3b/9bbd2bf96570/llm \
   --gemm_plugin float16 \
   --use_fused_mlp=enable \
   --max_batch_size 8 \
   --max_input_len 2048 \
   --max_seq_len 2560 \
-  --max_multimodal_len 1568
+  --max_multimodal_len 6272
 
 # 12. In the container, vision: visual engine.
 PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/multimodal/build_multimodal_engine.py \
   --model_path /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
   --model_type vila \
   --vila_path /store/code/VILA-ec7fb2c26492 \
-  --output_dir /store/engines/vila1.5-3b/6bb4480af108/vision \
-  --max_batch_size 8
+  --output_dir /store/engines/vila1.5-3b/9bbd2bf96570/vision \
+  --max_batch_size 32
 
 # 13. In the container, check: golden prompt; the answer holds "coffee" or "espresso" or "cup".
 curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png \
@@ -74,7 +74,7 @@ curl -fsSL https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/s
 PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples/models/core/multimodal/run.py \
   --max_new_tokens 68 \
   --hf_model_dir /store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026 \
-  --engine_dir /store/engines/vila1.5-3b/6bb4480af108 \
+  --engine_dir /store/engines/vila1.5-3b/9bbd2bf96570 \
   --image_path=/opt/engine-room/golden/coffee.png \
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
@@ -87,18 +87,20 @@ cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1
 python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:8
 cp -r /app/all_models/multimodal/multimodal_encoders /model-repository/multimodal_encoders
-python3 /app/tools/fill_template.py -i /model-repository/multimodal_encoders/config.pbtxt encoder_input_features_data_type:TYPE_FP16,hf_model_path:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/6bb4480af108/vision,triton_max_batch_size:8
+python3 /app/tools/fill_template.py -i /model-repository/multimodal_encoders/config.pbtxt encoder_input_features_data_type:TYPE_FP16,hf_model_path:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,triton_max_batch_size:8
+mv /model-repository/multimodal_encoders/1/model.py /model-repository/multimodal_encoders/1/template_model.py
+cp /opt/engine-room/models/encoders/several_pictures.py /model-repository/multimodal_encoders/1/model.py
 cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/postprocessing
 python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
-python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/vila1.5-3b/6bb4480af108/llm,max_num_images:1,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/6bb4480af108/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
-printf %s $'{"cropSize":384,"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5],"maxBytes":10485760,"maxImages":1,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
+python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:True,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,max_num_images:4,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/vila1.5-3b/9bbd2bf96570/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/vila1.5-3b/42d1dda6807cc521ef27674ca2ae157539d17026/llm,triton_max_batch_size:8
+printf %s $'{"cropSize":384,"mean":[0.5,0.5,0.5],"std":[0.5,0.5,0.5],"maxBytes":10485760,"maxImages":4,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
 mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
 cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
 cp /opt/engine-room/models/encoders/image_address.py /model-repository/preprocessing/1/image_address.py
 cp /opt/engine-room/models/encoders/image_input.py /model-repository/preprocessing/1/image_input.py
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm /model-repository/tensorrt_llm
-python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/vila1.5-3b/6bb4480af108/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.84,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
+python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm/config.pbtxt batching_strategy:inflight_fused_batching,decoupled_mode:False,enable_chunked_context:False,enable_kv_cache_reuse:False,encoder_input_features_data_type:TYPE_FP16,engine_dir:/store/engines/vila1.5-3b/9bbd2bf96570/llm,exclude_input_in_output:True,kv_cache_free_gpu_mem_fraction:0.77,logits_datatype:TYPE_FP32,max_beam_width:1,max_queue_delay_microseconds:0,max_queue_size:0,triton_backend:tensorrtllm,triton_max_batch_size:8
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/tensorrt_llm_bls
 python3 /app/tools/fill_template.py -i /model-repository/tensorrt_llm_bls/config.pbtxt accumulate_tokens:False,bls_instance_count:8,decoupled_mode:False,logits_datatype:TYPE_FP32,multimodal_encoders_name:multimodal_encoders,tensorrt_llm_model_name:tensorrt_llm,triton_max_batch_size:8
 
@@ -118,4 +120,4 @@ until curl -sf http://localhost:8000/v2/health/ready; do sleep 2; done
 # 16. A request; its answer holds "coffee" or "espresso" or "cup" (upper and lower case alike).
 curl -sS http://localhost:8000/v2/models/ensemble/generate \
   --header 'content-type: application/json' \
-  --data '{"text_input":"\n Please elaborate what you see in the images?","max_tokens":68,"bad_words":"","stop_words":"","end_id":2,"pad_id":2,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'
+  --data '{"text_input":"<image>\n Please elaborate what you see in the images?","max_tokens":68,"bad_words":"","stop_words":"","end_id":2,"pad_id":2,"top_k":1,"image_url_input":"https://raw.githubusercontent.com/scikit-image/scikit-image/v0.25.2/skimage/data/coffee.png"}'

@@ -269,13 +269,13 @@ const corrections: readonly {
     example: "multimodal-guide",
     model: "vila",
     has: [
-      "--max_multimodal_len 1568",
-      "--max_batch_size 8",
-      "max_num_images:1",
+      "--max_multimodal_len 6272",
+      "--max_batch_size 32",
+      "max_num_images:4",
       "image_url_input",
       "1/template_model.py",
     ],
-    hasNot: ["max_num_images:4"],
+    hasNot: ["max_num_images:1"],
   },
   {
     example: "multimodal-guide",

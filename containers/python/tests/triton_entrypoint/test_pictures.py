@@ -1,5 +1,5 @@
-"""Pictures of a request to `preprocessing` become pixels of the model's image processor, and frames of a
-video the tensor that the template takes, in a real Triton."""
+"""Pictures of a request to `preprocessing` become pixels of the model's image processor, frames of a video
+the tensor that the template takes, and features of several pictures one table, in a real Triton."""
 
 from __future__ import annotations
 
@@ -72,6 +72,39 @@ OWN_PROCESSOR = MODEL.replace(
 """,
 )
 
+ENCODERS_CONFIG = """name: "multimodal_encoders"
+backend: "python"
+max_batch_size: ${triton_max_batch_size}
+dynamic_batching { max_queue_delay_microseconds: ${max_queue_delay_microseconds} }
+input [ { name: "pixel_values" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] } ]
+output [ { name: "OUT_PROMPT_EMBEDDING_TABLE" data_type: TYPE_FP16 dims: [ -1, -1 ] } ]
+instance_group [ { count: 1 kind: KIND_CPU } ]
+"""
+# Like NVIDIA's from TensorRT-LLM 0.19 on, it answers each picture; its features are the first channel.
+ENCODERS = """import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        sent = [pb_utils.get_input_tensor_by_name(one, "pixel_values").as_numpy() for one in requests]
+        features = np.concatenate([pixels[:, :, 0].reshape(-1, *pixels.shape[3:]) for pixels in sent])
+        prompts, pictures = zip(*(pixels.shape[:2] for pixels in sent))
+        skipped = [False] * len(sent)
+        responses = self.postprocess_output_tensors(features, requests, prompts, pictures, skipped, {})
+        assert len(responses) == len(requests), "a response of each picture"
+        return responses
+
+    def postprocess_output_tensors(self, features, requests, prompts, pictures, skipped, others):
+        responses = []
+        for index, feature in enumerate(features):
+            is_one = pictures[index] == 1
+            table = feature[None] if is_one else feature.reshape(prompts[index], -1, feature.shape[-1])
+            tensor = pb_utils.Tensor("OUT_PROMPT_EMBEDDING_TABLE", np.ascontiguousarray(table))
+            responses.append(pb_utils.InferenceResponse([tensor]))
+        return responses
+"""
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -120,6 +153,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[triton.InferenceServerClient]:
+    image = planned(tmp_path_factory.mktemp("image"), VILA, ("multimodal", ENCODERS_CONFIG, ENCODERS))
+    with (
+        running_server(image.repository) as addresses,
+        triton.InferenceServerClient(addresses.http, concurrency=8) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
 def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with planned_server(tmp_path_factory.mktemp("image"), ONEVISION, OWN_PROCESSOR) as running:
         yield running
@@ -127,22 +170,27 @@ def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def planned_server(tmp_path: Path, spec: str, model: str) -> Iterator[Server]:
-    """Serves only the planned folder, which the entry point fills from a template with NVIDIA's tensors."""
+    image = planned(tmp_path, spec, ("inflight_batcher_llm", CONFIG, model))
+    with running_server(image.repository) as addresses:
+        yield Server(addresses.http, image.repository / "preprocessing/1/preprocess.json")
+
+
+def planned(tmp_path: Path, spec: str, template: tuple[str, str, str]) -> Image:
+    """Only the planned folder, which the entry point fills from a template with NVIDIA's tensors."""
+    group, config, model = template
+    name = config.split('"')[1]
     image = Image(tmp_path, spec)
-    root = Path(image.spec["repository"]["allModels"]) / "inflight_batcher_llm/preprocessing"
+    root = Path(image.spec["repository"]["allModels"]) / group / name
     (root / "config.pbtxt").chmod(0o644)
-    (root / "config.pbtxt").write_text(CONFIG)
+    (root / "config.pbtxt").write_text(config)
+    (root / "1").mkdir(exist_ok=True)
     (root / "1/model.py").write_text(model)
     ended = image.check()
     assert ended.code == 0, ended.said
     for folder in image.repository.iterdir():
-        if folder.is_dir() and folder.name != "preprocessing":
+        if folder.is_dir() and folder.name != name:
             shutil.rmtree(folder)
-    preprocess = image.repository / "preprocessing/1/preprocess.json"
-    # As an older release's stack may have it.
-    preprocess.write_text(preprocess.read_text().replace('"maxImages":1,', '"maxImages":4,'))
-    with running_server(image.repository) as addresses:
-        yield Server(addresses.http, preprocess)
+    return image
 
 
 def test_a_picture_becomes_pixels_and_the_rest_is_the_templates(server: Server) -> None:
@@ -224,3 +272,21 @@ def test_a_request_without_a_video_is_the_templates_own(onevision: Server, pictu
 def test_what_is_no_video_is_refused_with_a_sentence(onevision: Server, video: str, sentence: str) -> None:
     with pytest.raises(InferenceServerException, match=re.escape(sentence)):
         onevision.ask(["a"], [video])
+
+
+def test_each_request_has_one_table_of_all_its_pictures(encoders: triton.InferenceServerClient) -> None:
+    shapes = [(1, 2), (1, 1), (1, 4), (2, 1), (2, 2)]
+    sent = [
+        np.random.default_rng(index).random((*shape, 3, 7, 5)).astype(np.float16)
+        for index, shape in enumerate(shapes)
+    ]
+
+    def asked(pixels: npt.NDArray[np.float16]) -> triton.InferAsyncRequest:
+        tensor = triton.InferInput("pixel_values", list(pixels.shape), "FP16")
+        tensor.set_data_from_numpy(pixels)
+        return encoders.async_infer("multimodal_encoders", [tensor])
+
+    for pixels, answer in zip(sent, [asked(pixels) for pixels in sent], strict=True):
+        prompts, pictures = pixels.shape[:2]
+        expected = pixels[:, :, 0].reshape(prompts, pictures * 7, 5)
+        assert np.array_equal(answer.get_result().as_numpy("OUT_PROMPT_EMBEDDING_TABLE"), expected)

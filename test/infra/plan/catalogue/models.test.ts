@@ -43,8 +43,7 @@ test.each(rows)("the architecture of %s adds up", (_name, { architecture }) => {
 test.each(rows)("the default limits of %s are within the context it was trained for", (_name, row) => {
   const { limits } = row;
   expect(limits.maxInputTokens + limits.maxOutputTokens).toBeLessThanOrEqual(row.trainedContextTokens);
-  // Newer releases refuse more.
-  expect(limits.maxImagesPerRequest).toBe(row.vision === undefined ? 0 : 1);
+  expect(limits.maxImagesPerRequest).toBe(row.vision?.maxImagesPerRequest ?? 0);
 });
 
 test.each(rows)("the flavours of %s suit its runtimes and its kind of model", (_name, row) => {

@@ -385,11 +385,11 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: dockerModel({ ...llava, limits: { maxImagesPerRequest: 1 } }),
     says: /at most 1.*2/,
   },
-  imagesWithinEncoders: {
+  imagesWithinPreprocessing: {
     path: "models[0].limits.maxImagesPerRequest",
-    fails: severalImagesOn("25.05"),
-    passes: severalImagesOn("25.04"),
-    says: /25\.05 makes a response of each image .*, and fails at the second/,
+    fails: severalImagesOf("llava_onevision"),
+    passes: severalImagesOf("llava"),
+    says: /the mark of one image where `vision\.modelType` is llava_onevision, .* asks for 2/,
   },
   tokensPerStepHoldPrompt: {
     path: "models[0].limits.maxNumTokens",
@@ -1876,8 +1876,12 @@ function fp8On(release: string) {
   return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
 }
 
-function severalImagesOn(release: string) {
-  return dockerModel({ model: "vila1.5-3b", limits: { maxImagesPerRequest: 2 } }, { release });
+function severalImagesOf(modelType: string) {
+  return dockerCustom(
+    { vision: { ...customVision, modelType, maxImagesPerRequest: 4 }, flavours: ["multimodal"] },
+    "own",
+    { limits: { maxImagesPerRequest: 2 } },
+  );
 }
 
 function vilaFrom(path: string) {

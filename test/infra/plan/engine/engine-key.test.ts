@@ -17,7 +17,7 @@ test.each([
   ["gpt2-medium", "25.07", "a86856384e44"],
   ["llava-1.5-7b", "25.07", "9df37b0ad9f7"],
   ["llama-2-7b", "24.05", "aba221e9736c"],
-  ["vila1.5-3b", "25.02", "fd8080ce2246"],
+  ["vila1.5-3b", "25.02", "a925d66f7568"],
   ["llama-3.2-11b-vision", "25.02", "e665924198a7"],
 ] as const)("the engine's key of %s on %s is still %s", (model, release, key) => {
   expect(enginePlan(engineSpec(model, { release })).shortKey).toBe(key);

@@ -269,7 +269,7 @@ const multimodalGuide: readonly Walkthrough[] = [
       corrections: [fromExamples, ownFolder],
     },
   ]),
-  guide("VILA", "vila1.5-3b", { limits: { maxImagesPerRequest: 4 } }, [
+  guide("VILA", "vila1.5-3b", {}, [
     guideConvert("llama"),
     {
       step: "llm",

@@ -156,6 +156,17 @@ test.each([
   expect(folder(plan, "multimodal_encoders").substitutions[key]).toMatch(/\/vision$/);
 });
 
+test("several pictures a request have this project's part of multimodal_encoders where NVIDIA's answers each picture", () => {
+  const refs = (images: number) =>
+    TEMPLATE_REFS.filter((ref) => {
+      const spec = modelSpec("vila1.5-3b", ref, "multimodal", { limits: { maxImagesPerRequest: images } });
+      if (repositoryProblems(spec).length > 0) return false;
+      return folder(planFor(spec), "multimodal_encoders").sources !== undefined;
+    });
+  expect(refs(2)).toEqual(["r25.02", "v0.19.0", "v0.20.0", "v1.1.0"]);
+  expect(refs(1)).toEqual([]);
+});
+
 test("tokenizer_type is filled on 0.8 only, and the prompt table's type from 1.1 on", () => {
   const has = (key: string) =>
     TEMPLATE_REFS.filter((ref) =>

@@ -398,7 +398,7 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
     ],
     [
       "vila1.5-3b",
-      { limits: { maxImagesPerRequest: 4 } },
+      {},
       [
         encoderType("TYPE_FP16"),
         noCrossAttention,
