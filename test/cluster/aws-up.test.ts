@@ -43,7 +43,7 @@ describeWithCluster(
       gate?.close();
     });
 
-    test("plain `pulumi up` of dev creates what the preview lists, and neither a second one nor `up` changes anything", async () => {
+    test("plain `pulumi up` of dev creates the resources of the preview, and neither a second run nor `up` changes anything", async () => {
       await stack.plain("stack", "init");
       const create = Number(/\+ (\d+) to create/.exec((await stack.plain("preview")).stdout)?.[1]);
       expect(create).toBeGreaterThan(150);
@@ -110,7 +110,7 @@ describeWithCluster(
       expect(stack.group("gpu").inputs.launchTemplate).toEqual(launchTemplate);
     });
 
-    test("plain `pulumi up` refuses a node group that EKS could not create, and makes another one by --replace", async () => {
+    test("plain `pulumi up` refuses a node group that EKS could not create, and creates another by --replace", async () => {
       const spare = { name: "spare", instanceType: "m7i.xlarge", zones: ["a"] };
       stack.configure({ ...lasting, pools: [...lasting.pools, spare] });
       stack.account.failNext(NODE_GROUP, "unexpected state 'CREATE_FAILED', wanted target 'ACTIVE'");
@@ -204,7 +204,7 @@ describeWithCluster(
     });
     afterAll(() => stack?.dispose());
 
-    test("up of prod creates what the preview lists", async () => {
+    test("up of prod creates the resources of the preview", async () => {
       const planned = await stack.previewed();
       expect(await stack.brought()).toEqual(planned);
       expect(refusedOf(stack.account.calls())).toEqual([]);

@@ -225,7 +225,7 @@ describeWithCluster(
       ]);
     });
 
-    test("a kubeconfig that selects no context is reported, and nothing is asked on localhost", async () => {
+    test("a kubeconfig that selects no context is reported, and localhost gets no request", async () => {
       const kubeconfig = process.env.KUBECONFIG;
       process.env.KUBECONFIG = join(tmpdir(), "engine-room-no-such-kubeconfig");
       try {
@@ -340,7 +340,7 @@ describeWithCluster(
       await bringUp(api, objects);
     }
 
-    test("servers with a fixed number of replicas and servers that KEDA scales go to zero and come back", async () => {
+    test("servers with a fixed number of replicas and servers that KEDA scales go to zero and wake again", async () => {
       await up("sleeping", [
         smollm2("plain", { replicas: 2 }),
         smollm2("kept", { replicas: 2, minReplicas: 1 }),
@@ -500,7 +500,7 @@ describeWithCluster(
       await expect(start("elsewhere")).rejects.toThrow(/context/);
     });
 
-    test("forwarding without an API server fails with the message that none answers", async () => {
+    test("forwarding without an API server fails with the message that no server answers", async () => {
       vi.stubEnv("KUBECONFIG", "/dev/null");
       await expect(start()).rejects.toThrow(
         /^kubectl has no access to the cluster of the current context\. .*refused/,

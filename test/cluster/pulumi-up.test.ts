@@ -40,7 +40,7 @@ describeWithCluster(
 
     afterAll(() => stack?.dispose());
 
-    test("plain `pulumi up` creates every Service of a cpu stack, and neither a second one nor `up` changes anything", async () => {
+    test("plain `pulumi up` creates every Service of a cpu stack, and neither a second run nor `up` changes anything", async () => {
       await stack.plain("stack", "init");
       const planned = /\+ (\d+) to create/.exec(await stack.plain("preview"))?.[1];
       expect(await stack.plain("up", "--yes")).toMatch(new RegExp(`\\+ ${planned} created`));

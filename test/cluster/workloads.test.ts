@@ -113,7 +113,7 @@ describeWithCluster("workloads of a stack", ({ api }) => {
     await jobComplete(api, build);
   });
 
-  test.concurrent("a database that is removed keeps its claim, and the next one of its name binds it again", async () => {
+  test.concurrent("the claim of a removed database stays, and the next database of its name binds it again", async () => {
     const set = database(NAMESPACE, "mongo");
     const own: KubernetesObject = {
       ...claim(NAMESPACE),

@@ -158,7 +158,7 @@ test.each([
   );
 });
 
-test("a machine of EC2 gets less, which is said with the number", () => {
+test("files on a machine of EC2 have a lower limit, which the problem contains", () => {
   put("preprocessing/1/model.py", "#".repeat(32_001));
   const values = {
     ...stack(folder),
@@ -175,7 +175,7 @@ test("a machine of EC2 gets less, which is said with the number", () => {
   ]);
 });
 
-test("a folder that is not there is reported with the stack's other problems", () => {
+test("a missing folder is reported with the stack's other problems", () => {
   const problems = problemsOf(stack(join(folder, "missing"), { quantization: "int4_awq" }));
   expect(problems.map((problem) => problem.split(": ")[0])).toEqual([PATH, "models[0].quantization"]);
   expect(problems[0]).toContain(`There is no folder ${join(folder, "missing")}.`);

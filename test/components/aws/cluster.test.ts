@@ -77,7 +77,7 @@ test("a cluster has exactly a key, logs, a role and access entries of its admini
   });
 });
 
-test("viewers read what is in namespaces except Secrets, by an entry of their own", async () => {
+test("viewers read all objects in namespaces except Secrets, by an entry of their own", async () => {
   const viewer = "arn:aws:iam::111122223333:role/viewers";
   const { registrations } = await registered({ access: { ...access, viewers: [viewer] } });
   const ofType = (type: string) =>
@@ -89,7 +89,7 @@ test("viewers read what is in namespaces except Secrets, by an entry of their ow
   ]);
 });
 
-test("whether the creator administers a cluster is said when it is made, and another value replaces no cluster", async () => {
+test("whether the creator administers a cluster is set at creation, and another value replaces no cluster", async () => {
   const creator = async (changes: object) => {
     const { registrations } = await registered(changes);
     return byName(registrations, "cluster-cluster");
@@ -141,7 +141,7 @@ test("the API of a cluster is open to the VPC and the given networks, and Secret
   expect(byName(registrations, "cluster-secrets-key").inputs).toMatchObject({ enableKeyRotation: true });
 });
 
-test("the log group of a cluster and its retention are made before the cluster", async () => {
+test("the log group of a cluster and its retention are created before the cluster", async () => {
   const { registrations } = await usual();
   const logs = byName(registrations, "cluster-logs");
   expect(logs.inputs).toMatchObject({ name: "/aws/eks/engine-room-demo/cluster", retentionInDays: 30 });

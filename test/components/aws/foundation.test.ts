@@ -171,7 +171,7 @@ test("a network without paid endpoints and flow logs has only the endpoint of S3
   ).toEqual(["network-endpoints-s3"]);
 });
 
-test("an existing network makes no resources", async () => {
+test("an existing network needs no resources", async () => {
   const existing = {
     vpcId: "vpc-01234567",
     cidr: "10.80.0.0/16",
@@ -308,7 +308,7 @@ describe("load balancer", () => {
     expect(url).toBe("https://models.example.org");
   });
 
-  test("a public load balancer with a hosted zone and no certificate gets one that ACM has issued", async () => {
+  test("a public load balancer with a hosted zone and no certificate gets a certificate of ACM", async () => {
     const { tls: _tls, ...gateway } = { ...publicGateway, zoneId: "Z0123456789" };
     const { found, url } = await made({ ...eksValues, gateway });
     expect(treeOf(found).filter((one) => /acm|route53/.test(one))).toEqual([

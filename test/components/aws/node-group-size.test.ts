@@ -129,7 +129,7 @@ test("a refresh sees a pool that sleeps, and a group that is gone", async () => 
   expect(await handler.read(ARN, sizeOf(1, 2), context)).toBeUndefined();
 });
 
-test("another group is another resource, and a deleted size asks EKS nothing", async () => {
+test("another group is another resource, and deleting a size does not call EKS", async () => {
   const { replaces } = await handler.diff(ARN, sizeOf(0, 1), sizeOf(0, 1, `${ARN.slice(0, -1)}2`));
   expect(replaces).toEqual(["nodeGroupArn"]);
   await use(null);

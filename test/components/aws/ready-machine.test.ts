@@ -99,7 +99,7 @@ test("a machine is ready once it has run all commands and its load balancer find
   expect([asked("ec2:DescribeInstances"), asked(COMMANDS), asked(HEALTH)]).toEqual([2, 4, 3]);
 });
 
-test("the wait ends at a failed command, and says how to run it again", async () => {
+test("the wait ends at a failed command, with the command that runs it again", async () => {
   await use({ runs: [ran("Success", "Failed", "Pending")] });
   await expect(made()).rejects.toThrow(
     /The command build-gpt2 failed on i-0: words of 1\. .*--association-ids id-1` runs it again/,

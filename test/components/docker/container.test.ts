@@ -99,7 +99,7 @@ test("a task is attached and its logs are kept", () => {
   });
 });
 
-test("a secret file makes all uploads of a container secret", async () => {
+test("all uploads of a container with a secret file are secret", async () => {
   const registrations = await registeredBy(() => {
     const args = { image: "sha256:1", network: "demo", volumes: {}, after: [] };
     new StackContainer("build", { ...args, planned: planned(BUILD), secrets: { hubToken: "hf_hush" } });

@@ -128,7 +128,7 @@ describe("plugin", { shuffle: false }, () => {
   });
 });
 
-test("canonical JSON does not depend on the order of keys, and tells any two values apart", () => {
+test("canonical JSON does not depend on the order of keys, and differs for any two values", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       const reversed = JSON.parse(JSON.stringify(a), (_key, value) =>

@@ -99,7 +99,7 @@ test("an updated process keeps its port, and no other process restarts", async (
   await processHandler.delete(two.id, asState(two.outs), context);
 });
 
-test("a process moves to another port when that is asked for", async () => {
+test("a process moves to another requested port", async () => {
   const { id, outs } = await createProcess("s", "mover");
   const server = await listenOn(0);
   const port = portOf(server);
@@ -111,7 +111,7 @@ test("a process moves to another port when that is asked for", async () => {
   await processHandler.delete(id, updated.outs, context);
 });
 
-test("a process gets the same free port when it is made again", async () => {
+test("a process gets the same free port when it is created again", async () => {
   const first = await createProcess("s", "again");
   await processHandler.delete(first.id, asState(first.outs), context);
   const second = await createProcess("s", "again");
@@ -160,7 +160,7 @@ exec(open("serve.py").read())
   expect(stackPids("s", "stubborn")).toEqual([]);
 });
 
-test("a killed process comes back by itself", async () => {
+test("a killed process restarts by itself", async () => {
   const { id, outs } = await createProcess("s", "phoenix");
   const { pid } = await askProcess(outs.ports.http);
   process.kill(pid, "SIGKILL");
@@ -225,7 +225,7 @@ test("a process starts again when supervisord runs but its folder was removed", 
   await processHandler.delete(id, asState(again.outs), context);
 });
 
-test("an interrupted create is adopted by the next one, wherever it ended", async () => {
+test("an interrupted create is adopted by the next create, wherever it ended", async () => {
   const first = await createProcess("s", "half");
   const { pid } = await askProcess(first.outs.ports.http);
   reported.length = 0;
@@ -431,7 +431,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
     expect(failures.map(({ property }) => property)).toEqual(["name"]);
   });
 
-  test("ports are known before the process is made, and stay in an update with unknown values", async () => {
+  test("ports are known before the process is created, and stay in an update with unknown values", async () => {
     const { inputs } = await processHandler.check(askedProcess("s", "planned"));
     const { id, outs } = await createProcess("s", "planned");
     expect(outs.ports).toEqual(inputs.ports);
@@ -552,7 +552,7 @@ describe("hostile strings", () => {
 
   const variable = fc.stringMatching(/^[A-Z_][A-Za-z0-9_]{0,12}$/).map((name) => `X_${name}`);
 
-  test("a process sees its arguments, variables and files exactly, whatever is in them", async () => {
+  test("a process sees its arguments, variables and files exactly, whatever they contain", async () => {
     const first = await createProcess("s", "strings");
     let state = asState(first.outs);
     await fc.assert(

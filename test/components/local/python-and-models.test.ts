@@ -70,7 +70,7 @@ describe("python environment", () => {
     }
   }
 
-  test("a Python environment holds what its lock lists, from create over update to delete", async () => {
+  test("a Python environment has the packages of its lock, from create over update to delete", async () => {
     const wanted = inputs("a", SUPERVISOR_LOCK);
     expect((await pythonEnvironment.check(wanted)).failures).toEqual([]);
     const { id, outs } = await pythonEnvironment.create("python", wanted, context);
@@ -93,7 +93,7 @@ describe("python environment", () => {
     expect(await pythonEnvironment.read(id, outs, context)).toBeUndefined();
   });
 
-  test("a Python environment is found gone after an interruption, and made again", async () => {
+  test("a Python environment is reported missing after an interruption, and created again", async () => {
     const wanted = inputs("b", SUPERVISOR_LOCK);
     const { id, outs } = await pythonEnvironment.create("python", wanted, context);
     rmSync(projectFile(".stacks/b/python/.engine-room-environment.json"));
@@ -111,7 +111,7 @@ describe("python environment", () => {
     await pythonEnvironment.delete(id, outs, context);
   });
 
-  test("a Python environment takes another Python version in place, and another folder as a replacement", async () => {
+  test("another Python version updates a Python environment in place, and another folder replaces it", async () => {
     const olds = inputs("c", SUPERVISOR_LOCK);
     expect(await pythonEnvironment.diff("id", olds, { ...olds, pythonVersion: "3.11" })).toMatchObject({
       changedProperties: ["pythonVersion"],
@@ -122,7 +122,7 @@ describe("python environment", () => {
     );
   });
 
-  test("a lock with a wrong hash is refused, and leaves nothing half-made", async () => {
+  test("a lock with a wrong hash is refused, and leaves nothing incomplete", async () => {
     const lock = `supervisor==4.3.0 --hash=sha256:${"0".repeat(64)}\n`;
     await expect(pythonEnvironment.create("python", inputs("d", lock), context)).rejects.toThrow(
       /d\.lock failed: .*hash/is,
@@ -139,7 +139,7 @@ describe("python environment", () => {
     }
   });
 
-  test("an index that does not answer is one short sentence with the setting that names another", async () => {
+  test("an index that does not answer is an error of one short sentence with the setting of another index", async () => {
     vi.stubEnv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple");
     vi.stubEnv("UV_HTTP_RETRIES", "0");
     const lock = `engine-room-absent==1.0.0 --hash=sha256:${"0".repeat(64)}\n`;
@@ -190,7 +190,7 @@ describe("python environment", () => {
       rmSync(mount, { recursive: true });
     });
 
-    test("an environment on a full disk fails in one sentence, and nothing half-made stays", async ({
+    test("an environment on a full disk fails in one sentence, and leaves nothing incomplete", async ({
       skip,
     }) => {
       if (mount === undefined) return skip(reason);
@@ -203,7 +203,7 @@ describe("python environment", () => {
     });
   });
 
-  test("the search for Python finds an installed one", async () => {
+  test("the search for Python finds an installed version", async () => {
     const python = await findPython(undefined);
     expect(python.version).toMatch(/^3\.1[0-2]\.\d+$/);
   });
@@ -422,7 +422,7 @@ if spec.get("fails"):
     await modelRepository.delete(id, outs, context);
   });
 
-  test("a failed builder is reported in its own words, and keeps nothing", async () => {
+  test("a failed builder is reported in its own words, and nothing is kept", async () => {
     const broken = inputs({}, { "text/1/weights": artifact({ name: "broken", fails: true }) });
     await expect(modelRepository.create("r", broken, context)).rejects.toThrow(
       /^The builder of .* failed: ValueError: the weights have the wrong shape$/,
@@ -487,7 +487,7 @@ if spec.get("fails"):
     await modelRepository.delete(DIRECTORY, wrong, context);
   });
 
-  test("a full cache is reported in one sentence and keeps nothing", async () => {
+  test("a full cache is reported in one sentence, and nothing is kept", async () => {
     mkdirSync(cache);
     const full = `${BUILDER}\nraise OSError(28, "No space left on device")\n`;
     writeProjectFile("containers/python/engine_room/cpu_models/build.py", full);

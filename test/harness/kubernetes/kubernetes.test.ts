@@ -127,7 +127,7 @@ esac
     expect(TWO.filter((name) => before[name] === after[name])).toEqual([]);
   });
 
-  test("a program that does not compile is an error in the compiler's words, and leaves no half-made folder", async () => {
+  test("a program that does not compile is an error in the compiler's words, and leaves no incomplete folder", async () => {
     writeFileSync(path("go/broken"), "k8s.io/kubernetes/cmd/kube-scheduler");
     await expect(buildGoModules(GO_MODULES, report)).rejects.toThrow(
       /^kube of the tests can't be built: .* k8s\.io\/kubernetes\/cmd\/kube-scheduler: it does not compile$/,
@@ -208,7 +208,7 @@ const JOB = "kubernetes:batch/v1:Job";
 
 const DEPLOYMENT = "kubernetes:apps/v1:Deployment";
 
-test("rendered objects come after their dependencies, without Pulumi's own resources", () => {
+test("rendered objects are after their dependencies, without Pulumi's own resources", () => {
   const metadata = (name: string) => ({ name, namespace: "models" });
   const objects = stackObjects({
     outputs: { engineStore: "claim" },
@@ -258,7 +258,7 @@ test("a rendered object without a name gets one", () => {
   ]);
 });
 
-test("rendered secrets have the form that the API takes", () => {
+test("rendered secrets have the form that the API requires", () => {
   const secret = (inputs: object) => {
     const common = { apiVersion: "v1", kind: "Secret", metadata: { name: "s" } };
     return objectsOf(resource("kubernetes:core/v1:Secret", "s", { ...common, ...inputs }))[0];
@@ -289,7 +289,7 @@ test("a rendered resource that is not an API object is an error", () => {
   );
 });
 
-test("a stack file is rendered by `npx engine-room render`, whose errors are passed on", async () => {
+test("a stack file is rendered by `npx engine-room render`, whose errors are passed through", async () => {
   const local = await renderedObjects(join(projectRoot, "Pulumi.local.yaml"));
   expect(local).toMatchObject({ objects: [], charts: [], outputs: { models: [{ name: "smollm2" }] } });
   const folder = mkdtempSync(join(tmpdir(), "engine-room-stack-file-"));
@@ -366,7 +366,7 @@ test("each kind of the API server gets a closed schema file of its own", () => {
   });
 });
 
-test("a custom resource definition gives schemas of its served versions, and open parts stay open", () => {
+test("the schemas of a custom resource definition are those of its served versions, and open parts stay open", () => {
   const spec = {
     type: "object",
     properties: {
@@ -445,7 +445,7 @@ test("a planned node offers a GPU that two pods share as two GPUs", () => {
   ]);
 });
 
-test("a pool gives its largest number of nodes, each with its own name, labels and taints", () => {
+test("a pool has its maximum of nodes, each with its own name, labels and taints", () => {
   const nodes = poolNodes(
     { ...pool, name: "a10g", instanceType: "g5.xlarge", nodes: { min: 1, max: 3 } },
     { labels: { pool: "a10g" }, taints: [] },
@@ -521,7 +521,7 @@ test("a volume claim without a size is an error", () => {
   );
 });
 
-test("the cluster's owner is taken to have made namespaces, and claims that no object makes", () => {
+test("namespaces, and claims that no object creates, are of the cluster's owner", () => {
   const volumes = ["store", "weights"].map((claimName) => ({
     name: claimName,
     persistentVolumeClaim: { claimName },

@@ -154,7 +154,7 @@ test("a repository whose tokens name it with its ids is trusted under both", () 
   expect(role?.args.assumeRolePolicy).toContain(`"repo:${repository}:environment:deploy-dev"`);
 });
 
-test("docs/ci.md has the trust policy of each environment, as bootstrap makes it", () => {
+test("docs/ci.md has the trust policy of each environment, as bootstrap creates it", () => {
   const guide = readFileSync(join(projectRoot, "docs/ci.md"), "utf8");
   const [, shown = ""] = /^```json\n(\{\n {2}"Version"[^`]*)^```$/m.exec(guide) ?? [];
   const { roles } = planOf();
@@ -163,7 +163,7 @@ test("docs/ci.md has the trust policy of each environment, as bootstrap makes it
     expect(JSON.parse(shown.replace("deploy-prod", environment))).toEqual(JSON.parse(args.assumeRolePolicy));
 });
 
-test("GitHub's OIDC provider is made unless the account has it, and roles come after it", async () => {
+test("GitHub's OIDC provider is created unless the account has it, and before roles", async () => {
   const provider = named("access-github");
   expect(provider.inputs).toMatchObject({
     url: "https://token.actions.githubusercontent.com",
@@ -189,7 +189,7 @@ test("without a repository on GitHub there are policies and no roles", async () 
   expect(types).not.toContain("aws:iam/openIdConnectProvider:OpenIdConnectProvider");
 });
 
-test("outputs say where to log in, which key to use, and what each environment takes", () => {
+test("outputs say where to log in, which key to use, and the settings of each environment", () => {
   expect(outputs).toMatchObject({
     registry: "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room",
     stateUrl: "s3://engine-room-state-111122223333-us-east-1?region=us-east-1",
@@ -242,7 +242,7 @@ describe("policies", () => {
     expect(actions.filter((one) => !/:(Describe|Get|List|View|Decrypt$)/.test(one))).toEqual([]);
   });
 
-  test("nothing in a policy of one stack names another one, or the roles of bootstrap", () => {
+  test("policies of a stack name no other stack, and no role of bootstrap", () => {
     for (const { name, document } of policies.filter((one) => one.name.startsWith("dev-"))) {
       expect([name, document]).not.toEqual([name, expect.stringContaining("prod")]);
       const roles = /arn:aws:iam::111122223333:(?:role|policy)\/[^"]*/g;
@@ -278,7 +278,7 @@ describe("policies", () => {
     expect(actions(bound)).not.toContain("iam:DeleteRolePermissionsBoundary");
   });
 
-  test("only named zones take records", () => {
+  test("records can be written only in named zones", () => {
     const { zoneIds: _zoneIds, ...rest } = VALUES;
     const dns = (all = policies) =>
       ["dev-edge", "dev-read-stack"].flatMap((name) =>
@@ -323,7 +323,7 @@ describe("configuration", () => {
     ]);
   });
 
-  test("a stack whose name begins with another one's is refused, and so is one that is named twice", () => {
+  test("a stack whose name begins with another's is refused, and so is a duplicate name", () => {
     expect(problemsOf({ ...VALUES, stacks: ["dev", "dev-2", "dev"] })).toEqual([
       expect.stringMatching(/^stacks\[1\]: The deployer of dev could change dev-2/),
       "stacks[2]: The list has it twice.",

@@ -78,7 +78,7 @@ test("texts of the Pulumi runtime become booleans, and a release stays text", ()
   expect(parseConfig(values)).toMatchObject({ acceptUnverified: true, encoders: false, release: "25.07" });
 });
 
-test("models are parsed from the text that the Pulumi runtime gives", () => {
+test("models are parsed from text of the Pulumi runtime", () => {
   const values = fromRuntimeConfig({
     "engine-room:platform": "local",
     "engine-room:models": JSON.stringify([model]),
@@ -334,7 +334,7 @@ test.each(["docker", "kubernetes", "aws"] as const)(
   },
 );
 
-test("other spellings of AWS's own values are reported with the right ones", () => {
+test("other spellings of AWS's own values are reported with the right spelling", () => {
   const stack = {
     platform: "aws",
     account: "111122223333",
@@ -375,7 +375,7 @@ test("keys that are required and absent are reported", () => {
   ]);
 });
 
-test("the problem of a value that is not JSON shows nothing of it: it may hold a credential", () => {
+test("the problem of a value that is not JSON does not show the value: it may contain a credential", () => {
   const act = () => fromRuntimeConfig({ "engine-room:hub": '{"token": hf_clear' });
   expect(act).toThrow(ConfigError);
   expect(act).toThrow("Invalid JSON");
@@ -395,7 +395,7 @@ test("a key with a dot is a path that was set without --path", () => {
   expect(problem?.fix).toContain("`pulumi config set --path engine-room:gateway.port VALUE`");
 });
 
-test("an encrypted value that the plan needs is said to be one", () => {
+test("an encrypted value that the plan needs is reported as encrypted", () => {
   const [problem] = problemsOf({
     ...smallest,
     pythonVersion: { secure: "v1:a" },

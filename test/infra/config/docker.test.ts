@@ -40,7 +40,7 @@ function problemsOf(values: Record<string, unknown>): readonly Problem[] {
 
 const pathsOf = (values: Record<string, unknown>) => problemsOf(values).map(({ path }) => path);
 
-test("a GPU stack without a machine gets the lines to write for one", () => {
+test("the problem of a GPU stack without a machine shows the lines to add", () => {
   const { host: _host, ...rest } = tiers.gpu;
   const [problem] = problemsOf(rest);
   expect(problem).toMatchObject({ path: "host", fix: expect.stringMatching(/instanceType: g5\.4xlarge/) });

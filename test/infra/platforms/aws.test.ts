@@ -134,7 +134,7 @@ const outputs = ({ outputs: { endpoints, notes } }: typeof dev) => ({
   notes: notes as readonly string[],
 });
 
-test("outputs tell who reaches the gateway, and who reaches the other servers", () => {
+test("outputs say who reaches the gateway, and who reaches the other servers", () => {
   const reach = (graph: typeof dev) => {
     const { gatewayReach, reach: others } = outputs(graph);
     return [gatewayReach, others];
@@ -144,7 +144,7 @@ test("outputs tell who reaches the gateway, and who reaches the other servers", 
   expect(reach(ec2)).toEqual(["vpc", "host"]);
 });
 
-test("outputs leave unknown in a preview what only AWS names", () => {
+test("outputs of a preview leave only AWS's own names unknown", () => {
   expect(outputs(dev)).toMatchObject({ gateway: "[unknown]", gatewayDnsName: "[unknown]" });
   expect(outputs(prod)).toMatchObject({
     gateway: "https://models.example.org",
@@ -153,7 +153,7 @@ test("outputs leave unknown in a preview what only AWS names", () => {
   });
 });
 
-test("a note gives the load balancer's name where the DNS record is made outside of the stack", () => {
+test("a note has the load balancer's name where the DNS record is created outside of the stack", () => {
   expect(outputs(prod).notes[0]).toBe("[unknown]");
   expect(outputs(dev).notes).not.toContain("[unknown]");
 });
@@ -167,7 +167,7 @@ test("notes promise nothing of other platforms", () => {
   }
 });
 
-test("a first preview leaves only names that AWS gives unknown", () => {
+test("a first preview leaves only AWS's own names unknown", () => {
   const unknown = new Set(
     all.flatMap(({ resources }) =>
       resources.flatMap(({ type, inputs }) =>
@@ -629,7 +629,7 @@ test("the docs have the reason and the price of every component on AWS", () => {
   expect([...components].filter((one) => !text.includes(`| ${one} |`))).toEqual([]);
 });
 
-test("docs/platforms/aws.md has what `npx engine-room plan` prints of the cost of dev", () => {
+test("docs/platforms/aws.md has the cost of dev as `npx engine-room plan` prints it", () => {
   const [file, stack] = ["docs/platforms/aws.md", "dev"];
   const { plan } = checkedPlan(fromRuntimeConfig(stackConfig(stack).values));
   if (plan.platform !== "aws") throw new Error(`${stack} is a stack of ${plan.platform}.`);

@@ -106,7 +106,7 @@ test("images are built on the host, and again only when their sources change", (
   });
 });
 
-test("`down` keeps documents; containers and networks are deleted before their replacements are made", () => {
+test("`down` keeps documents; containers and networks are deleted before their replacements are created", () => {
   const options = Object.fromEntries(
     stack.resources
       .filter(({ type }) => type.startsWith("docker:") && !type.includes("Image"))
@@ -132,7 +132,7 @@ test("a change of the health check or of tmpfs replaces a container, as its fail
     expect(options.replaceOnChanges).toEqual(["healthcheck", "tmpfs", "#initerror"]);
 });
 
-test("volumes, network and image are made before a container, and databases before the gateway", () => {
+test("volumes, network and image are created before a container, and databases before the gateway", () => {
   const { propertyDependencies } = byName.get("mongo-container") ?? {};
   expect(names(propertyDependencies?.mounts)).toEqual(["volumes-mongo"]);
   expect(names(propertyDependencies?.networksAdvanced)).toEqual(["network-bridge"]);
@@ -200,7 +200,7 @@ describe("a host with GPUs", async () => {
     expect(Number(seconds)).toBeGreaterThan(20 * 60);
   });
 
-  test("servers are made after a build that succeeded", async () => {
+  test("servers are created after a build that succeeded", async () => {
     const { made, stackOutputs } = host;
     const order = ofContainers(made).map(({ name }) => name);
     for (const server of ["gpt2-medium-container", "encoders-container"])
@@ -216,7 +216,7 @@ describe("a host with GPUs", async () => {
     ]);
   });
 
-  test("a failed build ends `up` with its last log lines, masks secrets in them, and no server is made", async () => {
+  test("a failed build ends `up` with its last log lines, masks secrets in them, and creates no server", async () => {
     const file = { ...ONE_GPU, hub: { token: "hf_hush" } };
     const build = host.made.find(({ name }) => name === "gpt2-medium-build-container");
     const name = String(build?.inputs.name);

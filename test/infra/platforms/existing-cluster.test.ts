@@ -20,7 +20,7 @@ const counts = (wanted: AwsGraph) =>
       .map((type) => [type, wanted.ofType(type).length]),
   );
 
-test("the stack makes machines, roles, engine store and load balancer, and only reads the cluster", () => {
+test("the stack creates machines, roles, engine store and load balancer, and only reads the cluster", () => {
   expect(counts(graph)).toMatchInlineSnapshot(`
     {
       "aws:autoscaling/tag:Tag": 11,
@@ -128,7 +128,7 @@ test("machines may serve a network add-on that has no role of its own", () => {
   ]);
 });
 
-test("add-ons and charts come where the stack file names them, on any machine, and replace nothing", async () => {
+test("add-ons and charts are installed where the stack file names them, on any machine, and replace nothing", async () => {
   const cluster = {
     existing: { ...STACK.cluster.existing, addOns: ["aws-efs-csi-driver", "eks-pod-identity-agent"] },
     charts: { "cluster-autoscaler": "install" },

@@ -165,7 +165,7 @@ describe("a stack with GPUs", () => {
     );
   });
 
-  test("`down` keeps nothing of a stack that `retain` does not name, and the usual of one that it names", async () => {
+  test("`down` keeps nothing of a stack that `retain` does not name, and the usual objects of a stack that it names", async () => {
     const claimPolicies = ({ resources }: typeof stack) =>
       resources
         .filter(({ type }) => type === "kubernetes:apps/v1:StatefulSet")
@@ -430,7 +430,7 @@ test("Pulumi.onprem.yaml has every model, the encoders and the databases, and a 
 describe("`up` in a cluster", async () => {
   const cluster = await up(clusterValues);
 
-  test("`up` makes policies and priority classes, then builds, then servers", async () => {
+  test("`up` creates policies and priority classes, then builds, then servers", async () => {
     const { made } = cluster;
     const order = made.map(({ name }) => withoutKeys(name));
     const place = (name: string) => order.indexOf(name);
@@ -446,7 +446,7 @@ describe("`up` in a cluster", async () => {
     expect(order).toContain("gateway-deployment");
   });
 
-  test("`up` makes no server of a build that failed, and all the others", async () => {
+  test("`up` creates all servers except those of failed builds", async () => {
     const job = cluster.made.find(({ name }) => name.startsWith("gpt2-medium") && name.endsWith("-job"));
     const failing = new Cluster(job?.name);
     await expect(up(clusterValues, failing)).rejects.toThrow("BackoffLimitExceeded");
@@ -515,7 +515,7 @@ describe("`up` in a cluster", async () => {
     expect(first(made.filter(({ name }) => name === "cluster")).inputs.context).toBe("lab");
   });
 
-  test("an autoscaler sets the number of encoders, and is made after their Deployment", async () => {
+  test("an autoscaler sets the number of encoders, and is created after their Deployment", async () => {
     for (const values of [clusterValues, cpuClusterValues]) {
       const { made } = await up({ ...values, encoders: { replicas: 2, minReplicas: 1 } });
       const named = (name: string) => first(made.filter((one) => one.name === name));
@@ -560,7 +560,7 @@ describe("`up` in a cluster", async () => {
     expect(made.filter(({ type }) => type.endsWith(":Ingress"))).toEqual([]);
   });
 
-  test("`up` makes no object while an image has no digest", async () => {
+  test("`up` creates no object while an image has no digest", async () => {
     const config = runtimeConfig(clusterValues);
     const empty = new Cluster();
     const run = runProgram({

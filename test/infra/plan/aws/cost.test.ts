@@ -144,7 +144,7 @@ describe("asleep", () => {
     expect(asleepOf("pool system", { encoders, cluster })).toBe(system);
   });
 
-  test("Pulumi.dev.yaml costs at most 250 dollars a month asleep, and awake what it did", () => {
+  test("Pulumi.dev.yaml costs at most 250 dollars a month asleep, and as much as before awake", () => {
     const { hourlyUsd, asleepMonthlyUsd } = costOf(projectStackValues("Pulumi.dev.yaml"));
     expect(asleepMonthlyUsd).toBeLessThan(250);
     expect(hourlyUsd).toBeLessThanOrEqual(1.636);

@@ -39,7 +39,7 @@ test.each(KUBERNETES_VERSIONS)("the autoscaler of Kubernetes %s is of the same v
   expect(chart?.args.values.image).toEqual({ tag: expect.stringMatching(new RegExp(`^v${version}\\.`)) });
 });
 
-test("add-ons that nodes need to join come before the nodes, the others after", () => {
+test("add-ons that nodes need to join are created before the nodes, the others after", () => {
   const { cluster } = plannedCluster();
   const names = (isBefore: boolean) =>
     cluster.addOns
@@ -49,7 +49,7 @@ test("add-ons that nodes need to join come before the nodes, the others after", 
   expect(names(false)).toEqual(["aws-ebs-csi-driver", "aws-efs-csi-driver", "coredns", "metrics-server"]);
 });
 
-test("the EBS driver gives volumes of claims the stack's tags", () => {
+test("the EBS driver adds the stack's tags to volumes of claims", () => {
   const { cluster, context } = plannedCluster();
   const disks = addOnOf(cluster, "aws-ebs-csi-driver");
   expect(JSON.parse(disks?.configurationValues ?? "").controller).toMatchObject({
@@ -219,7 +219,7 @@ test("a cluster has a system pool and the pools of the stack file", () => {
   ]);
 });
 
-test("a pool with several instance types asks for them in their order, and describes the first to the autoscaler", () => {
+test("a pool with several instance types requests them in order, and describes the first to the autoscaler", () => {
   const one = gpuPool({});
   const several = gpuPool({ otherInstanceTypes: ["g5.2xlarge", "g5.4xlarge"] });
   expect(several.nodeGroup.instanceTypes).toEqual(["g5.xlarge", "g5.2xlarge", "g5.4xlarge"]);
@@ -404,7 +404,7 @@ test("user data is a MIME document with nodeadm's NodeConfig", () => {
   );
 });
 
-test("user data of a MIG pool has a script that makes the partitions and is below 16 KiB", () => {
+test("user data of a MIG pool has a script that creates the partitions, and is below 16 KiB", () => {
   const sharing = { mode: "mig", profile: "1g.5gb" };
   const text = userDataOf(gpuPool({ instanceType: "p4d.24xlarge", sharing }));
   const script = text.slice(text.indexOf("#!/bin/bash"), text.lastIndexOf("\n\n--engine-room--"));

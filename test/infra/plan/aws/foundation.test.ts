@@ -94,7 +94,7 @@ describe("budget", () => {
     return { cost: plan.cost, budget: budgetArgs(config, plan.cost, context) };
   };
 
-  test("a budget is made only where e-mail addresses are given", () => {
+  test("a budget is created only where e-mail addresses are given", () => {
     expect(planned({}).budget).toBeNull();
     expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toMatchObject({
       limitAmount: "500",
@@ -205,7 +205,7 @@ test("the notes say that `down` keeps the engines of an existing store", () => {
   );
 });
 
-test("the notes of a retained stack say that `down` stops at what `retain` protects", () => {
+test("the notes of a retained stack say that `down` stops at protected resources", () => {
   expect(notes({ ...eksValues, retain: ["demo"] }).at(-1)).toContain("stops at what `retain` protects");
   expect(notes({ ...eksValues, retain: ["other"] }).at(-1)).toContain("deletes all");
 });

@@ -63,16 +63,16 @@ test("the NAT gateway and the EC2 machine are in the same zone in any order of z
   expect(zoned(["c", "a"], { zone: "c" })).toEqual(["c", "c"]);
 });
 
-test("`nat: perZone` makes a NAT gateway in each zone", () => {
+test("`nat: perZone` creates a NAT gateway in each zone", () => {
   expect(planned({ zones: ["c", "a"], nat: "one" }).natZones).toEqual(["a"]);
   expect(planned({ zones: ["c", "a"], nat: "perZone" }).natZones).toEqual(["c", "a"]);
 });
 
-test("`flowLogs: false` makes no flow logs, and no network has interface endpoints by default", () => {
+test("`flowLogs: false` creates no flow logs, and no network has interface endpoints by default", () => {
   expect(planned({ flowLogs: false })).toMatchObject({ interfaceEndpoints: [], flowLogs: null });
 });
 
-test("private endpoints have those of logs and topics where the stack sends something there", () => {
+test("private endpoints include logs and topics where the stack uses these", () => {
   const endpoints = (values: object) =>
     planned({ endpoints: "private" }, values as typeof eksValues).interfaceEndpoints;
   const logs = { cloudwatch: {} };
@@ -87,7 +87,7 @@ test("private endpoints have those of logs and topics where the stack sends some
   expect(watched.filter((one) => one === "logs")).toHaveLength(1);
 });
 
-test("private endpoints of one machine have those of its agent and none of a cluster", () => {
+test("private endpoints of one machine include those of its agent, and not those of a cluster", () => {
   const { interfaceEndpoints } = planned({ endpoints: "private" }, ec2Values);
   expect(interfaceEndpoints).toEqual(
     expect.arrayContaining(["ssm", "ssmmessages", "ec2messages", "secretsmanager", "ecr.dkr"]),

@@ -79,10 +79,10 @@ test("data/templates.json names a known set, and a later one after `until`, for 
   expect(() => templateFile.parse(templates)).not.toThrow();
 });
 
-test("data/prices.json has what the catalogue reads of it", () => {
+test("data/prices.json has all that the catalogue reads", () => {
   expect(priceFile.parse(prices)).toEqual(prices);
 });
 
-test("data/advisories.json has what the catalogue reads of it", () => {
+test("data/advisories.json has all that the catalogue reads", () => {
   expect(advisoryFile.parse(advisories)).toEqual(advisories);
 });

@@ -23,7 +23,7 @@ import { awsValues } from "../checks/stacks.ts";
 
 const rows = Object.entries(machineTypes);
 
-test("machine types with GPUs have 1, 4 or 8 of a GPU in the catalogue, and others none", () => {
+test("machine types with GPUs have 1, 4 or 8 of a GPU in the catalogue, and others have no GPU", () => {
   for (const [name, { gpu, gpus: count }] of rows) {
     if (gpu === "") expect([name, count]).toEqual([name, 0]);
     else {
@@ -90,7 +90,7 @@ test("GPUs compute fp8 from capability 8.9 on and bfloat16 from 8.0 on, and are 
   }
 });
 
-test("MIG profiles have less memory than the GPU, and at most what their name says", () => {
+test("MIG profiles have less memory than the GPU, and at most that of their name", () => {
   for (const { name, memoryGiB, migProfiles, computeCapability } of gpuRows) {
     const profiles = Object.entries(migProfiles);
     expect([name, profiles.length > 0]).toEqual([name, ["8.0", "9.0"].includes(computeCapability)]);

@@ -131,7 +131,7 @@ describe.each(VISION_ENCODER_NAMES)("%s", (name) => {
   const { vision, text, dimension } = visionEncoders[name];
   const { patchSize } = PATCHES[name];
 
-  test("the vision tower of CLIP has the parameters that its architecture gives", () => {
+  test("the vision tower of CLIP has as many parameters as its architecture", () => {
     // clip/model.py, VisionTransformer: no bias in the patches' convolution and the projection.
     const { width, tokens } = vision;
     const embeddings = 3 * patchSize * patchSize * width + width + tokens * width;
@@ -140,7 +140,7 @@ describe.each(VISION_ENCODER_NAMES)("%s", (name) => {
     expect(tokens).toBe((vision.imageSize / patchSize) ** 2 + 1);
   });
 
-  test("the text tower of CLIP has the parameters that its architecture gives", () => {
+  test("the text tower of CLIP has as many parameters as its architecture", () => {
     const { width, maxTokens } = text;
     const embeddings = (CLIP_TEXTS[name].vocabularySize + maxTokens) * width;
     const layers = layersParameters({ width, ...CLIP_TEXTS[name] });

@@ -33,7 +33,7 @@ test("releases never go back in their TensorRT-LLM version", () => {
   }
 });
 
-test("releases with engines have a template set, and others none", () => {
+test("exactly the releases with engines have a template set", () => {
   for (const { tag, templates, runtimes } of rows) {
     expect([tag, templates !== null]).toEqual([tag, runtimes.includes("engine")]);
     if (templates !== null) expect(TEMPLATE_REFS).toContain(templates);
@@ -50,7 +50,7 @@ test("verified releases use the templates of their own TensorRT-LLM minor or bra
   }
 });
 
-test("releases that are not verified have a note, and verified ones have a TensorRT version", () => {
+test("unverified releases have a note, and verified releases a TensorRT version", () => {
   for (const { tag, verified, note, tensorRt } of rows) {
     if (!verified) expect([tag, note]).toEqual([tag, expect.stringMatching(/\.$/)]);
     else if (tag >= "24.04") expect([tag, tensorRt]).toEqual([tag, expect.stringMatching(/^\d+\.\d/)]);
@@ -88,7 +88,7 @@ test("releases name only branches that the backend repository has", () => {
   }
 });
 
-test("releases tell which of their runtimes upstream has ended", () => {
+test("releases list the runtimes that upstream has ended", () => {
   for (const { tag, endOfLife } of rows) {
     expect([tag, endOfLife.map(({ runtime }) => runtime)]).toEqual([
       tag,

@@ -50,7 +50,7 @@ it("nodes for the replicas are priced by the region's table", () => {
   });
 });
 
-it("asleep, an existing cluster keeps its least nodes and a cluster on AWS keeps none with GPUs", () => {
+it("asleep, an existing cluster keeps its minimum of nodes, and a cluster on AWS keeps no nodes with GPUs", () => {
   const pool = poolOf("g5.2xlarge", { nodes: { min: 1, max: 4 }, hourlyUsd: 2 });
   const asleep = (platform: "kubernetes" | "aws") => costOf(stackOf([], [pool], { platform }));
   expect(asleep("kubernetes")).toMatchObject({ asleepHourlyUsd: 2, asleepMonthlyUsd: 1460 });
@@ -330,7 +330,7 @@ it("a cold start on owned machines does not wait for a node", () => {
   expect(stepsOf(coldStart(model, owned, engine))).not.toHaveProperty("node");
 });
 
-it("the copy of an engine takes the store's bandwidth", () => {
+it("an engine is copied at the store's bandwidth", () => {
   const copy = (readMBPerSecond: number) =>
     present(
       stepsOf(coldStart(model, { ...stack, store: { ...stack.store, readMBPerSecond } }, engine)).engineCopy,

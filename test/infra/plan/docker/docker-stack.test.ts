@@ -302,7 +302,7 @@ test.each([
   ).toEqual({ "/run/secrets/mongo-uri": "mongoUri" });
 });
 
-test("mock databases and real ones have different volumes", () => {
+test("mock and real databases have different volumes", () => {
   const real = stackOf({ ...cpuValues, databases: "container" });
   const mounts = (stack: DockerStack) =>
     (["mongo", "vector"] as const).map((role) => containerOf(stack, role).args.mounts[0]);
@@ -376,7 +376,7 @@ describe("what can't be", () => {
   });
 });
 
-test("notes tell about the weights of image embeddings and about access to S3", () => {
+test("notes are about the weights of image embeddings and about access to S3", () => {
   const notesOf = (visionWeights: string) =>
     stackOf({ ...cpuValues, encoders: { visionWeights } }).notes.join();
   expect(notesOf("auto")).toContain("the log of the encoders says");

@@ -348,7 +348,7 @@ test("explained encoders are built by the commands of the plan", () => {
   expect(commandsOf(explainEncoders(plan)).slice(1)).toEqual(commands);
 });
 
-test("explained encoders make folders first, and tell where to run and whose programs they run", () => {
+test("explained encoders create folders first, and say where to run which programs", () => {
   const plan = encoderPlan({ ...b32, precision: "int8" }, releases["25.07"], { gpu: gpus.A10G });
   const lines = explainEncoders(plan);
   expect(lines[0]).toBe(

@@ -72,7 +72,7 @@ test("no release before 0.10 calibrates", () => {
   }
 });
 
-test("weights take a byte with SmoothQuant and half of one with AWQ, with a scale for 64 of them", () => {
+test("weights have a byte with SmoothQuant and half a byte with AWQ, with a scale for 64 weights", () => {
   const bytes = (quantization: "int8" | "int8_sq" | "int4_awq") =>
     engineBytesGiB(engineSpec("llama-2-7b", { quantization })).layersGiB * 2 ** 30;
   expect(bytes("int8_sq")).toBe(bytes("int8"));

@@ -350,7 +350,7 @@ const anyStack = fc
     );
   });
 
-test("each alternative, made in the stack, lets all that share the GPU fit", () => {
+test("each alternative, applied to the stack, lets all models on the GPU fit", () => {
   const kinds = new Set<string>();
   fc.assert(
     fc.property(anyStack, (stack) => {

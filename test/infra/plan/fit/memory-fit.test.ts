@@ -178,7 +178,7 @@ test.each([
 const gpuOf = (changes: Partial<EncodersSpec>) =>
   present(memoryFit(stackOf([], [poolOf("g5.xlarge")], { encoders: encodersOf(changes) }))[0], "fit");
 
-test("encoders weigh what their precision makes of them", () => {
+test("the size of encoders' weights depends on their precision", () => {
   const weights = (precision: EncodersSpec["precision"]) =>
     termsOf(gpuOf({ precision }), "weights").reduce((sum, { gib }) => sum + gib, 0);
   // 87,849,216 + 22,713,216 + 63,428,096 parameters.

@@ -139,7 +139,7 @@ describe("placement on a Docker host", () => {
     ]);
   });
 
-  test("replicas take gpuIndices in turns, and other models the free numbers", () => {
+  test("replicas use gpuIndices in turn, and other models the free numbers", () => {
     const stack = docker(
       [
         modelOf("gpt2-medium", { name: "free" }),
@@ -275,7 +275,7 @@ describe("the encoders' build on a GPU", () => {
   });
 });
 
-test("downloading weights that are served without an engine takes room, and weights of a folder take none", () => {
+test("downloading weights that are served without an engine uses room, and weights of a folder do not", () => {
   const pool = machine(1, 4, 64);
   const of = (weights: ModelSpec["engine"]["weights"]) =>
     waitingBuilds(
@@ -297,7 +297,7 @@ describe("room for gateway and databases", () => {
     front: { gateways: 2, databases: ["mongo", "vector"] },
   });
 
-  test("gateway and databases take room of the first pool without GPUs", () => {
+  test("gateway and databases use room of the first pool without GPUs", () => {
     // 3, 2 and 1 GiB: the second database and the second gateway do not fit.
     const { unplaced, machines } = packPool(spec([gpu, cpu]), cpu);
     expect(unplaced.map(({ name }) => name)).toEqual(["vector", "gateway"]);
@@ -312,7 +312,7 @@ describe("room for gateway and databases", () => {
   });
 });
 
-test("pulling images in advance takes a part of every machine", () => {
+test("pulling images in advance uses a part of every machine", () => {
   const pool = machine(2, 5, 16);
   const pulling = { ...pool, prePullsImages: true };
   expect(

@@ -69,7 +69,7 @@ test("a model scales by requests waiting in the engine, and from zero also by th
   ]);
 });
 
-test("a model scales by the gateway's pending requests on a release that does not report waiting ones", () => {
+test("a model scales by the gateway's pending requests on a release that does not report waiting requests", () => {
   const older = scaled(1, { release: "25.01" });
   expect(triggersOf(older)).toEqual([[PENDING, undefined]]);
 });

@@ -114,7 +114,7 @@ describe("builds", () => {
     expect(clusterStack(apart).builds.map(deadlineOf)).toEqual([engineAlone - 300, 1200 + 3600]);
   });
 
-  test("a build that takes a server's GPU has the server's longest request in its deadline", () => {
+  test("the deadline of a build that takes a server's GPU includes the server's longest request", () => {
     const deadline = (requestSeconds: number, whenFull: string) =>
       deadlineOf(
         first(
@@ -554,7 +554,7 @@ describe("images that are pulled before", () => {
   });
 });
 
-test("mock databases and real ones have different volumes and users", () => {
+test("mock and real databases have different volumes and users", () => {
   const of = (databases: string) =>
     clusterStack({ ...clusterValues, databases, databaseStorage: { sizeGiB: 7 } }).databases.map(
       ({ pod, claim, statefulSet }) => [

@@ -256,7 +256,7 @@ describe("alerts", () => {
   });
 });
 
-describe("what a stack records", () => {
+describe("recorded metrics", () => {
   const pools = [{ ...clusterValues.pools[0], capacity: "onDemand", hourlyUsd: 6 }, clusterValues.pools[1]];
   const { plan, monitoring } = watched({ ...clusterValues, pools });
   if (plan.tier !== "gpu") throw new Error("This is no stack on GPUs.");
@@ -284,7 +284,7 @@ describe("what a stack records", () => {
     ]);
   });
 
-  test("an unknown price is not recorded, and a partial one is recorded as a lower bound", () => {
+  test("an unknown price is not recorded, and a partial price is recorded as a lower bound", () => {
     const titles = (all: MonitoringPlan) =>
       dashboardTexts(all).flatMap((json) => json.match(/"(An hour|A month)[^"]*"/g) ?? []);
     const of = (changes: readonly object[]) =>
@@ -415,7 +415,7 @@ test("dashboards of another namespace have other ids", () => {
   expect(overview({ ...clusterValues, namespace: "models" }).uid).not.toBe(overview(clusterValues).uid);
 });
 
-test("`monitoring: none` makes no monitoring and adds a note", () => {
+test("`monitoring: none` creates no monitoring and adds a note", () => {
   const plan = clusterPlan(clusterValues);
   const { monitoring, notes } = kubernetesStack(plan, { stack: "demo", images: lockedImages(plan) });
   expect(monitoring).toBeNull();

@@ -201,7 +201,7 @@ test("a schedule is a second trigger of a ScaledObject", () => {
   });
 });
 
-test("a HorizontalPodAutoscaler has the metrics as external ones", () => {
+test("a HorizontalPodAutoscaler has the metrics as external metrics", () => {
   const { mechanism, metrics, object } = autoscalerOf({
     models: [{ ...cpuClusterValues.models[0], replicas: 4, minReplicas: 1 }],
     autoscaling: { mechanism: "hpa" },

@@ -64,7 +64,7 @@ test.each([
   ["ensemble", languageModelConfig(languageModel)],
 ])("config.pbtxt of %s on a CPU is as recorded", recordedText);
 
-test("a batch has at most 16 images, and in the ensemble no more than both encoders take", () => {
+test("a batch has at most 16 images, and in the ensemble no more than both encoders accept", () => {
   const sizes = (maxBatchSize: number) =>
     configs.map((config) => /^max_batch_size: (\d+)$/m.exec(config({ ...encoders, maxBatchSize }, {}))?.[1]);
   expect(sizes(64)).toEqual(["64", "16", "16"]);
@@ -289,7 +289,7 @@ test("preprocessing of TensorRT-LLM 1.1 is filled with the keys of docs/multimod
   ]);
 });
 
-test("the version folder that Git doesn't keep is made", () => {
+test("the version folder that Git doesn't keep is created", () => {
   expect(fillTemplateLines(planOf("vila1.5-3b", "v0.20.0", "multimodal"))).toEqual(
     expect.arrayContaining([
       "cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble",

@@ -191,7 +191,7 @@ test("a user's own model accepts files where its row has an image processor", ()
   expect(takesFiles(row.vision && { ...row.vision, imageProcessor: undefined })).toBe(false);
 });
 
-test("the profile takes as many images as the engine is built for", () => {
+test("the profile accepts as many images as the engine is built for", () => {
   const wish: Wish = {
     model: "vila1.5-3b",
     serving: { flavour: "multimodal" },
@@ -208,7 +208,7 @@ test("images with cross-attention do not use tokens of the context", () => {
   });
 });
 
-test("the profile of LLaVA-1.5's tutorial gives the tutorial's request", () => {
+test("the profile of LLaVA-1.5's tutorial creates the tutorial's request", () => {
   const request = buildGenerateRequest(profile({ model: "llava-1.5-7b", serving: { flavour: "llava" } }), {
     text: "USER: <image>\nQuestion: which city is this? Answer:",
     images: ["https://storage.googleapis.com/sfr-vision-language-research/LAVIS/assets/merlion.png"],

@@ -188,7 +188,7 @@ function filesOf({ tasks }: InstancePlan): Readonly<Record<string, string>> {
   return Object.fromEntries(files);
 }
 
-test("files of many models are spread over several documents, each file in one", () => {
+test("files of many models are spread over several documents, each file in one document", () => {
   expect(full.tasks.map(({ name }) => name).slice(0, 3)).toEqual(["files-1", "files-2", "setup"]);
   const { text, files } = composeProject(hostStack(ec2Plan(fullValues)), null);
   expect(filesOf(full)).toMatchObject({ ...files, "/etc/engine-room/next/compose.yaml": text });
@@ -347,7 +347,7 @@ test("containers have their names, and networks and volumes are those of the mac
   );
 });
 
-test("a container gets its GPUs by number, or all of a machine with one", () => {
+test("a container gets its GPUs by number, or all GPUs of a machine that has one", () => {
   const devices = (values: Values, name: string) =>
     composeOf(values).service(name).deploy?.resources.reservations.devices;
   const nvidia = { driver: "nvidia", capabilities: ["gpu"] };
@@ -423,7 +423,7 @@ test("values for the machine's program are text of the shell", () => {
   expect(stdout).toBe("it's $HOME `x` \\|two\nlines|3|");
 });
 
-test("the stack makes its secrets or uses existing ones", () => {
+test("the stack creates its secrets or uses existing secrets", () => {
   expect(withSecrets.secrets.map(({ name, secretName }) => secretName && name)).toEqual([
     "hubToken",
     "mongoUri",
