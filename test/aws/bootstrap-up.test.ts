@@ -28,7 +28,7 @@ describe("bootstrap, and a machine on EC2 beside it", needs(missing), () => {
     rmSync(join(projectRoot, `bootstrap/Pulumi.${name}.yaml`), { force: true });
   });
 
-  /** As docs/platforms/aws.md has them. */
+  /** Runs a command of docs/platforms/aws.md. */
   async function pulumi(backend: string, ...args: string[]): Promise<string> {
     const { stdout } = await promisify(execFile)("pulumi", ["-C", "bootstrap", ...args, "--stack", name], {
       cwd: projectRoot,
@@ -46,7 +46,7 @@ describe("bootstrap, and a machine on EC2 beside it", needs(missing), () => {
   const first = () => `file://${folder}`;
   const types = () => stack.account.live().map(({ type }) => type);
 
-  test("up makes what the preview says, by the documented commands, and a second up changes nothing", async () => {
+  test("up creates the previewed resources by the documented commands, and a second up changes nothing", async () => {
     await pulumi(first(), "stack", "init");
     await pulumi(first(), "config", "set", "account", "111122223333");
     await pulumi(first(), "config", "set", "region", "us-east-1");

@@ -39,7 +39,7 @@ test("AWS's models accept every argument of bootstrap", async () => {
   expect(own.flatMap((resource) => argumentProblems(resource, models))).toEqual([]);
 });
 
-/** One statement an action, with the resources of all that name it: of a thing that is made in another one, each has its own condition. */
+/** Merges statements by action: a policy may allow an action in several statements, whose resources have different conditions. */
 function byAction(document: unknown): object {
   const { Version, Statement } = document as PolicyDocument;
   const resources = new Map<string, Set<string>>();
@@ -71,14 +71,14 @@ test("a linter finds nothing in the policies and trust policies of bootstrap", a
   expect(documents.size).toBe(19);
   const all = await lintPolicies({ ...trust, ...Object.fromEntries(documents) });
   const findings = all
-    // A resource of an action may be in another statement: these are looked for below.
+    // A resource of an action may be in another statement, which the next test checks.
     .filter(({ policy, issue }) => !(documents.has(policy) && issue === "RESOURCE_MISMATCH"))
     .map(({ issue, detail }) => `${issue} ${detail}`);
   for (const known of UNKNOWN_TO_LINTER) expect(findings.some((one) => known.test(one))).toBe(true);
   expect(findings.filter((one) => !UNKNOWN_TO_LINTER.some((known) => known.test(one)))).toEqual([]);
 });
 
-test("each action of a policy has all resources that it takes", async () => {
+test("each action of a policy has all resource types that it requires", async () => {
   const whole = [...documents].map(([name, document]) => [name, byAction(document)] as const);
   const mismatches = (await lintPolicies(Object.fromEntries(whole))).filter(
     ({ issue }) => issue === "RESOURCE_MISMATCH",
@@ -86,7 +86,6 @@ test("each action of a policy has all resources that it takes", async () => {
   expect(mismatches).toEqual([]);
 });
 
-/** By types of resources. */
 const bootstrapTypes = new Set(resources.map(({ type }) => type));
 const stackTypes = new Set<string>();
 for (const stack of ["dev", "prod", "ec2", "company", "company-ec2"] as const)
@@ -114,8 +113,8 @@ function actionOf(operation: string): string {
   return OTHER_NAMES[action] ?? action;
 }
 
-describe("who deploys a stack", () => {
-  test("every type that stacks have, and no other, has the calls that keep it", () => {
+describe("roles of a stack", () => {
+  test("every resource type of stacks, and no other, has its provider calls", () => {
     const types = Object.keys(operations).filter((type) => !bootstrapTypes.has(type) || stackTypes.has(type));
     expect(Object.keys(PROVIDER_CALLS).toSorted()).toEqual(types.toSorted());
     for (const type of stackTypes)
@@ -130,12 +129,12 @@ describe("who deploys a stack", () => {
     for (const one of [operation, ...further]) expect(actionsFor(calls)).toContain(actionOf(one));
   });
 
-  test.each(Object.entries(PROVIDER_CALLS))("who deploys may do what keeps %s", (_type, calls) => {
+  test.each(Object.entries(PROVIDER_CALLS))("deployers may make all calls for %s", (_type, calls) => {
     const may = allowed("deploy-dev");
     expect(actionsFor(calls).filter((action) => !may.has(action))).toEqual([]);
   });
 
-  test.each(Object.entries(PROVIDER_CALLS))("who previews may read %s", (_type, calls) => {
+  test.each(Object.entries(PROVIDER_CALLS))("previewers may read %s", (_type, calls) => {
     const may = allowed("preview-dev");
     expect(readActions(calls).filter((action) => !may.has(action))).toEqual([]);
   });
@@ -149,7 +148,7 @@ describe("who deploys a stack", () => {
     "s3:PutObject",
   ];
 
-  test("who deploys may make every call of the commands", () => {
+  test("deployers may make every call of the commands", () => {
     const may = allowed("deploy-dev");
     const calls = [
       ...Object.keys(SDK_OPERATIONS),
@@ -159,7 +158,7 @@ describe("who deploys a stack", () => {
     expect(calls.filter((action) => !may.has(action))).toEqual([]);
   });
 
-  test("in an existing cluster who deploys may do what keeps its own things, and nothing else", async () => {
+  test("in an existing cluster deployers may only make the calls for the stack's own resources", async () => {
     const { resources: ofStack } = await awsGraph("existing");
     const calls = ofStack.flatMap(({ type }) => {
       const known = PROVIDER_CALLS[type];
@@ -169,7 +168,7 @@ describe("who deploys a stack", () => {
     const needed = new Set(
       [...calls, ...Object.keys(SDK_OPERATIONS)].filter((one) => one.startsWith("eks:")),
     );
-    // A cluster's access is its owner's.
+    // The owner of the cluster sets its access.
     needed.delete("eks:UpdateClusterConfig");
     const statements = ["dev-read-stack", "dev-cluster"].flatMap(
       (name) => (documents.get(name) as PolicyDocument).Statement,
@@ -196,7 +195,7 @@ describe("who deploys a stack", () => {
   });
 });
 
-test("who pushes images may make no other calls than a push", () => {
+test("the role that pushes images may only make the calls of a push", () => {
   // https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-push-iam.html, and what `images` asks before
   expect([...allowed("images")].toSorted()).toEqual([
     "ecr:BatchCheckLayerAvailability",

@@ -54,7 +54,7 @@ describe("sleep and wake", () => {
   const change = (plan: EksPlan, direction: "sleep" | "wake") =>
     changePools(plan, awsTarget(plan, STACK).context, direction);
 
-  /** As EKS tells it: least, desired and most machines, by group. */
+  /** Minimum, desired and maximum number of machines in EKS, by group. */
   async function sizes(): Promise<Readonly<Record<string, unknown>>> {
     const answers = groups.map(async ({ name }) => {
       const { nodegroup } = await eksClient(REGION).send(
@@ -134,13 +134,13 @@ describe("the API of the cluster", () => {
   const print = vi.fn();
   beforeEach(() => print.mockReset());
 
-  /** As EKS tells it. */
+  /** Networks that may reach the API, from EKS. */
   async function openTo(): Promise<unknown> {
     const { cluster } = await eksClient(REGION).send(new DescribeClusterCommand({ name: CLUSTER }));
     return cluster?.resourcesVpcConfig?.publicAccessCidrs;
   }
 
-  test("a network that the stack file names now is let in before Pulumi asks the API, and said", async () => {
+  test("a network that is new in the stack file is admitted before Pulumi calls the API, and reported", async () => {
     await makeCluster(REGION, CLUSTER);
     await openApi(place, { endpoint: "public", apiCidrs: ["198.51.100.9/32", "198.51.100.7/32"] }, print);
     expect(await openTo()).toEqual(["198.51.100.7/32", "198.51.100.9/32"]);
@@ -151,7 +151,7 @@ describe("the API of the cluster", () => {
     expect(print).toHaveBeenCalledTimes(1);
   });
 
-  test("an API that is to be closed is left to Pulumi, and a missing cluster to `up`", async () => {
+  test("an API that will become private is left to Pulumi, and a missing cluster to `up`", async () => {
     await makeCluster(REGION, CLUSTER);
     const before = await openTo();
     await openApi(place, { endpoint: "private", apiCidrs: [] }, print);
@@ -193,7 +193,7 @@ describe("the kubeconfig", () => {
     expect(statSync(process.env.KUBECONFIG ?? "").mode & 0o777).toBe(0o600);
   });
 
-  test("AWS's CLI makes a token from the kubeconfig by which STS identifies the caller and the cluster", async () => {
+  test("the token of AWS's CLI from the kubeconfig identifies the caller and the cluster to STS", async () => {
     await makeCluster(REGION, CLUSTER);
     const [{ user }] = (await usedKubeconfig()).users;
     const { stdout } = await promisify(execFile)(user.exec.command, [...user.exec.args], {
@@ -227,7 +227,7 @@ describe("the kubeconfig", () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test("a missing cluster is reported with the command that makes it, and the user's own kubeconfig stays in use", async () => {
+  test("a missing cluster is reported with the command that creates it, and the user's own kubeconfig stays in use", async () => {
     await makeCluster(REGION, "another");
     await expect(usedKubeconfig()).rejects.toThrow(
       "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` makes it, unless `cluster.existing` names one.",

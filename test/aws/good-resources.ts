@@ -1,4 +1,4 @@
-/** A resource of each type that stacks on AWS have, as their components make it. */
+/** A resource of each type of stacks on AWS, with the arguments of their components. */
 import type { AwsResource } from "../harness/aws/arguments.ts";
 
 const UNKNOWN = "[unknown]";

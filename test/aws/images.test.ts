@@ -31,8 +31,8 @@ const OWN_ENGINE = "unix:///var/run/docker.sock";
 const bases = mirroredBases(["services", "trtllm", "encoders", "mongo"], { release: "25.07" });
 
 /**
- * A `docker` that writes down how it was called. Publishers have one image of everything; what it copies is then in the
- * account's registry, if its configuration has the login that ECR gave: moto keeps images, and has no registry before them.
+ * A `docker` that records its arguments. Publishers have one image under every name. A copy stores it in the account's
+ * registry by ECR's API if Docker's configuration has ECR's login: moto stores images, but has no registry API.
  */
 const FAKE_DOCKER = `#!/usr/bin/env node
 const { createHash } = require("node:crypto");
@@ -140,7 +140,7 @@ describe("npx engine-room images --mirror", () => {
     return runCommand("images", "--stack", "dev", "--config-file", file, "--mirror", ...options);
   };
 
-  test("--mirror --dry-run lists what is to copy and copies nothing", async () => {
+  test("--mirror --dry-run lists missing images and copies nothing", async () => {
     await makeRepository(REGION, REPOSITORY);
     const { exitCode, stdout } = await command({ ...STACK, encoders: false }, "--dry-run");
     expect(exitCode).toBe(0);
@@ -189,7 +189,7 @@ describe("npx engine-room images --mirror", () => {
     expect((await command(STACK, "--only", "trtllm")).stderr).toContain("ended with exit code 1");
   });
 
-  test("--mirror without the repository is refused with the command that makes it", async () => {
+  test("--mirror without the repository is refused with the command that creates it", async () => {
     const { exitCode, stderr } = await command(STACK);
     expect(exitCode).toBe(1);
     expect(stderr).toContain("no repository engine-room/tritonserver");
@@ -207,7 +207,7 @@ describe("npx engine-room images --mirror", () => {
 describe("a push", () => {
   const target = awsTarget(checkedPlan(STACK).plan as AwsPlan, "dev");
 
-  test("a push without a repository is refused with the command that makes it", async () => {
+  test("a push without a repository is refused with the command that creates it", async () => {
     await makeRepository(REGION, "engine-room/services");
     await expect(prepareEcrPush(REGISTRY, ["services", "trtllm"])).rejects.toThrow(
       /no repository engine-room\/trtllm, .*pulumi -C bootstrap up/,

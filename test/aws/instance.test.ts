@@ -51,7 +51,7 @@ const STACK = {
   databases: "container",
 };
 
-/** AWS's plug-in: writes down what the CLI hands to it, its session by the environment; opens its port, and stays. */
+/** AWS's plug-in: records the session from its environment and its arguments, reports an open port, and keeps running. */
 const FAKE_PLUGIN = `#!/bin/sh
 [ "$1" != --version ] || { echo 1.2.764.0; exit; }
 { echo "$AWS_SSM_START_SESSION_RESPONSE"; for word; do printf '%s\\n' "$word"; done; } > "$FAKE_FOLDER/handed"
@@ -107,14 +107,14 @@ const command = (name: string, ...words: readonly string[]) =>
 describe("the machine of a stack", () => {
   const context = () => readInstanceTarget(stack()).context;
 
-  test("the machine that is found has the stack's tag, and runs where another one is stopped", async () => {
+  test("the machine is found by the stack's tag, and a running machine before a stopped machine", async () => {
     await makeMachine(REGION, { type: "g5.4xlarge", tags: { "engine-room:stack": "prod" } });
     await machine(true);
     const id = await machine();
     expect(await requireMachine(context())).toBe(id);
   });
 
-  test("a missing or stopped machine is reported with the command that brings it back", async () => {
+  test("a missing or stopped machine is reported with the command that creates or starts it", async () => {
     await expect(requireMachine(context())).rejects.toThrow(
       /has no machine in us-west-2 .*npx engine-room up --stack demo/,
     );
@@ -139,7 +139,7 @@ describe("the machine of a stack", () => {
 });
 
 describe("connect", () => {
-  test("connect --dry-run prints a session for the gateway and for each endpoint that is named", async () => {
+  test("connect --dry-run prints a session for the gateway and for each named endpoint", async () => {
     const id = await machine();
     const { exitCode, stdout } = await command("connect", "--dry-run", "databases");
     expect(exitCode).toBe(0);
@@ -185,7 +185,7 @@ describe("connect", () => {
     await expect.poll(() => isAlive(plugin)).toBe(false);
   });
 
-  test("connect shows AWS's own words where AWS refuses a session", async () => {
+  test("connect shows AWS's own error where AWS refuses a session", async () => {
     session = { error: "TargetNotConnected" };
     await expect(forwarded()).rejects.toThrow(
       /^The endpoint gateway can't be forwarded: .*TargetNotConnected.*\n.*ssm:StartSession/,
@@ -212,7 +212,7 @@ test("logs shows Docker's logs on the machine, in a session that the plug-in get
   expect(unknown.stderr).toMatch(/Unknown service "nobody"\. Choose from .*gateway/);
 });
 
-test("status shows the machine's state and the command that lists what runs on it", async () => {
+test("status shows the machine's state and the command that lists its containers", async () => {
   const id = await machine();
   const { exitCode, stdout } = await command("status");
   expect(exitCode).toBe(0);
@@ -225,7 +225,7 @@ test("status shows the machine's state and the command that lists what runs on i
   expect(JSON.parse(json)).toEqual([{ name: "machine", id, type: "g5.4xlarge", state: "running" }]);
 });
 
-test("status of a missing or stopped machine fails with the command that brings it back", async () => {
+test("status of a missing or stopped machine fails with the command that creates or starts it", async () => {
   expect(await command("status")).toMatchObject({
     exitCode: 1,
     stdout: expect.stringContaining("npx engine-room up --stack demo"),
@@ -238,14 +238,14 @@ test("status of a missing or stopped machine fails with the command that brings 
 });
 
 describe("sleep and wake", () => {
-  /** By id. */
+  /** States of machines by id. */
   async function states(): Promise<Readonly<Record<string, string | undefined>>> {
     const { Reservations = [] } = await ec2Client(REGION).send(new DescribeInstancesCommand({}));
     const found = Reservations.flatMap(({ Instances = [] }) => Instances);
     return Object.fromEntries(found.map(({ InstanceId = "", State }) => [InstanceId, State?.Name]));
   }
 
-  test("sleep stops the stack's machine and wake starts it, and machines of others stay as they are", async () => {
+  test("sleep stops the stack's machine and wake starts it, and other machines stay unchanged", async () => {
     const own = await makeMachine(REGION, { type: "g5.xlarge", tags });
     const other = await makeMachine(REGION, { type: "g5.xlarge", tags: { "engine-room:stack": "prod" } });
     const nobodys = await makeMachine(REGION, { type: "g5.xlarge", isStopped: true });
@@ -261,7 +261,7 @@ describe("sleep and wake", () => {
     expect((await command("wake")).stdout).toMatch(new RegExp(`^${own} is awake already`));
   });
 
-  test("sleep and wake of a stack whose machine was terminated print the command that makes another one", async () => {
+  test("sleep and wake of a stack whose machine was terminated print the command that creates another machine", async () => {
     const id = await makeMachine(REGION, { type: "g5.xlarge", tags });
     await ec2Client(REGION).send(new TerminateInstancesCommand({ InstanceIds: [id] }));
     for (const name of ["sleep", "wake"] as const)
@@ -281,7 +281,7 @@ describe("the load balancer", () => {
   const found = (instanceId: string, targetGroupArn: string) =>
     read(instanceId, { region: REGION, instanceId, targetGroupArn, commands: {}, commandSeconds: 0 }, quiet);
 
-  /** The stack's load balancer with its target group, and another group. @returns What puts a machine into the stack's. */
+  /** Creates the stack's load balancer and target group, and another group. @returns Function that adds a machine to it. */
   async function makeEdge() {
     const client = new ElasticLoadBalancingV2Client(clientSettings(REGION));
     const { vpcId, subnetIds } = await makeNetwork(REGION);

@@ -48,13 +48,13 @@ checkOperations(vi.mocked(ask), "leftovers");
 
 const arn = (service: string, rest: string) => `arn:aws:${service}:${REGION}:${MOTO_ACCOUNT}:${rest}`;
 
-/** AWS's own CLI, in one process for all commands. @returns What each printed, read as JSON; null: nothing. */
+/** AWS's own CLI, in one process for all commands. @returns The output of each as JSON; null when it is empty. */
 async function aws(...commands: readonly string[]): Promise<readonly unknown[]> {
   const printed = (await askPython("aws_cli.py", commands)) as readonly string[];
   return printed.map((text) => (text.trim() === "" ? null : JSON.parse(text)));
 }
 
-/** Runs commands as a person would: what is noted to come after other things comes last. */
+/** Runs deletions in the order of their notes: those that come after others are last. */
 async function runDeletions(deletions: readonly string[]): Promise<void> {
   const note = / \((?:after|a daily copy:) [^)]*\)$/;
   const ordered = [false, true].flatMap((isLast) => deletions.filter((one) => note.test(one) === isLast));
@@ -62,7 +62,7 @@ async function runDeletions(deletions: readonly string[]): Promise<void> {
 }
 
 describe("the list by the stack's tag", () => {
-  /** @returns ARNs of things that cost money, one of each kind that moto's list by tag has. */
+  /** @returns ARNs of resources that cost money, one of each kind that moto's list by tag has. */
   async function makeCostly(tags: Readonly<Record<string, string>>): Promise<readonly string[]> {
     const ec2 = ec2Client(REGION);
     const { subnetIds } = await makeNetwork(REGION);
@@ -124,7 +124,7 @@ describe("the list by the stack's tag", () => {
       .split("\n")
       .flatMap((line) => (/^ {4}aws (?!.* (list|describe)-)/.test(line) ? [line.trim()] : []));
 
-  test("the list has exactly what costs money, and its commands delete it", async () => {
+  test("the list has exactly the resources that cost money, and its commands delete them", async () => {
     const own = await makeCostly(OWN);
     await makeMachine(REGION, { type: "g5.xlarge", tags: OTHERS });
     const { subnetIds } = await makeNetwork(REGION);
@@ -134,7 +134,7 @@ describe("the list by the stack's tag", () => {
     expect(said).toContain(` ${subnetIds.length} more with it cost nothing by themselves.`);
 
     await runDeletions(deletions(said));
-    // As AWS does for a while, moto lists some that are gone.
+    // Like AWS for a while, moto lists some deleted resources.
     const left = listed(await report());
     const idOf = (kind: string) => left.find((one) => one.includes(kind))?.split(`${kind}/`)[1] ?? "";
     expect(left).toHaveLength(4);

@@ -37,7 +37,7 @@ import { runCommand } from "../scripts/plan/run-plan.ts";
 
 vi.mock("../../scripts/aws/session.ts", { spy: true });
 
-/** Its path is read when the modules are loaded; it has no images but in the test that writes it. */
+/** The path is read when modules are loaded. Only one test writes the file. */
 const lockFile = vi.hoisted(() => {
   process.env.ENGINE_ROOM_IMAGE_LOCK = `/tmp/engine-room-preflight-${process.pid}.lock.json`;
   return process.env.ENGINE_ROOM_IMAGE_LOCK;
@@ -220,7 +220,7 @@ describe("a certificate", () => {
   });
 });
 
-test("a missing secret, or one without a token, is a problem of the hub's token", async () => {
+test("a missing secret, or a secret without a token, is a problem of the hub's token", async () => {
   const secrets = new SecretsManagerClient(clientSettings(REGION));
   const { ARN = "" } = await secrets.send(new CreateSecretCommand({ Name: "hub-token" }));
   const whats = async () =>

@@ -42,7 +42,7 @@ describe("a machine on EC2", needs(missing), () => {
   });
   afterAll(() => stack?.dispose());
 
-  test("up makes what the preview says, and a second up changes nothing", async () => {
+  test("up creates the previewed resources, and a second up changes nothing", async () => {
     const { create } = await stack.previewed();
     expect(create).toBeGreaterThan(60);
     expect(stack.account.calls()).toEqual([]);
@@ -80,7 +80,7 @@ describe("a machine on EC2", needs(missing), () => {
       );
     const before = await made(async () => expect((await stack.run("up")).code).toBe(1));
     expect(before).toHaveLength(1);
-    // The mark outlives it, though the errors of the state do not.
+    // `refresh` removes the errors of the state, and keeps the mark of the failed command.
     await stack.succeed("refresh");
     const after = await made(() => stack.brought());
     expect(after[0]).toBe(before[0]);
@@ -167,7 +167,7 @@ describe("a machine on EC2", needs(missing), () => {
     expect(refusedOf(calls)).toEqual([]);
     const networks = calls.filter(({ type }) => type === "aws:ec2/vpc:Vpc").map(({ operation }) => operation);
     expect(networks).toEqual(["create", "delete"]);
-    // Engines and documents stay, though the machine is another one.
+    // Engines and documents stay on the new machine.
     expect(calls.filter(({ type }) => /efs\/fileSystem:|ebs\/volume:/.test(type))).toEqual([]);
     const machines = calls.filter(({ type }) => type === "aws:ec2/instance:Instance");
     expect(machines.map(({ operation }) => operation)).toEqual(["delete", "create"]);
@@ -243,7 +243,7 @@ describe("a machine on EC2", needs(missing), () => {
     });
     expect(refusedOf(calls)).toEqual([]);
     expect(stack.account.live()).toEqual([]);
-    // The machine is told nothing more, ends, and only then loses its way to the internet.
+    // Commands on the machine are deleted first, then the machine, and only then its route to the internet.
     const [machine = -1] = deletionsOf(calls, "aws:ec2/instance:Instance");
     expect(Math.max(...deletionsOf(calls, "aws:ssm/association:Association"))).toBeLessThan(machine);
     expect(machine).toBeLessThan(Math.min(...deletionsOf(calls, "aws:ec2/natGateway:NatGateway")));
@@ -282,7 +282,7 @@ describe("a machine that is retained", needs(missing), () => {
   test("down deletes the stack once its name is taken out of retain", async () => {
     setRetained(false);
     const calls = await stack.callsOf(() => stack.brought());
-    // Protections, and daily copies: nothing is made or replaced.
+    // Only protections and daily copies change: nothing is created or replaced.
     expect(changesOf(calls).filter((change) => !change.startsWith("update "))).toEqual([
       "delete backup/plan:Plan",
       "delete backup/selection:Selection",
@@ -291,7 +291,7 @@ describe("a machine that is retained", needs(missing), () => {
     ]);
     const deletions = await stack.callsOf(() => stack.succeed("down"));
     expect(refusedOf(deletions)).toEqual([]);
-    // The copies in it end by themselves.
+    // Its copies expire by themselves.
     expect(stack.account.live().map(({ type }) => type)).toEqual(["aws:backup/vault:Vault"]);
   });
 });

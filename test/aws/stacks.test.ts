@@ -123,7 +123,7 @@ function stackOf(
   return ec2Stack(plan, name, dockerStack(plan, { stack: name, images }));
 }
 
-/** Wherever a plan has them: of add-ons, of charts, of pods. */
+/** Roles anywhere in a plan: of add-ons, charts and pods. */
 function rolesIn(value: unknown): readonly RolePlan[] {
   if (Array.isArray(value)) return value.flatMap(rolesIn);
   if (!isObject(value)) return [];
@@ -198,7 +198,7 @@ function document(statement: object): object {
 
 const get = { Effect: "Allow", Action: "s3:GetObject", Resource: "arn:aws:s3:::weights/*" };
 
-/** By what is wrong with them. */
+/** Policies by their mistake. */
 const mistakes = {
   good: document(get),
   trust: document({ Effect: "Allow", Principal: { Service: "ec2.amazonaws.com" }, Action: "sts:AssumeRole" }),

@@ -19,7 +19,7 @@ interface DiffFigures {
 const ROUNDS = 5;
 const CLI = join(projectRoot, "scripts/cli.mjs");
 
-/** With a clean working tree: where another file than a stack's differs, the base is checked out, and takes its time. */
+/** Needs a clean working tree: a change outside stack files adds a checkout of the base. */
 export function measureDiff(stack: string): DiffFigures {
   const loadBefore = loadavg()[0] ?? 0;
   const folder = mkdtempSync(join(tmpdir(), "engine-room-diff-"));

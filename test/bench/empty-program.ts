@@ -1,2 +1,2 @@
-/** A program that registers nothing, loaded as the project's own: what previews are measured against. */
+/** A program that registers nothing, loaded like the project's own: the baseline of previews. */
 export {};

@@ -81,9 +81,9 @@ class _Sides:
         return seconds
 
     def _settle(self) -> None:
-        """A virtual machine gives free memory back to its host, and gets it again more slowly than a disk
-        reads: what was copied just before has left as much of it to each side. The copy takes half of what
-        dd does, and without this would win by it."""
+        """Copies by dd before each side. A virtual machine returns free memory to its host, and gets it back
+        more slowly than a disk reads, so both sides must start with the same amount: the copy needs half as
+        much as dd, and would gain by it."""
         self._target.mkdir()
         self._dd()
         shutil.rmtree(self._target)

@@ -24,7 +24,7 @@ export async function measureOverhead(
   const directMilliseconds: number[] = [];
   const throughMilliseconds: number[] = [];
   for (let pair = 0; pair < WARM_UP_PAIRS + PAIRS; pair++) {
-    // Which comes first alternates, so that neither always meets the warmer caches.
+    // The first alternates, so that neither always has the warmer caches.
     const order = pair % 2 === 0 ? [direct, through] : [through, direct];
     for (const send of order) {
       const started = performance.now();

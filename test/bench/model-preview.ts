@@ -81,7 +81,7 @@ export function measureModelRender(): ModelPreviewFigures {
   });
 }
 
-/** The same of a stack of the project, from start to the whole graph. */
+/** Renders a stack of the project in the same way, from start to the complete graph. */
 export function measureStackRender(stack: string): StackPreviewFigures {
   const { configFile } = stackReference(stack);
   const rounds = measureRounds(["empty", "stack"], (subject) => {
@@ -185,7 +185,7 @@ function measureRounds<Name extends string>(
   preview: (subject: Name) => void,
 ): readonly Readonly<Record<Name, PreviewCost>>[] {
   const rounds = Array.from({ length: ROUNDS + 1 }, (_, index) => {
-    // Another one is first each time.
+    // Each round starts with another subject.
     const order = subjects.map((_subject, place) => subjects[(place + index) % subjects.length] as Name);
     const round = order.map((subject) => [subject, costOf(() => preview(subject))] as const);
     const shown = round.map(([subject, { wallSeconds }]) => `${subject} ${wallSeconds.toFixed(2)} s`);
@@ -230,7 +230,7 @@ function run(executable: string, args: readonly string[], cwd: string, env: Node
 /**
  * Writes the stack files of each subject.
  *
- * @param more - Members besides `config`.
+ * @param more - Members beside `config`.
  * @returns absolute paths.
  */
 export function writeStackFiles(folder: string, more: object = {}): Readonly<Record<Subject, string>> {
@@ -245,7 +245,7 @@ export function writeStackFiles(folder: string, more: object = {}): Readonly<Rec
   return { empty: all, one: write("one", 1), all };
 }
 
-/** A project that differs from this one in its program only. @returns its folder. */
+/** Creates a project that differs from this project only in its program. @returns its folder. */
 function writeEmptyProject(folder: string): string {
   const project = join(folder, "empty");
   const { name, runtime } = parse(readFileSync(join(projectRoot, "Pulumi.yaml"), "utf8"));

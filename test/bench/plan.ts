@@ -1,4 +1,4 @@
-/** How long planning takes: many models, in stacks as large as a stack may be. */
+/** Time of planning many models, in stacks of the maximum size. */
 import { parseConfig, type StackConfig } from "../../infra/config/config.ts";
 import {
   LANGUAGE_MODELS,

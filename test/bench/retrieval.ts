@@ -14,7 +14,7 @@ import { tell } from "../harness/tell.ts";
 export interface IngestResult {
   readonly documents: number;
   readonly documentsPerSecond: number;
-  /** The same texts, in the encoder's own batches, straight to Triton: the mean of before and after. */
+  /** Throughput of the same texts directly in Triton, in the encoder's batches: the mean of before and after. */
   readonly encoderTextsPerSecond: number;
   /** Documents divided by texts. */
   readonly ratio: number;
@@ -24,9 +24,9 @@ export interface MatchResult {
   readonly rounds: number;
   readonly documents: number;
   readonly matchP50Milliseconds: number;
-  /** The same text through POST /v1/embeddings of the same gateway. */
+  /** Latency of the same text in POST /v1/embeddings of the same gateway. */
   readonly embeddingP50Milliseconds: number;
-  /** The same text asked of Triton directly, without the gateway's own work. */
+  /** Latency of the same text directly in Triton. */
   readonly encoderP50Milliseconds: number;
   /** Match divided by embedding. */
   readonly ratio: number;
@@ -146,7 +146,7 @@ async function measureMatch(
   triton: string,
   headers: Record<string, string>,
 ): Promise<MatchResult> {
-  // One index, one text: all of them embed the same.
+  // Each index is one text, so all senders embed the same texts.
   const senders = {
     encoder: textEncoderSender(triton),
     embedding: embeddingsSender(gateway, headers),
@@ -155,7 +155,7 @@ async function measureMatch(
   const names = Object.keys(senders) as (keyof typeof senders)[];
   const milliseconds = { encoder: [] as number[], embedding: [] as number[], match: [] as number[] };
   for (let round = 0; round < WARM_UP_ROUNDS + MATCH_ROUNDS; round++) {
-    // Which comes first goes round, so that none always meets the warmer caches.
+    // Each round starts with another sender, so that none always has the warmer caches.
     for (let turn = 0; turn < names.length; turn++) {
       const name = names[(round + turn) % names.length] as keyof typeof senders;
       const started = performance.now();

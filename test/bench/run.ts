@@ -87,13 +87,13 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
     const preview = measureModelPreview(pulumi);
     result("preview", preview, modelPreviewText("by the Pulumi CLI", preview));
   },
-  /** 10,000 documents in, and matches among them, in a running stack. */
+  /** Stores 10,000 documents in a running stack, and measures matches among them. */
   retrieval: ({ stack, headers, result }) =>
     withEndpoints(stack, ["triton"], async (outputs) => {
       const figures = await measureRetrieval(outputs.endpoints.gateway, encodersOf(outputs), headers);
       result("retrieval", figures, retrievalText(figures));
     }),
-  /** How long others wait beside slow clients of a running stack. */
+  /** Latency of other clients beside slow clients of a running stack. */
   "slow-clients": ({ stack, headers, result }) =>
     withEndpoints(stack, [], async ({ endpoints }) => {
       const cells = await measureSlowClients(endpoints.gateway, headers);

@@ -8,7 +8,7 @@ interface ServerSpec {
   /** For messages. */
   readonly name: string;
   readonly command: readonly [program: string, ...args: string[]];
-  /** That of this process by default, as the environment. */
+  /** By default this process's, like the environment. */
   readonly directory?: string;
   readonly environment?: NodeJS.ProcessEnv;
   /** File of its output; by default this process's output. */
@@ -20,7 +20,7 @@ interface ServerSpec {
 
 export interface BenchServer {
   readonly pid: number;
-  /** SIGTERM, and waits for the end. */
+  /** Sends SIGTERM, and waits for the end. */
   stop(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A running gateway beside clients that hold connections: how long others wait, and what memory it takes. */
+/** A gateway with clients that hold connections: latency of other clients, and memory. */
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { embeddingsSender, measure } from "../../scripts/bench/load.ts";
@@ -79,7 +79,7 @@ export async function measureSlowClients(
 
 type Open = (gateway: URL, headers: Record<string, string>) => Promise<Socket[]>;
 
-/** They ask for a megabyte and read nothing of it. Resolves when the gateway has made all of the answers. */
+/** Clients that request a megabyte and do not read it. Resolves when the gateway has finished all responses. */
 const slowReaders: Open = async (gateway, headers) => {
   const sockets = await openSockets(gateway, READERS, (socket) => {
     socket.pause().write(request("/v1/match", MATCH, headers));
@@ -89,7 +89,7 @@ const slowReaders: Open = async (gateway, headers) => {
   return sockets;
 };
 
-/** They send some bytes of an upload each second. */
+/** Clients that send some bytes of an upload each second. */
 const slowWriters: Open = (gateway, headers) => {
   const head = request("/v1/documents", { id: "x" }, headers).split("\r\n\r\n")[0];
   const upload = head?.replace(/content-length: \d+/, `content-length: ${UPLOAD_BYTES}`);
@@ -100,7 +100,7 @@ const slowWriters: Open = (gateway, headers) => {
   });
 };
 
-/** They have been answered once. */
+/** Connections that stay open after one response. */
 const idleConnections: Open = (gateway) =>
   openSockets(gateway, IDLE, (socket) => socket.resume().write("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"));
 

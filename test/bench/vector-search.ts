@@ -24,7 +24,7 @@ const VECTORS = 1_000_000;
 const BATCH = 2000;
 const SENDERS = 2;
 const SEARCHES = 20;
-/** New batches are sent no longer than this; what is there by then is measured. */
+/** Time limit of new batches; the vectors that are stored by then are measured. */
 const LOAD_LIMIT_SECONDS = 900;
 const READY_SECONDS = 30;
 
@@ -56,7 +56,7 @@ export async function measureVectorSearch(vectors: number = VECTORS): Promise<Ve
     for (let index = 0; index <= SEARCHES; index++) {
       const before = performance.now();
       await search(index);
-      // The first one meets code that is not compiled yet.
+      // The first search runs code that is not compiled yet.
       if (index > 0) milliseconds.push(performance.now() - before);
     }
     return {

@@ -24,7 +24,7 @@ import { type BaseName, bases, canaryOf, placesOf, planted } from "./stacks.ts";
 
 const names = Object.keys(bases) as BaseName[];
 
-/** A secret as it may be given, as people mistype it, and where they forget what it belongs in. */
+/** A secret in a wrong form, as users may mistype it. */
 const forms: Readonly<Record<string, (canary: string) => unknown>> = {
   "in a list": (canary) => [canary],
   "in a mapping": (canary) => ({ value: canary }),
@@ -91,7 +91,7 @@ function planOf(values: Readonly<Record<string, unknown>>): unknown {
   return { plan, warnings };
 }
 
-/** All that a difference is printed as. */
+/** All printed forms of a difference. */
 function formsOf(diff: StackDiff): readonly string[] {
   const run = { headSha: "0".repeat(40), runUrl: "https://github.example/1", hasFailed: true };
   return [
@@ -103,7 +103,7 @@ function formsOf(diff: StackDiff): readonly string[] {
   ];
 }
 
-/** Those whose stack file holds the secret itself: of a file no command reads more than `up` needs. */
+/** Stacks whose file holds the secret itself, not the path of a file. */
 const withText = names.filter((name) => placesOf(name).some(({ kind }) => kind === "text"));
 
 test("more than three stacks hold a secret in their file", () => {

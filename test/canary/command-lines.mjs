@@ -3,7 +3,7 @@
  *
  *     node test/canary/command-lines.mjs LISTS-OF-WORDS-AS-JSON OUT-FILE
  *
- * The file then has what each printed, as JSON.
+ * The file then has the output of each, as JSON.
  */
 import { writeFileSync } from "node:fs";
 import { importSource } from "../../loader/import-source.mjs";

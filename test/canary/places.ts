@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { secret } from "../../infra/config/common.ts";
 
-/** As far as schemas of zod are walked. */
+/** Parts of a zod schema that are searched. */
 interface SchemaParts {
   readonly shape?: Readonly<Record<string, z.ZodType>>;
   readonly innerType?: z.ZodType;
@@ -19,7 +19,7 @@ export interface SecretPlace {
   readonly kind: "text" | "file";
 }
 
-/** Keys of paths to files that hold a secret and nothing else. */
+/** Keys of paths to files that hold only a secret. */
 const SECRET_FILE = /File$/;
 
 export function secretPlaces(schema: z.ZodType, path: readonly string[] = []): readonly SecretPlace[] {

@@ -1,4 +1,4 @@
-/** Runs commands of the project where all that they print, write and start is seen. */
+/** Runs commands of the project and records their output, files and started programs. */
 import { execFile } from "node:child_process";
 import {
   chmodSync,
@@ -23,7 +23,7 @@ const TIMEOUT_MILLISECONDS = 300_000;
 export interface Workplace {
   readonly folder: string;
   readonly stackFile: string;
-  /** All that was printed, by command. */
+  /** Output by command. */
   readonly printed: Map<string, string>;
 }
 
@@ -33,7 +33,7 @@ export function workplace(values: Readonly<Record<string, unknown>>, absent: rea
   for (const part of ["bin", "home", "tmp", "calls"]) mkdirSync(join(folder, part));
   for (const name of STAND_INS.filter((one) => !absent.includes(one))) {
     const file = join(folder, "bin", name);
-    // Arguments, environment and what comes on standard input, each call in a file of its own.
+    // Writes arguments, environment and standard input of each call to its own file.
     writeFileSync(
       file,
       `#!/bin/sh\ncall="${folder}/calls/${name}.$$"\n{ printf '%s\\n' "$@"; env; timeout 2 cat; } > "$call" 2>/dev/null\necho "${name}: nothing is there" >&2\nexit 1\n`,

@@ -74,7 +74,7 @@ export const bases = {
 } as const satisfies Record<string, Base>;
 export type BaseName = keyof typeof bases;
 
-/** The places of a base that are planted together; a file and the secret itself exclude each other. */
+/** Places of a base that get a canary at once: texts, or without texts files, since the two exclude each other. */
 export function placesOf(name: BaseName): readonly SecretPlace[] {
   const all = secretPlaces(bases[name].schema);
   const texts = all.filter(({ kind }) => kind === "text");

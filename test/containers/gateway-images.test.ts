@@ -14,7 +14,7 @@ const parse = (url: string) => parseDataUrl(url, limits);
 
 const PNG_HEAD = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 
-/** How something was refused. @throws what it fails with otherwise, and an Error when it is taken. */
+/** Refusal of some work. @throws its other errors, and an Error when it is accepted. */
 function refusalOf(work: () => unknown) {
   try {
     work();
@@ -22,7 +22,7 @@ function refusalOf(work: () => unknown) {
     if (!(error instanceof ImageError)) throw error;
     return { message: error.message, status: error.details.status, code: error.details.code };
   }
-  throw new Error("it was taken");
+  throw new Error("it was accepted");
 }
 
 const refusal = (url: string) => refusalOf(() => parse(url));

@@ -18,7 +18,7 @@ import {
 } from "../../containers/services/mock-vector/src/vectors.ts";
 import { times } from "../harness/thorough.ts";
 
-/** Written down plainly, in double precision. */
+/** Formulas in double precision. */
 const SCORES: Readonly<Record<Distance, (a: readonly number[], b: readonly number[]) => number>> = {
   Cosine(a, b) {
     const lengths = Math.hypot(...a) * Math.hypot(...b);

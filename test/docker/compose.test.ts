@@ -1,6 +1,6 @@
 /**
- * A machine on EC2 as its own programs bring it up: the planned tasks with Docker Compose and a Docker engine. Its folders are
- * below one of the tests'; stand-ins are systemd, AWS, the disk, the removal of unused images, and the programs of the images.
+ * Start of a machine on EC2 by its own programs: the planned tasks with Docker Compose and a Docker engine. Its folders are
+ * below a folder of the test; stand-ins are systemd, AWS, the disk, the removal of unused images, and the images' programs.
  */
 
 import { spawnSync } from "node:child_process";
@@ -98,7 +98,7 @@ describeWithEngine(
       for (const name of own(await api.networks())) await api.removeNetwork(name);
     }
 
-    /** Runs the tasks of a stack until one fails. @returns What the last of them printed, and how it ended. */
+    /** Runs the tasks of a stack until one fails. @returns The failed task, and the output of the last task. */
     function up(changes: Values = {}): { readonly failed: string | null; readonly output: string } {
       const plan = ec2Plan({ ...ec2Values, ...ports, hub: { token: { secure: "v1:abc" } }, ...changes });
       const images = neededImages(plan).map((name) => ({
@@ -116,7 +116,7 @@ describeWithEngine(
       return { failed: null, output };
     }
 
-    /** The same text with the machine's folders below that of the test, in files that it writes too. */
+    /** A script with the machine's folders below the test's folder, also in files that it writes. */
     function below(script: string): string {
       const moved = (text: string) =>
         text.replace(
@@ -188,7 +188,7 @@ describeWithEngine(
       ...{ "encoders-KEY": ended, "gpt2-medium-KEY": ended },
     };
 
-    test("the tasks build, start everything and end when all of it is healthy", async () => {
+    test("the tasks build, start all containers and end when all are healthy", async () => {
       expect(up()).toMatchObject({ failed: null });
       expect(await containers()).toEqual(all);
     });

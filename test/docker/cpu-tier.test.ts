@@ -1,4 +1,4 @@
-/** The CPU tier as a Docker host runs it: both images, the planned containers, the checks of `npx engine-room smoke` and `verify`. */
+/** The CPU tier on a Docker host: both images, the planned containers, the checks of `npx engine-room smoke` and `verify`. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadPlan } from "../../infra/load-plan.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
@@ -25,7 +25,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
   const nameOf = (role: string) =>
     stack.containers.find(({ container }) => container.role === role)?.args.name ?? role;
 
-  /** Other files have theirs on the same engine. */
+  /** Other tests have containers on the same engine. */
   const ownContainers = async () =>
     (await api.containers()).filter(({ Names }) => Names.some((own) => own.startsWith(`/${name}-`)));
 
@@ -75,7 +75,7 @@ describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api })
 
   test("a killed Triton is started again, and the gateway reaches it", async () => {
     const triton = nameOf("triton");
-    // As a crash would end it: the engine starts what was stopped by command no more.
+    // Like a crash: Docker does not restart a container that was stopped by command.
     const { State } = await api.inspectContainer(triton);
     process.kill(State.Pid, "SIGKILL");
     await eventually(async () => ((await api.inspectContainer(triton)).RestartCount > 0 ? true : undefined));
@@ -129,7 +129,7 @@ async function failedChecks(plan: DockerCpuPlan, outputs: StackOutputs): Promise
   return failed;
 }
 
-/** On free ports. @param references - Of images that are on the host, by name. */
+/** Plans a stack on free ports. @param references - References of images that are on the host, by name. */
 async function plannedStack(
   name: string,
   references: Readonly<Record<"services" | "cpu-models", string>>,

@@ -28,7 +28,7 @@ export function partOf(
   };
 }
 
-/** The one of a role. */
+/** The only container of a role. */
 export function containerOf({ containers }: DockerStack, role: ContainerRole): DockerContainer {
   const [container, ...others] = containers.filter((planned) => planned.container.role === role);
   if (container === undefined || others.length > 0)
@@ -36,7 +36,7 @@ export function containerOf({ containers }: DockerStack, role: ContainerRole): D
   return container;
 }
 
-/** Of server.json. */
+/** Parts of server.json. */
 export interface EncodersSpec {
   readonly release: object;
   readonly engineDirectory: string;
@@ -58,6 +58,6 @@ export function fillEncoders(store: string, { engineDirectory, release, reposito
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const manifest = { version: 1, kind: "encoders", key, release, gpu: null, bytes, files };
   writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
-  // The containers' user is another one.
+  // The containers have another user.
   chmodSync(store, 0o755);
 }

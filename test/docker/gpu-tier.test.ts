@@ -1,6 +1,6 @@
 /**
- * The GPU tier as a Docker host runs it, on stand-ins for NVIDIA's images: an engine is built, served and stopped by the
- * containers of an example's plan, and encoders are served from a store that a test filled.
+ * The GPU tier on a Docker host, with stand-ins for NVIDIA's images: an engine is built, served and stopped by the containers
+ * of an example's plan, and encoders are served from a store that a test filled.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,7 +32,7 @@ describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api 
     const reference = await builtImage(socketPath, "trtllm");
     writeFileSync(join(weights, "config.json"), "{}");
     writeFileSync(join(weights, "model.safetensors"), "weights");
-    // The containers' user is another one.
+    // The containers have another user.
     chmodSync(weights, 0o755);
     stack = partOf(stackOf(await llavaValues(weights), name), { trtllm: reference }, [
       "engineBuild",
@@ -63,7 +63,7 @@ describeWithEngine("an engine of tier gpu on a Docker host", ({ socketPath, api 
     ]);
     const owners = await running.outputOf(build, ["find", "/store", "/scratch", "-printf", "%U:%G\\n"]);
     expect(new Set(owners.trim().split("\n"))).toEqual(new Set(["1000:1000"]));
-    // Nothing of the checkpoint or of temporary folders is left.
+    // The checkpoint and temporary folders are removed.
     expect((await running.outputOf(build, ["find", "/scratch", "-type", "f"])).trim()).toBe("");
   });
 

@@ -104,7 +104,7 @@ describeWithEngine("images", ({ socketPath, api }) => {
     ]);
   });
 
-  test.concurrent("the image trtllm has the Python packages of the release that its base has too old", async () => {
+  test.concurrent("the image trtllm has the release's versions of Python packages that are too old in its base", async () => {
     const { pythonUpgrades = [] } = releases["26.07"];
     const tag = await buildImage(socketPath, "trtllm", {
       version: "upgraded",

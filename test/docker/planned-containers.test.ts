@@ -76,7 +76,7 @@ interface Planned {
   readonly model: string | null;
   readonly files: Readonly<Record<string, string>>;
   readonly gpus: number;
-  /** @param store - Folder of the host in the place of the engine store. */
+  /** @param store - Folder of the host that replaces the engine store. */
   readonly body: (store: string, image: string) => object;
 }
 
@@ -95,7 +95,7 @@ function hostContainers(plan: DockerGpuPlan): readonly Planned[] {
   });
 }
 
-/** Its store is another folder of the host, it has no network, and no GPU is asked for. */
+/** Request to create a container with its store in another folder of the host, without network and GPU. */
 function hostBody(container: DockerContainer, store: string, image: string): object {
   const { args } = container;
   const mounts = args.mounts.flatMap((mount) => {
@@ -182,7 +182,7 @@ describeWithEngine("planned containers", ({ socketPath, api }) => {
     return name;
   }
 
-  /** @returns The log so far. @throws Error with the log of a container that ends before, or says nothing in time. */
+  /** @returns The log so far. @throws Error with the log of a container that ends before, or does not print it in time. */
   async function untilSaid(name: string, line: string): Promise<string> {
     const log = () => api.logs(name, 500);
     const outcome = await eventually(async () => {
@@ -199,9 +199,9 @@ describeWithEngine("planned containers", ({ socketPath, api }) => {
     await api.removeContainer(name);
   }
 
-  // All wait together: for the hub, and for the ranks of a server that stops.
+  // Concurrent, because all wait: for the hub, and for the ranks of a server that stops.
   test.concurrent("builds of encoders of all platforms fail only at the unreachable hub", async () => {
-    // Each asks the hub for half a minute.
+    // Each tries the hub for half a minute.
     const names = await Promise.all(
       PLATFORMS.map(async (platform) => {
         const store = join(directory, `${platform}-empty`);

@@ -40,14 +40,14 @@ export class PulumiStack {
     return this.stack.succeedWith(this.environment, command, ...args);
   }
 
-  /** A command of Pulumi's own. @throws With what was printed, when the exit code is not 0. */
+  /** Runs a command of Pulumi's own. @throws Error with its output when the exit code is not 0. */
   async plain(command: string, ...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.stack.runPulumi(this.environment, command, ...args);
     if (code !== 0) throw new Error(`pulumi ${command} ended with ${code}:\n${stdout}\n${stderr}`);
     return stdout;
   }
 
-  /** URN of the container of a service, as the state has it. */
+  /** URN of a service's container in the state. */
   urnOf(service: string): string {
     const state = JSON.parse(this.stack.stateFile()) as {
       readonly checkpoint: {
@@ -66,7 +66,7 @@ export class PulumiStack {
     return found.urn;
   }
 
-  /** `up` then finds every layer in the engine's cache, however it reaches its registries. */
+  /** Builds images with the secrets of this machine's registries, so that `up` finds every layer in Docker's cache. */
   async buildImages(): Promise<void> {
     const secrets = Object.entries(buildSecrets(this.#socketPath)).map(
       ([id, path]) => `--secret=id=${id},src=${path}`,
@@ -84,7 +84,7 @@ export class PulumiStack {
     return Object.fromEntries(await Promise.all(entries));
   }
 
-  /** State by service, as `npx engine-room status` has it. */
+  /** State by service, from `npx engine-room status`. */
   async states(): Promise<Record<string, string>> {
     const { stdout } = await this.run("status", "--json");
     const services = JSON.parse(stdout) as readonly { readonly name: string; readonly state: string }[];

@@ -1,6 +1,6 @@
 /**
- * Stacks on a Docker host as their users have them: the project's own commands, the Pulumi CLI and its Docker provider. Those
- * of the GPU tier are on stand-ins for NVIDIA's images and toolkit; engines are built by containers that `up` waits for.
+ * Stacks on a Docker host by the project's own commands, the Pulumi CLI and its Docker provider. Stacks of the GPU tier have
+ * stand-ins for NVIDIA's images and toolkit; engines are built by containers that `up` waits for.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ describeWithEngine(
 
     afterAll(() => stack?.dispose());
 
-    /** Other files have theirs on the same engine. */
+    /** Other tests have containers on the same engine. */
     const ownVolumes = async () =>
       (await api.volumes()).filter((volume) => volume.startsWith(`${stack.stack.name}-`)).toSorted();
 
@@ -59,7 +59,7 @@ describeWithEngine(
       expect((await stack.run("status")).code).toBe(1);
     });
 
-    test("up of a cpu stack brings up every service, and every check of smoke passes", async () => {
+    test("up of a cpu stack starts every service, and every check of smoke passes", async () => {
       await stack.succeed("preflight");
       await stack.succeed("up");
       expect((await stack.succeed("smoke")).stdout).toMatch(/(\d+) of \1 checks passed/);
@@ -162,7 +162,7 @@ describeWithEngine(
       for (const image of ["trtllm", "services"] as const) await builtImage(socketPath, image);
       writeFileSync(join(weights, "config.json"), "{}");
       giveWeights();
-      // The containers' user is another one.
+      // The containers have another user.
       chmodSync(weights, 0o755);
       const [http, grpc, metrics, gateway] = await freePorts(4);
       const { host, models, ...values } = exampleValues("llava-1.5");
@@ -185,7 +185,7 @@ describeWithEngine(
 
     afterAll(async () => {
       await stack?.dispose();
-      // Engines are kept, whatever else goes.
+      // Engines are always kept.
       if (stack !== undefined) await api.removeVolume(`${stack.stack.name}-store`);
       rmSync(weights, { recursive: true, force: true });
     });

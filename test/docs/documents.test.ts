@@ -42,9 +42,7 @@ describe("docs/stack-file", () => {
     const file = join(projectRoot, "docs/stack-file.schema.json");
     const text = stackFileSchema();
     if (isUpdating) writeFileSync(file, text);
-    expect(readFileSync(file, "utf8"), "UPDATE_RECORDED=1 npx vitest run test/docs writes it anew").toBe(
-      text,
-    );
+    expect(readFileSync(file, "utf8"), "UPDATE_RECORDED=1 npx vitest run test/docs renews it").toBe(text);
   });
 });
 
@@ -139,7 +137,7 @@ test.each(typed)("%s has a valid command line: npx engine-room %s", async (_file
   await expect(parseNpmCommand(command)).resolves.toBeDefined();
 });
 
-/** A stand-in is called so, is a program, writes one, calls something of its own so, or is a server over HTTP. */
+/** A stand-in has such a name, is a program, writes a program, has a part with such a name, or is an HTTP server. */
 const IS_CALLED_SO = /fake|stand[-_]in|nvidia-image|cpu_backends/;
 
 const IS_PROGRAM = /^#!/;
@@ -202,17 +200,17 @@ const examples = readdirSync(join(projectRoot, "examples")).flatMap(
   (file) => /^(.*)\.yaml$/.exec(file)?.[1] ?? [],
 );
 
-/** With UPDATE_RECORDED=1 the files are written instead; the test then shows the difference in Git. */
+/** With UPDATE_RECORDED=1 the files are written instead; Git then shows the difference. */
 const isUpdating = process.env.UPDATE_RECORDED === "1";
 
 function expectRecorded(file: string, text: string): void {
   const path = join(recorded, file);
   if (isUpdating) writeFileSync(path, text);
   const known = readFileSync(path, "utf8");
-  expect(text, `${file} changed; UPDATE_RECORDED=1 npx vitest run test/docs writes it anew`).toBe(known);
+  expect(text, `${file} changed; UPDATE_RECORDED=1 npx vitest run test/docs renews it`).toBe(known);
 }
 
-test("each of the five walkthroughs has an example, and a machine on AWS has one", () => {
+test("each of the five walkthroughs has an example, and so has a machine on AWS", () => {
   expect(examples.toSorted()).toEqual([
     "ec2",
     "gpt2-medium-encoders",
@@ -310,23 +308,23 @@ describe.each(examples)("%s", (example) => {
     }
   });
 
-  test(`the short and the full report of ${example} are the recorded ones`, () => {
+  test(`the short and the full report of ${example} are as recorded`, () => {
     expectRecorded(`${example}.txt`, report.stdout);
     expectRecorded(`${example}.full.txt`, full.stdout);
   });
 
-  test(`the picture of ${example} is the recorded one`, async () => {
+  test(`the picture of ${example} is as recorded`, async () => {
     const { stdout } = await planExample(example, "--format", "mermaid");
     expectRecorded(`${example}.mmd`, stdout);
   });
 
-  test(`the JSON of ${example} is the recorded one`, async () => {
+  test(`the JSON of ${example} is as recorded`, async () => {
     const { exitCode, stdout } = await planExample(example, "--json");
     expect(exitCode).toBe(0);
     expectRecorded(`${example}.json`, stdout);
   });
 
-  test(`the commands of every model of ${example} are the recorded ones`, async () => {
+  test(`the commands of every model of ${example} are as recorded`, async () => {
     const { plan } = JSON.parse((await planExample(example, "--json")).stdout) as {
       plan: { models: { name: string }[]; encoders: object | null };
     };
@@ -384,7 +382,7 @@ describe.each([
   });
 });
 
-test("each promise of SECURITY.md names a test that there is", () => {
+test("each promise of SECURITY.md names an existing test", () => {
   const lines = readFileSync(join(projectRoot, "SECURITY.md"), "utf8").split("\n");
   const promises = lines.filter((line) => line.startsWith("| ")).slice(1);
   expect(promises.length).toBeGreaterThan(10);

@@ -27,7 +27,7 @@ interface Service {
   readonly containerMiB: number;
 }
 
-/** The gateway's own keys, as its configuration has them. */
+/** Keys of the gateway's configuration. */
 function configured(): Record<string, Limit> {
   const { properties = {} } = z.toJSONSchema(gatewayLimits, { io: "input" });
   return Object.fromEntries(
@@ -139,7 +139,7 @@ test("points may take half of the memory that the vector database has", () => {
   expect(vector.pointBytesOf()).toBeGreaterThan(0);
 });
 
-test("docs/limits.md has the services' limits as they are", () => {
+test("docs/limits.md has the services' limits", () => {
   const path = join(projectRoot, "docs/limits.md");
   const text = documentOf(SERVICES);
   if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, text);

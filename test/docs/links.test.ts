@@ -21,7 +21,7 @@ const tokens = new Map(
   files.filter((file) => file.endsWith(".md")).map((file) => [file, markdown.parse(read(file), {})]),
 );
 
-/** Anchors that GitHub gives to the headings of a document; a heading that comes again gets a number. */
+/** GitHub's anchors of a document's headings; a repeated heading gets a number. */
 function anchorsOf(file: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   const seen = new Map<string, number>();
@@ -50,7 +50,7 @@ function targetsOf(file: string): readonly string[] {
     .map((target) => decodeURI(String(target)));
 }
 
-/** @returns Why a target cannot be followed; absent where it can. */
+/** @returns Why a target does not exist; absent where it exists. */
 function faultOf(file: string, target: string): string | undefined {
   const [path = "", anchor] = target.split("#");
   const found = path === "" ? file : normalize(join(dirname(file), path)).replace(/\/$/, "");
@@ -78,7 +78,7 @@ test("every reference of a document is defined", () => {
   expect(undefinedOnes).toEqual([]);
 });
 
-/** From the root of the repository; of folders that have no namesake elsewhere. */
+/** Paths from the root of the repository, in folders whose names are unique. */
 const SOURCE_PATH =
   /(?<![\w/.-])(?:infra|components|scripts|test|policy|loader|bootstrap)\/[\w/-]+(?:\.test)?\.(?:ts|py|mjs|sh|md)\b/g;
 

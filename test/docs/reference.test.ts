@@ -1,4 +1,4 @@
-/** docs/reference/: commands as their help has them, outputs as their types, metrics as the gateway registers them. */
+/** docs/reference/ against the commands' help, the outputs' types and the gateway's metrics. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -44,7 +44,7 @@ async function commandLines(): Promise<readonly string[]> {
   return lines.slice(1).filter((line, index, all) => line !== "" || all[index - 1] !== "");
 }
 
-test("docs/reference/commands.md has every command with its options, as its help has them", async () => {
+test("docs/reference/commands.md has every command with the options of its help", async () => {
   expectPart("docs/reference/commands.md", "commands", await commandLines(), TEST);
 });
 

@@ -61,7 +61,7 @@ const rowsOf = (page: string): string[][] =>
 /** Names the gateway's routes for documents. */
 const ROUTES = join(projectRoot, "containers/services/gateway/src/routes/retrieval.ts");
 
-/** The stack file, and all that is recorded of it. */
+/** The stack file, and its recorded output. */
 function knownText(page: string): string {
   const folders = ["plans", "engine-specs", "server-specs", "encoder-specs", "bench"].flatMap((folder) => {
     const path = join(projectRoot, "test/recorded", folder);
@@ -93,7 +93,7 @@ const stackFileKeys = new Set(describedKinds().flatMap(({ keys }) => keys.map(({
 
 /**
  * @param name - The model that has the parts of a model; absent: any that can have them.
- * @throws What is wrong with the stack file once it has the parts as well.
+ * @throws Problems of the stack file with the parts.
  */
 function planWith(page: string, parts: Values, name?: string): StackPlan {
   const entries = Object.entries(parts);
@@ -170,7 +170,7 @@ writeFileSync(picture, SAMPLE_IMAGE_DATA_URL.split(",")[1] ?? "", "base64");
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A picture's file is one of the reader's. */
+/** A picture's file is the reader's own. */
 const withFiles = (values: AskValues): AskValues => ({
   ...values,
   image: values.image?.map((image) => (/^https?:/.test(image) ? image : picture)),
@@ -192,7 +192,7 @@ describe.each(pages)("docs/walkthroughs/%s.md", (page) => {
   const known = knownText(page);
   const rows = rowsOf(page);
 
-  test("every row has the document's command, ours, and what differs", () => {
+  test("every row has the document's command, ours, and the difference", () => {
     expect(rows.length).toBeGreaterThan(10);
     expect(rows.filter((cells) => cells.length !== 3 || cells.includes(""))).toEqual([]);
   });

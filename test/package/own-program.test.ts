@@ -1,4 +1,4 @@
-/** The package as `npm pack` makes it, in the program of examples/own-program: its types, and its graph. */
+/** The package of `npm pack` in the program of examples/own-program: its types, and its graph. */
 import { execFileSync } from "node:child_process";
 import {
   cpSync,
@@ -36,9 +36,9 @@ pulumi.runtime.setMocks({
     return isFirst ? { id: undefined, state: inputs } : { id: id || name + "-id", state: { ...inputs, ...ANSWERS[type] } };
   },
   call: ({ inputs }) => inputs,
-  // A preview in both cases: images that nobody has pushed are no error of one.
+  // A preview in both cases, where images need not be pushed.
 }, "own-program", "dev", true);
-// What AWS says, besides.
+// Outputs that AWS adds.
 const ANSWERS = {
   "aws:eks/cluster:Cluster": {
     name: "platform", version: "1.35", endpoint: "https://cluster.example.org", arn: "arn:aws:eks",
@@ -56,7 +56,7 @@ pulumi.runtime.runInPulumiStack(async () => (program = require(file))).then(asyn
 });
 `;
 
-/** Three services of one program, in a VPC and a cluster that it makes, with a token that is an output. */
+/** Three services of one program, in its own VPC and cluster, with a token that is an output. */
 const SERVICES = `
 import * as aws from "@pulumi/aws";
 import * as pulumi from "@pulumi/pulumi";
@@ -161,7 +161,7 @@ describe("examples/own-program with the packed package", () => {
     expect(() => run(process.execPath, [compiler, "-p", "wrong.json"], program)).toThrow();
   });
 
-  test("both services are registered, with names of their own", () => {
+  test("both services are registered, with different names", () => {
     const count = (type: string) => made.filter((one) => one.type === type).length;
     expect(count("aws:eks/cluster:Cluster")).toBe(1);
     expect(count("kubernetes:apps/v1:Deployment")).toBeGreaterThan(3);
@@ -175,7 +175,7 @@ describe("examples/own-program with the packed package", () => {
     expect([...new Set(names)].toSorted()).toEqual(["dev-chat", "dev-text"]);
   });
 
-  test("outputs of other resources stand where the ids of the network and the kubeconfig belong", () => {
+  test("the ids of the network and the kubeconfig are outputs of other resources", () => {
     const cluster = made.find(({ type }) => type === "aws:eks/cluster:Cluster");
     expect(cluster?.inputs.vpcConfig).toMatchObject({ subnetIds: ["machines-a-id", "machines-b-id"] });
     expect(JSON.stringify(made)).not.toMatch(/"(vpc|subnet)-0{10}/);
@@ -199,7 +199,7 @@ describe("examples/own-program with the packed package", () => {
       expect(ofType("aws:ec2/instance:Instance").length).toBe(1);
     });
 
-    test("the cluster's name and the network's ids stand wherever the stack needs them", () => {
+    test("the cluster's name and the network's ids are outputs wherever the stack needs them", () => {
       const clusters = ofType("aws:eks/cluster:Cluster").map(({ name, id }) => [name, id]);
       expect(clusters).toEqual([
         ["platform", ""],
@@ -220,7 +220,7 @@ describe("examples/own-program with the packed package", () => {
       expect(policies).toContain("aws:ResourceTag/k8s.io/cluster-autoscaler/platform");
     });
 
-    test("what the cluster has once has a name of its own for each service", () => {
+    test("resources without a namespace have a different name in each service", () => {
       const wide = services.filter(({ type }) =>
         /^kubernetes:.*:(StorageClass|PersistentVolume|PriorityClass|Namespace)$/.test(type),
       );

@@ -1,4 +1,4 @@
-/** Resources as a program asks for them, as far as rules look at them. */
+/** Resources with the fields that rules read. */
 import type { CheckedResource, StackFacts } from "../../policy/rule.ts";
 
 export function resource(

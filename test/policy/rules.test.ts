@@ -79,17 +79,17 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "a file system that does not say",
+      what: "a file system without the property",
       resources: [resource("aws:efs/fileSystem:FileSystem", {})],
       finds: ["encrypted is absent"],
     },
     {
-      what: "a key of later",
+      what: "a key unknown until `up`",
       resources: [resource("aws:efs/fileSystem:FileSystem", { encrypted: UNKNOWN })],
       finds: ["?encrypted"],
     },
     {
-      what: "a disk in clear",
+      what: "an unencrypted disk",
       resources: [resource("aws:ebs/volume:Volume", { encrypted: false })],
       finds: ["encrypted is false"],
     },
@@ -99,7 +99,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "a template with one disk in clear",
+      what: "a template with an unencrypted disk",
       resources: template([{ ebs: { encrypted: "true" } }, { ebs: {} }]),
       finds: ["blockDeviceMappings[1].ebs.encrypted is absent"],
     },
@@ -108,7 +108,11 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       resources: template(),
       finds: ["blockDeviceMappings is absent"],
     },
-    { what: "a template with disks of later", resources: template(UNKNOWN), finds: ["?blockDeviceMappings"] },
+    {
+      what: "a template with disks unknown until `up`",
+      resources: template(UNKNOWN),
+      finds: ["?blockDeviceMappings"],
+    },
     {
       what: "a machine's own disk",
       resources: [
@@ -148,7 +152,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["encryptAtRest.enabled"],
     },
     {
-      what: "a search domain of later",
+      what: "a search domain unknown until `up`",
       resources: [resource("aws:opensearch/domain:Domain", { encryptAtRest: UNKNOWN })],
       finds: ["?encryptAtRest.enabled"],
     },
@@ -190,13 +194,13 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "an Ingress that is meant to be inside",
+      what: "an Ingress of an internal gateway",
       resources: ingress({ rules: [{}] }),
       facts: { exposure: "internal" },
       finds: ["?no TLS for every host"],
     },
     {
-      what: "an Ingress with TLS of later",
+      what: "an Ingress with TLS unknown until `up`",
       resources: ingress({ tls: UNKNOWN, rules: [{}] }),
       finds: ["?spec.tls"],
     },
@@ -206,7 +210,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "an Ingress with annotations of later",
+      what: "an Ingress with annotations unknown until `up`",
       resources: [
         resource("kubernetes:networking.k8s.io/v1:Ingress", {
           metadata: { annotations: UNKNOWN },
@@ -230,7 +234,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
     },
     { what: "a Service by default", resources: service({}), finds: [] },
     {
-      what: "a Service of later",
+      what: "a Service unknown until `up`",
       resources: [resource("kubernetes:core/v1:Service", { spec: UNKNOWN })],
       facts: { hasApiKeys: false },
       finds: ["?spec.type"],
@@ -261,7 +265,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "a listener of a load balancer of later",
+      what: "a listener of a load balancer unknown until `up`",
       resources: listener({ protocol: "TCP" }, UNKNOWN),
       finds: ["?internal of its load balancer"],
     },
@@ -278,7 +282,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["requires no API key"],
     },
     {
-      what: "a gateway that names no address",
+      what: "a gateway without an address",
       resources: published("gateway", {}),
       facts: { hasApiKeys: false },
       finds: ["bound to 0.0.0.0"],
@@ -316,10 +320,10 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       resources: cluster({ publicAccessCidrs: ["128.0.0.0/1"] }),
       finds: ["has 128.0.0.0/1"],
     },
-    { what: "an API that does not say", resources: cluster({}), finds: ["is absent, which means 0.0.0.0/0"] },
+    { what: "an API without ranges", resources: cluster({}), finds: ["is absent, which means 0.0.0.0/0"] },
     { what: "a private API", resources: cluster({ endpointPublicAccess: false }), finds: [] },
     {
-      what: "an API for somebody of later",
+      what: "an API for ranges unknown until `up`",
       resources: cluster({ publicAccessCidrs: [UNKNOWN] }),
       finds: ["?vpcConfig.publicAccessCidrs"],
     },
@@ -343,7 +347,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       resources: group([{ fromPort: 0, toPort: 65_535, self: true }]),
       finds: [],
     },
-    { what: "a group of later", resources: group(UNKNOWN), finds: ["?ingress"] },
+    { what: "a group unknown until `up`", resources: group(UNKNOWN), finds: ["?ingress"] },
     {
       what: "rules by themselves",
       resources: [
@@ -384,8 +388,8 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       resources: iam({ Statement: { Effect: "Allow", NotAction: "iam:*" } }),
       finds: ["NotAction"],
     },
-    { what: "a document of later", resources: iam(UNKNOWN), finds: ["?document"] },
-    { what: "an action of later", resources: iam(allow([UNKNOWN])), finds: ["?Action"] },
+    { what: "a document unknown until `up`", resources: iam(UNKNOWN), finds: ["?document"] },
+    { what: "an action unknown until `up`", resources: iam(allow([UNKNOWN])), finds: ["?Action"] },
     { what: "no document", resources: iam("Allow all"), finds: ["not a JSON object"] },
     {
       what: "a role's own policies",
@@ -429,7 +433,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["lacks app.kubernetes.io/instance, app.kubernetes.io/managed-by, app.kubernetes.io/name"],
     },
     {
-      what: "an object of later",
+      what: "an object unknown until `up`",
       resources: [resource("kubernetes:core/v1:ConfigMap", { metadata: UNKNOWN })],
       finds: ["?metadata.labels"],
     },
@@ -455,7 +459,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "a network without tags, and a route, which has none",
+      what: "a network without tags, and a route, which can't have tags",
       resources: [resource("aws:ec2/vpc:Vpc", { tags: { Name: "a" } }), resource("aws:ec2/route:Route", {})],
       finds: ["tags lacks engine-room:stack"],
     },
@@ -467,7 +471,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "tags of later",
+      what: "tags unknown until `up`",
       resources: [
         resource("aws:ec2/vpc:Vpc", { tags: { "engine-room:stack": UNKNOWN } }),
         resource("aws:ec2/vpc:Vpc", { tags: UNKNOWN }),
@@ -475,7 +479,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["?tags"],
     },
     {
-      what: "what is no resource of a provider",
+      what: "an entry that is not a provider's resource",
       resources: [resource("engine-room:kubernetes:Gateway", {}), resource("pulumi:providers:aws", {})],
       finds: [],
     },
@@ -496,7 +500,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["cap is 0.00 USD"],
     },
     {
-      what: "a price of later",
+      what: "a price unknown until `up`",
       outputs: { cost: UNKNOWN },
       facts: { hourlyUsdCap: 2.5 },
       finds: ["?cost.hourlyUsd"],
@@ -539,7 +543,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "requests alone",
+      what: "only requests",
       resources: [deployment({ resources: { requests: gpu.requests } })],
       finds: ["limits of a GPU resource"],
     },
@@ -549,7 +553,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["requests.cpu, requests.memory"],
     },
     {
-      what: "a limit of none",
+      what: "a limit of zero",
       resources: [deployment({ resources: { ...gpu, limits: { "nvidia.com/gpu": "0" } } })],
       finds: ["limits of a GPU resource"],
     },
@@ -585,12 +589,12 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
     },
     { what: "a gateway", resources: [deployment({ image: "services:1" })], finds: [] },
     {
-      what: "limits of later",
+      what: "limits unknown until `up`",
       resources: [deployment({ resources: { ...gpu, limits: UNKNOWN } })],
       finds: ["?resources.limits"],
     },
     {
-      what: "a pod of later",
+      what: "a pod unknown until `up`",
       resources: [resource("kubernetes:core/v1:Pod", { spec: UNKNOWN })],
       finds: ["?the pod"],
     },
@@ -626,7 +630,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["?images.lock.json has no digest of this content"],
     },
     {
-      what: "an image of the project by a tag of somebody's own",
+      what: "an image of the project by a user's own tag",
       resources: [deployment({ image: "registry.example.org/room/trtllm:latest" })],
       finds: ["runs registry.example.org/room/trtllm:latest"],
     },
@@ -636,18 +640,18 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: ["runs a@sha256:0123"],
     },
     {
-      what: "a container that runs before",
+      what: "an init container",
       resources: [deployment({ image: `a@${digest}` }, { initContainers: [{ name: "first", image: "b" }] })],
       finds: ["The container first runs b"],
     },
     {
-      what: "an image of later",
+      what: "an image unknown until `up`",
       resources: [deployment({ image: UNKNOWN })],
       finds: ["?image of the container main"],
     },
     { what: "no image", resources: [deployment({})], finds: ["runs no image"] },
     {
-      what: "a job of later",
+      what: "a job unknown until `up`",
       resources: [
         resource("kubernetes:batch/v1:CronJob", {
           spec: { jobTemplate: { spec: { template: { spec: UNKNOWN } } } },
@@ -661,7 +665,7 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       finds: [],
     },
     {
-      what: "an image of later, of nobody",
+      what: "a container's image unknown until `up`",
       resources: [resource("docker:index/container:Container", { image: UNKNOWN })],
       finds: ["?image of the container one"],
     },
@@ -773,9 +777,9 @@ const vectors: Readonly<Record<PolicyName, readonly Vector[]>> = {
       outputs: { models: [{ name: "a", release: "cpu", engineKey: null }] },
       finds: [],
     },
-    { what: "models of later", outputs: { models: UNKNOWN }, finds: ["?models"] },
+    { what: "models unknown until `up`", outputs: { models: UNKNOWN }, finds: ["?models"] },
     {
-      what: "a release of later",
+      what: "a release unknown until `up`",
       outputs: { models: [{ name: "a", release: UNKNOWN, engineKey: null }] },
       finds: ["?release of a"],
     },

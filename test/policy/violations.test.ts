@@ -21,7 +21,7 @@ import { awsProperties } from "../scripts/diff/aws-properties.ts";
 import { renderedText } from "../scripts/diff/fixtures.ts";
 import { deployment, facts, resource } from "./resources.ts";
 
-/** A stack file that can be planned, as the Pulumi runtime has it. */
+/** Values of a valid stack file, as the Pulumi runtime passes them. */
 function policyOf(stack: string, own: Readonly<Record<string, string>> = {}): StackPolicy {
   const policy = stackPolicy(stack, {
     "engine-room:platform": "kubernetes",
@@ -161,7 +161,7 @@ describe("violations", () => {
 });
 
 describe("the pack", () => {
-  /** The SDK's mark of a text that only `up` knows. */
+  /** The SDK's mark of a text that is unknown before `up`. */
   const unknownText = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
   const options = {
@@ -241,7 +241,7 @@ const good = goodResources.map(({ type, inputs }) =>
 
 const balancer = good.find(({ type }) => type === "aws:lb/loadBalancer:LoadBalancer")?.urn ?? "";
 
-/** With the load balancer that a listener is of. */
+/** Adds the load balancer of a listener. */
 function wired(one: CheckedResource): CheckedResource {
   return one.type === "aws:lb/listener:Listener"
     ? { ...one, propertyDependencies: { loadBalancerArn: [balancer] } }
@@ -259,7 +259,7 @@ function found(
   }).map(({ reason, isUndecided }) => `${isUndecided === true ? "? " : ""}${reason}`);
 }
 
-/** All of them, one changed. */
+/** All good resources, with changes to one type. */
 function changed(
   type: string,
   inputs: Readonly<Record<string, unknown>>,
@@ -391,7 +391,7 @@ test.each(good.map((one) => [one.type, one] as const))(
   },
 );
 
-/** Mandatory rules that the project's own stacks break, and why. */
+/** Reason why the project's own stacks break a mandatory rule. */
 const NOT_RETAINED = "its store goes with it, as that of every stack on AWS that `retain` does not name";
 
 const broken: Readonly<Record<string, Partial<Record<PolicyName, string>>>> = {
@@ -400,12 +400,15 @@ const broken: Readonly<Record<string, Partial<Record<PolicyName, string>>>> = {
   "examples/ec2.yaml": { "engine-store-is-protected": NOT_RETAINED },
 };
 
-test.each(projectStackFiles)("%s breaks no mandatory rule but those listed with a reason", async (file) => {
-  // A name of a lasting stack, where most rules are mandatory.
-  const { tree, policy } = await renderedText(readFileSync(join(projectRoot, file), "utf8"), "prod");
-  if (policy === null) throw new Error(`${file} has problems.`);
-  expect(tree.failure).toBeNull();
-  const found = violations(tree, policy);
-  const mandatory = new Set(found.filter(({ level }) => level === "mandatory").map((one) => one.policy));
-  expect([...mandatory]).toEqual(Object.keys(broken[file] ?? {}));
-});
+test.each(projectStackFiles)(
+  "%s breaks only the mandatory rules that are listed with a reason",
+  async (file) => {
+    // Most rules are mandatory for a stack of this name.
+    const { tree, policy } = await renderedText(readFileSync(join(projectRoot, file), "utf8"), "prod");
+    if (policy === null) throw new Error(`${file} has problems.`);
+    expect(tree.failure).toBeNull();
+    const found = violations(tree, policy);
+    const mandatory = new Set(found.filter(({ level }) => level === "mandatory").map((one) => one.policy));
+    expect([...mandatory]).toEqual(Object.keys(broken[file] ?? {}));
+  },
+);

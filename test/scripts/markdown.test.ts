@@ -88,12 +88,12 @@ const span = fc.oneof(
   hostileText.map((text) => strong(text)),
 );
 
-/** Elements but their ends. */
+/** Opening tags. */
 function elements({ tags }: Page): readonly string[] {
   return [...new Set(tags.filter((tag) => !tag.startsWith("/")))].toSorted();
 }
 
-/** One value at every place that the compared trees fill. */
+/** A difference with one text in every field that comes from the compared trees. */
 function filledWith(text: string): StackDiff {
   const problem = { path: text, value: text, reason: text, fix: text };
   const resource: ResourceChange = change({
@@ -190,7 +190,7 @@ const OWN_URL = "https://github.example/room/actions/runs/1?pr=2";
 
 const triton = (text: string) => ({ http: text, grpc: text, metrics: text, generate: text });
 
-/** Everything that a job writes for GitHub, with one value at every place that comes from elsewhere. */
+/** All Markdown that jobs write for GitHub, with one text in every field from other sources. */
 const DOCUMENTS: Readonly<Record<string, (text: string) => string>> = {
   "the comment of `diff`": (text) => markdownComment([filledWith(text), filledWith(`${text} twice`)]),
   "the comment of a pull request": (text) =>
@@ -228,11 +228,11 @@ const DOCUMENTS: Readonly<Record<string, (text: string) => string>> = {
   "a block of code": (text) => codeBlock("console", [text, text]),
 };
 
-/** Links, headings and blocks, without sections, which are split and folded where they are long. */
+/** Links, headings and blocks, without sections, which are split and folded when they are long. */
 const structure = ({ tags }: Page) =>
   tags.filter((tag) => /^(h[1-35-6]|a\b|hr|input|img|table|blockquote|pre|br|del|sup|section)/.test(tag));
 
-/** As the program words them, without what it says of how many entries are where. */
+/** The program's titles, without numbers of entries. */
 const titles = (page: Page) =>
   new Set(page.titles.map((title) => title.replace(/(, the others)? \(\d+\)$/, "")));
 
@@ -245,7 +245,7 @@ const OWN_ELEMENTS: ReadonlySet<string> = new Set([
 describe.each(["markdown-it", "cmark-gfm"] as const)("by %s", (parser) => {
   const options = needs(parser === "cmark-gfm" ? missingCmark : undefined);
   const page = (markdown: string) => pageOf(PARSERS[parser]?.(markdown) ?? "");
-  // Several in one page, for a parser is a process.
+  // Several in one page, because a parser is a process.
   const inlines = fc.array(fc.array(span, { maxLength: 5 }), { minLength: 1, maxLength: 10 });
 
   test("any spans become a paragraph or a point with only code and strong words", options, () => {
@@ -301,7 +301,7 @@ describe.each(["markdown-it", "cmark-gfm"] as const)("by %s", (parser) => {
   );
 });
 
-/** Repeated and with something after them, they take hours where every end of each beginning is tried. */
+/** Texts whose repetitions take hours in a parser that tries every end for each beginning. */
 const PARTS = ["`", "` ", "@ ", ".", ":a", "(", '"', "1", " ", "\u0301", "a", "::", "/", "s3:*,", "A=", "[ "];
 
 test.each(PARTS)("a comment of 20 stacks whose texts are 90 kB of %j keeps to GitHub's limit", (part) => {

@@ -78,7 +78,7 @@ describe("stack files", () => {
     expect(() => stackReference(name)).toThrow("A stack name has letters");
   });
 
-  test("unknown keys of a stack file are reported with the keys that were meant", () => {
+  test("unknown keys of a stack file are reported with the most similar keys", () => {
     const act = () =>
       read("config:\n  engineroom:gateway: { port: 1 }\n  platform: local\n  aws:region: eu-west-1\n");
     expect(act).toThrow("2 problems");
@@ -86,7 +86,7 @@ describe("stack files", () => {
     expect(act).toThrow("Write `engine-room:platform`.");
   });
 
-  test("a namespace that is nearly engine-room is a mistake, for a path too", () => {
+  test("a namespace that is similar to engine-room is a mistake, also in a path", () => {
     const act = () => read('config:\n  enginroom:gateway.port: "1"\n');
     expect(act).toThrow("The namespace is engine-room, not enginroom");
   });
@@ -122,7 +122,7 @@ describe("stack files", () => {
 });
 
 describe("the entry of every command", () => {
-  /** Notes what it is asked, and installs what the file `installed` has. */
+  /** Records its arguments, and installs the content of the file `installed`. */
   const NPM = `#!/bin/sh
 echo "$1" >> calls
 [ -f failure ] && { cat failure >&2; exit 1; }
@@ -206,7 +206,7 @@ cp installed node_modules/.package-lock.json
         "node_modules/b": { ...OTHER, os: [process.platform], cpu: [process.arch] },
       },
     ],
-  ])("an installation that %s is made again", (_what, packages) => {
+  ])("an installation that %s is repeated", (_what, packages) => {
     lock(packages);
     mkdirSync(join(root, "node_modules"));
     cpSync(join(root, "installed"), join(root, "node_modules/.package-lock.json"));
@@ -223,7 +223,7 @@ cp installed node_modules/.package-lock.json
       "npm warn old\nnpm error code EINTEGRITY\nnpm error sha512-a integrity checksum failed\nnpm error A complete log of this run can be found in: /x\n",
       "npm error code EINTEGRITY\nnpm error sha512-a integrity checksum failed\n`npm ci` failed with exit code 1.\n",
     ],
-  ])("a failed `npm ci` says why: %j", (output, expected) => {
+  ])("a failed `npm ci` gives the reason: %j", (output, expected) => {
     writeFileSync(join(root, "failure"), output);
     expect(install()).toMatchObject({
       status: 1,
@@ -250,7 +250,7 @@ test("a text for a terminal is wrapped with the indentation of its lines and lis
      Fix: Write one.`);
 });
 
-test("a wrapped text keeps commands whole", () => {
+test("a wrapped text does not break commands", () => {
   const text = "It is not up; `npx engine-room up --stack a-name-of-many-letters` brings it up.";
   expect(forTerminal(text, narrow)).toBe(
     "It is not up;\n`npx engine-room up --stack a-name-of-many-letters`\nbrings it up.",
@@ -270,7 +270,7 @@ test.each([
   expect(forTerminal(text, stream)).toBe(text);
 });
 
-test("a text behind columns wraps below itself, whatever colour they have", () => {
+test("a text behind columns wraps below itself, with any colour of the columns", () => {
   const head = `${styleText("green", "ok", { validateStream: false })}  gateway  `;
   expect(hanging(head, "answers with a picture and a text", narrow)).toBe(
     `${head}answers with a picture and\n             a text`,
@@ -355,7 +355,7 @@ test("a URN has the types of all parents except the stack", () => {
   expect(makeUrn({ ...own, parent: "", type: "pulumi:pulumi:Stack", name: "engine-room-kind" })).toBe(STACK);
 });
 
-test("a URN is split into the parts that it was made of, colons of the name included", () => {
+test("a URN is split into its parts, including colons of the name", () => {
   const parent = makeUrn({ ...own, parent: STACK, type: "a:b:C", name: "outer" });
   const parts = { ...own, type: "d:e/f:G", name: "one::two" };
   expect(urnParts(makeUrn({ ...parts, parent }))).toEqual({ ...parts, qualifiedType: "a:b:C$d:e/f:G" });

@@ -80,7 +80,7 @@ test("rendering fails where the program calls a provider's function", async () =
   );
 });
 
-/** By the command, in a process of its own. */
+/** Graph of the local stack by the command, in its own process. */
 function renderedByCommand(root: string): string {
   return execFileSync(process.execPath, ["scripts/cli.mjs", "render"], { cwd: root, encoding: "utf8" });
 }
@@ -127,7 +127,7 @@ describe("the local stack", async () => {
     ]);
   });
 
-  test("each local resource is deleted before its replacement, which has the same place, is made", async () => {
+  test("each local resource is deleted before its replacement, which has the same place, is created", async () => {
     const local = (await renderStack("local", config, program(config))).resources.filter(({ type }) =>
       type.startsWith("local:"),
     );
@@ -154,7 +154,7 @@ describe("the local stack", async () => {
     ]);
   });
 
-  test("the local stack binds loopback only, and holds no path of this machine", () => {
+  test("the local stack binds only loopback, and has no path of this machine", () => {
     expect(text).not.toContain(projectRoot.replace(/\/$/, ""));
     expect(text).not.toMatch(/0\.0\.0\.0|\[::\]/);
   });

@@ -8,7 +8,7 @@ import { findPython } from "../../components/local/provider/python.ts";
 import { lockedPython } from "../../scripts/testing/python.ts";
 import { logLines, type ServiceProcess, startService, temporaryFolder } from "./service-process.ts";
 
-/** How a kind of database is started and reached. */
+/** Start and client of a kind of database. */
 export interface DatabaseKind<Running extends { readonly service: ServiceProcess }, Client> {
   /** For names of folders. */
   readonly name: string;
@@ -17,7 +17,7 @@ export interface DatabaseKind<Running extends { readonly service: ServiceProcess
   disconnect(client: Client): Promise<void>;
 }
 
-/** Runs a test against a server and a client of its own. @param args - Of the process. */
+/** Runs a test with its own server and client. @param args - Arguments of the process. */
 export async function withDatabase<Running extends { readonly service: ServiceProcess }, Client>(
   kind: DatabaseKind<Running, Client>,
   run: (client: Client, running: Running) => Promise<void>,
@@ -75,7 +75,7 @@ interface StartedDatabase {
   /** LMDB's file in its data directory. */
   readonly file: string;
   readonly portOptions: readonly [string, ...string[]];
-  /** Starts it on free ports. @returns Also what its first line must hold. */
+  /** Starts it on free ports. @returns Also the required text of its first line. */
   start(data: string): Promise<{ readonly service: ServiceProcess; readonly firstLine: object }>;
 }
 
@@ -86,7 +86,7 @@ export function testStarts(
 ): void {
   const [firstOption] = portOptions;
   const lastOption = portOptions.at(-1) ?? firstOption;
-  /** Ends with 1 and one sentence. @param ports - By option; free ones where they are not named. */
+  /** Expects exit code 1 and one sentence, and returns it. @param ports - By option; by default free ports. */
   async function refused(data: string, ports: Readonly<Record<string, number>> = {}): Promise<string> {
     const args = portOptions.flatMap((option) => [option, String(ports[option] ?? 0)]);
     return sentenceOf(["--data", data, ...args]);

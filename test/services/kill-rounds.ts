@@ -105,7 +105,7 @@ export async function killAgainAndAgain<Client, Value>(
           }
         });
         const enough = acknowledged.writes + LEAST_WRITES + random.below(MORE_WRITES);
-        // Writers end before only where a write is refused, which fails the test.
+        // Writers end earlier only when a write is refused, which fails the test.
         await Promise.race([until(() => acknowledged.writes >= enough, 1), Promise.all(writers)]);
         await sleep(random.below(ROUND_MILLISECONDS));
         isKilled = true;

@@ -1,4 +1,4 @@
-/** Services as processes of their own, started as a stack on this machine starts them. */
+/** Services as processes, started as in a stack on this machine. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ export interface ServiceProcess {
   readonly output: { stdout: string; stderr: string };
   /** The exit code; null where a signal ended it. */
   readonly exit: Promise<number | null>;
-  /** Resolves with the line that says that it listens. @throws Error when it ends before. */
+  /** Resolves with the log's line that it listens. @throws Error when it ends before. */
   listening(): Promise<Readonly<Record<string, unknown>>>;
   kill(signal: NodeJS.Signals): Promise<number | null>;
 }
@@ -56,7 +56,7 @@ export function startService(service: string, args: readonly string[]): ServiceP
   };
 }
 
-/** A folder of its own for a test, and how to remove it. @param parent - Where it is. */
+/** Creates a folder for a test. @param parent - Folder that it is created in. */
 export function temporaryFolder(name: string, parent = tmpdir()): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(parent, `engine-room-${name}-`));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
@@ -70,17 +70,17 @@ export function logLines(text: string): Readonly<Record<string, unknown>>[] {
     .map((line) => JSON.parse(line));
 }
 
-/** Waits until something holds. */
+/** Waits until a condition is true. */
 export async function until(condition: () => boolean | Promise<boolean>, milliseconds = 5): Promise<void> {
   const end = Date.now() + 30_000;
   while (Date.now() < end) {
     if (await condition()) return;
     await new Promise((resolve) => setTimeout(resolve, milliseconds));
   }
-  throw new Error("what was waited for did not come within 30 s");
+  throw new Error("the condition was not true within 30 s");
 }
 
-/** The address in the line that says where a service listens. */
+/** A service's address in its line that it listens. */
 export function urlIn(line: Readonly<Record<string, unknown>>): string {
   const url = /http:\/\/[\d.:]+/.exec(String(line.msg))?.[0];
   if (url === undefined) throw new Error(`no address in ${JSON.stringify(line)}`);
@@ -93,12 +93,12 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
-/** Files, sockets and the like that a process has open. */
+/** Number of open files, sockets and other descriptors of a process. */
 export function openDescriptors(pid: number): number {
   return readdirSync(`/proc/${pid}/fd`).length;
 }
 
-/** Files that a process may open. */
+/** Limit of open files of this process. */
 export function openFilesLimit(): number {
   return Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? 0);
 }

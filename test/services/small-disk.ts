@@ -5,18 +5,18 @@ import { join } from "node:path";
 import { temporaryFolder } from "./service-process.ts";
 
 export interface SmallDisk {
-  /** Where it is mounted. */
+  /** Mount point. */
   readonly path: string;
-  /** Takes all room that is left. */
+  /** Uses all free space. */
   fill(): void;
-  /** Gives back what `fill` took. */
+  /** Frees the space of `fill`. */
   free(): void;
   remove(): void;
 }
 
 const FILL_BYTES = 64 * 1024;
 
-/** A tmpfs, which root may mount. @throws Error with the words of `mount` where it can't be made. */
+/** Mounts a tmpfs, as root. @throws Error with the output of `mount` when that fails. */
 export function smallDisk(mebibytes: number): SmallDisk {
   const folder = temporaryFolder("small-disk");
   const options = ["-t", "tmpfs", "-o", `size=${mebibytes}m,mode=700`, "tmpfs", folder.path];
@@ -37,7 +37,7 @@ export function smallDisk(mebibytes: number): SmallDisk {
   };
 }
 
-/** Why there can be no such file system here; undefined where there can. */
+/** Reason why such a file system can't be mounted; undefined when it can. */
 export function smallDiskMissing(): string | undefined {
   try {
     smallDisk(1).remove();

@@ -8,7 +8,7 @@ import { clear, filesBelow, runCommands, type Workplace, workplace } from "../ca
 import { type BaseName, bases, canaryOf, placesOf, planted } from "../canary/stacks.ts";
 import { isThorough } from "../harness/thorough.ts";
 
-/** Commands as they are run, with stand-ins for Docker, kubectl, ssh and Pulumi's CLI that fail. */
+/** Command lines, run with failing stand-ins for Docker, kubectl, ssh and Pulumi's CLI. */
 const lines: readonly (readonly string[])[] = [
   ["plan"],
   ["plan", "--json"],
@@ -30,7 +30,7 @@ const lines: readonly (readonly string[])[] = [
   ["down"],
 ];
 
-/** They run the stack's program, which a process does once. */
+/** Commands that run the stack's program, which a process does once. */
 const programs: readonly (readonly string[])[] = [["preview"], ["render"]];
 
 /** Forms of a difference. It renders two trees: only at night; by default the unit tests of `diff` look for secrets. */
@@ -42,10 +42,10 @@ const diffs: readonly (readonly string[])[] = [
 
 const names = Object.keys(bases) as BaseName[];
 
-/** They download and start servers where nothing is left to stand-ins. */
+/** Commands that download and start servers, except on platforms where stand-ins fail first. */
 const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];
 
-/** Those of one process, by process: where Pulumi's CLI is a stand-in, which runs no program, one is enough. */
+/** Commands by process: one process is enough where Pulumi's CLI is a stand-in, which runs no program. */
 const batchesOf = (name: BaseName) => {
   const first = [...lines, ...(isThorough ? diffs : [])];
   return name === "local" ? [[...first, ["render"]], [["preview"]]] : [[...first, ...creating, ...programs]];
@@ -97,7 +97,7 @@ describe.each(names)("%s", (name) => {
       writeFileSync(file, text, { mode: 0o600 });
       return file;
     });
-    // Without Pulumi's CLI a local stack is previewed in the process itself.
+    // Without Pulumi's CLI a local stack is previewed in the process.
     place = workplace(values, name === "local" ? ["pulumi"] : []);
     for (const batch of batchesOf(name)) await runCommands(place, stack, batch);
   }, 600_000);
@@ -129,7 +129,7 @@ describe.each(names)("%s", (name) => {
 
   test(`no file, argument, variable or input of a program has a secret of a stack on ${name}`, () => {
     const files = filesBelow(place.folder, join(projectRoot, ".stacks", stack));
-    // The stack file is where the secrets are.
+    // The stack file has the secrets.
     const written = [...files].filter(([path]) => path !== place.stackFile);
     const leaks = written.flatMap(([path, text]) =>
       canaries.filter((canary) => text.includes(canary)).map((canary) => `${path}: ${canary}`),

@@ -1,4 +1,4 @@
-/** A stack from its first `up` to its last `down`: what is changed, killed, kept and refused on the way. */
+/** A stack from its first `up` to its last `down`: changes, kills, kept data and refusals. */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -66,7 +66,7 @@ describe("a stack", { shuffle: false }, () => {
       expect((await stack.succeed("preview", "--expect-no-changes")).stdout).toMatch(/^\d+ unchanged$/m);
     });
 
-    test("changed settings restart only the services that they reach, as the preview says, and a second up meanwhile is told who holds the lock", async () => {
+    test("changed settings restart only the services that they reach, as the preview says, and a second up meanwhile names the lock's holder", async () => {
       const { endpoints } = stack.outputs();
       const before = await stack.pids();
       stack.configure(
@@ -137,11 +137,11 @@ describe("a stack", { shuffle: false }, () => {
     });
 
     const KILLS = times(1, 30);
-    /** Every so often the stack starts from nothing; in between, each start has a changed setting to apply. */
+    /** Number of rounds from one start from nothing to the next; other starts have a changed setting to apply. */
     const FROM_NOTHING_EVERY = 5;
-    /** Every so often it is Ctrl-C, which a terminal sends, in place of a kill -9. */
+    /** Number of rounds from one Ctrl-C to the next; other rounds have a kill -9. */
     const CONTROL_C_EVERY = 4;
-    /** Lines that a start prints while something is left to do: its title, and a line for each step but the last. */
+    /** Lines of a start before its last step: its title, and a line for each step except the last. */
     const LINES = { fromNothing: 14, change: 2 } as const;
     /** The step that comes after a line takes longer. */
     const MOST_DELAY_MILLISECONDS = 800;

@@ -1,4 +1,4 @@
-/** Stacks with a real Pulumi CLI: one that it takes over from the try-out runner, and those that `npx engine-room expire` ends. */
+/** Stacks with a real Pulumi CLI: one taken over from the try-out runner, and stacks that `npx engine-room expire` destroys. */
 
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -80,7 +80,7 @@ describe("a stack of the try-out runner", { ...needs(missing), shuffle: false },
     expect(await plain("preview")).toMatch(/^ +~ 5 to update$/m);
     await plain("up", "--yes", "--skip-preview");
     expect(await stack.states()).toEqual(allRun);
-    // Those that supervisord has started again by itself were not awaited.
+    // Processes that supervisord has restarted by itself were not awaited.
     await eventually(() => stack.succeedWith(throughCli, "smoke"));
   });
 
@@ -131,7 +131,7 @@ describe("an approved preview", needs(missing), () => {
     return engineRoom("ci", "approved-preview", "--stack", stackName, "--preview", `${name}.json`).stdout;
   }
 
-  test("is the same for the same state, and another one for another stack file, of which `up` changes nothing", () => {
+  test("is the same for the same state and differs for another stack file, which `up` then does not apply", () => {
     const first = approve(512, "first");
     expect(first).toContain('"kind":"create"');
     expect(approve(512, "second")).toBe(first);
@@ -157,12 +157,12 @@ const CONFIGS = {
   young: { ...eksValues, guard: { ttlHours: 8000 } },
 } as const;
 
-/** A stack needs no provider to have a state; what it is made of is not this test's. */
+/** A stack has a state without any provider; its resources do not matter here. */
 const PROGRAM = `const pulumi = require("@pulumi/pulumi");
 new pulumi.ComponentResource("test:index:Part", "part");
 `;
 
-// The stacks that are listed are deleted then.
+// The last test deletes the stacks that the first test lists.
 describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-expire-stack-"));
   const backend = join(folder, "state");
@@ -190,7 +190,7 @@ describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => 
 
   let aws: FakeAws;
   beforeAll(async () => {
-    // The account has nothing of them.
+    // The account has no resources of them.
     aws = await startFakeAws(
       account({ "tag:GetResources": () => ({ json: { ResourceTagMappingList: [] } }) }),
     );
@@ -262,7 +262,7 @@ describe("npx engine-room expire", { ...needs(missing), shuffle: false }, () => 
   });
 });
 
-/** As if what a history has had been hours ago; its times are seconds of Unix time. */
+/** Moves the entries of a history hours into the past; times are seconds of Unix time. */
 function putBack(history: string): void {
   for (const entry of readdirSync(history).filter((file) => file.endsWith(".history.json"))) {
     const file = join(history, entry);

@@ -86,7 +86,7 @@ describe("a running stack", { shuffle: false }, () => {
     );
   });
 
-  test("a streamed chat has the same text as a whole one", async () => {
+  test("a streamed chat has the same text as a chat without a stream", async () => {
     const request = { model: "smollm2", messages: capital, temperature: 0, max_tokens: 24 };
     const whole = await client.chat.completions.create(request);
     const parts: string[] = [];
@@ -144,7 +144,7 @@ describe("a running stack", { shuffle: false }, () => {
       return answer.choices[0]?.message.content?.toLowerCase() ?? "";
     };
     const together = await Promise.all(animals.map(ask));
-    // Sums in shared batches round differently, so texts may differ in a word; what they are about may not.
+    // Sums in shared batches round differently, so texts may differ in a word, but not in their topic.
     for (const [index, text] of together.entries()) expect(text).toContain(animals[index]);
   });
 
@@ -278,7 +278,7 @@ describe("a running stack", { shuffle: false }, () => {
       expect(new Set(texts).size).toBeGreaterThan(1);
     });
 
-    test("temperature 0 is greedy: it is the default, has no use for a seed, and is what one most probable token gives", async () => {
+    test("temperature 0 is greedy: it is the default, ignores a seed, and equals sampling from one token", async () => {
       const greedy = await asked();
       expect((await asked("--temperature", "0", "--seed", "5")).text).toBe(greedy.text);
       expect((await asked("--top-k", "1", "--seed", "5")).text).toBe(greedy.text);
@@ -295,7 +295,7 @@ describe("a running stack", { shuffle: false }, () => {
     });
   });
 
-  test("a sweep through the gateway measures each load, writes its files, and names the largest that keeps the limits", async () => {
+  test("a sweep through the gateway measures each load, writes its files, and names the largest load within the limits", async () => {
     const folder = mkdtempSync(join(tmpdir(), "engine-room-sweep-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const file = (name: string) => join(folder, name);
@@ -326,7 +326,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(tooLong.stderr).toContain("--input-tokens is 600, and smollm2 takes 512 at most.");
   });
 
-  test("logs shows the log of a service, and names the services where it is another one", async () => {
+  test("logs shows the log of a service, and lists the services for an unknown name", async () => {
     expect((await stack.succeed("logs", "encoders", "--lines", "1000")).stdout).toContain(
       "Started GRPCInferenceService",
     );
@@ -353,7 +353,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(release).toContain(`Triton ${version}`);
   });
 
-  test("verify passes all that a CPU can, skips the rest with the reason, and writes no proof file", async () => {
+  test("verify passes all checks of a CPU, skips the rest with the reason, and writes no proof file", async () => {
     const out = join(tmpdir(), `engine-room-verify-${process.pid}.json`);
     const { code, stdout, stderr } = await stack.run("verify", "--out", out);
     expect(stderr).toBe("");
@@ -420,7 +420,7 @@ describe("a running stack", { shuffle: false }, () => {
     return data;
   }
 
-  test("the sample pictures are loaded once, and stay away once they are deleted", async () => {
+  test("the sample pictures are loaded once, and not again after they are deleted", async () => {
     const list = async () =>
       (await (
         await fetch(`${outputs.endpoints.gateway}/v1/documents?limit=500`, { headers: authorization })
@@ -470,7 +470,7 @@ describe("a running stack", { shuffle: false }, () => {
     const stored = await fetch(`${outputs.endpoints.gateway}/v1/documents/${question.picture}/image`, {
       headers: authorization,
     });
-    // The original, and the picture as the gateway keeps it, which the page and the README send.
+    // The original, and the gateway's stored picture, which the page and the README send.
     for (const picture of [cat, Buffer.from(await stored.arrayBuffer())]) {
       const answer = await post<Answer>("/v1/answer", form({ question: question.text }, picture));
       expect(answer.answer).toSatisfy((text: string) => isAnswered(question, text));
@@ -488,7 +488,7 @@ describe("a running stack", { shuffle: false }, () => {
     });
   });
 
-  test("README.md ends its output of `npm start` as `npm start` does, but for addresses and times", () => {
+  test("README.md ends its output of `npm start` as `npm start` does, except addresses and times", () => {
     const readme = readFileSync(join(projectRoot, "README.md"), "utf8");
     const [, shown = ""] = /^\$ npm start\n([\s\S]*?)^```$/m.exec(readme) ?? [];
     const ofStack = ` --stack ${stack.name} --config-file ${stack.configFile}`;
@@ -513,7 +513,7 @@ describe("a running stack", { shuffle: false }, () => {
     const address = outputs.endpoints.gateway ?? "";
     const { stdout } = inBash(commands.join("\n").replace("http://127.0.0.1:PORT", address));
     const [answer = "", match = "", written = ""] = stdout.replaceAll("}{", "}\n{").trim().split("\n");
-    // The page leaves parts out.
+    // The page omits parts.
     const [, ...parts] = /^\{"sources.*$/m.exec(block)?.[0].split("…") ?? [];
     expect(parts.length).toBeGreaterThan(2);
     for (const part of parts.slice(1)) expect(answer).toContain(part.replace(/^,|,$/g, ""));
@@ -538,7 +538,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(stdout).toMatch(/Paris/);
   });
 
-  test("a match by `describe` is refused with the model that it needs", async () => {
+  test("a match by `describe` is refused with the name of the model that it needs", async () => {
     const response = await fetch(`${outputs.endpoints.gateway}/v1/match`, {
       method: "POST",
       headers: authorization,
@@ -547,7 +547,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect([response.status, await response.text()]).toEqual([409, expect.stringContaining("llava")]);
   });
 
-  test("smoke gets an answer of every endpoint", async () => {
+  test("smoke gets a response from every endpoint", async () => {
     const { stdout } = await stack.succeed("smoke");
     expect(stdout).not.toMatch(/FAILED|skipped/);
     expect(stdout).toMatch(/(\d+) of \1 checks passed/);
@@ -589,7 +589,7 @@ describe("a running stack", { shuffle: false }, () => {
     };
     await Promise.all(Array.from({ length: WRITERS }, write));
     expect(acknowledged.length).toBeGreaterThan(0);
-    // The gateway makes missing vectors again by itself, seconds after a failure.
+    // The gateway creates missing vectors by itself, seconds after a failure.
     await expect
       .poll(
         async () => {

@@ -1,4 +1,4 @@
-/** Trees that `diff` compares: checked out by Git, with packages of npm, rendered by processes of their own. */
+/** Trees that `diff` compares: checked out by Git, with packages of npm, rendered in their own processes. */
 import { execFileSync } from "node:child_process";
 import {
   appendFileSync,
@@ -22,7 +22,7 @@ import { renderTree } from "../../scripts/diff/rendered-tree.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { runCommand } from "../scripts/plan/run-plan.ts";
 
-/** Git with an author. @returns What it prints. */
+/** Runs Git with an author. @returns Its output. */
 function gitIn(project: string, ...argv: readonly string[]): string {
   const author = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
   return execFileSync("git", [...author, ...argv], { cwd: project, encoding: "utf8" });
@@ -64,7 +64,7 @@ describe("two trees of the project", () => {
     expect(existsSync(join(project, own))).toBe(existsSync(join(projectRoot, own)));
   });
 
-  test("a program that prints too much is not called slow", async () => {
+  test("a program that prints too much is not reported as slow", async () => {
     const argv = ["-e", `process.stdout.write("x".repeat(${65 * 2 ** 20}))`];
     await expect(outputOf(process.execPath, argv, { cwd: folder, timeoutSeconds: 60 })).rejects.toThrow(
       "printed more than 64 MiB",
@@ -156,7 +156,7 @@ describe("two trees of the project", () => {
     appendFileSync(join(project, "Pulumi.local.yaml"), "  engine-room:vector: { vectorSize: 1 }\n");
     try {
       const { base, head, resources } = await compare("local");
-      // Paths are as they are in the tree, wherever that lies.
+      // Paths are relative to the tree.
       expect(base).toMatchObject({ ref: "HEAD", failure: "It is broken: infra/index.ts", problems: [] });
       expect(head).toMatchObject({ ref: null, commit: null, failure: null, problems: [{ path: "vector" }] });
       expect(resources).toBeNull();
@@ -327,7 +327,7 @@ describe("the tree of a base", () => {
     await expect(commitOf(project, "--help")).rejects.toThrow('Git has no commit "--help" here; fetch it');
   });
 
-  test("the base has a stack's file where the working tree has it, and that of the stack for one from outside", async () => {
+  test("the base has a stack's file at the same path, or by the stack's name for a file from outside", async () => {
     const fileOf = (configFile: string) => fileInBase({ name: "a", configFile }, project);
     expect(await fileOf(join(project, "stacks/Pulumi.a.yaml"))).toBe("stacks/Pulumi.a.yaml");
     expect(await fileOf(join(folder, "other.yaml"))).toBe("Pulumi.a.yaml");

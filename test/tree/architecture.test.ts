@@ -67,7 +67,7 @@ test("every name of code in the walk of docs/architecture.md is declared in the 
   expect(names.filter((name) => !isDeclared(name))).toEqual([]);
 });
 
-test("docs/decisions/README.md has the title of every decision, and by which one it is superseded", () => {
+test("docs/decisions/README.md has the title of every decision, and the decision that supersedes it", () => {
   const folder = "docs/decisions";
   const rows = readdirSync(join(projectRoot, folder))
     .filter((name) => /^\d{4}-/.test(name))

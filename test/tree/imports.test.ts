@@ -3,7 +3,7 @@ import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 
-/** Parts of the tree, and what each may import of the others. Longest prefix wins. */
+/** Parts of the tree, and the parts that each may import. Longest prefix wins. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   "infra/plan/catalogue": [],
   // The shapes of the configuration, not its parser: see `typesOnly`.
@@ -28,7 +28,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   containers: [],
 };
 
-/** Files that import nothing and that every part of the program may import. */
+/** Files without imports, which every part of the program may import. */
 const leaves = ["infra/problems.ts"];
 
 /** Imports that exist only for the type checker may also point here. */
@@ -56,7 +56,7 @@ interface Import {
   readonly file: string;
   readonly target: string;
   readonly typeOnly: boolean;
-  /** Whether it is loaded only when the line is reached. */
+  /** True when it is loaded only when the line runs. */
   readonly onDemand: boolean;
 }
 

@@ -27,7 +27,7 @@ jobs:
         env: { STACK: "\${{ inputs.stack }}", TOKEN: "\${{ secrets.TOKEN }}" }
 `;
 
-/** A step before that of the packages. */
+/** A step before the step that installs packages. */
 const LOGGED_IN = `persist-credentials: false }
       - uses: docker/login-action@${SHA} # v4.1.0
 `;
@@ -41,7 +41,7 @@ const JOB_SECRETS = `    timeout-minutes: 5
     env: { PASSPHRASE: "\${{ secrets.PASSPHRASE }}" }
 `;
 
-/** One change each, and the rule that has to see it. */
+/** Rules, each with a change that breaks it. */
 const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["actionsArePinned", `${CHECKOUT} # v7.0.1`, "actions/checkout@v7"],
   ["actionsArePinned", `${CHECKOUT} # v7.0.1`, CHECKOUT],

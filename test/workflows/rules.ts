@@ -91,7 +91,7 @@ const pipesFail: Rule = (workflow) =>
     /[^|]\|(?!\|)/.test(run ?? "") && shell !== "bash" ? [`pipe without shell: bash in: ${run}`] : [],
   );
 
-/** With the rights of the repository: only its own branch's code may run. */
+/** Events with the repository's permissions may run only code of its default branch. */
 const privilegedEventsRunOwnCode: Rule = (workflow) => {
   const isPrivileged = "pull_request_target" in workflow.on || "workflow_run" in workflow.on;
   if (!isPrivileged) return [];
@@ -108,8 +108,8 @@ const privilegedEventsRunOwnCode: Rule = (workflow) => {
 };
 
 /**
- * A job that a pull request starts, and that has secrets, an OIDC token or the right to write, names what it refuses. GitHub gives a
- * fork no secrets by itself, and this says so where it is read.
+ * A job of a pull request that has secrets, an OIDC token or permission to write has a condition that refuses others. GitHub
+ * does not give secrets to a fork by itself either; the condition shows it in the workflow.
  */
 function guarded(what: string, ...guards: readonly string[]): Rule {
   return (workflow) => {
@@ -146,7 +146,7 @@ const botsGetNoCredentials: Rule = (workflow) => {
   )(workflow);
 };
 
-/** A job that is run again would fail at the artifact of its first time. */
+/** A repeated job would fail at the artifact of its first run. */
 const artifactsAreOverwritten: Rule = (workflow) =>
   stepsOf(workflow).flatMap(([, { uses, with: inputs }]) =>
     uses?.startsWith("actions/upload-artifact@") === true && inputs?.overwrite !== true
@@ -155,8 +155,8 @@ const artifactsAreOverwritten: Rule = (workflow) =>
   );
 
 /**
- * Checks that a branch requires are known by the names of jobs: one job with a name of its own waits for all others, so that a matrix
- * may change. One that is skipped would count as passed.
+ * A branch's required checks are names of jobs: one job with a fixed name waits for all others, so that a matrix may change.
+ * It must never be skipped, which would count as passed.
  */
 const requiredChecksKeepTheirNames: Rule = ({ on, jobs }) => {
   if (!("merge_group" in on)) return [];
@@ -260,7 +260,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   packagesComeBeforeCredentials,
 };
 
-/** Those that hold for the steps of a local action, too. */
+/** Rules for the steps of a local action, too. */
 export const STEP_RULES: readonly Rule[] = [
   actionsArePinned,
   credentialsAreNotKept,

@@ -86,7 +86,7 @@ test("the merge queue runs what a pull request's required checks run", () => {
   for (const name of names) expect(guide).toContain(`\`${name}\``);
 });
 
-test("a job that waits for others passes only where they have", () => {
+test("a job that waits for others passes only when they have passed", () => {
   const run = (file: string, env: Readonly<Record<string, string>>) => {
     const passed = WORKFLOWS.find((one) => one.file.endsWith(file))?.jobs.passed;
     const script = passed?.steps.at(-1)?.run ?? "";
@@ -111,7 +111,7 @@ test("a job that waits for others passes only where they have", () => {
   expect(preview("success success skipped", "skipped")).toBe(false);
 });
 
-test("what zizmor is told to ignore has a reason", () => {
+test("every ignored finding of zizmor has a reason", () => {
   const ignored = [...WORKFLOWS, ...ACTIONS].flatMap(({ text }) => [
     ...text.matchAll(/zizmor: ignore\S*(.*)/g),
   ]);
@@ -119,7 +119,7 @@ test("what zizmor is told to ignore has a reason", () => {
   for (const [, reason = ""] of ignored) expect(reason.trim().split(" ").length).toBeGreaterThan(4);
 });
 
-test("what gives rights has owners", () => {
+test("files that grant permissions have code owners", () => {
   const lines = readFileSync(join(projectRoot, ".github/CODEOWNERS"), "utf8").split("\n");
   const entries = lines
     .filter((line) => line !== "" && !line.startsWith("#"))
@@ -166,7 +166,7 @@ test("workflows ask for exactly the known matrices", () => {
   expect(new Set(asked)).toEqual(new Set(MATRIX_PURPOSES));
 });
 
-test("stacks of pull requests are created only where the repository also ends them", () => {
+test("stacks of pull requests are created only where the repository also destroys them", () => {
   const guarded = ["preview-stack", "preview-stack-end"].map((name) => {
     const jobs = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`))?.jobs ?? {};
     return Object.values(jobs)
@@ -176,7 +176,7 @@ test("stacks of pull requests are created only where the repository also ends th
   expect(guarded).toEqual([[true], [true]]);
 });
 
-test("the workflow that ends expired stacks needs EXPIRE_STACKS, may not write contents, and has its own queue", () => {
+test("the workflow that destroys expired stacks needs EXPIRE_STACKS, may not write contents, and has its own queue", () => {
   const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/expire.yml")) ?? {};
   const { expire, issue } = jobs ?? {};
   expect(expire?.if).toContain("vars.EXPIRE_STACKS == 'true'");
@@ -191,7 +191,7 @@ test("the workflow that ends expired stacks needs EXPIRE_STACKS, may not write c
   expect(all.filter((one) => one === group(concurrency))).toHaveLength(1);
 });
 
-test("a stack is deployed as it was previewed before its approval, and waits for no other stack's", () => {
+test("a stack is deployed as it was previewed before its approval, and does not wait for another stack's approval", () => {
   const { jobs, concurrency } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml")) ?? {};
   const { stacks, preview, previewed, up } = jobs ?? {};
   const stack = "$" + "{{ matrix.stack }}";
@@ -233,7 +233,7 @@ test("no two jobs of stacks share a queue, whatever the stacks are called", () =
   expect(new Set(groups).size).toBe(groups.length);
 });
 
-test("a stack is not deployed whose environments would be those of other jobs", () => {
+test("a stack is not deployed when other jobs use its environments", () => {
   const environments = WORKFLOWS.flatMap(({ jobs }) =>
     Object.values(jobs).flatMap(({ environment }) => (typeof environment === "string" ? [environment] : [])),
   );
@@ -243,7 +243,7 @@ test("a stack is not deployed whose environments would be those of other jobs", 
     expect(() => matrixStacks("deployed", name, [name])).toThrow(`The stack ${name} is not deployed`);
 });
 
-test("the run's summary says of a stack that nothing changes, and the stack asks for no approval", () => {
+test("an unchanged stack is reported in the run's summary, and needs no approval", () => {
   const { preview } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml"))?.jobs ?? {};
   const script = preview?.steps.find(({ run }) => run?.includes("ci approved-preview"))?.run ?? "";
   const branch = script.indexOf("if test -s");
@@ -301,7 +301,7 @@ test("images are built for existing stacks, pull requests' among them", () => {
   expect(given.split(" ").filter((name) => !matrixStacks("preview", "").includes(name))).toEqual([]);
 });
 
-test("images are built when a source of an image changes, and when what chooses them does", () => {
+test("images are built when a source of an image or the choice of images changes", () => {
   const pattern = (path: string) => (statSync(join(projectRoot, path)).isDirectory() ? `${path}/**` : path);
   const sources = IMAGE_NAMES.flatMap((name) => {
     const source = imageSources[name];
@@ -331,7 +331,7 @@ describe("policies", () => {
     }
   });
 
-  test("every workflow that changes a stack enforces the policies, and previews of a state ask them", () => {
+  test("every workflow that changes a stack enforces the policies, and previews of a state check them", () => {
     for (const name of ["deploy", "preview-stack"]) {
       const ups = commandsOf(name).filter((run) => run.includes("cli.mjs up"));
       expect(ups.length).toBeGreaterThan(0);

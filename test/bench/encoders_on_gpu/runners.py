@@ -50,7 +50,7 @@ class Available:
 
 
 def look_around() -> Available:
-    """torch comes first: with it the libraries of CUDA that onnxruntime needs are in the process."""
+    """Imports torch first, which loads the CUDA libraries that onnxruntime needs."""
     missing = []
     gpu = None
     has_torch = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
@@ -70,7 +70,7 @@ def look_around() -> Available:
 
 
 def runners(tower: Tower, available: Available) -> list[Runner]:
-    """Those of the CPU are first."""
+    """Returns all programs, those of the CPU first."""
     found = [_graph_runner(tower, "cpu", "float32"), _graph_runner(tower, "cpu", "float16")]
     if available.torch:
         found.append(_torch_runner(tower, "cpu", "float32"))
@@ -109,8 +109,8 @@ def _cuda_provider_loads() -> bool:
 
 
 def _drop_repeated_nodes(model: onnx.ModelProto) -> None:
-    """onnxruntime 1.30's converter writes one cast for each of its readers, all of the same name; that of the
-    locked 1.23 writes one."""
+    """onnxruntime 1.30's converter writes a cast of the same name for each reader; the locked 1.23 writes one
+    cast."""
     unique = {node.name: node for node in reversed(model.graph.node)}
     kept = [node for node in model.graph.node if unique[node.name] is node]
     del model.graph.node[:]

@@ -28,9 +28,9 @@ _DEVIATION = 0.02
 
 @dataclass(frozen=True)
 class Tower:
-    """`graph` is the exporter's, in float32. `feeds` gives a batch of so many rows, and `source` the unit
-    vectors of one in 64-bit arithmetic. `torch_model` gives a module of `transformers` with the tensors, and
-    what turns it and a dictionary of torch tensors into unit vectors; it imports both packages."""
+    """`graph` is the exporter's, in float32. `feeds` returns a batch of that many rows, and `source` its unit
+    vectors in 64-bit arithmetic. `torch_model` imports torch and transformers, and returns a module with the
+    tensors and a function of the module and a dictionary of torch tensors that returns unit vectors."""
 
     name: str
     unit: str
@@ -68,7 +68,7 @@ def sentence_encoder(folder: Path) -> Tower:
 
 
 def clip_vision(folder: Path) -> Tower:
-    """ViT-B/32 with seeded weights; `folder` takes the file that says how an image becomes its input."""
+    """ViT-B/32 with seeded weights; `folder` gets the file of its image preprocessing."""
     tensors = seeded_clip(_SEED)
     graph, preprocessing = build_clip_vision(Weights("seeded weights", tensors))
     preprocess = folder / "preprocess.json"

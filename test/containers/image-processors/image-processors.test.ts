@@ -13,7 +13,7 @@ const EDGES = { "blip2-opt-2.7b": 224, "llava-1.5-7b": 336, "vila1.5-3b": 384 } 
 /** Models of the recorded stack. */
 const NAMES = { "blip2-opt-2.7b": "blip2", "llava-1.5-7b": "llava", "vila1.5-3b": "vila" } as const;
 
-/** The file of the model's preprocessing, as a server of the multimodal guide gets it. */
+/** The file of the model's preprocessing for a server of the multimodal guide. */
 function plannedFile(name: string): unknown {
   const file = join(projectRoot, "test/recorded/server-specs", `multimodal-guide.${name}.json`);
   const { repository } = JSON.parse(readFileSync(file, "utf8")) as {

@@ -1,4 +1,4 @@
-/** Doc comments of the stack file's keys, as the sources have them beside their schemas. */
+/** Doc comments of the stack file's keys, beside their schemas in the sources. */
 import { join } from "node:path";
 import ts from "typescript";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";

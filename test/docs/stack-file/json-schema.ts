@@ -1,4 +1,4 @@
-/** JSON Schema of the stack file as users write it, for editors: from the schemas that parse it, with the sentences of docs/stack-file/. */
+/** JSON Schema of the stack file for editors: from the schemas that parse it, with the sentences of docs/stack-file/. */
 import { z } from "zod";
 import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { GPU_NAMES } from "../../../infra/plan/catalogue/gpus.ts";
@@ -173,7 +173,7 @@ interface Context {
 /** Adds the keys' sentences and an editor's suggestions. @param path - As in docs/stack-file/. */
 function described(node: Node, path: string, context: Context): Node {
   const { properties, items, anyOf, oneOf, additionalProperties, maximum, ...rest } = node;
-  // A secret, or what may be one: a text that may be encrypted, as any text may.
+  // A text that may be encrypted, as any text may.
   const [text, encrypted] = anyOf ?? [];
   if (encrypted?.properties?.secure !== undefined) return described({ ...rest, ...text }, path, context);
   const at = (inner: Node, suffix = "") => described(inner, `${path}${suffix}`, context);
@@ -221,7 +221,7 @@ function sentenceOf(path: string, { properties = {} }: Node, keys: readonly Key[
 const isFreeText = (node: Node) =>
   node.type === "string" && node.enum === undefined && node.const === undefined;
 
-/** The Pulumi CLI encrypts any value; the keywords for mappings say nothing of texts. */
+/** The Pulumi CLI encrypts any value; the keywords for mappings do not apply to texts. */
 const SECURE_TOO: Node = {
   type: ["string", "object"],
   properties: { secure: { type: "string" } },

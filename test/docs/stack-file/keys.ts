@@ -78,7 +78,7 @@ function keysAt({ type, path, forms }: Place, name: string, schema: z.core.$ZodT
   return isSilent ? inner : [key, ...inner];
 }
 
-/** Keys of a mapping that has several forms; those that forms have alike are there once. */
+/** Keys of a mapping that has several forms; equal keys of forms are listed once. */
 function formsOf(
   { type, path }: Place,
   options: readonly z.core.$ZodType[],

@@ -25,7 +25,7 @@ interface Diagnostic {
   readonly range: { readonly start: { readonly line: number; readonly character: number } };
 }
 
-/** As an editor: https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/ */
+/** Client of an editor: https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/ */
 class Editor {
   readonly #server: ChildProcessWithoutNullStreams;
   readonly #answers = new Map<number, (result: unknown) => void>();
@@ -61,7 +61,7 @@ class Editor {
     return new Promise((resolve) => this.#answers.set(id, resolve));
   }
 
-  /** Opens a file, which need not exist. @returns What is wrong with it. */
+  /** Opens a file, which need not exist. @returns Its diagnostics. */
   open(uri: string, text: string): Promise<readonly Diagnostic[]> {
     const found = new Promise<readonly Diagnostic[]>((resolve) => this.#diagnostics.set(uri, resolve));
     const textDocument = { uri, languageId: "yaml", version: 1, text };
@@ -115,7 +115,7 @@ const MARK = "|";
 
 let written = 0;
 
-/** A stack file of which the place of a `|` is asked. */
+/** A stack file with `|` at the position of the request. */
 async function openAt(text: string) {
   const lines = text.slice(0, text.indexOf(MARK)).split("\n");
   written += 1;
@@ -152,24 +152,24 @@ test.each(stackFiles)("an editor finds nothing wrong with %s", async (file) => {
   expect(await editor.open(uriOf(file), text)).toEqual([]);
 });
 
-test("an editor offers the platforms", async () => {
+test("an editor suggests the platforms", async () => {
   const offered = await completions("config:\n  engine-room:platform: |\n");
   expect(offered.toSorted()).toEqual(["aws", "docker", "kubernetes", "local"]);
 });
 
-test("an editor offers the keys of the platform", async () => {
+test("an editor suggests the keys of the platform", async () => {
   const offered = await completions(`${LOCAL}  |\n`);
   expect(offered).toEqual(expect.arrayContaining(["engine-room:gateway", "engine-room:pythonVersion"]));
   expect(offered).not.toContain("engine-room:account");
 });
 
-test("an editor offers keys at any depth", async () => {
+test("an editor suggests keys at any depth", async () => {
   expect(await completions(`${LOCAL}      |\n`)).toEqual(
     expect.arrayContaining(["parallelRequests", "contextTokens"]),
   );
 });
 
-test("an editor offers values and names of the catalogue", async () => {
+test("an editor suggests values and names of the catalogue", async () => {
   expect(await completions(`${LOCAL}  engine-room:databases: |\n`)).toEqual(
     expect.arrayContaining(["mock", "container", "external"]),
   );

@@ -1,4 +1,4 @@
-/** Every key of the stack file on every platform, as Markdown: what the pages of docs/stack-file have between their marks. */
+/** Every key of the stack file on every platform, as Markdown between the marks of the pages of docs/stack-file. */
 import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
@@ -20,7 +20,7 @@ const CATALOGUE_ROW = { path: "catalogue.models.NAME.", interface: "LanguageMode
 const SOURCES = ["infra/config/config.ts", "infra/plan/catalogue/types.ts"];
 
 interface Row extends Key {
-  /** Names of the kinds of stacks that have it so. */
+  /** Names of the kinds of stacks with this row. */
   readonly kinds: readonly string[];
 }
 
@@ -50,7 +50,7 @@ const PAGES: Readonly<Record<string, readonly string[]>> = {
   shared: KINDS.map(({ name }) => name),
 };
 
-/** A row of the shared page that names no stacks is of these. */
+/** Stacks of a row of the shared page that names no stacks. */
 const WITH_GPUS = ["docker", "kubernetes", "eks", "ec2"];
 
 /** @returns Lines of Markdown, by page. */
@@ -132,7 +132,7 @@ function withSentence(key: Key, sources: Sources): Key {
   return { ...key, sentence: sources.memberSentence(CATALOGUE_ROW.interface, path) || key.sentence };
 }
 
-/** Keys that several kinds have alike are one row; in the order in which the first kind that has them has them. */
+/** One row for a key that is equal in several kinds, in the order of the first kind that has it. */
 function sharedRows(
   all: readonly { readonly name: string; readonly keys: readonly Key[] }[],
 ): readonly Row[] {

@@ -75,7 +75,7 @@ export function defaultWords(schema: z.core.$ZodType): string {
   return def.type === "prefault" && JSON.stringify(defaultValue) === "{}" ? "" : literalWords([defaultValue]);
 }
 
-/** As a stack file has them: in quotes what YAML would read as a number. */
+/** Values in YAML: a text that YAML would read as a number is in quotes. */
 export function literalWords(values: readonly unknown[]): string {
   return values
     .map((value) => stringify(value, { collectionStyle: "flow", flowCollectionPadding: false }).trim())
@@ -139,7 +139,7 @@ function rangeWords(node: Node, kind: string): string {
   return `${kind === "number" ? "number, " : ""}${least} to ${most}`;
 }
 
-/** None where it is only what JavaScript can count to. */
+/** Limit of a number; null when it is only JavaScript's largest integer. */
 function bound(value: number | undefined): number | null {
   return value === undefined || Math.abs(value) === Number.MAX_SAFE_INTEGER ? null : value;
 }

@@ -7,10 +7,10 @@ import type { Verdict } from "../../../infra/plan/fit/verdicts.ts";
 import type { GpuPlan } from "../../../infra/plan/gpu-stack.ts";
 import { planStack } from "../../../infra/plan/plan-stack.ts";
 
-/** GPUs of the machine that each cell is planned for: as many as the largest instance types have. */
+/** GPUs of the machine of each cell: as many as in the largest instance types. */
 export const GPUS_OF_MACHINE = 8;
 
-/** A GPU with room for every model, so that a cell about releases says nothing of memory. */
+/** A GPU with room for every model, so that a cell about releases does not depend on memory. */
 const ROOMY_GPU = "H100";
 
 /** The verdict on one GPU, and where that is not "fits", the smallest tensor parallelism whose verdict is. */
@@ -39,7 +39,7 @@ function verdictOf(model: LanguageModelName, gpu: string, tensorParallel: number
   );
 }
 
-/** The catalogue stays as it is while a process runs, so a cell that is asked for again is not planned again. */
+/** The catalogue is constant in a process, so a repeated cell is not planned again. */
 const known = new Map<string, string>();
 
 function once(key: string, make: () => string): string {

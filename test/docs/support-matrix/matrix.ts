@@ -1,6 +1,6 @@
 /**
- * docs/support-matrix.md, made from the catalogue and the records of proof/. Every cell is an answer of the plan: a stack with
- * that one model, on that release and GPU, is planned, and the cell says what came of it, and whether it was run.
+ * docs/support-matrix.md, from the catalogue and the records of proof/. Every cell is a plan's result: of a stack with only
+ * that model, on that release and GPU, and whether it was run.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ export function readProofs(folder: string): readonly Proof[] {
     });
 }
 
-/** Records that the project has. */
+/** Records of the project. */
 export function committedProofs(): readonly Proof[] {
   return readProofs(join(projectRoot, PROOF_FOLDER));
 }

@@ -89,7 +89,7 @@ function optional(text: string | null): string[] {
   return text === null ? [] : [text];
 }
 
-/** As the catalogue has it, on whole GPUs, split over tensor ranks at most. */
+/** True for a model in the catalogue's own format on whole GPUs, split at most over tensor ranks. */
 function isPlain({ model, dtype, quantization, pipelineParallel, migProfile }: ModelProof): boolean {
   return (
     dtype === languageModels[model].dtype &&

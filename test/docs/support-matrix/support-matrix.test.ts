@@ -18,7 +18,7 @@ function row(section: string, first: string): string[] {
 test(`${SUPPORT_MATRIX_FILE} is the support matrix of catalogue and records`, () => {
   const path = join(projectRoot, SUPPORT_MATRIX_FILE);
   if (process.env.UPDATE_RECORDED === "1") writeFileSync(path, matrix);
-  expect(readFileSync(path, "utf8"), "UPDATE_RECORDED=1 writes it anew").toBe(matrix);
+  expect(readFileSync(path, "utf8"), "UPDATE_RECORDED=1 renews it").toBe(matrix);
 });
 
 test("every model and every release has a row in the support matrix", () => {

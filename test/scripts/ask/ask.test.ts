@@ -36,7 +36,7 @@ describe("requests of `ask`", () => {
 
   const png = Buffer.from(SAMPLE_IMAGE_DATA_URL.slice(SAMPLE_IMAGE_DATA_URL.indexOf(",") + 1), "base64");
 
-  /** Larger in base64 than an argument of a command may be (128 KiB). */
+  /** Larger in base64 than the maximum argument of a command (128 KiB). */
   const largePng = Buffer.concat([png, Buffer.alloc(300_000, 7)]);
 
   const PICTURE = "it's a cat/große Katze.png";
@@ -59,7 +59,7 @@ describe("requests of `ask`", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Hard to quote in every language at once. */
+  /** Text that is hard to quote in every language. */
   const HARD_TEXT = 'It\'s "50 %" of $HOME\\n `id` — {"a": \'☕\'}\nand a \t tab, !history, \u2028 separator';
 
   const question = (changes: Partial<Question> = {}): Question => ({
@@ -155,7 +155,7 @@ describe("requests of `ask`", () => {
 
   const inPython = (program: string) => run("python3", ["-c", program], { cwd: folder, env: environment });
 
-  describe("what is printed does what is sent", () => {
+  describe("printed programs send the command's request", () => {
     test.each(Object.keys(requests))(
       "the printed curl and Python requests send the same for %s",
       async (name) => {
@@ -265,7 +265,7 @@ describe("requests of `ask`", () => {
     });
   });
 
-  test("the JSON of the answer, and of each event of a stream, is handed on as it came", async () => {
+  test("the JSON of the answer, and of each event of a stream, is printed unchanged", async () => {
     const received = async (stream: boolean) => {
       const json: unknown[] = [];
       const options = { apiKey: undefined, write: () => {}, whenUnreachable: "" };
@@ -290,7 +290,7 @@ describe("requests of `ask`", () => {
     const figures = (request: PreparedRequest) =>
       send(request, { apiKey: GATEWAY_KEY, write: () => {}, whenUnreachable: "" });
 
-    test("the figures of a whole answer are the server's counts", async () => {
+    test("the figures of an answer without a stream are the server's counts", async () => {
       const counted = await figures(grpcless(requestProfile("inflight_batcher_llm"), question()));
       expect(counted).toMatchObject({
         promptTokens: null,
@@ -314,7 +314,7 @@ describe("requests of `ask`", () => {
     });
   });
 
-  describe("what goes wrong is one sentence", () => {
+  describe("an error is one sentence", () => {
     const failing = (request: PreparedRequest, apiKey: string | undefined = GATEWAY_KEY) => {
       let written = "";
       const sending = send(request, {
@@ -448,7 +448,7 @@ test.each([
     ["--top-p is 0.5, and this model"],
   ],
   ["what there is no problem with", beams, { beamWidth: 4, topK: 5 }, "triton", []],
-] as const)("before anything is sent a sentence says of %s that it does not reach the model", (...row) => {
+] as const)("before anything is sent a sentence reports that %s does not reach the model", (...row) => {
   const [, model, sampling, endpoint, sentences] = row;
   const question = { model: "smollm2", text: "", images: [], maxTokens: 1, stream: false };
   const look = () =>
@@ -466,7 +466,7 @@ test.each([
   expect(() => requirePassedOn(model, { ...question, pipeline: "bls" }, endpoint)).toThrow(sentence);
 });
 
-test("a model with an ensemble and a BLS is asked through either, with beams too", () => {
+test("a model with an ensemble and a BLS is called through either, with beams too", () => {
   const question = {
     model: "m",
     text: "",
@@ -490,7 +490,7 @@ test("a stream of several beams is refused", () => {
   expect(() => requirePassedOn(beams, question, "triton")).toThrow("--stream prints one text");
 });
 
-/** All that is shown of an answer that comes in these texts. */
+/** Shown text of an answer that arrives in these pieces. */
 function shown(streamedText: "delta" | "cumulative", echo: string, texts: readonly string[]): string {
   const text = new AnswerText({ streamedText, echo });
   return [...texts.map((piece) => text.push(piece)), text.end()].join("");

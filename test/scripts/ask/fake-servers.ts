@@ -1,4 +1,4 @@
-/** A Triton and a gateway in one small HTTP server, which keep what they were asked. */
+/** A Triton and a gateway in one small HTTP server, which record requests. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -10,7 +10,7 @@ interface Asked {
 
 export interface FakeServers {
   readonly url: string;
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly asked: Asked[];
   close(): Promise<void>;
 }

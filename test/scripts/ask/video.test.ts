@@ -39,7 +39,7 @@ afterAll(() => {
 });
 
 test.each([
-  // As numpy.arange(0, total, total / count).astype(int) gives them.
+  // Numbers from numpy.arange(0, total, total / count).astype(int).
   [250, 8, [0, 31, 62, 93, 125, 156, 187, 218]],
   [8, 8, [0, 1, 2, 3, 4, 5, 6, 7]],
   [5, 8, [0, 1, 2, 3, 4]],
@@ -129,7 +129,7 @@ test("a file that is not a video, is cut or damaged, names other files, or has o
   );
 });
 
-test("without ffmpeg a sentence says how it is installed", async () => {
+test("without ffmpeg a sentence has the command that installs it", async () => {
   vi.stubEnv("PATH", folder);
   await expect(framesOfVideo(join(folder, "whole.mp4"), 8)).rejects.toThrow("apt-get install ffmpeg");
 });
@@ -137,7 +137,7 @@ test("without ffmpeg a sentence says how it is installed", async () => {
 const plan = readPlan(stackReference("guide", join(projectRoot, "examples/multimodal-guide.yaml")));
 const question = { model: "onevision", text: "Why is it funny?", images: [], maxTokens: 30, stream: false };
 
-test("before anything is decoded or sent a sentence says what is wrong with --video and --frames", () => {
+test("before anything is decoded or sent a sentence reports mistakes in --video and --frames", () => {
   writeFileSync(join(folder, "v.mp4"), "");
   const given = (path: string | undefined, frames?: string) => () => askedVideo(path, frames, folder);
   expect(given(undefined, "8")).toThrow("--frames is for --video FILE");

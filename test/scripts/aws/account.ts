@@ -1,4 +1,4 @@
-/** An account of AWS in which a stack finds all that it needs, for {@link startFakeAws}; tests change one answer each. */
+/** An account of AWS with all that a stack needs, for {@link startFakeAws}; each test changes some responses. */
 import { ACCOUNT, REGION } from "../../harness/aws/stacks.ts";
 import { type FakeAnswer, type FakeInput, type FakeService, xmlAnswer } from "./fake-aws.ts";
 
@@ -9,7 +9,7 @@ export type Answers = Readonly<Record<string, (input: FakeInput) => FakeAnswer>>
 
 const quota = (value: number): FakeAnswer => ({ json: { Quota: { Value: value } } });
 
-/** Every type in zones a and b. */
+/** Offers of every type in zones a and b. */
 export function offered(zones: readonly string[] = ["a", "b"]) {
   return ({ parameters }: FakeInput): FakeAnswer => {
     const types = [...parameters].flatMap(([key, value]) => (/^Filter\.1\.Value/.test(key) ? [value] : []));
@@ -21,7 +21,7 @@ export function offered(zones: readonly string[] = ["a", "b"]) {
   };
 }
 
-/** Machines of four vCPUs by their type. @param machines.state - @default "running" @param machines.zone - @default that of letter a */
+/** Machines of four vCPUs by their type. @param machines.state - @default "running" @param machines.zone - @default zone a */
 export function running(
   machines: readonly {
     readonly type: string;
@@ -80,7 +80,7 @@ export const certificateOf = (status: string, names: readonly string[]): FakeAns
   json: { Certificate: { Status: status, DomainName: names[0], SubjectAlternativeNames: names } },
 });
 
-/** Key by which EBS encrypts a disk that names none. */
+/** Default key of EBS. */
 export const defaultKey = (kmsKeyId: string) => xmlAnswer("GetEbsDefaultKmsKeyId", { kmsKeyId });
 
 const GOOD: Answers = {
@@ -108,12 +108,12 @@ const GOOD: Answers = {
   "ecr:DescribeImages": () => ({ json: { imageDetails: [] } }),
 };
 
-/** The quota of one code; all others allow much. */
+/** Sets the quota of a code; the quotas of other codes are high. */
 export function quotaOf(code: string, value: number) {
   return ({ body }: FakeInput): FakeAnswer => quota(body.QuotaCode === code ? value : 1000);
 }
 
-/** @param changes - By action. An action that neither has is an error of the test. */
+/** @param changes - Responses by action. An action without a response is an error of the test. */
 export function account(changes: Answers = {}): FakeService {
   const answers = { ...GOOD, ...changes };
   return (action, input) => answers[action]?.(input) ?? { error: `NoFake_${action}`, status: 500 };

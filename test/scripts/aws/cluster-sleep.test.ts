@@ -1,4 +1,4 @@
-/** `sleep`, `wake` and `status` of a stack on EKS, and what `up` and `down` start of one that sleeps. */
+/** `sleep`, `wake` and `status` of a stack on EKS, and `up` and `down` of a stack that sleeps. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { POOL_LABEL } from "../../../infra/plan/aws/context.ts";
@@ -128,7 +128,7 @@ const scaledServer = (replicas: number) => `${model} ${replicas}`;
 const scaledAutoscaler = (replicas: number) =>
   `cluster-autoscaler-aws-cluster-autoscaler --replicas=${replicas}`;
 
-test("`sleep` stops servers, then the autoscaler, then every machine, and says what is left to pay", async () => {
+test("`sleep` stops servers, then the autoscaler, then every machine, and shows the remaining costs", async () => {
   cluster(1, 1);
   const { code, text } = await run("sleep");
   expect(code, text).toBe(0);
@@ -191,7 +191,7 @@ test("the first `up` of a stack finds no cluster, and nothing that sleeps", asyn
   expect(await wakeBefore(plan, context, probe)).toEqual([]);
 });
 
-test("controllers that stay away end the wait with their names", async () => {
+test("the wait for controllers that don't start ends with their names", async () => {
   cluster(1, 1, 0);
   vi.spyOn(Date, "now").mockReturnValueOnce(0).mockReturnValue(1e9);
   await expect(awaitControllers(await probe(), "fake", 0)).rejects.toThrow(

@@ -129,7 +129,7 @@ describe("the account of a stack", () => {
     expect(`${stdout}${stderr}`.replaceAll(/\s+/g, " ")).toContain("(AWS_PROFILE is wrok)");
   });
 
-  test("an unreachable region is reported in the words of the network", async () => {
+  test("an unreachable region is reported with the network's error", async () => {
     aws = await startFakeAws(account());
     const { url } = aws;
     await aws.close();
@@ -190,7 +190,7 @@ describe("the account of a stack", () => {
     expect(pulumi.stacks()).toEqual([]);
   });
 
-  test("`down` of a stack unknown to the state fails where AWS may not be asked", async () => {
+  test("`down` of a stack unknown to the state fails without permission to list its resources", async () => {
     useFakePulumi(folder);
     const denied: Answers = { "tag:GetResources": () => ({ error: "AccessDeniedException" }) };
     const { exitCode, stderr } = await run("eks", denied, ["down"]);
@@ -200,7 +200,7 @@ describe("the account of a stack", () => {
     );
   });
 
-  test("`down` of a stack unknown to the state succeeds where the account has nothing of it", async () => {
+  test("`down` of a stack unknown to the state succeeds where the account has no resources of it", async () => {
     useFakePulumi(folder);
     const { exitCode, stdout } = await run("eks", listed(), ["down"]);
     expect(exitCode).toBe(0);
@@ -364,7 +364,7 @@ test("free resources are not listed as costs, only counted", () => {
   );
 });
 
-test("the list of costs has databases' disks, and names what has no tag with a command to find it", () => {
+test("the list of costs has databases' disks, and names resources without a tag with a command to find them", () => {
   const report = leftoversReport(DEV, [arn("ec2", "volume/vol-0123")]);
   expect(report).toContain("ec2 delete-volume --volume-id vol-0123");
   const [, notListed = ""] = report.split("In no list by tag:\n");

@@ -1,8 +1,8 @@
 /**
- * An AWS endpoint for what moto 5.2.5 lacks (add-ons and versions of EKS, quotas of EC2, sessions of Systems Manager: see
- * `script-operations.ts`) or can't be made to say: refusals of rights and capacity, certificates that are issued, versions that
- * run out, the nodes of no cluster, subnets that are full. It speaks the protocols of the services as far as the SDK reads them, over
- * HTTP, and records what it was asked. https://smithy.io/2.0/aws/protocols/index.html
+ * An AWS endpoint for operations that moto 5.2.5 lacks (add-ons and versions of EKS, quotas of EC2, sessions of Systems
+ * Manager: see `script-operations.ts`), and for responses that moto can't give: missing permissions and capacity, issued
+ * certificates, versions near their end, the nodes of no cluster, full subnets. It has the parts of the services' protocols
+ * that the SDK reads, over HTTP, and records requests. https://smithy.io/2.0/aws/protocols/index.html
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -30,12 +30,12 @@ export interface FakeInput {
 
 export interface FakeAws {
   readonly url: string;
-  /** Actions that were asked, in order. */
+  /** Actions of requests, in order. */
   readonly asked: readonly string[];
   close(): Promise<void>;
 }
 
-/** Names that a signature has for a service, where IAM has another one. */
+/** IAM's name of a service, by the different name in a signature. */
 const SIGNED_NAMES: Readonly<Record<string, string>> = { tagging: "tag" };
 
 /** Operations of REST protocols, by method and path. */
@@ -108,7 +108,7 @@ async function answer(
   }
 }
 
-/** EC2 has an element of its own. */
+/** Error in XML; EC2 has its own form. */
 function xmlError(service: string, code: string): string {
   const error = `<Error><Code>${code}</Code><Message>It says ${code}.</Message></Error>`;
   return service === "ec2"

@@ -31,7 +31,7 @@ describe("starting the machine", () => {
   /**
    * An account with one machine, which EC2 starts only where it is stopped.
    *
-   * @param machine.states - One after the other, the last one again and again.
+   * @param machine.states - States of consecutive requests; the last state repeats.
    */
   async function use(
     machine: { readonly states: readonly string[]; readonly type?: string; readonly zone?: string },
@@ -118,7 +118,7 @@ describe("starting the machine", () => {
   test.each([
     ["of another type", { type: "p4d.24xlarge" }],
     ["in another zone", { zone: "us-east-1b" }],
-  ])("`up` leaves to Pulumi a stopped machine %s than the stack file's", async (_which, differs) => {
+  ])("`up` lets Pulumi start a stopped machine %s than the stack file's", async (_which, differs) => {
     await use({ states: ["stopped"], ...differs });
     expect(await readyMachines(target, 0)).toEqual([]);
     expect(starts()).toBe(0);

@@ -1,4 +1,4 @@
-/** Every operation that the project's code sends to AWS is in a table, which says what answers it in tests. */
+/** Every operation that the project's code sends to AWS is in a table, with its stand-in in tests. */
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { expect, test } from "vitest";
@@ -15,7 +15,7 @@ const sources = FOLDERS.flatMap((folder) =>
     .filter((path) => !path.includes("node_modules")),
 ).map((path) => ({ path: relative(projectRoot, path), text: readFileSync(path, "utf8") }));
 
-/** Ends of the names of clients' packages that a source imports. */
+/** Services of the clients that a source imports, by their packages' names. */
 const clientsOf = (text: string) => [
   ...new Set([...text.matchAll(/"@aws-sdk\/client-([a-z0-9-]+)"/g)].map(([, client = ""]) => client)),
 ];
@@ -25,7 +25,7 @@ const keys = (table: Readonly<Record<string, Answerer>>) => new Set(Object.keys(
 test("the table of operations has exactly those that commands send", () => {
   const asked = sources.flatMap(({ text }) => [
     ...[...text.matchAll(/\bask\(\s*"([a-z0-9]+:\w+)"/g)].map(([, action = ""]) => action),
-    // A file with several clients has them by the names of their services.
+    // A file with several clients names them by their services.
     ...[...text.matchAll(/\bnew ([a-z0-9]+)\.(\w+)Command\(/g)].map(
       ([, client, name]) => `${client === "sdk" ? clientsOf(text)[0] : client}:${name}`,
     ),

@@ -8,7 +8,7 @@ const charts = [chart("keda", "keda"), chart("cluster-autoscaler", "kube-system"
 const BEGUN = "2026-11-28T09:00:00Z";
 const minutesLater = (minutes: number) => Date.parse(BEGUN) + minutes * 60_000;
 
-/** A kubectl that finds these records, and deletes what it is told to. */
+/** A kubectl that lists these records, and records deletions. */
 function cluster(...records: readonly string[]) {
   const deleted: string[] = [];
   const kubectl = async (args: readonly string[]) => {
@@ -21,7 +21,7 @@ function cluster(...records: readonly string[]) {
 
 const KEDA = `keda   sh.helm.release.v1.keda.v1   keda   pending-install   ${BEGUN}`;
 
-test("an operation is taken for killed when it is older than the longest that one may take", async () => {
+test("an operation counts as killed after the maximum time of operations", async () => {
   const young = cluster(KEDA);
   const { removed, running } = await removePendingReleases(young, charts, minutesLater(20));
   expect([removed, young.deleted]).toEqual([[], []]);
@@ -39,7 +39,7 @@ test("an operation is taken for killed when it is older than the longest that on
   expect(old.deleted).toEqual(["secret sh.helm.release.v1.keda.v1 --namespace keda"]);
 });
 
-test("releases of others stay, in another namespace under the same name too", async () => {
+test("releases of other programs stay, also under the same name in another namespace", async () => {
   const others = cluster(
     KEDA.replace("keda ", "other "),
     `kube-system  sh.helm.release.v1.coredns.v3  coredns  pending-upgrade  ${BEGUN}`,
@@ -49,7 +49,7 @@ test("releases of others stay, in another namespace under the same name too", as
   expect(others.deleted).toEqual([]);
 });
 
-test("nothing is deleted, and nothing fails, where kubectl gets no answer", async () => {
+test("nothing is deleted, and nothing fails, where the cluster does not respond", async () => {
   const kubectl = async () => ({ exitCode: 1, stdout: "", stderr: "Unable to connect to the server" });
   expect(await removePendingReleases({ kubectl }, charts, minutesLater(600))).toEqual({
     removed: [],
@@ -57,7 +57,7 @@ test("nothing is deleted, and nothing fails, where kubectl gets no answer", asyn
   });
 });
 
-test("a cluster is asked only where the state has a chart, made or begun", () => {
+test("a cluster is read only where the state has a chart, created or pending", () => {
   const release = { urn: "urn:keda", type: "kubernetes:helm.sh/v3:Release" };
   const other = { urn: "urn:role", type: "aws:iam/role:Role" };
   expect(hasReleases({ resources: [other], pending_operations: [] })).toBe(false);

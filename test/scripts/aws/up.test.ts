@@ -66,7 +66,7 @@ describe("through the Pulumi CLI", () => {
     rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
-  /** Calls of the Pulumi CLI since the last question to AWS. */
+  /** Calls of the Pulumi CLI since the last request to AWS. */
   const newCalls = () => {
     const all = pulumi.calls().slice(seen);
     seen += all.length;
@@ -78,7 +78,7 @@ describe("through the Pulumi CLI", () => {
   describe("with the images pushed", () => {
     beforeEach(() => writeFileSync(lockFile, imageLock(readAwsTarget(stack).plan)));
 
-    /** Changes of what runs, in their order. */
+    /** Calls that change resources, in order. */
     const changes = () => [...done, ...newCalls()].filter((call) => /^pulumi (up|state)|^eks:/.test(call));
 
     test("`up` ends before any change when an image was not pushed", async () => {
@@ -132,7 +132,7 @@ describe("through the Pulumi CLI", () => {
       expect(changes()).toEqual(["pulumi up"]);
     });
 
-    test("`down` opens the cluster's API before Pulumi deletes what is in the cluster", async () => {
+    test("`down` opens the cluster's API before Pulumi deletes objects in the cluster", async () => {
       Object.assign(answers, clusterOpenTo("198.51.100.7/32"));
       pulumi.keep([NAME]);
       await (await openStack(stack)).down();
@@ -155,7 +155,7 @@ describe("an API of a cluster that does not respond", () => {
 
   afterEach(() => vi.unstubAllEnvs());
 
-  test("the reason names the networks that it answers", async () => {
+  test("the reason names the networks that may reach it", async () => {
     for (const proxy of ["HTTPS_PROXY", "https_proxy"]) vi.stubEnv(proxy, undefined);
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -49,13 +49,13 @@ describe("the command that is run", () => {
       projectStackValues("examples/llama-2-7b-chat-kubernetes.yaml"),
       ["--model", "llama-2-7b-chat", "--input-tokens", "500"],
     ],
-  ])("of %s is the recorded one", async (name, values, options) => {
+  ])("of %s is as recorded", async (name, values, options) => {
     const { exitCode, stdout, stderr } = await bench(values, ...options, "--explain");
     expect([exitCode, stderr]).toEqual([0, ""]);
     await expect(stdout).toMatchFileSnapshot(`../../recorded/bench/${name}.txt`);
   });
 
-  test("of this machine is the recorded one", async () => {
+  test("of this machine is as recorded", async () => {
     const { explained } = await localRun(
       { name: "it", configFile: stackFile(LOCAL) },
       {
@@ -68,7 +68,7 @@ describe("the command that is run", () => {
     await expect(explained).toMatchFileSnapshot("../../recorded/bench/local.txt");
   });
 
-  test("a server whose volumes GenAI-Perf's container gets holds no secret", () => {
+  test("a server whose volumes GenAI-Perf's container gets has no secret", () => {
     const { plan } = checkedPlan(TUTORIAL);
     if (plan.platform !== "docker") expect.fail("no stack of a Docker host");
     const { containers } = dockerTarget(plan, "it").stack;
@@ -89,7 +89,7 @@ const CSV =
 const JSON_FILE = JSON.stringify({ ...FIGURES, input_config: { model_names: ["smollm2"] }, telemetry: null });
 const LOG = `[INFO] profiling\n\n@@figures\n${JSON_FILE}\n@@csv\n${CSV}`;
 
-/** A program of the PATH that writes down its words, a line each, and prints a log. */
+/** Installs a program that records its arguments, one a line, and prints a log. */
 function program(name: string, log: string, exitCode = 0): void {
   writeFileSync(join(folder, "log"), log);
   const script = `#!/bin/sh\nprintf '%s\\n' "$@" > ${folder}/words\ncat ${folder}/log\nexit ${exitCode}\n`;
@@ -121,7 +121,7 @@ describe("a run", () => {
     expect(readFileSync(csv, "utf8")).toBe(CSV);
   });
 
-  test("on EC2 is the recorded one, read out of a session, whose terminal ends lines with two characters", async () => {
+  test("on EC2 is as recorded, and is read from a session, whose terminal ends lines with two characters", async () => {
     stubCredentials();
     const machine = { type: "g5.xlarge", zone: "us-east-1a", state: "running" };
     const aws = await startFakeAws(account({ "ec2:DescribeInstances": () => running([machine]) }));
@@ -140,7 +140,7 @@ describe("a run", () => {
     }
   });
 
-  test("that fails says its last lines, and one without figures too", async () => {
+  test("that fails or has no figures is reported with its last lines", async () => {
     program("docker", "Traceback\nOSError: no tokenizer\n", 1);
     expect((await bench(TUTORIAL, "--model", "llama-2-7b")).stderr).toContain(
       "GenAI-Perf ended with exit code 1; its last lines:\nTraceback | OSError: no tokenizer",
@@ -148,7 +148,7 @@ describe("a run", () => {
     expect(() => figuresOf("Traceback\nOSError")).toThrow("no figures; its last lines:\nTraceback | OSError");
   });
 
-  test("the script prints the files of any release, whatever folder they are in", async () => {
+  test("the script prints the files of any release, in any folder", async () => {
     const artifacts = join(folder, "artifacts", "m-triton-tensorrtllm-concurrency8");
     mkdirSync(artifacts, { recursive: true });
     writeFileSync(join(artifacts, "profile_export_genai_perf.json"), JSON_FILE);
@@ -222,7 +222,7 @@ describe("the Job", () => {
     expect(calls.at(-1)).toContain("delete");
   });
 
-  test("that a cluster out of reach can't be given is an error in words of our own", async () => {
+  test("that an unreachable cluster does not accept is an error in the project's own words", async () => {
     const words =
       'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false';
     const { code, text } = await benched(words);
@@ -234,7 +234,7 @@ describe("the Job", () => {
   });
 });
 
-describe("what can't be measured is refused before anything runs:", () => {
+describe("a benchmark that can't run is refused before anything runs:", () => {
   const keys = [{ name: "a", sha256: "0".repeat(64) }];
   const llava = { name: "llava", model: "llava-1.5-7b", flavour: "multimodal" };
   const cpu = { platform: "docker", tier: "cpu", models: LOCAL.models };
@@ -311,7 +311,7 @@ describe("what can't be measured is refused before anything runs:", () => {
     expect(() => words()).toThrow("ENOENT");
   });
 
-  test("this machine without GenAI-Perf, or with one whose perf_analyzer has no program", async () => {
+  test("this machine without GenAI-Perf, or whose perf_analyzer has no program", async () => {
     vi.stubEnv("PATH", folder);
     rmSync(join(folder, "genai-perf"), { force: true });
     const run = await localRun(

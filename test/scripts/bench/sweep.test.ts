@@ -67,7 +67,7 @@ describe("a load", () => {
     });
   });
 
-  test("a load of which every request failed has a row, and breaks the limits", () => {
+  test("a load whose requests all failed has a row, and exceeds the limits", () => {
     const none = sweepRow({ ...cell, requests: 0, requestsPerSecond: 0, failed: 9 }, []);
     expect(none).toMatchObject({ outputTokens: 0, promptTokens: null, itlMs: null });
     expect(sweepVerdict([none], { ttftMs: 1 })).toBe(
@@ -95,7 +95,7 @@ describe("the largest load", () => {
     );
   });
 
-  test("the verdict has the load, its figures, and why the next one is too much", () => {
+  test("the verdict has the load, its figures, and the reason why the next load is too high", () => {
     expect(sweepVerdict(RISING, { ttftMs: 300, itlMs: 50 })).toBe(
       "The largest load that keeps the limits is a concurrency of 4, with 40.0 output tokens a second: the p95 of the time to first token is 300.0 of 300 ms, and the p95 of the inter-token latency is 30.0 of 50 ms. At a concurrency of 8 the p95 of the time to first token is 900.0 ms, above 300.",
     );
@@ -103,7 +103,7 @@ describe("the largest load", () => {
   });
 });
 
-test("a doubled sweep ends at the load that breaks a limit, and a list is measured to its end", async () => {
+test("a doubled sweep ends at the load that exceeds a limit, and a list is measured to its end", async () => {
   const measured = (endsAtLimit: boolean) =>
     sweep({
       loads: [1, 2, 4],
@@ -188,7 +188,7 @@ describe("the command line", () => {
   });
 });
 
-test("doubled loads are powers of two, and a list is taken as it is", () => {
+test("doubled loads are powers of two, and a list is used unchanged", () => {
   expect(sweepLoads(undefined)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256]);
   expect(sweepLoads("3, 10,40")).toEqual([3, 10, 40]);
 });

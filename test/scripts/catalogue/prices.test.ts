@@ -17,7 +17,7 @@ describe("update-prices", () => {
     return spawnSync(process.execPath, script, { cwd: projectRoot, encoding: "utf8" });
   }
 
-  test("`update-prices` writes the catalogue's machines in its order, and keeps what is renewed by hand", () => {
+  test("`update-prices` writes the catalogue's machines in its order, and keeps manually renewed prices", () => {
     const pricing = join(directory, "pkg/providers/pricing");
     mkdirSync(pricing, { recursive: true });
     writeFileSync(join(pricing, "zz_generated.pricing_aws.go"), COMMERCIAL);

@@ -77,7 +77,7 @@ test("`ci matrix` prints the same as a process", () => {
   expect(stdout).toBe('stacks=["onprem"]\n');
 });
 
-test("`ci diff-summary` turns the JSON of a difference into its Markdown", async () => {
+test("`ci diff-summary` converts the JSON of a difference to Markdown", async () => {
   const diff = stackDiff({ resources: [change()] });
   const { exitCode, stdout } = await ci("diff-summary", "--diff", file("diff.json", diff));
   expect([exitCode, stdout]).toEqual([0, markdownComment([diff])]);
@@ -226,7 +226,7 @@ test("`ci preview-comment` writes a comment from the event's file", async () => 
   expect(body).toContain("- `dev`: **nothing changes**");
 });
 
-test("`ci preview-stack-comment` says that the stack of a pull request is up, has failed or has ended", async () => {
+test("`ci preview-stack-comment` reports that the stack of a pull request is up, has failed or has ended", async () => {
   await ci("preview-stack-comment", "--pull-request", "9", "--outputs", file("outputs.json", outputs));
   const [{ body } = { body: "" }] = fake.comments.get(9) ?? [];
   expect(body).toContain("- Gateway: `http://gateway`\n");
@@ -275,7 +275,7 @@ test("`ci` lists ended stacks, summarises outputs and reports drift in an issue"
   expect((await ci("drift", "--stack", "onprem", "--preview", preview)).stdout).toContain("Issue: opened.");
 });
 
-test("`ci preview-errors` fails with the errors that a preview has, and prints nothing of another", async () => {
+test("`ci preview-errors` fails with the errors of a preview, and prints nothing for a preview without errors", async () => {
   const diagnostics = [{ severity: "error", message: "error: No such region." }];
   const failed = await ci("preview-errors", "--preview", file("p.json", { diagnostics, changeSummary: {} }));
   expect([failed.exitCode, failed.stderr]).toEqual([
@@ -297,7 +297,7 @@ test("`ci expire-issue` opens an issue for a failure, and closes it after a succ
   expect(fake.issues).toMatchObject([{ state: "closed" }]);
 });
 
-test("`ci expire-issue` closes its issue of another title, and none that a person opened", async () => {
+test("`ci expire-issue` closes its issue of another title, and no issue that a person opened", async () => {
   const issue = { body: "", labels: ["expire"], state: "open" };
   const login = "github-actions[bot]";
   fake.issues.push(
@@ -352,7 +352,7 @@ test("a matrix previews all stacks with a file, and deploys those that the repos
   expect(matrixStacks("preview", "")).toEqual(["dev", "kind", "local", "onprem", "prod"]);
 });
 
-test("a matrix of previews against the state has the deployed stacks that a change leaves, and refuses none", () => {
+test("a matrix of previews against the state has the deployed stacks that a change keeps, and refuses none", () => {
   const files = ["dev", "kind", "pr-3", "prod"];
   expect(matrixStacks("state-preview", "prod gone kind pr-3 dev", files)).toEqual(["dev", "prod"]);
   expect(matrixStacks("state-preview", "", files)).toEqual([]);
@@ -365,12 +365,12 @@ test("a change may not delete or rename the file of a deployed stack", () => {
   );
 });
 
-test("a change may delete the file of a stack that is not deployed, and leave a deployed one without a file", () => {
+test("a change may delete the file of a stack that is not deployed, and leave a deployed stack without a file", () => {
   expect(() => requireDeployedFiles("dev later", ["dev", "prod"], ["dev"])).not.toThrow();
   expect(() => requireDeployedFiles("", ["dev", "prod"], [])).not.toThrow();
 });
 
-test("a fork, which is not told the deployed stacks, may delete the file of none that can be deployed", () => {
+test("a fork, where the deployed stacks are unknown, may not delete the file of a stack that can be deployed", () => {
   const base = ["dev", "kind", "prod"];
   expect(() => requireDeployedFiles("*", base, ["dev", "kind"])).toThrow(
     /^This change deletes Pulumi\.prod\.yaml, and GitHub does not tell a fork's pull request whether the stack is deployed: /,
@@ -378,7 +378,7 @@ test("a fork, which is not told the deployed stacks, may delete the file of none
   expect(() => requireDeployedFiles("*", base, ["dev", "prod"])).not.toThrow();
 });
 
-test("`ci deployed-files` compares the files here with the names that Git lists of the base", async () => {
+test("`ci deployed-files` compares the existing files with the base's files in Git", async () => {
   const base = "Pulumi.dev.yaml\nPulumi.gone.yaml\nPulumi.yaml\nREADME.md";
   const { exitCode, stderr } = await ci("deployed-files", "--deployed", "dev gone", "--base-files", base);
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining("This change deletes Pulumi.gone.yaml,")]);
@@ -449,7 +449,7 @@ describe("`ci approved-preview`", () => {
   });
 });
 
-test("a matrix refuses stacks without a file, and those that are never deployed", () => {
+test("a matrix refuses stacks without a file, and stacks that are never deployed", () => {
   expect(() => matrixStacks("deployed", "onprem z")).toThrow(
     "There is no Pulumi.z.yaml to deploy; there are stack files of dev, kind, local, onprem, prod.",
   );
@@ -464,7 +464,7 @@ test("a matrix refuses stacks without a file, and those that are never deployed"
 
 const template = readFileSync(join(projectRoot, "Pulumi.kind.yaml"), "utf8");
 
-test("the stack of a pull request is planned from its file, in a namespace of its own", () => {
+test("the stack of a pull request is planned from its file, in its own namespace", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-pr-"));
   try {
     const configFile = join(folder, "Pulumi.pr-12.yaml");
@@ -515,7 +515,7 @@ describe("ended stacks of pull requests", () => {
   const ended = (...stacks: { name: string; lastUpdate?: string }[]) =>
     endedStacks(fake.client(), stacks, { hours: 48, now });
 
-  test("stacks end that are old, or whose pull request is closed, deleted or without the label", async () => {
+  test("old stacks are destroyed, and stacks whose pull request is closed, deleted or without the label", async () => {
     fake.pulls = [
       pull(1, "open", [label]),
       pull(2, "closed", [label]),
@@ -540,13 +540,13 @@ describe("ended stacks of pull requests", () => {
     ]);
   });
 
-  test("the project's own stacks never end as those of pull requests", async () => {
+  test("the project's own stacks are never destroyed like those of pull requests", async () => {
     expect(await ended({ name: "onprem" }, { name: "pr-x" }, { name: "pr-01" }, { name: "apr-1" })).toEqual(
       [],
     );
   });
 
-  test("no stack ends while GitHub does not answer", async () => {
+  test("no stack is destroyed while GitHub does not respond", async () => {
     fake.outage = 502;
     await expect(ended({ name: "pr-1" })).rejects.toThrow("GitHub answers 502");
   });
@@ -599,7 +599,7 @@ describe("a pull request of the lock file", () => {
     expect(fake.changes).toEqual([]);
   });
 
-  test("a lock file without an image that main's has is refused with its name", async () => {
+  test("a lock file that lacks an image of main's is refused with the image's name", async () => {
     const services = { contentHash: "b".repeat(64), reference: digest };
     fake.files.set("main:images.lock.json", lock({ services, "triton-26.06": services, ui: services }));
     await expect(open(fresh)).rejects.toThrow(

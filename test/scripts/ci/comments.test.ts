@@ -58,7 +58,7 @@ test("a comment longer than GitHub's limit is refused", async () => {
   expect(fake.changes).toEqual([]);
 });
 
-test("an error has GitHub's own words", async () => {
+test("an error has GitHub's own message", async () => {
   const other = upsertComment(fake.client("stolen"), 5, { subject: "preview", text: "" });
   await expect(other).rejects.toThrow(
     'GitHub answers 401 to GET /issues/5/comments?per_page=100&page=1: {"message":"Bad credentials"}',
@@ -95,7 +95,7 @@ function pull(overrides: Partial<FakePull> = {}): FakePull {
   };
 }
 
-/** As a pull request's run leaves it. @param note - A secret's path, which the report shows. */
+/** Artifact of a pull request's run. @param note - A secret's path, which the report shows. */
 function artifact(id: number, name: string, note = "hub.token"): FakeArtifact {
   return artifactOf(id, name, JSON.stringify(stackDiff({ secrets: [{ path: note, kind: "update" }] })));
 }
@@ -157,7 +157,7 @@ test.each([
   expect(fake.changes).toEqual([]);
 });
 
-test("the comments of two pull requests that share the commit say so, in place of a preview", async () => {
+test("the comments of two pull requests with the same commit have a note in place of a preview", async () => {
   fake.pulls = [pull(), pull({ number: 13 })];
   fake.artifacts = [artifact(1, "preview-dev")];
   fake.say(12, "<!-- engine-room: preview -->\nof an earlier commit");
@@ -275,7 +275,7 @@ test.each<[string, Partial<ResourceChange>]>([
   expect(bodies(12)[0]).toContain("### Stack `onprem`");
 });
 
-/** A list in a list, so often. */
+/** Mark that is replaced by lists nested this deep. */
 function deep(levels: number): Readonly<Record<string, unknown>> {
   return { spec: `deep:${levels}` };
 }
@@ -287,7 +287,7 @@ function jsonOf(diff: StackDiff): string {
   );
 }
 
-test("a comment reports an unreadable artifact, and is not written where GitHub does not provide it", async () => {
+test("a comment reports an unreadable artifact, and is not written where GitHub does not deliver it", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
   await post();
@@ -296,7 +296,7 @@ test("a comment reports an unreadable artifact, and is not written where GitHub 
   await expect(post()).rejects.toThrow("GitHub answers 503");
 });
 
-test("a comment says nothing of an earlier commit where GitHub does not provide the artifacts of this one", async () => {
+test("a comment has no previews of an earlier commit where GitHub does not deliver the artifacts of its own", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [artifact(1, "preview-dev")];
   fake.say(12, "<!-- engine-room: preview -->\nnothing changes");
@@ -331,7 +331,7 @@ test("a comment without any preview names each stack of the default branch", asy
   expect(bodies(12)[0]).toMatch(/\n- \*\*no preview of `dev`\*\*.*\n- \*\*no preview of `prod`\*\*.*\n$/);
 });
 
-test("previews of many other stacks crowd out none of the default branch, and the comment counts those that are left out", async () => {
+test("previews of many other stacks displace none of the default branch, and the comment counts omitted previews", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [
     ...Array.from({ length: 25 }, (_, index) => artifact(index, `preview-a${index}`)),
@@ -357,7 +357,7 @@ const run = {
   unread: 0,
 };
 
-test("the text of previews fits a comment, whatever the differences hold", () => {
+test("the text of previews fits a comment, with any differences", () => {
   const huge = Array.from({ length: 20 }, (_, index) =>
     stackDiff({
       stack: `stack-${index}`,
@@ -399,7 +399,7 @@ const step = (op: string, urn: string, detailedDiff?: Readonly<Record<string, { 
 const read = (...steps: readonly object[]) =>
   driftOf(parsePreview(JSON.stringify({ steps, changeSummary: {} })).steps);
 
-test("drift of a recorded preview is one resource resized by hand and one deleted by hand", () => {
+test("drift of a recorded preview is a manually resized resource and a manually deleted resource", () => {
   const { resources, ignored } = driftOf(parsePreview(recorded).steps);
   expect(resources.map(({ operation, urn }) => [operation, urn.split("::").at(-1)])).toEqual([
     ["create", "gone"],
@@ -413,7 +413,7 @@ test("drift comes from the program's step, not from the refresh before it", () =
   expect(read(found, step("same", DEPLOYMENT)).resources).toEqual([]);
 });
 
-test("drift ignores what a controller wrote and the program does not set", () => {
+test("drift ignores properties that a controller wrote and the program does not set", () => {
   const drift = read(step("update", DEPLOYMENT, { "spec.replicas": { kind: "delete" } }));
   expect(drift).toEqual({
     resources: [],
@@ -452,7 +452,7 @@ test("drift counts a replacement once, though all its paths were ignored", () =>
   expect(read(...steps).resources).toEqual([{ operation: "replace", urn: DEPLOYMENT, paths: [] }]);
 });
 
-test("drift lists names of properties where a provider says no more", () => {
+test("drift lists only names of properties where a provider has no paths", () => {
   const { resources } = read({ ...step("update", SERVICE), diffReasons: ["spec"] });
   expect(resources).toEqual([{ operation: "update", urn: SERVICE, paths: ["spec"] }]);
 });

@@ -39,7 +39,7 @@ export interface FakeArtifact {
   readonly name: string;
   readonly expired: boolean;
   readonly zip: Buffer;
-  /** As GitHub says it; without it, that of the zip. */
+  /** Size that GitHub reports; by default that of the zip. */
   readonly size_in_bytes?: number;
 }
 
@@ -58,12 +58,12 @@ export class FakeGitHub {
   pulls: FakePull[] = [];
   artifacts: FakeArtifact[] = [];
   readonly files = new Map<string, Buffer>([["main:images.lock.json", Buffer.from("old")]]);
-  /** Commits of which the branch main consists. */
+  /** Commits of the branch main. */
   readonly mainCommits = new Set<string>();
   readonly branches = new Map<string, string>([["main", "a".repeat(40)]]);
   /** Requests that change something, in order. */
   readonly changes: Call[] = [];
-  /** Headers of the requests for files, which another host than the API's gives. */
+  /** Headers of the requests for files, which another host than the API's delivers. */
   readonly fileHeaders: IncomingMessage["headers"][] = [];
   /** Status of every answer from now on. */
   outage: number | undefined;
@@ -195,7 +195,7 @@ export class FakeGitHub {
   }
 
   #fileUrl(id: string): string {
-    // Another name of the same machine: what leaves the API's own must not take the token along.
+    // Another name of the same machine: a request to another host must not have the token.
     return `http://localhost:${(this.#fileServer.address() as AddressInfo).port}/${id}`;
   }
 

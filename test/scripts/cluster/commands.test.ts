@@ -48,7 +48,7 @@ const endpoints = {
   reach: "cluster",
 } as const;
 
-/** Everything is free but what was claimed before. */
+/** Claims ports: all are free except those that were claimed before. */
 function claims() {
   const claimed = new Set<number>();
   return async (wanted: number) => {
@@ -71,7 +71,7 @@ test("`connect` forwards only the gateway unless more parts are named", async ()
   ]);
 });
 
-test("all parts get one kubectl per Service with distinct ports, and parts outside the cluster get none", async () => {
+test("each Service has one kubectl with distinct ports, and parts outside the cluster need no kubectl", async () => {
   const grafana = { name: "grafana", address: "http://grafana.monitoring.svc:80" };
   const wanted = wantedEndpoints(endpoints, ["triton", "databases"], IN_THE_CLUSTER);
   const all = await forwards([...wanted, grafana], claims());
@@ -142,7 +142,7 @@ describe("sleep", () => {
     ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(2), [SCALE(0)], /^$/],
     ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(2), [SCALE(0)], /^$/],
     ["owned by KEDA", FROM_ONE, {}, reading(2, null), [PAUSE, SCALE(0)], /^$/],
-    // A request would wake it otherwise.
+    // Without a pause, a request would wake it.
     ["at zero by its load", FROM_ZERO, {}, reading(0, null), [PAUSE], /^$/],
     ["that is kept at another number by hand", FROM_ONE, {}, reading(2, "2"), [PAUSE, SCALE(0)], /^$/],
     ["that is paused and not yet at zero", FROM_ONE, {}, reading(2, "0"), [SCALE(0)], /^$/],
@@ -175,7 +175,7 @@ describe("wake", () => {
     ],
     ["at zero by its load", FROM_ZERO, {}, reading(0, null), 0, [], /^starts at a request/],
     ["that is kept at a number by hand", FROM_ONE, {}, reading(2, "2"), 2, [RESUME], /is awake already/],
-    // By its load, or by hand.
+    // It was started by its load, or by a user.
     ["that runs", OWNED_BY_NOBODY, {}, reading(1), 1, [], /is awake already/],
   ] as const)(
     "`wake` of a server %s gives the right commands",
@@ -304,7 +304,7 @@ test.each([
 test.each([
   [0, "0", "SLEEPING"],
   [0, null, "IDLE"],
-  // Nothing but a hand does it.
+  // Only a user scales it so.
   [1, null, "SLEEPING"],
 ] as const)(
   "a server at zero replicas with minReplicas %s and KEDA's annotation %s is %s",
@@ -325,7 +325,7 @@ test.each([
   },
 );
 
-test("a failed build is reported in the Job's own words", () => {
+test("a failed build is reported with the Job's own message", () => {
   expect(
     describeWorkloads(stack, {
       workloads: [ended("Failed", "Job was active longer than specified deadline")],
@@ -431,7 +431,7 @@ describe("with a kubectl", () => {
       expect(kubectl.pids("gateway").filter(isAlive)).toEqual([]);
     });
 
-    test("`connect` reports a missing Service in kubectl's words", async () => {
+    test("`connect` reports a missing Service with kubectl's error", async () => {
       kubectl.targets({});
       const output = await kubectl.run("connect");
       expect(output.code).toBe(1);

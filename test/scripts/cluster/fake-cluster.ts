@@ -1,19 +1,19 @@
-/** A cluster to look at: what kubectl prints of it, and nothing else. */
+/** A cluster that can only be read: kubectl's output of it. */
 import type { ClusterProbe } from "../../../scripts/cluster/kubectl.ts";
 import type { ProbeAnswer } from "../../../scripts/preflight/host-probe.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
 export interface FakeCluster {
-  /** Instead of all answers. */
+  /** Answer to every call. */
   readonly fails?: Partial<ProbeAnswer>;
-  /** By group and version; null: registered, and nothing answers. */
+  /** Kinds by group and version; null when the API is registered but does not respond. */
   readonly kinds?: Readonly<Record<string, readonly string[] | null>>;
   /** Labels of the stack's namespace; null when it does not exist. Absent: the stack itself has created it. */
   readonly namespaceLabels?: Readonly<Record<string, string>> | null;
   /** PersistentVolumes by name. */
   readonly volumes?: Readonly<Record<string, Json>>;
-  /** By plural; null: the user may not list them. */
+  /** Objects by the plural of their kind; null when the user may not list them. */
   readonly lists?: Readonly<Record<string, readonly Json[] | null>>;
   /** Keys by Secret. */
   readonly secrets?: Readonly<Record<string, readonly string[]>>;
@@ -31,7 +31,7 @@ function refusal(reason: string, words: string): ProbeAnswer {
 
 const forbidden = refusal("Forbidden", 'it is forbidden: User "me" cannot list it');
 
-/** A machine that takes pods. */
+/** A machine that accepts pods. */
 export function node(
   name: string,
   {
@@ -67,7 +67,7 @@ interface Review {
   };
 }
 
-/** @throws Error for whatever changes something, or is not expected. */
+/** @throws Error for a call that changes something, or is not expected. */
 export function fakeClusterProbe(cluster: FakeCluster, context: string | null = null): ClusterProbe {
   const { lists = {}, secrets = {}, denied = [] } = cluster;
   return {

@@ -1,4 +1,4 @@
-/** A folder with a kubectl for the PATH, what it answers, and a stack that runs there. */
+/** A folder with a kubectl for the PATH, its output, and a running stack. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -19,7 +19,7 @@ export const STACK = {
   models: [{ name: "llava", model: "llava-1.5-7b", flavour: "llava" }],
 };
 
-/** How a command ended. */
+/** Result of a command. */
 interface Ended {
   readonly code: number;
   /** All of stdout, then all of stderr. */
@@ -27,8 +27,8 @@ interface Ended {
 }
 
 /**
- * Answers in sh, which starts ten times as fast as Node: answer.N to calls that begin as the Nth line of keys; forwards are left
- * to the program beside it.
+ * kubectl in sh, which starts ten times as fast as Node: it prints answer.N for calls that begin with the Nth line of keys;
+ * the program beside it is used for forwards.
  */
 const SCRIPT = `#!/bin/sh
 here="\${0%/*}"
@@ -83,13 +83,13 @@ export interface FakeKubectl {
   remove(): Promise<void>;
 }
 
-/** @param needsContext - Whether it refuses calls without the context of {@link STACK}, as those for a cluster of EKS are. */
+/** @param needsContext - Whether it refuses calls without the context of {@link STACK}, such as calls to an EKS cluster. */
 export function fakeKubectl(needsContext = true): FakeKubectl {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-kubectl-"));
   writeFileSync(join(folder, "kubectl"), SCRIPT, { mode: 0o755 });
   writeFileSync(join(folder, "keys"), "");
   if (!needsContext) writeFileSync(join(folder, "any-context"), "");
-  // Executable as it is in the repository.
+  // The copy keeps the file executable.
   copyFileSync(fileURLToPath(new URL("fake-port-forward.mjs", import.meta.url)), join(folder, "forward"));
   const stackFile = writtenStackFile(folder, STACK);
   const lines = (name: string) =>
@@ -99,7 +99,7 @@ export function fakeKubectl(needsContext = true): FakeKubectl {
           .filter((line) => line !== "")
       : [];
   const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value));
-  // The file has no extension that would say so.
+  // The file is an ES module, but has no extension.
   write("package.json", { type: "module" });
   write("targets.json", {});
   const environment = { PATH: `${folder}${delimiter}${process.env.PATH}`, FAKE_CLUSTER: folder };
@@ -144,12 +144,12 @@ export function fakeKubectl(needsContext = true): FakeKubectl {
       return inputs;
     },
     calls: () => lines("calls").map((line) => line.split("\t")),
-    // A command that ends at its first refusal may leave calls that have not ended yet.
+    // Calls may still run after a command that ends at its first refusal.
     remove: () => rm(folder, { recursive: true, maxRetries: 20, retryDelay: 50 }),
   };
 }
 
-/** Text of both outputs, and how the process ends. */
+/** Text of both outputs, and the exit code. */
 export function watch(child: ChildProcess): {
   readonly text: () => string;
   readonly code: Promise<number | null>;

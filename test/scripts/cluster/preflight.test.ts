@@ -55,7 +55,7 @@ const METRICS = "external.metrics.k8s.io/v1beta1";
 
 const KEDA = { "keda.sh/v1alpha1": ["ScaledObject"], [METRICS]: ["ExternalMetricValueList"] };
 
-/** One GPU, for two pods, one of which builds. */
+/** A GPU that is shared by two pods, one of which builds. */
 const sharedIn = (mode: "timeSlicing" | "mps"): Values => ({
   ...stack,
   encoders: false,
@@ -120,13 +120,13 @@ const volume = (phase: string, storageClassName: string, claimRef?: Values) => (
   status: { phase },
 });
 
-/** Words of kubectl. */
+/** kubectl's error. */
 const noKind = (kind: string, version: string) =>
   `resource mapping not found for name: "x" namespace: "engine-room" from "STDIN": no matches for kind "${kind}" in version "${version}"\nensure CRDs are installed first`;
 
 const OWN = { "app.kubernetes.io/instance": "room", "app.kubernetes.io/name": "engine-room" };
 
-/** Without what the lock file and registries say of images, which other tests do. */
+/** Findings, without those of the lock file and registries, which other tests have. */
 async function findings(cluster: FakeCluster, values: Values = stack): Promise<readonly Finding[]> {
   const { plan } = checkedPlan(values);
   if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
@@ -603,7 +603,7 @@ describe("images of the cluster", () => {
       images = IMAGES,
     }: { pullSecrets?: readonly string[]; images?: readonly ClusterImage[] } = {},
   ) {
-    // Docker Hub has all that is wanted of it.
+    // Docker Hub has all of its images.
     const ask = async (reference: string) => (reference.startsWith("docker.io") ? THERE : answer);
     const stack = { images, imagePullSecrets: pullSecrets } as unknown as KubernetesStack;
     return (await clusterImageFindings({ stack, imageProblems: [] }, ask)).map(
@@ -658,7 +658,7 @@ describe("images of the cluster", () => {
     expect(found[0]).toMatch(words);
   });
 
-  test("images that were never pushed, and registries of examples, are not asked about", async () => {
+  test("images that were never pushed, and registries of examples, are not requested", async () => {
     const images: readonly ClusterImage[] = [
       { name: "trtllm", reference: "registry.local:5000/room/trtllm:25.07" },
       { name: "services", reference: `registry.example.org/room/services${DIGEST}` },

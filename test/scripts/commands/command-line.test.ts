@@ -10,7 +10,7 @@ import { runCommand } from "../plan/run-plan.ts";
 
 const NAMES = Object.keys(COMMANDS);
 
-describe("an option that npm took", () => {
+describe("an option that npm consumed", () => {
   test("is named where a script of package.json was called, with or without a value", async () => {
     vi.stubEnv("npm_lifecycle_script", "node scripts/cli.mjs plan prod");
     vi.stubEnv("npm_config_stack", "true");
@@ -38,7 +38,7 @@ test.each([
   ["sleep", "`npx engine-room down --stack local` ends it and keeps its documents."],
   ["wake", "`npx engine-room start --stack local` brings it up."],
   ["images", "the stack local has `platform: local`, which runs without images."],
-])("`%s` of a local stack is refused with exit code 2, and says what to do instead", async (name, words) => {
+])("`%s` of a local stack is refused with exit code 2, and the alternative", async (name, words) => {
   const { exitCode, stderr } = await runCommand(name);
   expect(exitCode).toBe(2);
   expect(stderr.split("\n")[0]).toContain(words);
@@ -127,7 +127,7 @@ describe("completion", () => {
 
   const SHELLS = {
     bash: `source ./bash; ${CALL}`,
-    // As bashcompinit calls it; completion itself takes a terminal.
+    // Called like by bashcompinit; completion itself needs a terminal.
     zsh: `compdef() { :; }; source ./zsh; emulate -L sh; setopt kshglob noshglob braceexpand; ${CALL}`,
   };
 
@@ -158,7 +158,7 @@ describe("completion", () => {
           cwd: folder,
           encoding: "utf8",
         });
-        // zsh itself leaves out what does not begin with the word.
+        // zsh itself omits candidates that do not begin with the word.
         const typed = line.split(" ").at(-1) ?? "";
         const words = stdout.split("\n").filter((word) => shell === "bash" || word.startsWith(typed));
         expect([stderr, words.join(" ").trim()]).toEqual(["", expected]);

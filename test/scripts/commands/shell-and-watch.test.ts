@@ -21,7 +21,7 @@ const stackFile = join(folder, "stack.yaml");
 const calls = join(folder, "calls");
 const ofStack = ["--stack", STACK, "--config-file", stackFile];
 
-/** Programs that write down how they are called, a word a line, and do as the script says. */
+/** A program that runs a script and records its arguments, one a line. */
 function program(name: string, script: string): void {
   writeFileSync(join(folder, name), `#!/bin/sh\n${script}\nprintf '%s\\n' "$@" > ${calls}\nexit 7\n`, {
     mode: 0o755,
@@ -95,7 +95,7 @@ describe("shell", () => {
     ]);
   });
 
-  test("of a local process it is the user's shell with the environment that the process is started with", () => {
+  test("the shell of a local process is the user's shell with the environment of the process", () => {
     localStack();
     const input = 'echo "$ENGINE_ROOM_PROCESS $PORT $(echo $PATH | cut -d: -f1) $PWD"; exit 3';
     const { status, stdout } = spawnSync(
@@ -121,7 +121,7 @@ describe("shell", () => {
   });
 });
 
-/** A local stack with one process that does not run. */
+/** Creates a local stack with one process that does not run. */
 function localStack(): void {
   writeFileSync(stackFile, stackFileText({ platform: "local" }));
   const programs = join(directory, "supervisor/programs");
@@ -144,7 +144,7 @@ describe("status --watch", () => {
     await terminal.answer(`stack ${STACK}, every 1 s until Ctrl-C`);
     await terminal.answer("Not all of them run under supervisord", KEYS.interrupt);
     expect(await terminal.end()).toBe(0);
-    // Home, and clear what is below.
+    // Moves the cursor home, and clears the screen below.
     expect(terminal.bytes.split("\u001b[1;1H\u001b[0J").length).toBeGreaterThan(2);
   });
 
@@ -160,7 +160,7 @@ describe("status --watch", () => {
     expect(text).not.toContain("\x1b");
   });
 
-  test("with --json each look is a line of JSON", async () => {
+  test("with --json each report is a line of JSON", async () => {
     localStack();
     const { code, text } = await watched("--json");
     expect(code).toBe(0);
@@ -175,7 +175,7 @@ describe("status --watch", () => {
     expect(stderr).toContain(`--interval must be a number of seconds from 1 to 3600; it is ${interval}.`);
   });
 
-  /** Two looks, then SIGINT. */
+  /** Runs until two reports, then sends SIGINT. */
   async function watched(...words: readonly string[]) {
     const argv = ["scripts/cli.mjs", "status", "--watch", "--interval", "1", ...ofStack, ...words];
     const child = spawn(process.execPath, argv, { cwd: projectRoot, stdio: ["ignore", "pipe", "pipe"] });

@@ -55,7 +55,7 @@ test("an address without a port is forwarded from its scheme's port", async () =
 test("ssh forwards all ports on loopback, and ends where a port is in use", needs(missingSsh), async () => {
   const all = await forwards(remoteEndpoints(endpoints), async (wanted) => wanted + 10_000);
   const [ssh = "", ...words] = sshCommand(sshDestination("ssh://ubuntu@gpu.example.org:2222") ?? [], all);
-  // -F: nothing of this user's own.
+  // -F: ignores this user's configuration.
   const { stdout } = spawnSync(ssh, ["-F", "none", "-G", ...words], { encoding: "utf8" });
   const read = stdout.split("\n");
   expect(read).toEqual(
@@ -96,7 +96,7 @@ describe("portClaims", () => {
     expect(await claim(other)).not.toBe(other);
   });
 
-  test("a free port is given as wanted", async () => {
+  test("a free port is used as requested", async () => {
     const free = await portClaims()(taken);
     expect(await portClaims()(free)).toBe(free);
   });
@@ -109,7 +109,7 @@ test("an ssh URI gives the arguments of ssh", () => {
 });
 
 describe("`connect` through ssh", () => {
-  /** Listens where it is told to, as ssh does once it is logged in. */
+  /** Listens on the forwarded ports, like ssh after login. */
   const LOGGED_IN = `const { createServer } = require("node:net");
 const args = process.argv.slice(2);
 for (const [index, arg] of args.entries())

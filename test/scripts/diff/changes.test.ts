@@ -27,7 +27,7 @@ describe.each(CASES)("$name in $stack", ({ name, stack, change }) => {
   });
 });
 
-test("other versions of providers and of the SDK are in the verdict, with what each makes and its release below", async () => {
+test("other versions of providers and of the SDK are in the verdict, with the resources and release of each below", async () => {
   const { dependencies } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8"));
   const comment = markdownComment([await changeDiff("onprem", CHANGES["providers upgraded"] ?? {})]);
   const [sdk, kubernetes] = [dependencies["@pulumi/pulumi"], dependencies["@pulumi/kubernetes"]];

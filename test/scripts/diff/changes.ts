@@ -29,7 +29,7 @@ interface Change {
   /** Prepares the base for the change. */
   readonly before?: (values: StackValues, stack: Stack) => void;
   readonly edit?: (values: StackValues, stack: Stack) => void;
-  /** Version of the base's providers by name, and of the SDK as `pulumi`: that of the head is the tree's own. */
+  /** Versions of the base's providers by name, and of the SDK as `pulumi`; the head has the tree's versions. */
   readonly versions?: Readonly<Record<string, string>>;
 }
 
@@ -114,7 +114,7 @@ export const CHANGES: Readonly<Record<string, Change>> = {
   "providers upgraded": { versions: { aws: "7.47.0", kubernetes: "4.33.0", pulumi: "3.247.0" } },
 };
 
-/** As if compared with a commit. */
+/** Difference of the change, as if compared with a commit. */
 export async function changeDiff(stack: Stack, { before, edit, versions = {} }: Change): Promise<StackDiff> {
   const base = (parse(readFileSync(join(projectRoot, `Pulumi.${stack}.yaml`), "utf8")) as { config: object })
     .config;

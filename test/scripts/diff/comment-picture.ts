@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib";
 import MarkdownIt from "markdown-it";
 import { launchBrowser } from "../../services/gateway-page/browser.ts";
 
-/** Width of a phone in CSS pixels, of which the picture has one each: it is kept with each renewal. */
+/** Width of a phone in CSS pixels. The picture has one pixel for each, since Git keeps every renewal. */
 const WIDTH = 390;
 
 /** Style of GitHub's comments, without the parts for larger screens. */
@@ -58,7 +58,7 @@ function withText(png: Buffer, text: string): Buffer {
   return Buffer.concat([png.subarray(0, HEAD_BYTES), length, body, checksum, png.subarray(HEAD_BYTES)]);
 }
 
-/** The hash that a picture has; undefined: it was made by something else. */
+/** The hash in a picture; undefined when another program made it. */
 export function pictureHash(png: Buffer): string | undefined {
   return new RegExp(`^....tEXt${KEYWORD}\0([0-9a-f]{64})`, "s").exec(
     png.subarray(HEAD_BYTES).toString("latin1"),

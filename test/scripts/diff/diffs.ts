@@ -1,4 +1,4 @@
-/** Differences as a hand writes them. */
+/** Differences that are written by hand. */
 import type {
   Amount,
   ComparedTree,
@@ -25,7 +25,7 @@ export const noPlanDifferences: PlanDifferences = {
   warnings: { appeared: [], gone: [] },
 };
 
-/** Nothing changes but what is given. */
+/** A difference with only the given changes. */
 export function stackDiff(changes: Partial<StackDiff> = {}): StackDiff {
   return {
     stack: "dev",
@@ -72,7 +72,7 @@ export function change(changes: Partial<ResourceChange> = {}): ResourceChange {
   };
 }
 
-/** A sum of which every part has a price. */
+/** A sum whose parts all have a price. */
 export function known(usd: number): Amount {
   return { usd, isAtLeast: false };
 }

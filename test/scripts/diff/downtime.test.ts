@@ -73,7 +73,7 @@ test("the time without a model is shown for a build that takes the GPU of its on
   });
 });
 
-test("a report with thousands of servers and engines is worded like any other", async () => {
+test("a report with thousands of servers and engines has the usual words", async () => {
   const diff = await diffOfFiles(
     stackFileText(cluster),
     stackFileText({ ...cluster, models: [smaller(gpt)] }),
@@ -94,7 +94,7 @@ test("a report with thousands of servers and engines is worded like any other", 
   expect(modelsAway({ ...diff, plan })).toBe(4000);
 });
 
-test("a server with room beside it stays, and one without ends first", async () => {
+test("a server stays while its successor starts where there is room, and ends first otherwise", async () => {
   const wide = {
     ...cluster,
     engines: undefined,

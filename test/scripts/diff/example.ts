@@ -1,4 +1,4 @@
-/** A realistic change to three stacks, of which one stays as it is. */
+/** A realistic change to three stacks, one of which is unchanged. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { IMAGE_NAMES } from "../../../infra/plan/docker/images.ts";
@@ -20,7 +20,7 @@ interface Example {
 const END = /\n*$/;
 
 const EXAMPLES: Readonly<Record<string, Example>> = {
-  // A rented machine of another kind, which costs more.
+  // A more expensive rented machine.
   chat: {
     file: "examples/llama-2-7b-chat-kubernetes.yaml",
     edits: [
@@ -32,7 +32,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     ],
   },
   kind: { file: "Pulumi.kind.yaml", edits: [[END, "\n", "\n# A comment.\n"]] },
-  // Larger batches, a second model that sleeps until it is asked, and a new token for the hub.
+  // Larger batches, a second model that sleeps until a request, and a new token for the hub.
   onprem: {
     file: "Pulumi.onprem.yaml",
     edits: [
@@ -52,7 +52,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   },
 };
 
-/** As `pulumi config set --secret` writes it. */
+/** The hub's token in the form of `pulumi config set --secret`. */
 function hubToken(ciphertext: string): string {
   return `\n  engine-room:hub:\n    token: { secure: v1:bm9uY2U=:${ciphertext} }\n`;
 }
@@ -60,7 +60,7 @@ function hubToken(ciphertext: string): string {
 /** Tags of built images, which are hashes of their contents: docs show others, so that they do not change with each source. */
 const TAG = new RegExp(String.raw`(?<=/(?:${IMAGE_NAMES.join("|")}):(?:[\d.]+-)?)[0-9a-f]{12}\b`, "g");
 
-/** Sorted by stack, as if compared with a commit. */
+/** Differences sorted by stack, as if compared with a commit. */
 export async function exampleDiffs(): Promise<readonly StackDiff[]> {
   const diffs = Object.entries(EXAMPLES).map(async ([stack, { file, edits }]): Promise<StackDiff> => {
     const text = readFileSync(join(projectRoot, file), "utf8");

@@ -51,10 +51,10 @@ interface RenderedText {
   readonly policy: StackPolicy | null;
 }
 
-/** By stack and text: each is rendered once a worker. */
+/** Rendered stacks by name and text; each is rendered once in a worker. */
 const rendered = new Map<string, Promise<RenderedText>>();
 
-/** The SDK has one program at a time. */
+/** The last rendering: the SDK runs one program at a time. */
 let last: Promise<unknown> = Promise.resolve();
 
 /** Renders a stack file by this tree. */
@@ -81,7 +81,7 @@ async function render(name: string, text: string): Promise<RenderedText> {
   }
 }
 
-/** As a process of its own writes it: scripts/diff/render-child.ts. */
+/** Renders in this process, with the output of scripts/diff/render-child.ts. */
 async function renderedTree(stack: StackReference): Promise<RenderedTree> {
   // Its warnings would be printed here.
   const printed = vi.spyOn(console, "warn").mockReturnValue(undefined);
@@ -93,13 +93,13 @@ async function renderedTree(stack: StackReference): Promise<RenderedTree> {
   }
 }
 
-/** Both texts as stack files of this tree, compared. */
+/** Compares both texts as stack files of this tree. */
 export async function diffOfFiles(before: string, after: string): Promise<StackDiff> {
   const [base, head] = await Promise.all([renderedText(before), renderedText(after)]);
   return stackDiff("demo", { ref: null, commit: null, ...base, hasStack: true }, head);
 }
 
-/** Kind, label and paths, as a hand writes them. */
+/** Short text of a change: kind, label and paths. */
 export function summary({ kind, label, properties }: ResourceChange): string {
   const isWhole = kind === "create" || kind === "delete";
   return `${kind} ${label}${isWhole ? "" : `: ${properties.map(({ path }) => path).join(", ")}`}`;

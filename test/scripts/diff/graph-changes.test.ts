@@ -10,7 +10,7 @@ import { deployment, resource, STACK, summary } from "./fixtures.ts";
 const summaries = (before: readonly RenderedResource[], after: readonly RenderedResource[]) =>
   graphChanges(before, after).changes.map(summary);
 
-test("resources are created, deleted, changed or unchanged, those that may lose data first", () => {
+test("resources are created, deleted, changed or unchanged, sorted by the risk for data", () => {
   const before = [
     deployment("stays", "a:1"),
     deployment("changes", "a:1"),
@@ -307,7 +307,7 @@ test("secrets with other marks are reported as changed, without the marks", () =
 const recorded = (name: string) =>
   readFileSync(join(projectRoot, "test/recorded/previews", `${name}.json`), "utf8");
 
-test("the preview of a first `up` creates everything but components", () => {
+test("the preview of a first `up` creates all resources except components", () => {
   const { changes, unchanged } = previewChanges(recorded("first-up"));
   expect(changes.map(summary)).toEqual([
     "create Process mongo-server",
@@ -322,7 +322,7 @@ test("the preview of a first `up` creates everything but components", () => {
   expect(unchanged).toBe(0);
 });
 
-test("the preview of each operation says what the provider says of it", () => {
+test("the preview of each operation has the provider's result", () => {
   const { changes, unchanged } = previewChanges(recorded("each-operation"));
   expect(changes.map(({ kind, name, kept, deletedFirst }) => [kind, name, kept, deletedFirst])).toEqual([
     ["replace", "vector-server", null, true],
@@ -332,7 +332,7 @@ test("the preview of each operation says what the provider says of it", () => {
     ["update", "encoders-server", null, null],
     ["create", "smollm2-server", null, null],
   ]);
-  // As the engine counts: components, providers and the stack too.
+  // The engine also counts components, providers and the stack.
   expect(unchanged).toBe(9);
   const [replaced] = changes;
   expect(replaced?.properties.filter(({ effect }) => effect === "replace")).toEqual([

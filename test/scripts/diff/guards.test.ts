@@ -46,7 +46,7 @@ async function reportOf(before: string, after: string): Promise<string> {
   return text;
 }
 
-test("a policy that is switched off is the first that a report says, and is judged as before", async () => {
+test("a policy that is switched off is first in a report, and is enforced at its former level", async () => {
   const off = {
     ...cluster,
     policies: { levels: { "image-has-digest": "off", "gpu-pod-has-limits": "advisory" } },
@@ -64,7 +64,7 @@ test("a policy that is switched off is the first that a report says, and is judg
   expect(stricter.violations.some(({ isNew }) => isNew)).toBe(false);
 });
 
-test("a base whose file this version can't read still judges by its levels, its cap and `retain`", async () => {
+test("levels, cap and `retain` of a base are enforced even when this version can't read the rest of its file", async () => {
   const earlier = (values: object) => textOf({ ...values, formerKey: 1 });
   const off = { levels: { "image-has-digest": "off", "engine-store-is-protected": "off" }, hourlyUsdCap: 60 };
   const diff = await diffOfFiles(
@@ -81,14 +81,14 @@ test("a base whose file this version can't read still judges by its levels, its 
   expect(refusals(diff)).not.toEqual([]);
 });
 
-test("a base whose policies can't be read at all judges by the levels of its kind of stack", async () => {
+test("a base whose policies can't be read is enforced at the levels of its kind of stack", async () => {
   const head = { ...cluster, policies: { levels: { "image-has-digest": "off" } } };
   const diff = await diffOfFiles(textOf({ ...cluster, policies: "none" }), textOf(head));
   expect(diff.levels).toEqual([{ policy: "image-has-digest", before: "mandatory", after: "off" }]);
   expect(words(diff)).toContain("No longer protected - policy image-has-digest: mandatory → off");
 });
 
-test("a cap that is raised or gone is said, and the lower one judges", async () => {
+test("a raised or removed cap is reported, and the lower cap is enforced", async () => {
   const capped = (hourlyUsdCap: number) => ({ ...cluster, policies: { hourlyUsdCap } });
   const diff = await diffOfFiles(
     textOf(capped(6)),
@@ -111,7 +111,7 @@ test("a stack file that is not YAML is only a problem, which the jobs read", asy
   expect(parsedDiff("diff.json", Buffer.from(JSON.stringify(diff)))).toEqual(diff);
 });
 
-test("the verdict counts what is no longer protected and who gets access", async () => {
+test("the verdict counts lost protections and granted access", async () => {
   const admins = ["arn:aws:iam::111122223333:role/a", "arn:aws:iam::111122223333:role/b"];
   const changed = {
     ...onAws,
@@ -123,7 +123,7 @@ test("the verdict counts what is no longer protected and who gets access", async
   );
 });
 
-test("a stack that `retain` no longer names loses what protects its resources", async () => {
+test("a stack that `retain` no longer names is reported with the lost protections of its resources", async () => {
   const text = await reportOf(textOf(onAws), textOf({ ...onAws, retain: [] }));
   expect(text).toMatch(
     /No longer protected - retain no longer names demo.* - protect is gone of \d+ resources: .*Cluster/,
@@ -133,7 +133,7 @@ test("a stack that `retain` no longer names loses what protects its resources", 
   expect(back).not.toContain("No longer protected");
 });
 
-test("another provider of secrets, another account and another cluster are said without their keys", async () => {
+test("another provider of secrets, another account and another cluster are reported without their keys", async () => {
   const before = "secretsprovider: awskms://alias/one\nencryptedkey: a2V5IG9uZQ==\n";
   const after = "secretsprovider: passphrase\nencryptionsalt: v1:canarysalt=\n";
   const text = await reportOf(
@@ -153,7 +153,7 @@ test("another provider of secrets, another account and another cluster are said 
 });
 
 describe("changed keys", () => {
-  test("one that no resource shows is in the report", async () => {
+  test("a key that no resource shows is in the report", async () => {
     const pools = [{ ...cluster.pools[0], hourlyUsd: 6 }, cluster.pools[1]];
     const text = await reportOf(textOf(cluster), textOf({ ...cluster, pools }));
     expect(text).toContain("no resource changes");
@@ -172,7 +172,7 @@ describe("changed keys", () => {
     ]);
   });
 
-  test("one that no schema has is shown without its value, wherever it stands", async () => {
+  test("a key that no schema has is shown without its value, at any path", async () => {
     const { models, ...others } = cluster;
     const diff = await diffOfFiles(
       textOf(others),
@@ -188,7 +188,7 @@ describe("changed keys", () => {
     expect(JSON.stringify(diff.settings)).toContain("gpt2-medium");
   });
 
-  test("what may be a secret has no value", async () => {
+  test("a possible secret is shown without its value", async () => {
     const hub = (token: string) => ({ ...cluster, hub: { token } });
     const diff = await diffOfFiles(textOf(hub("hf_canaryone11111111")), textOf(hub("hf_canarytwo22222222")));
     expect([diff.settings, diff.secrets.length]).toEqual([[], 1]);
@@ -197,7 +197,7 @@ describe("changed keys", () => {
   });
 });
 
-test("access that a program grants is shown, whatever the stack file says of the same principal or of other lists", async () => {
+test("access that a program grants is shown, even when the stack file has the same principal in other lists", async () => {
   const principal = "arn:aws:iam::999988887777:role/contractor";
   const diff = await diffOfFiles(
     textOf(onAws),
@@ -207,7 +207,7 @@ test("access that a program grants is shown, whatever the stack file says of the
   expect(entry?.after?.principalArn).toBe(principal);
   const shown = (path: string, kind: "add" | "delete") =>
     accessSection({ ...diff, settings: [{ path, kind }] }).entries.length;
-  // The stack file's own words say it.
+  // The change of the stack file shows it.
   expect(shown(`access.admins[${principal}]`, "add")).toBe(1);
   const granted = accessSection({ ...diff, settings: [] }).entries.length;
   expect(granted).toBeGreaterThan(0);

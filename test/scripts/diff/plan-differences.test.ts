@@ -37,7 +37,7 @@ test("a plan has no differences from itself", () => {
   expect(servers.map(({ model }) => model)).toEqual(["llama", "llava"]);
 });
 
-test("a first plan is reported as a whole", () => {
+test("a first plan is reported completely", () => {
   const first = planDifferences(null, plan);
   expect(first.engines.added.map(({ model, elsewhere }) => [model, elsewhere])).toEqual([
     ["llama", false],

@@ -47,7 +47,7 @@ ${COMPARED}
 `);
 });
 
-test("stacks compared with different things each say with what", () => {
+test("stacks with different bases each have their base", () => {
   const other = stackDiff({ source: "pulumi-preview", resources: [change()] });
   const comment = markdownComment([other, { ...other, stack: "prod", source: "rendered" }]);
   expect(comment).toContain(`### Stack \`prod\`\n\n${COMPARED}`);
@@ -66,7 +66,7 @@ test("the comment has the reason why a base can't be rendered, and the problems 
   expect(markdownComment([broken])).toContain("- `models[0].size` = `1`: There is no such key. Remove it.\n");
 });
 
-/** A stack in which all that can be long is. */
+/** A stack in which every list and text is long. */
 function large(stack: string, models: number): StackDiff {
   const names = Array.from({ length: models }, (_, index) => `model-${index}`);
   const problem = (path: string) => ({
@@ -112,7 +112,7 @@ function large(stack: string, models: number): StackDiff {
   );
 }
 
-test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each section says what was cut", () => {
+test("a comment of 5 stacks with 50 models each fits GitHub's limit, and each section counts omitted entries", () => {
   const comment = markdownComment(["a", "b", "c", "d", "e"].map((stack) => large(stack, 50)));
   expect(comment.length).toBeLessThan(MOST_CHARACTERS);
   expect(comment.length).toBeGreaterThan(0.5 * MOST_CHARACTERS);
@@ -151,7 +151,7 @@ test("resources are cut before other sections", () => {
   expect(comment).not.toContain("`data.5`");
 });
 
-test("what a stack's part shows before anything is unfolded fits a screen, whatever the change is", () => {
+test("a stack's part fits a screen before anything is unfolded, with any change", () => {
   for (const models of [1, 5, 50])
     expect(visibleText(markdownComment([large("a", models)])).length).toBeLessThanOrEqual(2_500);
 });
@@ -195,7 +195,7 @@ is no longer protected and who gets access; then come builds and why, their cost
 ---
 `;
 
-/** With UPDATE_RECORDED=1 file and picture are written instead; the test then shows the difference in Git. */
+/** With UPDATE_RECORDED=1 file and picture are written instead; Git then shows the difference. */
 test("the comment in docs is that of a realistic change, and its picture shows the same text", async () => {
   const comment = markdownComment(await exampleDiffs());
   const text = `${INTRODUCTION}\n${comment}`;
@@ -208,7 +208,7 @@ test("the comment in docs is that of a realistic change, and its picture shows t
     writeFileSync(path, text);
     if (!isShown()) writeFileSync(picture, await commentPicture(comment));
   }
-  const way = "UPDATE_RECORDED=1 npx vitest run test/scripts/diff/print.test.ts writes it anew";
+  const way = "UPDATE_RECORDED=1 npx vitest run test/scripts/diff/print.test.ts renews it";
   expect(text, `${FILE} changed; ${way}`).toBe(readFileSync(path, "utf8"));
   expect(isShown(), `The picture shows another text than ${FILE}; ${way}, with a browser`).toBe(true);
 }, 60_000);
@@ -225,7 +225,7 @@ test("the same change as text has no ciphertext and no escape codes", async () =
   }
 });
 
-test("a comment that leaves something out names what has all of it, with the preview where that was against the state", () => {
+test("a comment that omits entries names the complete report, with the preview where that was against the state", () => {
   const resources = Array.from({ length: 1_002 }, (_, index) =>
     change({ label: `Deployment models/m${index}` }),
   );

@@ -77,7 +77,7 @@ test("lost data comes first, and then possible replacements with their reason", 
   ]);
 });
 
-test("a replaced or deleted StatefulSet says what happens to the claims of its pods", () => {
+test("a replaced or deleted StatefulSet is shown with the effect on the claims of its pods", () => {
   const set = (namespace: string, rest: object = {}) => ({
     metadata: { name: "mongo", namespace },
     spec: { volumeClaimTemplates: [{ metadata: { name: "data" } }], ...rest },
@@ -332,7 +332,7 @@ test("policies that the base breaks too are below the changes", () => {
   ]);
 });
 
-test("text is wrapped to the page, and a word that is longer than a line stays whole", () => {
+test("text is wrapped to the page, and a word that is longer than a line is not broken", () => {
   const image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/engine-room/a-rather-long-name/services-of-it";
   const reason = `It runs ${image}:cce02d41790c, and ${"short ".repeat(50)}.`;
   const { lines } = linesOf(

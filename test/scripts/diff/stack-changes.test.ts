@@ -311,7 +311,7 @@ test("a stack file with problems has its problems and no resources", async () =>
   expect(head.problems).toMatchObject([{ path: "models[0].size", reason: "Unknown key." }]);
 });
 
-test("images that are built after a merge are advice in the difference that leads there, and break no mandatory policy", async () => {
+test("images that are built after the merge are only advice in its difference, and break no mandatory policy", async () => {
   const { plan: locked } = checkedPlan({ ...cluster });
   if (locked.platform !== "kubernetes") throw new Error("The stack of the test is for a cluster.");
   const folder = mkdtempSync(join(tmpdir(), "engine-room-lock-"));
@@ -419,7 +419,7 @@ describe("a stack on AWS", () => {
     "replace ConfigMap models/dashboard-engine-room-overview",
   ];
 
-  /** Boards of GPUs show which model has which. */
+  /** The dashboard of GPUs shows the models on them. */
   const PODS = ["replace ConfigMap models/dashboard-engine-room-gpus", QUOTA];
 
   const kinds: Readonly<Record<string, readonly [change: object, entries: readonly string[]]>> = {
@@ -502,7 +502,7 @@ describe("a stack on AWS", () => {
         ALERTS,
       ],
     ],
-    // It needs no other engine.
+    // The engine stays the same.
     "a larger machine with the same GPU": [
       { pools: [large, { ...small, instanceType: "g5.4xlarge", diskGiB: 500 }, cpu] },
       [
@@ -543,7 +543,7 @@ describe("a stack on AWS", () => {
       },
       [
         "replace LoadBalancer edge-balancer",
-        // It is of one load balancer. Listener and binding follow by its ARN, which no rendered graph has.
+        // A target group has one load balancer. Listener and binding get its ARN, which rendered graphs lack.
         "replace TargetGroup edge-targets",
         "update Listener edge-listener",
         "create SecurityGroupIngressRule edge-from-0-0-0-0-0",
@@ -580,7 +580,7 @@ describe("a stack on AWS", () => {
       ].map((task) => `${kind} ${task}`),
     ),
     ...["files-1", "setup", "services"].flatMap(ranAgain),
-    // The build has another name; ids of associations are AWS's.
+    // The build has another name; AWS assigns ids of associations.
     "update ReadyMachine instance-ready",
   ];
 
@@ -589,7 +589,7 @@ describe("a stack on AWS", () => {
       { models: [{ name: "gpt", model: "gpt2-medium", limits: { maxBatchSize: 2 } }] },
       REBUILT,
     ],
-    // It grows while databases use it: the setup tells its file system.
+    // The disk grows while databases use it, and the setup grows its file system.
     "a larger disk for databases": [
       { databaseStorage: { sizeGiB: 30 } },
       ["update Volume instance-databases", ...["setup", "services"].flatMap(ranAgain)],
@@ -616,7 +616,7 @@ describe("a stack on AWS", () => {
       { pools: [{ name: "machine", instanceType: "g5.2xlarge", diskGiB: 300 }] },
       ["update LaunchTemplate instance-template"],
     ],
-    // EC2 stops it, and starts it as the other type.
+    // EC2 stops the machine, and starts it with the other type.
     "a type with another GPU": [
       { pools: [{ name: "machine", instanceType: "g6.2xlarge" }] },
       ["update Instance instance-machine", ...REBUILT],

@@ -14,7 +14,7 @@ const known = (ids: readonly string[] = [], begunNames: readonly string[] = []) 
 
 const names = (engine: ReturnType<typeof fakeEngine>) => engine.containers.map(({ Name }) => Name.slice(1));
 
-test("leftover containers are removed if the state began them or if they do not run", async () => {
+test("leftover containers are removed when the state has their pending creation or when they do not run", async () => {
   const engine = fakeEngine([
     container("room-gateway"),
     container("room-llava-0123"),
@@ -43,7 +43,7 @@ test("a network that the state does not know is removed", async () => {
   expect(engine.networks).toEqual(["net"]);
 });
 
-test("a running container that the state did not begin is an error, and everything is kept", async () => {
+test("a running container without a pending creation in the state is an error, and everything is kept", async () => {
   const engine = fakeEngine(
     [container("room-old", { Status: "exited" }), container("room-gateway")],
     ["net"],
@@ -82,7 +82,7 @@ test.each([
   await expect(dockerLines(probe, ["volume", "ls"])).rejects.toThrow(sentence);
 });
 
-test("a failed `docker ps` is an error in the engine's words", async () => {
+test("a failed `docker ps` is an error with the engine's message", async () => {
   const { probe } = fakeEngine([]);
   await expect(removeLeftovers("other", known(), probe)).rejects.toThrow(
     "`docker ps` failed at unix:///fake.sock: nobody expects docker ps",

@@ -1,4 +1,4 @@
-/** A host with containers and networks of one stack, that forgets what is removed. */
+/** A host with containers and networks of one stack, where they can be removed. */
 import type { HostContainer } from "../../../scripts/docker-host/containers.ts";
 import type { HostProbe } from "../../../scripts/preflight/host-probe.ts";
 

@@ -24,7 +24,7 @@ import { type FakeAnswer, type FakeAws, startFakeAws } from "../aws/fake-aws.ts"
 import { runCommand } from "../plan/run-plan.ts";
 import { FakePulumi, type FakeStack } from "./fake-pulumi.ts";
 
-/** With a stand-in for the Pulumi CLI, and one for what AWS still has by tag. */
+/** With stand-ins for the Pulumi CLI and for AWS's list of resources by tag. */
 describe("npx engine-room expire", () => {
   const NAT_GATEWAY = "arn:aws:ec2:us-east-1:111122223333:natgateway/nat-0123";
 
@@ -46,14 +46,14 @@ describe("npx engine-room expire", () => {
   let pulumi: FakePulumi;
 
   afterEach(() => {
-    // TMPDIR is a folder that goes.
+    // The folder in TMPDIR is removed.
     vi.unstubAllEnvs();
     for (const name of ["over", "stuck", "later", "locked", "fails"])
       rmSync(stackPaths(prefixed(name)).directory, { recursive: true, force: true });
     pulumi.dispose();
   });
 
-  /** Its folder in .stacks/ is then that of no other run. */
+  /** Stack name of only this run, as is its folder in .stacks/. */
   const prefixed = (name: string) => `expire-${process.pid}-${name}`;
 
   /** A stack on EKS with a ttl of 8 hours. */
@@ -61,7 +61,7 @@ describe("npx engine-room expire", () => {
     return { ageHours: 9, config: { ...eksValues, guard: { ttlHours: 8 } }, ...changes };
   }
 
-  /** The command in this process. */
+  /** Runs the command in this process. */
   async function expire(stacks: Readonly<Record<string, FakeStack>>, ...args: readonly string[]) {
     vi.unstubAllEnvs();
     for (const [name, value] of Object.entries(environmentOf(stacks))) vi.stubEnv(name, value);
@@ -69,7 +69,7 @@ describe("npx engine-room expire", () => {
     return { exitCode, stdout: shown(stdout), stderr };
   }
 
-  /** With what the CLI prints by itself. */
+  /** Runs the command in its own process, which includes the CLI's own output. */
   async function expireInProcess(stacks: Readonly<Record<string, FakeStack>>, ...args: readonly string[]) {
     const child = spawn(process.execPath, ["scripts/cli.mjs", "expire", ...args], {
       cwd: projectRoot,
@@ -103,7 +103,7 @@ describe("npx engine-room expire", () => {
     return unwrapped(stdout.replaceAll(`expire-${process.pid}-`, ""));
   }
 
-  /** Without the breaks of the table's last column. */
+  /** Removes the line breaks of the table's last column. */
   function unwrapped(text: string): string {
     return text.replaceAll(/\n {20,}/g, " ");
   }
@@ -179,7 +179,7 @@ describe("npx engine-room expire", () => {
     expect(stdout).toMatch(/^over: destroyed; it is unknown whether parts of it still cost money\.$/m);
   });
 
-  test("`expire --down` leaves a stack of another account", async () => {
+  test("`expire --down` does not touch a stack of another account", async () => {
     const config = { ...eksValues, account: "999900001111", guard: { ttlHours: 8 } };
     const { exitCode, stdout } = await expire({ over: trial({ config }) }, "--down");
     expect(exitCode).toBe(1);
@@ -187,7 +187,7 @@ describe("npx engine-room expire", () => {
     expect(stdout).toContain("Your credentials are of the account 111122223333.");
   });
 
-  test("`expire --down` ends the other stacks and fails where one can't be ended or read", async () => {
+  test("`expire --down` destroys the other stacks and fails where a stack can't be destroyed or read", async () => {
     const broken = trial({ isBroken: true });
     const { exitCode, stdout } = await expireInProcess(
       { fails: trial({ destroy: "fails" }), broken, over: trial() },
@@ -213,7 +213,7 @@ describe("npx engine-room expire", () => {
     expect(stuck.stdout).toMatch(/^stuck: not destroyed: .*`pulumi cancel`/m);
   });
 
-  test("`expire --down` leaves a stack that had an `up` meanwhile", async () => {
+  test("`expire --down` does not touch a stack that had an `up` meanwhile", async () => {
     const { exitCode, stdout } = await expire(
       { over: trial({ upMeanwhile: "later" }), later: trial() },
       "--down",
@@ -232,7 +232,7 @@ describe("npx engine-room expire", () => {
     expect(pulumi.destroyed).toEqual([]);
   });
 
-  test("`expire` refuses --stack before it asks the state", async () => {
+  test("`expire` refuses --stack before it reads the state", async () => {
     const { exitCode, stderr } = await expire({ over: trial() }, "--down", "--stack", "over");
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining("Unknown option '--stack'")]);
     expect(pulumi.destroyed).toEqual([]);
@@ -274,7 +274,7 @@ function stack(name: string, hoursQuiet: number, lifetime = OVER): SurveyedStack
   return { state, record: { name, isUpdating: false, lastOperation }, lifetime, cost: "$1.00" };
 }
 
-/** @param minutes - How long each end takes, by the clock that is handed in. */
+/** @param minutes - Time of each destroy, by a fake clock. */
 async function run(stacks: readonly SurveyedStack[], minutes: number, beginWithinMinutes?: number) {
   let clock = STARTED;
   const begun: string[] = [];
@@ -295,7 +295,7 @@ async function run(stacks: readonly SurveyedStack[], minutes: number, beginWithi
   return { isDone, begun, said };
 }
 
-test("no stack is begun after the time limit, which is reported and fails", async () => {
+test("no destroy begins after the time limit, which is reported as a failure", async () => {
   const { isDone, begun, said } = await run([stack("one", 3), stack("two", 2), stack("three", 1)], 10, 15);
   expect(begun).toEqual(["one", "two"]);
   expect(isDone).toBe(false);
@@ -303,17 +303,17 @@ test("no stack is begun after the time limit, which is reported and fails", asyn
   expect(said).not.toContain("Destroying three");
 });
 
-test("a stack begun at the time limit is ended", async () => {
+test("a destroy that begins at the time limit completes", async () => {
   const { isDone, begun } = await run([stack("one", 2), stack("two", 1)], 15, 15);
   expect([isDone, begun]).toEqual([true, ["one", "two"]]);
 });
 
-test("a stack that took all the time last time comes after the others", async () => {
+test("a stack that used all of the previous run's time is last", async () => {
   const { begun } = await run([stack("fails", 1), stack("waits", 9)], 30, 15);
   expect(begun).toEqual(["waits"]);
 });
 
-test("without a time limit all expired stacks are ended, and no others", async () => {
+test("without a time limit exactly the expired stacks are destroyed", async () => {
   const running: Lifetime = { ...OVER, time: "running" };
   const stacks = [stack("one", 2), stack("runs", 3, running), stack("two", 1)];
   const { isDone, begun } = await run(stacks, 600);
@@ -363,7 +363,7 @@ test("a stack that its own `retain` names never expires", () => {
   expect(lifetime({ values: { guard, retain: ["trial-2"] } }).time).toBe("over");
 });
 
-test("an expired stack is left to a running operation, until that is longer than any", () => {
+test("an expired stack waits for a running operation, up to the maximum time of operations", () => {
   const busy = (ageHours: number) => lifetime({ isUpdating: true, ageHours });
   expect(busy(9)).toMatchObject({ time: "updating", needsPerson: false });
   expect(busy(8 + LONGEST_OPERATION_HOURS)).toMatchObject({ needsPerson: false });
@@ -371,7 +371,7 @@ test("an expired stack is left to a running operation, until that is longer than
   expect(busy(7).time).toBe("running");
 });
 
-test("a lifetime is unknown before the first `up` has ended, and needs a person once no operation can run", () => {
+test("a lifetime is unknown before the first `up` has ended, and needs attention once no operation can run", () => {
   const killed = (hours: number | null) =>
     lifetime({ lastUp: null, lastOperation: hours === null ? null : hoursAgo(hours) });
   expect(killed(1)).toMatchObject({ time: "unknown", needsPerson: false });
@@ -401,7 +401,7 @@ test("a stack of any age and ttl is expired exactly when its age exceeds its ttl
   );
 });
 
-test("a lifetime in words has the hours that decide", () => {
+test("a lifetime in words has its decisive hours", () => {
   expect(lifetime({ ageHours: 11.25 }).why).toBe("its last `up` ended 11.3 h ago, and its ttl is 8 h");
   expect(lifetime({ ageHours: 3 }).why).toBe("5 h left of 8 h after its last `up`");
   expect(lifetime({ ageHours: 20, isUpdating: true }).why).toContain("`pulumi cancel`");

@@ -1,4 +1,4 @@
-/** A stand-in for the Pulumi CLI with a state of its own: its lists, histories and words are those of Pulumi 3.248.0. */
+/** A stand-in for the Pulumi CLI with its own state; its lists, histories and messages are those of Pulumi 3.248.0. */
 import {
   chmodSync,
   existsSync,
@@ -48,7 +48,7 @@ stack="$here/stacks/$name"
 echo "$words $name" >> "$here/calls"
 fail() { echo "error: $1" >&2; exit 1; }
 case "$words" in
-  # Before Pulumi 3.206 events go to a file, which nothing has to be written to.
+  # Before Pulumi 3.206 events go to a file, which may stay empty.
   "version ") echo v3.100.0 ;;
   "stack ls")
     separator=
@@ -171,7 +171,7 @@ function historyConfig({ config }: FakeStack): object {
   return Object.fromEntries(entries);
 }
 
-/** As `pulumi config refresh` writes it. */
+/** Output of `pulumi config refresh`. */
 function configFile({ config }: FakeStack): string {
   const entries = Object.entries(config).map(([key, value]) => [`engine-room:${key}`, value]);
   return JSON.stringify({ encryptionsalt: "v1:salt", config: Object.fromEntries(entries) });

@@ -160,7 +160,7 @@ describe("images of a stack", () => {
     rmSync(lockFile);
   });
 
-  /** A `docker` that writes down how it was called, and answers as an engine with a few images. */
+  /** A `docker` that records its arguments, and answers like an engine with a few images. */
   const FAKE_DOCKER = `#!/bin/sh
 printf '%s|%s\\n' "$DOCKER_HOST" "$*" >> "$FAKE_LOG"
 case "$1 $2" in
@@ -397,7 +397,7 @@ describe("a registry of Docker's", needs(missing), () => {
     }
   }
 
-  /** An image without layers, and an index that has it, in the registry that asks for nothing. */
+  /** Pushes an image without layers, and an index with it, to the registry without credentials. */
   async function push(): Promise<void> {
     const api = `http://${hosts.nothing}/v2/${REPOSITORY}`;
     const upload = await fetch(`${api}/blobs/uploads/`, { method: "POST" });
@@ -447,7 +447,7 @@ describe("a registry of Docker's", needs(missing), () => {
     },
   );
 
-  /** Tokens as https://distribution.github.io/distribution/spec/auth/jwt/ has them: for `me` what is asked for, for strangers nothing. */
+  /** Tokens of https://distribution.github.io/distribution/spec/auth/jwt/: `me` gets the requested access, others none. */
   function tokenServer(key: string, cert: string): Server {
     const chain = [cert.replaceAll(/-----[^-]+-----|\n/g, "")];
     return createServer((request, response) => {
@@ -474,7 +474,7 @@ describe("a registry of Docker's", needs(missing), () => {
   }
 });
 
-describe("questions to registries", () => {
+describe("requests to registries", () => {
   const DIGEST = `sha256:${"a".repeat(64)}`;
 
   const PATH = `/v2/room/trtllm/manifests/${DIGEST}`;
@@ -525,7 +525,7 @@ describe("questions to registries", () => {
       return askRegistry(credentials)(`${running.host}/${reference}`);
     }
 
-    test("a public registry is asked with one HEAD request for the digest", async () => {
+    test("a public registry gets one HEAD request for the digest", async () => {
       const accepted = vi.fn();
       const answer = await ask((request) => accepted(request.headers.accept));
       expect(answer).toEqual({ kind: "there" });
@@ -535,12 +535,12 @@ describe("questions to registries", () => {
       );
     });
 
-    test("a registry is asked for the tag where the reference has no digest", async () => {
+    test("a registry gets a request for the tag where the reference has no digest", async () => {
       await ask(() => undefined, nobody, "room/trtllm:25.07-abc");
       expect(running?.requests).toEqual(["HEAD /v2/room/trtllm/manifests/25.07-abc -"]);
     });
 
-    /** Gives a token to `me`, and to strangers one with which nothing is shown. */
+    /** Returns a valid token to `me`, and a token without access to others. */
     const withTokens =
       (seen: (body: string) => void = () => {}) =>
       async (request: IncomingMessage, response: ServerResponse, origin: string) => {
@@ -557,7 +557,7 @@ describe("questions to registries", () => {
         else response.writeHead(authorization === "Bearer known" ? 200 : 403);
       };
 
-    test("a registry's token server is asked with the password", async () => {
+    test("a registry's token server gets the password", async () => {
       expect(await ask(withTokens(), somebody)).toEqual({ kind: "there" });
       expect(running?.requests).toEqual([
         `HEAD ${PATH} -`,
@@ -566,7 +566,7 @@ describe("questions to registries", () => {
       ]);
     });
 
-    test("a registry's token server is asked with the refresh token", async () => {
+    test("a registry's token server gets the refresh token", async () => {
       const bodies: string[] = [];
       const refresh: CredentialSource = async () => ({ kind: "identityToken", token: "mine" });
       expect(
@@ -593,14 +593,14 @@ describe("questions to registries", () => {
         /Invalid URL/,
       ],
       ["a closed connection", (response: ServerResponse) => response.destroy(), /fetch failed/],
-    ])("a registry that answers with %s counts as silent", async (_, answer, words) => {
+    ])("a registry that answers with %s counts as unavailable", async (_, answer, words) => {
       expect(await ask((__, response) => answer(response))).toEqual({
         kind: "silent",
         words: expect.stringMatching(words),
       });
     });
 
-    test("an unreachable registry counts as silent", async () => {
+    test("an unreachable registry counts as unavailable", async () => {
       const closed = await registry(() => undefined);
       await closed.close();
       expect(await askRegistry(nobody)(`${closed.host}/room/trtllm@${DIGEST}`)).toMatchObject({
@@ -618,7 +618,7 @@ describe("questions to registries", () => {
       rmSync(folder, { recursive: true });
     });
 
-    /** A helper that knows one registry, and gives what it was asked for as the user. */
+    /** Installs a credential helper that has one registry, with this output. */
     function withHelper(answer: string): void {
       const file = join(folder, "docker-credential-vault");
       writeFileSync(
@@ -658,7 +658,7 @@ describe("questions to registries", () => {
         { kind: "identityToken", token: "mine" },
       ],
       ["only another registry", { auths: { "other.example.org": { auth } } }, null],
-      // Left by a login to a store of credentials.
+      // A login to a credentials store leaves this entry.
       ["an empty entry", { auths: { "known.example.org": {} } }, null],
       ["invalid JSON", "{", null],
       ["a path for a helper", { credsStore: "../../bin/sh" }, null],
@@ -667,7 +667,7 @@ describe("questions to registries", () => {
         { credsStore: "gone", auths: { "known.example.org": { auth } } },
         password,
       ],
-    ] as const)("Docker's configuration with %s gives the right credentials", async (_, config, expected) => {
+    ] as const)("Docker's configuration with %s has the right credentials", async (_, config, expected) => {
       expect(await credentials(config)("known.example.org")).toEqual(expected);
     });
 

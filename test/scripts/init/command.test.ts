@@ -44,7 +44,7 @@ test("on a terminal Ctrl-C ends it, and nothing is written", async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-test("with options nothing is asked, and the next two commands are said", async () => {
+test("with options nothing is asked, and the next two commands are printed", async () => {
   const { exitCode, stdout } = await init(`${EC2} --model llava-1.5-7b --instance-type g5.4xlarge --yes`);
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(
@@ -94,7 +94,7 @@ test.each([
   ["--where local --gpu A10G", "--gpu has no effect"],
   [`${EC2} --model gpt2-medium --gpu A10G`, "--gpu has no effect"],
   ["--where docker --model llama-2-7b-chat", "--hub-token-at is missing"],
-])("without a terminal `init %s` says which option is wrong", async (line, words) => {
+])("without a terminal `init %s` names the wrong option", async (line, words) => {
   const { exitCode, stderr } = await init(line);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(words)]);
 });

@@ -35,7 +35,7 @@ export class Terminal {
     });
   }
 
-  /** Waits until the terminal shows the words, after what was waited for before, and types. */
+  /** Waits until the terminal shows the words after the last awaited words, and types keys. */
   async answer(words: string, ...keys: readonly string[]): Promise<void> {
     for (;;) {
       const found = this.text.indexOf(words, this.#read);
@@ -46,7 +46,7 @@ export class Terminal {
       if (this.#process.exitCode !== null) throw new Error(`It ended without "${words}":\n${this.text}`);
       await Promise.race([once(this.#process.stdout, "data"), this.#ended]);
     }
-    // A key that follows another one in the same read may be taken for a paste.
+    // Two keys in the same read may be treated as a paste.
     for (const key of keys) {
       this.#process.stdin.write(key);
       await once(this.#process.stdout, "data");
@@ -59,12 +59,12 @@ export class Terminal {
     return code;
   }
 
-  /** With them. */
+  /** All output, with control characters. */
   get bytes(): string {
     return this.#shown;
   }
 
-  /** All that was shown, without the control characters. */
+  /** All output, without control characters. */
   get text(): string {
     return stripVTControlCharacters(this.#shown);
   }

@@ -33,7 +33,7 @@ describe("npx engine-room plan", () => {
     models: [{ name: "llava", model: "llava-1.5-7b" }],
   };
 
-  /** Two mistakes of different kinds: one that the catalogue knows, one that the machine does. */
+  /** Two mistakes: one against the catalogue, one against the machine. */
   const wrong = {
     ...docker,
     models: [
@@ -127,7 +127,7 @@ describe("npx engine-room plan", () => {
       return lines.slice(from + 1, lines.indexOf("", from) - lines.length);
     };
 
-    test("the plan of a cluster says which servers are scaled, and by which series", async () => {
+    test("the plan of a cluster names the servers that are scaled, and their metrics", async () => {
       expect(await section({ ...scaled, monitoring: "prometheus-operator" })).toEqual([
         "  AUTOSCALER  SERVERS  BY SCHEDULE  EACH TAKES  OF THE SUM OF",
         "  smollm2      0 to 2       1 to 2           4  gateway_pending_requests of gateway",
@@ -169,7 +169,7 @@ describe("npx engine-room plan", () => {
     expect(stderr).toContain('Unknown model "villa". Did you mean vila?');
   });
 
-  test("`plan --explain` of an unknown model lists the known ones", async () => {
+  test("`plan --explain` of an unknown model lists the known models", async () => {
     const { exitCode, stderr } = await planExample("multimodal-guide", "--explain", "gemma-something");
     expect(exitCode).toBe(2);
     expect(stderr).toContain("Choose from blip2, llava, vila, onevision, mllama");
@@ -341,7 +341,7 @@ const IN_A_CLUSTER = {
 
 const ON_A_HOST = { platform: "docker", host: { machine } };
 
-/** A plan of one model, where there is room. */
+/** Plans one model on a machine with enough memory. */
 function planned(
   model: Readonly<Record<string, unknown>>,
   release = "25.07",
@@ -409,9 +409,9 @@ test("only models of the stack have commands", () => {
 
 describe("npx engine-room plan --device-plugin-config", () => {
   /**
-   * The part of NVIDIA's `Config` that is written, field by field as its Go structs and their UnmarshalJSON take it:
+   * The written part of NVIDIA's `Config`, by its Go structs and their UnmarshalJSON:
    * https://github.com/NVIDIA/k8s-device-plugin/tree/1b826acc6af3079d8923bac395c3124b8861a9a6/api/config/v1 (config.go, flags.go,
-   * sharing.go, replicas.go, resources.go). `rename` and `devices` are there too, and ignored with a warning.
+   * sharing.go, replicas.go, resources.go). It also has `rename` and `devices`, which it ignores with a warning.
    */
   const replicatedResources = z.strictObject({
     renameByDefault: z.boolean().optional(),
@@ -475,7 +475,7 @@ describe("npx engine-room plan --device-plugin-config", () => {
     [{ mode: "none" }, "nvidia.com/gpu.shared"],
     [{ mode: "timeSlicing", replicas: 4 }, "example.org/gpu"],
     [{ mode: "mig", profile: "3g.20gb" }, "nvidia.com/gpu.shared"],
-  ] as const)("the device plugin can't call GPUs shared by %j by the resource %s", (sharing, own) => {
+  ] as const)("the device plugin can't name the resource of GPUs shared by %j %s", (sharing, own) => {
     expect(devicePluginConfig(sharing, own)).toBeNull();
   });
 
@@ -494,7 +494,7 @@ describe("npx engine-room plan --device-plugin-config", () => {
 
   const shared = { mode: "timeSlicing", replicas: 2 };
 
-  /** Values of the chart, and what stands before them. */
+  /** Values of the chart, and the comment before them. */
   function valuesOf(pools: readonly object[]) {
     const { plan } = checkedPlan({
       platform: "kubernetes",

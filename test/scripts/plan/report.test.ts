@@ -90,7 +90,7 @@ test("the summary says which parts have no price in a region with a price table"
   expect(text).toMatch(/Cost: at least \$\d\.\d{3} an hour .* Without a price: 1 of 12 parts\. First/);
 });
 
-test("the summary calls machines without a price the user's own, and has no amount", () => {
+test("the summary has no amount for machines without a price, which are the user's own", () => {
   const { seconds } = planOf(dockerValues).firstUp;
   expect(summaryOf(dockerValues)).toMatch(
     /^Machines: 1 × \S+ \(your own\)\. Cost: your own machines, not priced; `hourlyUsd` of a host or pool sets a price\. First/,
@@ -169,7 +169,7 @@ describe("cold starts of rented machines", () => {
   const planOf = (changes: object = {}) =>
     checkedPlan({ ...eksValues, pools: [{ ...gpu, ...changes }, cpu] }).plan as AwsPlan;
 
-  /** Seconds and words of the sums. */
+  /** Rows of the sums. */
   function sums(plan: AwsPlan): readonly string[] {
     return coldStartSection(plan).lines.flatMap((line) => {
       const [, row] = /^ *sum +(.+)$/.exec(line) ?? [];
@@ -177,7 +177,7 @@ describe("cold starts of rented machines", () => {
     });
   }
 
-  test("a cold start has one sum where neither a machine nor an image is waited for", () => {
+  test("a cold start has one sum without waits for a machine or an image", () => {
     expect(sums(planOf())).toEqual(["492"]);
   });
 
@@ -256,7 +256,7 @@ test("missing cells of a table are empty", () => {
   expect(textTable(columns, [["sum"]])).toEqual(["  NAME  GiB  HOW", "  sum"]);
 });
 
-test("text breaks at spaces only, and leaves a longer word whole", () => {
+test("text breaks only at spaces, and does not break a longer word", () => {
   expect(wrapText("a bc def a-very-long-word x", 6)).toEqual(["a bc", "def", "a-very-long-word", "x"]);
   expect(wrapText("", 6)).toEqual([""]);
 });

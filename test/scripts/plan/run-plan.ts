@@ -26,7 +26,7 @@ export async function runCommand(...argv: readonly string[]): Promise<CommandRun
   }
 }
 
-/** `plan` of one of the project's examples. */
+/** Runs `plan` of an example of the project. */
 export function planExample(example: string, ...options: readonly string[]): Promise<CommandRun> {
   const file = join(projectRoot, "examples", `${example}.yaml`);
   return runCommand("plan", "--stack", example, "--config-file", file, ...options);

@@ -1,13 +1,13 @@
-/** Hosts to look at: what Docker's CLI and the script print on them. */
+/** Hosts that can only be read: output of Docker's CLI and of the script on them. */
 import type { HostProbe, ProbeAnswer } from "../../../scripts/preflight/host-probe.ts";
 
 export interface FakeHost {
   readonly uri?: string;
-  /** Of `docker info`. */
+  /** Fields of `docker info`. */
   readonly info?: Readonly<Record<string, unknown>>;
-  /** Instead of its answer. */
+  /** Answer to every call of Docker. */
   readonly dockerFails?: Partial<ProbeAnswer>;
-  /** Containers that run: name, stack, ports of the host. */
+  /** Running containers: name, stack, ports of the host. */
   readonly containers?: readonly (readonly [string, string, readonly number[]])[];
   /** Lines of `docker image ls`: repository, tag, digest. */
   readonly images?: readonly (readonly [string, string, string])[];
@@ -18,13 +18,13 @@ export interface FakeHost {
   readonly glibc?: string;
   readonly memoryAvailableKiB?: number;
   readonly listening?: readonly number[];
-  /** GB free, by folder; the rest has 1000. Folders of one mount have one figure. */
+  /** Free GB by folder, by default 1000. Folders of one mount have one figure. */
   readonly freeGB?: Readonly<Record<string, number>>;
-  /** Inodes, by folder in the same way; the rest has a million. */
+  /** Free inodes by folder, by default a million. */
   readonly freeFiles?: Readonly<Record<string, number>>;
-  /** A folder of which `df` prints nothing. */
+  /** Folder for which `df` prints nothing. */
   readonly unmeasured?: string;
-  /** A file system that can't be written. */
+  /** Read-only file system. */
   readonly readOnly?: string;
   readonly shellFails?: string;
 }
@@ -81,7 +81,7 @@ export function fakeProbe(host: FakeHost = {}): HostProbe {
   };
 }
 
-/** As the script's own sections have it. */
+/** Output of the script, in its sections. */
 function machineText(host: FakeHost, paths: readonly string[]): string {
   const gpus = host.gpus === undefined ? [A10G] : host.gpus;
   return [

@@ -257,7 +257,7 @@ describe("a stack that is up", () => {
     expect(await findings(up)).toEqual([]);
   });
 
-  test("preflight of a running stack needs disk space for new images only", async () => {
+  test("preflight of a running stack needs disk space only for new images", async () => {
     const { images } = dockerTarget(
       checkedPlan(gpu).plan as Parameters<typeof dockerTarget>[0],
       "room",
@@ -434,7 +434,12 @@ describe("reports of findings", () => {
       "It has 10, and the stack takes 12 of them.",
       "Ask for more.",
     ),
-    problem("credentials", "Who you are is not known.", `You may be ${ARN}, or another one.`, "Log in anew."),
+    problem(
+      "credentials",
+      "Who you are is not known.",
+      `You may be ${ARN}, or another one.`,
+      "Log in again.",
+    ),
   ];
 
   test("findings are wrapped at spaces below their number", () => {
@@ -445,7 +450,7 @@ describe("reports of findings", () => {
       "     You may be",
       `     ${ARN},`,
       "     or another one.",
-      "     Fix: Log in anew.",
+      "     Fix: Log in again.",
       "  2. Warning: The quota lacks 2 vCPUs.",
       "     It has 10, and the stack takes 12",
       "     of them.",
@@ -454,7 +459,7 @@ describe("reports of findings", () => {
     ]);
   });
 
-  test("the finding of a missing Pulumi CLI says what it is needed for", () => {
+  test("the finding of a missing Pulumi CLI names its purpose", () => {
     const words = pulumiCheck("AWS", null).findings.map(({ why }) => why);
     expect(words).toEqual([expect.stringMatching(/^`npx engine-room up` deploys to AWS with it;/)]);
     expect(words.join()).not.toMatch(/Docker|cluster/);

@@ -1,4 +1,4 @@
-/** A gateway that keeps documents in memory, with the manners that a load has to live with. */
+/** A gateway with documents in memory, and with the failures that a load must handle. */
 import type { AddressInfo } from "node:net";
 import { PassThrough } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
@@ -13,15 +13,15 @@ export interface FakeDocument {
 
 export class FakeGateway {
   readonly documents = new Map<string, FakeDocument>();
-  /** Number of documents of each request that came. */
+  /** Number of documents of each request. */
   readonly requests: number[] = [];
   readonly keys: (string | undefined)[] = [];
-  /** So many requests are answered with 503 and Retry-After first. */
+  /** Number of first requests that are answered with 503 and Retry-After. */
   busy = 0;
   retryAfter = "1";
   /** Requests after this many are never answered. */
   answered = Number.POSITIVE_INFINITY;
-  /** Another status than 200 for everything. */
+  /** Status of every response. */
   status = 200;
   bodyLimit = 4 * 1024 * 1024;
   url = "";
@@ -84,7 +84,7 @@ export class FakeGateway {
     return this.#app.close();
   }
 
-  /** Resolves when a request waits for an answer that never comes. */
+  /** Resolves when a request waits that is never answered. */
   held(): Promise<void> {
     return new Promise((resolve) => {
       this.#held = resolve;
@@ -109,7 +109,7 @@ function errorBody(message: string): object {
   return { error: { message, type: "server_error", param: null, code: null } };
 }
 
-/** Where progress goes in a test: a stream that remembers, a terminal or not. */
+/** Output of progress in a test: a stream that keeps its text, as a terminal or not. */
 export function fakeOutput(isTTY: boolean): { out: NodeJS.WriteStream; text(): string } {
   const stream = new PassThrough();
   const chunks: Buffer[] = [];

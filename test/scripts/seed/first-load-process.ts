@@ -1,4 +1,4 @@
-/** The first load of the samples in a process of its own, for tests that kill it: `first-load-process.ts URL DATA`. */
+/** The first load of the samples in its own process, for tests that kill it: `first-load-process.ts URL DATA`. */
 import { SampleMark } from "../../../scripts/seed/samples.ts";
 import { seedSamplesOnce } from "../../../scripts/seed/seed.ts";
 

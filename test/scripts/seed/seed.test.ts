@@ -40,13 +40,13 @@ describe("npx engine-room seed", () => {
     rmSync(stackPaths(stack).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
-  /** The command in this process. */
+  /** Runs the command in this process. */
   function seed(): Promise<CommandRun> {
     vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
     return runCommand("seed", "--stack", stack, "--from", folder);
   }
 
-  /** The command as a process, told to end while the gateway holds up its requests. */
+  /** Runs the command as a process, and sends it a signal while the gateway holds a request. */
   async function seedUntil(signal: NodeJS.Signals) {
     gateway.answered = 3;
     const held = gateway.held();
@@ -97,7 +97,7 @@ describe("npx engine-room seed", () => {
     expect(gateway.keys).toEqual(["Bearer secret"]);
   });
 
-  test("`seed` resumes after a kill, and does not load again what the gateway has", async () => {
+  test("`seed` resumes after a kill, and does not load stored documents again", async () => {
     captions(640);
     expect(await seedUntil("SIGKILL")).toMatchObject({ endedBy: "SIGKILL" });
     expect(gateway.documents.size).toBe(192);
@@ -106,7 +106,7 @@ describe("npx engine-room seed", () => {
     expect(stdout).toMatch(/: 448 created, 0 updated, 192 unchanged, 0 failed\n$/);
   });
 
-  test("Ctrl-C ends `seed` at once, which says how many documents are left", async () => {
+  test("Ctrl-C ends `seed` at once, which prints the number of remaining documents", async () => {
     captions(640);
     const { exitCode, stdout } = await seedUntil("SIGINT");
     expect(exitCode).toBe(130);
@@ -183,7 +183,7 @@ describe("the first load of the samples", FETCH, () => {
 
   const ids = () => [...gateway.documents.keys()].sort();
 
-  /** Resolves when some of the documents are there and the others are held up. */
+  /** Resolves when some documents are stored and the others are held. */
   async function loadHalf<T>(begin: () => T): Promise<T> {
     gateway.answered = 2;
     const held = gateway.held();
@@ -423,7 +423,7 @@ describe("a folder of pictures", () => {
     writeFileSync(join(folder, path), content);
   }
 
-  test("captions of a folder come first, in their order, and then the pictures without one", async () => {
+  test("captions of a folder come first, in order, and then the pictures without a caption", async () => {
     for (const file of ["b.png", "a.JPG", "deep/c.webp", ".hidden.jpg", "notes.txt", "deep/more.jsonl"])
       write(file);
     write("captions.jsonl", '{"file":"b.png","text":"B"}\n{"text":"alone","id":"t"}');
@@ -468,7 +468,7 @@ describe("a folder of pictures", () => {
     expect(failures[4]?.reason).toMatch(/^metadata: /);
   });
 
-  test("a missing folder, and one without anything to load, is reported", async () => {
+  test("a missing folder, and a folder without anything to load, is reported", async () => {
     await expect(readFolder(folder)).rejects.toThrow(`${folder} holds no picture`);
     await expect(readFolder(join(folder, "none"))).rejects.toThrow("can't be read (ENOENT)");
   });

@@ -24,7 +24,7 @@ interface Step {
 }
 type Preview = { steps: Step[]; duration: number };
 
-/** A recorded preview with each operation, with one thing changed. */
+/** A recorded preview with each operation, and a change. */
 function changed(change: (preview: Preview) => void): string {
   const preview = JSON.parse(recorded("each-operation")) as Preview;
   change(preview);
@@ -40,7 +40,7 @@ const stepOf = ({ steps }: Preview, op: string): Step => {
 };
 
 describe("the digest of a preview", () => {
-  test("is the same for the same changes, in whatever order and time they came", () => {
+  test("is the same for the same changes, with any order and time", () => {
     const { digest } = approved();
     expect(digest).toMatch(/^[0-9a-f]{64}$/);
     fc.assert(
@@ -58,7 +58,7 @@ describe("the digest of a preview", () => {
     );
   });
 
-  test("is another one for another operation, another value, another former value, and one resource less", () => {
+  test("differs for another operation, value or former value, and for a missing resource", () => {
     const others = [
       changed((preview) => Object.assign(stepOf(preview, "update"), { op: "replace" })),
       changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port: 1 })),
@@ -69,7 +69,7 @@ describe("the digest of a preview", () => {
     expect(new Set([approved().digest, ...digests]).size).toBe(others.length + 1);
   });
 
-  test("of a preview without changes is one, too, and has no resource", () => {
+  test("of a preview without changes exists, and has no resource", () => {
     const unchanged = approved(JSON.stringify({ steps: [], changeSummary: { same: 12 } }));
     expect(unchanged).toMatchObject({ stack: "demo", changes: {} });
     expect(previewDifferences(approved(), unchanged)).not.toEqual([]);
@@ -92,11 +92,11 @@ describe("the digest of a preview", () => {
 });
 
 describe("an `up` after an approval", () => {
-  test("is not stopped where its own preview is the approved one", () => {
+  test("is not stopped where its own preview equals the approved preview", () => {
     expect(() => requireApproved(approved(), approved())).not.toThrow();
   });
 
-  test("is stopped with a sentence for each resource that differs, and with what to do", () => {
+  test("is stopped with a sentence for each resource that differs, and with the next step", () => {
     const now = approved(
       changed((preview) => {
         stepOf(preview, "update").op = "replace";
@@ -116,7 +116,7 @@ describe("an `up` after an approval", () => {
     );
   });
 
-  test("is stopped with the path of a value that is another one", () => {
+  test("is stopped with the path of a value that differs", () => {
     const values = (port: number) =>
       approved(
         changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port })),
@@ -133,7 +133,7 @@ describe("an `up` after an approval", () => {
   });
 });
 
-test("an approved preview is read as it was printed, and refused where its changes are not those of its digest", () => {
+test("an approved preview is read as it was printed, and refused where its digest does not match its changes", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-approved-"));
   try {
     const read = (preview: object) => {

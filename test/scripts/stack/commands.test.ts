@@ -67,7 +67,7 @@ fi
     expect(stdout + stderr).not.toContain("error");
   });
 
-  test("`preview --json` prints the changes as one object, and what people read on standard error", async () => {
+  test("`preview --json` prints the changes as one object, and readable text on standard error", async () => {
     const { exitCode, stdout, stderr } = await preview("changed", "--json");
     expect([exitCode, JSON.parse(stdout)]).toEqual([
       0,
@@ -97,7 +97,7 @@ fi
     expect(same.stdout).toContain("1 unchanged\n");
   });
 
-  test("a failed `preview` is reported in the Pulumi CLI's words", async () => {
+  test("a failed `preview` is reported with the Pulumi CLI's error", async () => {
     const { exitCode, stdout, stderr } = await preview("broken");
     expect(exitCode).toBe(1);
     expect(stdout).toContain("error: no resource plugin\n");
@@ -203,7 +203,7 @@ describe("`down` of a stack on a Docker host", () => {
     expect(stderr).toMatch(/^No Docker engine answers/);
   });
 
-  test("`down` succeeds where the Docker host has nothing of the stack", async () => {
+  test("`down` succeeds where the Docker host has no containers of the stack", async () => {
     const { exitCode, stderr } = await down("exit 0");
     expect([exitCode, stderr]).toEqual([0, "  nothing to do\n"]);
   });

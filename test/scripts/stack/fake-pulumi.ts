@@ -1,4 +1,4 @@
-/** A Pulumi CLI for the PATH that writes down what it is asked, and knows stacks by a file of their names. */
+/** A Pulumi CLI for the PATH that records its arguments, and has the stacks of a file. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { vi } from "vitest";
@@ -46,12 +46,12 @@ interface PulumiCall {
 
 export interface FakePulumi {
   calls(): readonly PulumiCall[];
-  /** Stacks that it knows. */
+  /** Its stacks. */
   stacks(): readonly string[];
   keep(stacks: readonly string[]): void;
 }
 
-/** Puts it into a folder and that first on the PATH. @param more - What else it does, in sh. */
+/** Installs it in a folder, which is then first on the PATH. @param more - Further commands in sh. */
 export function useFakePulumi(folder: string, more = ""): FakePulumi {
   writeFileSync(join(folder, "pulumi"), SCRIPT + more, { mode: 0o755 });
   vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);

@@ -14,7 +14,7 @@ const step = (name: string, type: string, operation: Step["operation"] = "update
 const models = (parallelRequests: number) => [{ name: "smollm2", parallelRequests }];
 
 describe("a change of the stack file", () => {
-  test("is told by its key, its values and what restarts for it", () => {
+  test("is shown with its key, its values and the services that restart for it", () => {
     const steps = [
       step("smollm2-server", "local:index:Process"),
       step("smollm2", "local:index:ModelRepository"),
@@ -24,7 +24,7 @@ describe("a change of the stack file", () => {
     ]);
   });
 
-  test("is told apart from what restarts for another reason", () => {
+  test("is separate from services that restart for another reason", () => {
     const steps = [
       step("smollm2", "kubernetes:apps/v1:Deployment", "replace"),
       step("gateway", "docker:index/container:Container"),
@@ -37,7 +37,7 @@ describe("a change of the stack file", () => {
     expect(changeLines({}, {}, steps)).toEqual(["smollm2, gateway restart"]);
   });
 
-  test("shows a key that is new or gone, and no secret", () => {
+  test("shows a new or removed key, and no secret", () => {
     const before = { port: "8123", hub: "(secret)" };
     expect(changeLines(before, { port: 8123, hub: { secure: "v1:abc" }, tier: "cpu" })).toEqual([
       'tier (absent) → "cpu"',
@@ -48,7 +48,7 @@ describe("a change of the stack file", () => {
   });
 });
 
-test("hashes and triggers are properties of the full preview only", () => {
+test("hashes and triggers are properties of only the full preview", () => {
   const change = (path: string, before: string, after: string) =>
     ({ path, kind: "update", before, after }) as const;
   const changed: Step = {
@@ -64,7 +64,7 @@ test("hashes and triggers are properties of the full preview only", () => {
   expect(propertyLines(changed, true)).toHaveLength(3);
 });
 
-test("a refresh is counted as the engine counts it", () => {
+test("a refresh has the engine's counts", () => {
   const reporter = new StepReporter();
   const { take } = new EngineReport(reporter, true);
   const summary = { maybeCorrupt: false, durationSeconds: 1, policyPacks: {} };

@@ -38,7 +38,7 @@ esac
     expect(await runPulumi(cli, ["state"], "s3://room")).toContain("[own]");
   });
 
-  test("the error of a failed call has the words of the CLI", async () => {
+  test("the error of a failed call has the CLI's error", async () => {
     await expect(runPulumi(cli, ["no such thing"], "s3://room")).rejects.toThrow(
       new PulumiError("`pulumi no such thing` failed: error: no such thing", "half of it\n"),
     );
@@ -47,7 +47,7 @@ esac
     );
   });
 
-  test("the last `up` of a stack has the commit that it ran with, as its history has it", async () => {
+  test("the last `up` of a stack has the commit of its history", async () => {
     const update = { kind: "update", result: "failed", endTime: "2026-11-28T11:00:00Z", config: {} };
     const commit = "0123456789abcdef0123456789abcdef01234567";
     const lastUp = async (environment: object) => {
@@ -64,7 +64,7 @@ esac
     expect(await lastUp({})).toMatchObject({ commit: null });
   });
 
-  test("a call that does not end in time says so, with the words of the CLI", async () => {
+  test("a call that does not end in time is reported with the CLI's output", async () => {
     const slow = join(folder, "slow");
     writeFileSync(slow, "#!/bin/sh\necho 'warning: waiting' >&2\nexec sleep 600\n", { mode: 0o755 });
     await expect(runPulumi(slow, ["preview", "--json"], "s3://room", folder, 500)).rejects.toThrow(
@@ -182,7 +182,7 @@ describe("a stack in the backend of the CLI", () => {
     rmSync(stackPaths(NAME).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
-  test("a stack is created once in the backend, and a second machine finds it there", async () => {
+  test("a stack is created once in the backend, where a second machine finds it", async () => {
     await (await openStack(stack)).up();
     expect(pulumi.stacks()).toEqual([NAME]);
     rmSync(stackPaths(NAME).directory, { recursive: true, maxRetries: 5 });
@@ -228,7 +228,7 @@ describe("a stack in the backend of the CLI", () => {
       expect(pulumi.calls().findLast(({ args: [command] }) => command === "up")?.args).toContain("--refresh");
     });
 
-    test("stops `up` before it makes the stack or changes it, where the present preview is another one", async () => {
+    test("stops `up` before it creates or changes the stack, where the present preview differs", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create", "delete"));
       const up = (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
       await expect(up).rejects.toThrow(
@@ -257,7 +257,7 @@ describe("a stack in the backend of the CLI", () => {
       await expect(preview()).rejects.toThrow("The role may not read.");
     });
 
-    test("that fails says what the CLI printed to both of its outputs", async () => {
+    test("that fails is reported with both outputs of the CLI", async () => {
       const backend = new PulumiBackend(stack, join(folder, "pulumi"));
       vi.stubEnv("FAKE_PREVIEW_CODE", "255");
       vi.stubEnv("FAKE_PREVIEW", "warning: an old CLI");
@@ -272,7 +272,7 @@ describe("a stack in the backend of the CLI", () => {
       );
     });
 
-    test("has what the CLI finds of policies, and fails with it where one is broken", async () => {
+    test("has the CLI's findings of policies, and fails with them where a policy is broken", async () => {
       vi.stubEnv("FAKE_PREVIEW", "Resources:\n    + 3 to create\nPolicies:\n    - [mandatory] a rule");
       const policies = () => new PulumiBackend(stack, join(folder, "pulumi")).previewPolicies();
       expect(await policies()).toBe("Policies:\n    - [mandatory] a rule\n");
@@ -299,7 +299,7 @@ describe("a stack in the backend of the CLI", () => {
     expect(existsSync(stackPaths(NAME).directory)).toBe(false);
   });
 
-  test("`down` deletes nothing of a stack with a protected resource", async () => {
+  test("`down` deletes no resource of a stack with a protected resource", async () => {
     await (await openStack(stack)).up();
     const urn = "urn:pulumi:room::engine-room::aws:efs/fileSystem:FileSystem::files";
     const unprotected = {
@@ -326,7 +326,7 @@ describe("a stack in the backend of the CLI", () => {
     expect(pulumi.stacks()).toEqual([NAME]);
   });
 
-  test("a stack of another backend is refused with the ways to it", async () => {
+  test("a stack of another backend is refused with the ways to use it", async () => {
     await (await openStack(stack)).up();
     vi.stubEnv("PULUMI_BACKEND_URL", "s3://other");
     const up = (await openStack(stack)).up();
@@ -339,7 +339,7 @@ describe("a stack in the backend of the CLI", () => {
     );
   });
 
-  test("a stack that plain `pulumi up` made in another backend is refused", async () => {
+  test("a stack that plain `pulumi up` created in another backend is refused", async () => {
     const { directory, owner } = stackPaths(NAME);
     mkdirSync(directory, { recursive: true });
     writeFileSync(owner, JSON.stringify({ owner: "Pulumi" }));
@@ -382,7 +382,7 @@ describe("a stack in the backend of the CLI", () => {
     await expect(up).rejects.toThrow(`&& rm -r ${earlierState}`);
   });
 
-  test("`down` of a stack that no state knows asks nothing of the CLI but its state", async () => {
+  test("`down` of a stack without a state only reads the state by the CLI", async () => {
     await (await openStack(stack)).down();
     expect(operations()).toEqual(["stack export"]);
   });

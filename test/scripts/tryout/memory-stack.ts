@@ -1,4 +1,4 @@
-/** A stack of things that lives in memory, run by the try-out runner. */
+/** A stack of things in memory, for the try-out runner. */
 import { runProgram } from "../../../scripts/program/run-program.ts";
 import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
 import type { Step } from "../../../scripts/stack/preview-text.ts";

@@ -73,7 +73,7 @@ test("`up` deletes dependents before their dependencies", async () => {
   expect(stack.things.calls).toEqual(["delete c", "delete b", "delete a"]);
 });
 
-test("`down` deletes dependents at the same time, and then what they depend on", async () => {
+test("`down` deletes dependents concurrently, and then their dependencies", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b, { name: "c", value: "1", from: "a" }], false);
   const begun: string[] = [];
@@ -92,7 +92,7 @@ test("`down` deletes dependents at the same time, and then what they depend on",
   expect(stack.state.resources).toEqual([]);
 });
 
-test("`down` begins no deletion after one has failed, and keeps what is left in the state", async () => {
+test("`down` begins no deletion after a failure, and keeps the remaining resources in the state", async () => {
   const stack = new MemoryStack();
   await stack.run([a, b, { name: "c", value: "1", from: "b" }, { name: "d", value: "1" }], false);
   const begun: string[] = [];
@@ -343,7 +343,7 @@ test("a failed create is pending, and the next `up` creates the resource", async
   expect(stack.state.pending).toEqual([]);
 });
 
-test("a failed update is repeated even when its change was taken back", async () => {
+test("a failed update is repeated even when its change was reverted", async () => {
   const stack = new MemoryStack();
   await stack.run([a], false);
   const update = stack.things.update.bind(stack.things);
@@ -353,7 +353,7 @@ test("a failed update is repeated even when its change was taken back", async ()
   expect(operations(await stack.run([a], false))).toEqual(["update local:index:Thing a"]);
 });
 
-test("a created resource that does not answer yet is kept, and the next `up` updates it", async () => {
+test("a created resource that is not ready yet is kept, and the next `up` updates it", async () => {
   const stack = new MemoryStack();
   const create = stack.things.create.bind(stack.things);
   stack.things.create = async (name, inputs) => {

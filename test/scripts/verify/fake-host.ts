@@ -1,4 +1,4 @@
-/** A Docker host with a GPU, as the programs `docker` and `nvidia-smi` on a PATH of their own. */
+/** A Docker host with a GPU: programs `docker` and `nvidia-smi` in a folder for the PATH. */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { objectName } from "../../../infra/plan/docker/host-objects.ts";
@@ -9,7 +9,7 @@ const STARTED = "2026-01-01T00:00:00.000000000Z";
 const SERVES =
   "2026-01-01T00:00:12.500000000Z I0101 00:00:12.5 1 http_server.cc:4755] Started HTTPService at 0.0.0.0:8000";
 
-/** Takes the words that the commands send, and no others. */
+/** Accepts only the arguments of the commands. */
 const DOCKER = `#!/bin/sh
 here=\${0%/*}
 case "$1" in
@@ -21,7 +21,7 @@ case "$1" in
 esac
 `;
 
-/** @param gpu - As nvidia-smi names it; null: there is no nvidia-smi. @returns A folder for the PATH. */
+/** @param gpu - nvidia-smi's name of the GPU; null without nvidia-smi. @returns A folder for the PATH. */
 export function fakeHost(folder: string, stack: string, plan: DockerGpuPlan, gpu: string | null): string {
   const path = join(folder, `host-${stack}`);
   const write = (name: string, text: string, isProgram = false) => {

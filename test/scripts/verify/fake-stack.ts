@@ -1,4 +1,4 @@
-/** Tritons and a gateway in one small HTTP server: right answers, and one fault at a time. */
+/** Tritons and a gateway in one small HTTP server, with right answers or one fault. */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { goldenPictures } from "../../../infra/plan/catalogue/language-models.ts";
@@ -26,14 +26,14 @@ export type Fault =
 export interface FakeStack {
   readonly endpoints: Endpoints;
   fault: Fault | undefined;
-  /** Paths in the order in which they were asked. */
+  /** Paths of requests, in order. */
   readonly asked: string[];
   close(): Promise<void>;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Series of every server of the two examples at 25.07; a page with more than is asked for is a right one. */
+/** Series of every server of the two examples at 25.07; a page may have more series than requested. */
 const SERIES: readonly MetricSeries[] = [
   ...tritonSeries([
     "ensemble",
@@ -57,7 +57,7 @@ export async function startFakeStack(models: readonly string[]): Promise<FakeSta
     void bodyOf(request).then(async (body) => {
       const path = request.url ?? "";
       stack.asked.push(path);
-      // Long enough for requests that were sent together to be here together.
+      // Waits until requests that were sent together have arrived.
       if (stack.fault === "other answers in a batch") await new Promise((resolve) => setTimeout(resolve, 20));
       const { status, type, text } = reply(path, body, inFlight > 1, stack.fault);
       inFlight -= 1;
@@ -142,7 +142,7 @@ function reply(path: string, body: Body, isTogether: boolean, fault: Fault | und
   return json({ error: { message: "not found" } }, 404);
 }
 
-/** The picture itself, or where it is published. */
+/** True when the request has the picture or its published address. */
 function hasPicture(body: Body): boolean {
   const text = JSON.stringify(body);
   return text.includes(goldenPicture("coffee").base64) || text.includes(goldenPictures.coffee);
@@ -213,7 +213,7 @@ function pictureIndex(image: string, fault: Fault | undefined): number {
   return fault === "pictures mixed up" ? index + 1 : index;
 }
 
-/** A unit vector of its own for each place. */
+/** A different unit vector for each place. */
 function place(index: number): number[] {
   return Array.from({ length: SAMPLES.length + 1 }, (_, at) => (at === index ? 1 : 0));
 }

@@ -53,7 +53,7 @@ describe("npx engine-room verify", () => {
       rmSync(stackPaths(name).directory, { recursive: true, force: true, maxRetries: 5 });
   });
 
-  /** A file of proof/, named as the command would. */
+  /** Name that the command gives a file of proof/. */
   const A10G = "a10g-25.07.json";
 
   const exampleFile = (example: string) => join(projectRoot, "examples", `${example}.yaml`);
@@ -64,7 +64,7 @@ describe("npx engine-room verify", () => {
     return plan;
   }
 
-  /** `npx engine-room verify` on an example, or the stack of a file, that is up, with its servers and its host as fakes. */
+  /** Runs `npx engine-room verify` on an example or a stack file, with fake servers and a fake host. */
   async function verify(
     example: string,
     {
@@ -105,7 +105,7 @@ describe("npx engine-room verify", () => {
     return faultless;
   }
 
-  /** A record of such a run, to be added to. */
+  /** Copies the record of such a run. */
   async function earlierRecord(): Promise<string> {
     const out = join(mkdtempSync(join(folder, "proof-")), A10G);
     copyFileSync((await faultlessRun()).out, out);
@@ -136,7 +136,7 @@ describe("npx engine-room verify", () => {
       exportSeconds: 12,
       trtexecSeconds: 91.5,
     });
-    // The bundled picture, and the two that are documents of the stack.
+    // The bundled picture, and the two pictures in documents of the stack.
     expect(proof.encoders[0]?.checks.find(({ name }) => name === "captions")?.figures).toEqual({
       pictures: 3,
       captions: 6,
@@ -152,7 +152,7 @@ describe("npx engine-room verify", () => {
     expect(changed.at(-1)).toContain("| encoders, int8 | A10G | 25.07 | 575.57.08 |");
   });
 
-  test("a record holds no address, answer or name of the machine", async () => {
+  test("a record has no address, answer or name of the machine", async () => {
     const { out } = await faultlessRun();
     const text = readFileSync(out, "utf8");
     expect(text).not.toMatch(/127\.0\.0\.1|http|\/|chef|test-verify|docker/i);
@@ -539,7 +539,7 @@ test("times are compared where there is an estimate, and left out where nothing 
   });
 });
 
-test("an answer holds a word in upper or lower case", () => {
+test("a word is found in an answer in upper or lower case", () => {
   expect(holdsOne("It is PARIS.", { answerContains: ["London", "paris"] })).toBe(true);
   expect(holdsOne("It is Rome.", { answerContains: ["London", "paris"] })).toBe(false);
 });
@@ -562,7 +562,7 @@ test("a skipped check gives the reason", async () => {
   expect(text).toBe(SKIP_REASONS.noEngine);
 });
 
-test("a failed check keeps its words out of the record", async () => {
+test("the record of a failed check has no error text", async () => {
   const { record, text } = await run(() => {
     throw new Error("fetch failed", { cause: new Error("connect ECONNREFUSED 10.0.0.1:8000") });
   });

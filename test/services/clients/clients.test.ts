@@ -1,4 +1,4 @@
-/** The official clients' own tests against the services: each passes, or is refused with the recorded words. */
+/** The official clients' own tests against the services: each passes, or is refused with the recorded error. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -19,12 +19,12 @@ import { OPENAI, PYMONGO, QDRANT_CLIENT, type Suite } from "./suites.ts";
 
 const minutes = (count: number) => count * 60_000;
 
-/** How long one test may take. */
+/** Time limit of a test. */
 const HANG_SECONDS = 60;
-/** How long a suite may take: it ends a hang that Python does not notice. */
+/** Time limit of a suite, for a hang that Python does not notice. */
 const SUITE_SECONDS = 25 * 60;
 
-/** Where a suite's server listens, and how it ends. */
+/** A suite's server. */
 interface Server {
   readonly service: ServiceProcess;
   readonly port: number;
@@ -36,7 +36,7 @@ async function vector(data: string): Promise<Server> {
   return { service, port: Number(new URL(url).port) };
 }
 
-/** With the models' names of the suite, and fakes behind them. */
+/** Starts a gateway with fake models under the suite's names. */
 async function gateway(folder: string): Promise<Server> {
   const triton = await startFakeTriton();
   const file = join(folder, "gateway.json");
@@ -77,7 +77,7 @@ async function check(suite: Suite, tests: string, start: (folder: string) => Pro
   }
 }
 
-/** @param tests - Where they are. @param folder - For the log. @returns The log of pytest-reportlog. */
+/** @param tests - Folder of the tests. @param folder - For the log. @returns The log of pytest-reportlog. */
 async function runTests(suite: Suite, tests: string, port: number, folder: string): Promise<string> {
   const python = await lockedPython([join(import.meta.dirname, "requirements.lock")], () => undefined);
   const log = join(folder, "log.jsonl");
@@ -96,7 +96,7 @@ async function runTests(suite: Suite, tests: string, port: number, folder: strin
         ...process.env,
         ...suite.environment(port),
         PYTHONDONTWRITEBYTECODE: "1",
-        // Where `plugin` is.
+        // Folder of `plugin`.
         PYTHONPATH: import.meta.dirname,
         SUITE: suite.client,
         SUITE_CLOSED_PORT: String(await closedPort()),
@@ -108,19 +108,19 @@ async function runTests(suite: Suite, tests: string, port: number, folder: strin
   return readFileSync(log, "utf8");
 }
 
-/** With UPDATE_RECORDED=1 what is recorded is written instead, but never a wrong answer. */
+/** With UPDATE_RECORDED=1 the outcome is recorded instead; a wrong answer still fails. */
 function compare({ client }: Suite, judgement: ReturnType<typeof judge>): void {
   const file = join(import.meta.dirname, "../../recorded/clients", `${client}.json`);
   if (process.env.UPDATE_RECORDED === "1") {
     writeFileSync(file, `${JSON.stringify(judgement.outcome, undefined, 2)}\n`);
   }
   const known = JSON.parse(readFileSync(file, "utf8")) as Outcome;
-  expect(differences(known, judgement), "tests that do otherwise than recorded").toEqual([]);
+  expect(differences(known, judgement), "tests that differ from the recorded outcome").toEqual([]);
 }
 
 const missing = await pythonMissing();
 
-/** Where a suite's tests are. */
+/** Folder of a suite's tests. */
 function testsOf({ client, version, source, folder }: Suite): Promise<string> {
   return unpacked(`${client}-${version}`, source, folder);
 }
@@ -132,7 +132,7 @@ describe("suites of the official clients", { ...needs(AT_NIGHT ?? missing), time
 
   test("qdrant-client's own tests pass on the vector database or are refused", async ({ skip }) => {
     const tests = await testsOf(QDRANT_CLIENT).catch((error: Error) => {
-      // Not every machine that has the registries has GitHub as well.
+      // Some machines reach the registries but not GitHub.
       skip(/unable to access/.test(error.message), error.message);
       throw error;
     });

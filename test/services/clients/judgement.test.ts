@@ -1,4 +1,4 @@
-/** How the official clients' suites are judged: every test that does otherwise than it is to do gets a sentence. */
+/** Comparison of the official clients' suites: every test that differs from its expected outcome has a sentence. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -29,7 +29,7 @@ const KNOWN: Outcome = {
 };
 const SKIPPED = called("a.py::skipped", "skipped", ["a.py", 1, "Skipped: no replica set"]);
 
-test("a suite that does what is recorded has no differences", () => {
+test("a suite with the recorded outcome has no differences", () => {
   const judgement = judged(
     ...called("a.py::passes", "passed"),
     ...failed("a.py::is_refused", NO_COMMAND, "AssertionError: 59 != 11000"),
@@ -102,7 +102,7 @@ test.each([
     "404: There is no GET /v1/files",
   ],
   [OPENAI, "openai.InternalServerError: Error code: 500 - It failed", undefined],
-] as const)("the refusal is the server's own words: %#", ({ refusal }, failure, words) => {
+] as const)("the refusal is the server's own error: %#", ({ refusal }, failure, words) => {
   expect(refusal(failure)).toBe(words);
 });
 

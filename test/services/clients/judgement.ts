@@ -70,7 +70,7 @@ export function judge(
   };
 }
 
-/** A sentence for each test that does otherwise than it is to do. */
+/** A sentence for each test that differs from its expected outcome. */
 export function differences(known: Outcome, { outcome, wrong }: ReturnType<typeof judge>): readonly string[] {
   const before = byTest(known);
   const now = byTest(outcome);
@@ -106,7 +106,7 @@ function sorted<T>(map: ReadonlyMap<string, T>): Readonly<Record<string, T>> {
   return Object.fromEntries([...map].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Messages of the errors that a test ended with, the first one first. */
+/** Messages of a test's errors, in order. */
 function failureText(longrepr: unknown): string {
   if (typeof longrepr === "string") return longrepr;
   const { chain, reprcrash } = longrepr as {
@@ -117,7 +117,7 @@ function failureText(longrepr: unknown): string {
   return messages.length > 0 ? messages.join("\n") : (reprcrash?.message ?? JSON.stringify(longrepr));
 }
 
-/** Without the name of the class, which some reasons of pymongo's begin with. */
+/** Reason of a skip, without the name of the class before some of pymongo's reasons. */
 function skipReason(text: string): string {
   return text.replace(/^Skipped: /, "").replace(/^Test\w+ (?=runOnRequirements )/, "");
 }

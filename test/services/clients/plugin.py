@@ -1,4 +1,4 @@
-"""Loaded by pytest beside a client's suite: where the service listens, and the same random data each time."""
+"""Plugin of pytest for a client's suite: sets the service's address, and the same random data each time."""
 
 import os
 import random
@@ -24,13 +24,13 @@ def _same_data():
 
 
 def pytest_configure():
-    # Modules draw the parameters of tests while they are collected.
+    # Modules choose random parameters of tests during collection.
     seed()
     {"pymongo": pymongo, "qdrant-client": qdrant_client, "openai": lambda: None}[os.environ["SUITE"]]()
 
 
 def pymongo():
-    """The suite first asks what kind of server it has, by commands that it tests nowhere."""
+    """Answers commands by which the suite detects the kind of server, and which it does not test."""
     import test
     from pymongo.synchronous.database import Database
 
@@ -52,7 +52,7 @@ def pymongo():
 
 
 def qdrant_client():
-    """The suite has Qdrant's own ports in its code, and prefers gRPC in places, which the service has not."""
+    """Replaces Qdrant's ports in the suite's code; that of gRPC, which the service lacks, is closed."""
     from qdrant_client.async_qdrant_remote import AsyncQdrantRemote
     from qdrant_client.qdrant_remote import QdrantRemote
 

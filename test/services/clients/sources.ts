@@ -1,4 +1,4 @@
-/** Where the tests of the official clients come from: their source packages, unpacked in the download cache. */
+/** Sources of the official clients' tests: source packages, unpacked in the download cache. */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** The official clients whose own tests are run, and against what. */
+/** The official clients whose own tests are run, and the settings of their suites. */
 import type { Source } from "./sources.ts";
 
 export interface Suite {
@@ -68,26 +68,25 @@ export const PYMONGO: Suite = {
     "versioned_api_integration",
   ].map((name) => `test/test_${name}.py`),
   leftOut: {
-    "the refusal is in another thread or of a write that nobody waits for, and the test's own failure is another":
-      [
-        "test/test_cursor.py::TestCursor::test_to_list_csot_applied",
-        "test/test_database.py::TestDatabaseAggregation::test_database_aggregation_fake_cursor",
-        "test/test_gridfs.py::TestGridfs::test_threaded_writes",
-        "test/test_gridfs_bucket.py::TestGridfs::test_threaded_writes",
-        "test/test_pooling.py::TestPoolMaxSize::test_max_pool_size",
-      ],
-    "what is wrong with a statement is said of the statement, where MongoDB refuses the whole command": [
+    "the refusal is in another thread or of an unacknowledged write, and the test fails differently": [
+      "test/test_cursor.py::TestCursor::test_to_list_csot_applied",
+      "test/test_database.py::TestDatabaseAggregation::test_database_aggregation_fake_cursor",
+      "test/test_gridfs.py::TestGridfs::test_threaded_writes",
+      "test/test_gridfs_bucket.py::TestGridfs::test_threaded_writes",
+      "test/test_pooling.py::TestPoolMaxSize::test_max_pool_size",
+    ],
+    "a wrong statement is refused by itself, where MongoDB refuses the whole command": [
       "test/test_command_logging.py::TestCommandLoggingOperationId::test_Failed_bulk_write_",
       ...["BulkWriteReplaceOneSort", "BulkWriteUpdateOneSort", "ReplaceOneSort", "UpdateOneSort"].map(
         (name) => `test/test_crud_unified.py::TestUnified${name}::`,
       ),
     ],
-    "a hint gives no order": ["test/test_cursor.py::TestCursor::test_hint"],
-    "batches that nobody asked for (exhaustAllowed), which the protocol leaves to the server": [
+    "a hint does not order": ["test/test_cursor.py::TestCursor::test_hint"],
+    "unrequested batches (exhaustAllowed), which are optional for the server": [
       "test/test_collection.py::TestCollection::test_exhaust",
       "test/test_cursor.py::TestRawBatchCommandCursor::test_exhaust_cursor_db_set",
     ],
-    "hello does not say the number of a connection, which the protocol leaves to the server": [
+    "hello has no number of a connection, which is optional for the server": [
       "test/test_command_logging.py::TestCommandLoggingServerConnectionId::",
       "test/test_command_monitoring.py::TestCommandMonitoringServerConnectionId::",
     ],

@@ -63,7 +63,7 @@ test.each(["jpeg", "png", "webp"] as const)("a %s becomes a JPEG with its size a
   await expectQuarters(decoded, [RED, GREEN, BLUE, YELLOW]);
 });
 
-test("the same bytes in give the same bytes out", async () => {
+test("the same input bytes give the same output bytes", async () => {
   const bytes = await image(quarters(300, 200)).png().toBuffer();
   expect((await decode(bytes)).sha256).toBe((await decode(Buffer.from(bytes))).sha256);
 });
@@ -180,7 +180,7 @@ test("a CMYK picture becomes sRGB", async () => {
   expect(nearest).toEqual([0, 1, 2, 3]);
 });
 
-test("a picture of 16 bits a sample becomes one of 8 bits", async () => {
+test("a picture of 16 bits a sample becomes a picture of 8 bits", async () => {
   const bytes = await image(quarters(64, 64)).toColourspace("rgb16").png().toBuffer();
   expect((await sharp(bytes).metadata()).depth).toBe("ushort");
   const decoded = await decode(bytes);
@@ -264,7 +264,7 @@ describe("hostile images", () => {
     ["HEIF", "\0\0\0\x18ftypheic"],
     ["JPEG XL", "\xff\x0a"],
     ["BMP", "BM\0\0"],
-  ])("%s is refused as no image", async (_what, text) => {
+  ])("%s is refused because it is not an image", async (_what, text) => {
     const error = await refusal(decode(Buffer.from(text, "latin1")));
     expect(error).toMatchObject({ status: 415, code: "unsupported_image_type" });
   });
@@ -321,7 +321,7 @@ describe("hostile images", () => {
       expect((await refusal(decode(webp))).code).toBe("image_too_many_pixels");
     });
 
-    test("a picture that must be in memory as a whole is refused by its bytes, and is taken line by line", async () => {
+    test("a picture that must be in memory at once is refused by its bytes, and is accepted line by line", async () => {
       const wholeBytes = 64 * 64 * 3;
       const decodeAs = (picture: Sharp) => picture.toBuffer().then((bytes) => decode(bytes, { wholeBytes }));
       const refused = { status: 413, code: "image_too_many_pixels" };
@@ -396,7 +396,7 @@ describe("hostile images", () => {
     const kinds = ["jpeg", "progressive jpeg", "png", "interlaced png", "webp", "lossless webp"];
     const bytesOf = (kind: string) => whole.get(kind) ?? Buffer.alloc(0);
 
-    /** Behind a PNG's last pixel there are 12 bytes that only say that it ends. */
+    /** A PNG has 12 bytes after its last pixel, which only mark its end. */
     const IEND_BYTES = 12;
 
     test.each(kinds)("a %s that is cut off anywhere is refused", async (kind) => {
@@ -436,7 +436,7 @@ describe("hostile images", () => {
       );
     });
 
-    test("a right beginning with random bytes is decoded or refused", async () => {
+    test("a valid beginning with random bytes is decoded or refused", async () => {
       const heads = [
         "",
         "\xff\xd8\xff",

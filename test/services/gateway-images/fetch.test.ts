@@ -88,7 +88,7 @@ describe("fetched answers", () => {
     },
   );
 
-  test("an answer of exactly the size limit is taken, with and without a length", async () => {
+  test("an answer of exactly the size limit is accepted, with and without a length", async () => {
     const { port } = await site((request, response) => {
       if (request.url === "/length") response.setHeader("content-length", 1000);
       response.write(Buffer.alloc(400));
@@ -164,7 +164,7 @@ describe("fetched answers", () => {
 
   test.each([
     ["fails", () => Promise.reject(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }))],
-    ["leads to a port where nobody listens", async () => [{ address: "127.0.0.1", family: 4 }]],
+    ["leads to a port where nothing listens", async () => [{ address: "127.0.0.1", family: 4 }]],
   ])("a name whose lookup %s is a failed fetch", async (_kind, resolve) => {
     const { port, close } = await startSite(() => undefined);
     await close();
@@ -261,7 +261,7 @@ test.each([
     const network = { ...INTERNET, resolve: async () => addresses };
     const error = await refusal(`http://pictures.test:${port}/`, { network });
     expect(error).toMatchObject({ status: 400, code: "image_address_not_public" });
-    // A stranger does not learn the address.
+    // The error does not show the address.
     expect(error.message).not.toContain(address);
   }
   expect([requests.length, connections()]).toEqual([0, 0]);
@@ -488,7 +488,7 @@ describe("image sources", async () => {
     await expectUnused(context);
   });
 
-  test("the declared type decides nothing, in a data URL as well as from a server", async () => {
+  test("the declared type is ignored, in a data URL and from a server", async () => {
     site = await startSite((_request, response) => response.setHeader("content-type", "text/plain").end(png));
     const context = createImageContext({ hosts: [`pictures.test:${site.port}`], network: networkOf() });
     const sources = [{ url: dataUrl("image/jpeg", png) }, { url: `http://pictures.test:${site.port}/` }];
@@ -548,8 +548,8 @@ describe("image sources", async () => {
 
   describe("many at a time", () => {
     /**
-     * The largest number of images that sharp itself had in work while something ran. Its queue is not counted: a task that
-     * leaves the queue between the readings of the two counters would be in both.
+     * Maximum number of images that sharp processed at once. Its queue is not counted: a task that leaves the queue between
+     * the readings of the two counters would be in both.
      */
     async function mostAtOnce(work: () => Promise<unknown>): Promise<number> {
       let most = 0;
@@ -564,9 +564,9 @@ describe("image sources", async () => {
       return most;
     }
 
-    test("many large images are decoded two at a time, and all of them are", async () => {
+    test("many large images are all decoded, two at a time", async () => {
       const large = await plain(6000, 6000).png({ compressionLevel: 1 }).toBuffer();
-      // Other work on the machine must not decide: only the number at a time is looked at.
+      // The time limit is high, so that other work on the machine does not matter.
       const context = createImageContext({ limits: { decodeSeconds: 100 } });
       const read = () => readImage(large, context, signal);
       const most = await mostAtOnce(async () => {
@@ -606,7 +606,7 @@ describe("image sources", async () => {
       await expectUnused(context);
     });
 
-    test("a refused image and a client that leaves give their places back", async () => {
+    test("a refused image and a client that leaves free their places", async () => {
       const context = createImageContext({ limits: { concurrentDecodes: 1 } });
       await expect(readImage(Buffer.from("x"), context, signal)).rejects.toBeInstanceOf(ImageError);
       await expect(readImage({ url: "data:,x" }, context, signal)).rejects.toBeInstanceOf(ImageError);

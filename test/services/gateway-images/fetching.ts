@@ -14,7 +14,7 @@ import {
 } from "../../../containers/services/gateway/src/images/limits.ts";
 import { type Site, type SiteOptions, startSite } from "./web.ts";
 
-/** The decoder is not asked here. */
+/** Content that is not decoded in these tests. */
 export const BYTES = Buffer.from("these bytes stand for a picture");
 
 const sites: Site[] = [];
@@ -37,11 +37,11 @@ export interface Setting {
   readonly network?: Network;
 }
 
-/** Entries of gateway.imageHosts as the program keeps them. @throws Error for a wrong one. */
+/** Parsed entries of gateway.imageHosts. @throws Error for a wrong entry. */
 export function hostsOf(entries: readonly string[]): string[] {
   return entries.map((entry) => {
     const host = parseImageHost(entry);
-    if (host === undefined) throw new Error(`${entry} is no image host`);
+    if (host === undefined) throw new Error(`${entry} is not an image host`);
     return host;
   });
 }
@@ -56,7 +56,7 @@ export function get(url: string, { hosts, limits, signal, network }: Setting): P
   return fetchImage(url, rules, signal ?? new AbortController().signal);
 }
 
-/** How something was refused. @throws what it fails with otherwise, and an Error when it is taken. */
+/** Refusal of some work. @throws its other errors, and an Error when it is accepted. */
 export async function refusalOf(work: () => unknown) {
   try {
     await work();
@@ -65,10 +65,10 @@ export async function refusalOf(work: () => unknown) {
     const { message, cause, details } = error;
     return { message, cause, status: details.status, code: details.code };
   }
-  throw new Error("it was taken");
+  throw new Error("it was accepted");
 }
 
-/** How a fetch was refused. */
+/** Refusal of a fetch. */
 export function refusal(url: string, setting: Setting) {
   return refusalOf(() => get(url, setting));
 }

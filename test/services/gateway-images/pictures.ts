@@ -1,4 +1,4 @@
-/** Pictures for the tests, made on the spot: whole ones by sharp, broken and hostile ones by hand. */
+/** Pictures for the tests: valid pictures by sharp, damaged and hostile pictures by this module. */
 import { constants, crc32, deflateRawSync } from "node:zlib";
 import sharp, { type Sharp } from "sharp";
 
@@ -24,7 +24,7 @@ export function paint(width: number, height: number, colourAt: (x: number, y: nu
   return { width, height, samples };
 }
 
-/** Four colours, one a quarter: red and green above, blue and yellow below. No turn or mirror image of it looks the same. */
+/** A colour for each quarter: red and green above, blue and yellow below. Every rotation or mirror image is different. */
 export function quarters(width: number, height: number): Raster {
   return paint(width, height, (x, y) =>
     y < height / 2 ? (x < width / 2 ? RED : GREEN) : x < width / 2 ? BLUE : YELLOW,
@@ -59,7 +59,7 @@ export async function rasterOf(encoded: Buffer): Promise<Raster> {
   return { width: info.width, height: info.height, samples: data };
 }
 
-/** How far two colours are apart, in the channel where they differ most. */
+/** Difference of two colours in the channel where they differ most. */
 export function distance(a: Colour, b: Colour): number {
   return Math.max(...a.map((value, channel) => Math.abs(value - (b[channel] ?? 0))));
 }
@@ -102,7 +102,7 @@ function pngChunk(type: string, data: Buffer): Buffer {
 
 const MIB = 2 ** 20;
 
-/** A zlib stream (RFC 1950) of as many zeros as wanted, put together of the same packed mebibyte again and again. */
+/** A zlib stream (RFC 1950) of that many zeros, which repeats the same packed mebibyte. */
 export function deflatedZeros(bytes: number): Buffer {
   const mebibyte = deflateRawSync(Buffer.alloc(MIB), { level: 9, finishFlush: constants.Z_FULL_FLUSH });
   // Adler-32 of zeros: the sum stays 1, and the sum of sums counts the bytes.

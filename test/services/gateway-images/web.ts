@@ -21,7 +21,7 @@ export interface SiteOptions {
   readonly certificate?: Certificate;
 }
 
-/** Starts a site on a free port of 127.0.0.1, or where it is told. */
+/** Starts a site, by default on a free port of 127.0.0.1. */
 export async function startSite(answer: RequestListener, options: SiteOptions = {}): Promise<Site> {
   const { address = "127.0.0.1", port = 0, certificate } = options;
   const requests: IncomingMessage[] = [];
@@ -55,7 +55,7 @@ export async function startSite(answer: RequestListener, options: SiteOptions = 
   };
 }
 
-/** Every name leads to 127.0.0.1, and nothing else may be connected to. */
+/** A network that resolves every name to 127.0.0.1, and allows no other address. */
 export function networkOf(more: Partial<Network> = {}): Network {
   return {
     resolve: async () => [{ address: "127.0.0.1", family: 4 }],

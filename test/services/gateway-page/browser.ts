@@ -1,4 +1,4 @@
-/** A real browser for the page's tests, which notices every error that the page makes. */
+/** A real browser for the page's tests, which records every error of the page. */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { TEST_PROGRAMS } from "../../../scripts/setup/system-packages.ts";
 
 const { path: CHROMIUM } = TEST_PROGRAMS.chromium;
 
-/** Why there is no browser; undefined where there is one. Tests are skipped with it. */
+/** Reason why tests are skipped; undefined when a browser exists. */
 export const NO_BROWSER = existsSync(CHROMIUM)
   ? undefined
   : `no browser at ${CHROMIUM}; install Debian's chromium-headless-shell, or name one in CHROMIUM`;
@@ -16,7 +16,7 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM });
 }
 
-/** A page that is watched. */
+/** A page with its recorded errors. */
 export interface WatchedPage {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -71,7 +71,7 @@ export function sidewaysScroll(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
 }
 
-/** Keeps what the page looks like in the folder that SCREENSHOTS names; does nothing where it names none. */
+/** Saves a screenshot to the folder SCREENSHOTS; does nothing without the variable. */
 export async function keepScreenshot(page: Page, name: string): Promise<void> {
   const folder = process.env.SCREENSHOTS;
   if (folder === undefined) return;

@@ -36,7 +36,7 @@ export interface Asked {
   readonly path: string;
   readonly authorization: string | undefined;
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Bytes of the image; undefined where there was none. */
+  /** Bytes of the image; undefined without an image. */
   readonly imageBytes: number | undefined;
 }
 
@@ -70,11 +70,11 @@ export interface FakeGateway {
   asked: Asked[];
   /** Number of requests for /status. */
   statusRequests: number;
-  /** Lists of samples that were asked for. */
+  /** Number of requests for lists of samples. */
   sampleLists: number;
-  /** Streamed answers whose client left before their end. */
+  /** Number of streamed answers whose client left before their end. */
   leftAnswers: number;
-  /** Ids of documents that were to be deleted. */
+  /** Ids of documents in requests for deletion. */
   deleted: string[];
   reset(): void;
   close(): Promise<void>;

@@ -17,7 +17,7 @@ import { pageFixture } from "./page-fixture.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };
 
-/** As long as an id and a word may be, without a place to break. */
+/** Maximum length of an id and a word, without a place to break. */
 const UNBROKEN = "x".repeat(256);
 
 describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
@@ -62,7 +62,7 @@ describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
     expect(backgrounds).toEqual(["rgb(245, 246, 246)", "rgb(18, 22, 23)"]);
   });
 
-  test("a phone's page holds the longest ids, words and lists", async () => {
+  test("a phone's page fits the longest ids, words and lists", async () => {
     the.gateway.scenario.services = [
       ...READY,
       ...Array.from({ length: 12 }, (_, index) => ({
@@ -125,7 +125,7 @@ describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
       .toBeGreaterThanOrEqual(240);
   });
 
-  test("the page does not move for a reader who wants no motion", async () => {
+  test("the page does not move for a reader who prefers reduced motion", async () => {
     const durations: string[] = [];
     for (const reducedMotion of ["no-preference", "reduce"] as const) {
       await the.open({ reducedMotion });
@@ -137,7 +137,7 @@ describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
     expect(durations).toEqual(["0.14s", "0s"]);
   });
 
-  test("screen readers get every event, and the answer once, whole", async () => {
+  test("screen readers get every event, and the complete answer once", async () => {
     await the.open();
     await the.page.evaluate(`{
       globalThis.told = [];
@@ -291,7 +291,7 @@ describe("safety", () => {
       }
     });
 
-    test("the server has no other files than the page's", async () => {
+    test("the server has only the page's files", async () => {
       for (const path of [
         "/index.html",
         "/tsconfig.json",

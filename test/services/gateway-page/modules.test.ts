@@ -1,4 +1,4 @@
-/** The page's own modules where no browser is needed: types, server-sent events, curl commands. */
+/** The page's own modules that need no browser: types, server-sent events, curl commands. */
 import { execFileSync, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
@@ -20,7 +20,7 @@ interface Module {
 
 const { curlCommand, readEvents } = (await import(new URL("page/api.js", PUBLIC).href)) as Module;
 
-test("the page's types hold", () => {
+test("the page's types are correct", () => {
   const compiler = fileURLToPath(new URL("../../../node_modules/typescript-7/bin/tsc", import.meta.url));
   const { status, stdout } = spawnSync(process.execPath, [compiler, "-p", fileURLToPath(PUBLIC)], {
     encoding: "utf8",
@@ -67,7 +67,7 @@ describe("curl commands", () => {
     );
   });
 
-  test("the curl command for a picture keeps it under a name", () => {
+  test("the curl command for a picture saves it to a named file", () => {
     const picture = { path: "v1/documents/a%2Fb/image", saveAs: "a b.jpg" };
     const command = commandOf(picture, "http://127.0.0.1:8080/", "sk-1");
     expect(command).toBe(
@@ -89,7 +89,7 @@ describe("curl commands", () => {
     expect(words[0]).toBe("https://host/engine%20room/v1/match");
   });
 
-  test("the curl command sends exactly what the page has sent, whatever it was", () => {
+  test("the curl command sends exactly the page's request, with any content", () => {
     const anyText = fc.oneof(
       fc.string({ unit: "grapheme" }),
       fc.constantFrom(
@@ -160,7 +160,7 @@ describe("page events", () => {
     expect(await eventsOf(bytes(text))).toEqual(expected);
   });
 
-  test("the page reads the same events wherever the network cuts them", async () => {
+  test("the page reads the same events with any chunks of the stream", async () => {
     const text = 'event: sources\r\ndata: {"a":"häß 🐈"}\r\n\r\nevent: delta\ndata: 日本\ndata: x\n\n';
     const whole = await eventsOf(bytes(text));
     expect(whole).toHaveLength(2);

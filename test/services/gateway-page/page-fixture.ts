@@ -9,7 +9,7 @@ export interface PageFixture {
   readonly gateway: FakeGateway;
   readonly page: Page;
   readonly watched: WatchedPage;
-  /** Opens the page; each test does so once. With options it has a context of its own, without it is loaded again. */
+  /** Opens the page; each test does so once. With options it has a new context, without options it is loaded again. */
   open(options?: Parameters<Browser["newContext"]>[0]): Promise<void>;
   /** Id of the element that has the focus. */
   focusedId(): Promise<unknown>;
@@ -23,7 +23,7 @@ export interface PageFixture {
   matches(): Locator;
 }
 
-/** One browser and one fake gateway for a group of tests; a fault of the page fails the test that made it. */
+/** One browser and one fake gateway for a group of tests; an error of the page fails its test. */
 export function pageFixture(): PageFixture {
   let browser: Browser | undefined;
   let gateway: FakeGateway | undefined;
@@ -83,7 +83,6 @@ export function pageFixture(): PageFixture {
   return fixture;
 }
 
-/** A picture. */
 export const png = () =>
   sharp({ create: { width: 90, height: 60, channels: 3, background: "teal" } })
     .png()

@@ -71,7 +71,7 @@ describe("page", needs(NO_BROWSER), () => {
     expect(await the.focusedId()).toBe("match-harbour");
   });
 
-  test("Stop ends an answer on both ends", async () => {
+  test("Stop ends an answer in the page and in the gateway", async () => {
     the.gateway.scenario.answer = async function* () {
       yield ["sources", SOURCES];
       yield ["delta", { text: "The beginning" }];
@@ -87,7 +87,7 @@ describe("page", needs(NO_BROWSER), () => {
     expect(await the.focusedId()).toBe("submit");
   });
 
-  test("a new question replaces the running one, of which nothing more is shown", async () => {
+  test("a new question replaces the running question, and nothing more of that is shown", async () => {
     the.gateway.scenario.answer = async function* ({ fields }) {
       yield ["sources", SOURCES];
       yield ["delta", { text: `About ${fields.question}. ` }];
@@ -166,7 +166,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.answer().getByText("Stopped.").waitFor();
   });
 
-  test("Shift and Enter begin a line", async () => {
+  test("Shift+Enter starts a new line", async () => {
     await the.open();
     await the.question().fill("a");
     await the.question().press("Shift+Enter");
@@ -342,7 +342,7 @@ describe("page", needs(NO_BROWSER), () => {
       expect(await the.page.getByLabel("Text").inputValue()).toBe("A red boat");
     });
 
-    test("a document for which a key is asked is added once the key is given", async () => {
+    test("a document that needs a key is added once the key is given", async () => {
       await the.open();
       await the.question().waitFor();
       the.gateway.scenario.key = "sk-new";
@@ -441,12 +441,12 @@ describe("page", needs(NO_BROWSER), () => {
         "has lost its picture",
         [{ id: question.picture, image: null, metadata: { question: question.text } }],
       ],
-      ["is a document of somebody else", [{ id: "tank", image: IMAGE, metadata: { question: "Why?" } }]],
+      ["is another user's document", [{ id: "tank", image: IMAGE, metadata: { question: "Why?" } }]],
     ])("the sample question is not offered where the only sample %s", async (_what, samples) => {
       the.gateway.scenario.samples = samples;
       await the.open();
       await expect.poll(() => the.gateway.sampleLists).toBe(1);
-      // The page asks for the state again after it has dealt with the list.
+      // The page requests the state again after it has processed the list.
       const { statusRequests } = the.gateway;
       await expect
         .poll(() => the.gateway.statusRequests, { timeout: 15_000 })
@@ -492,7 +492,7 @@ describe("page", needs(NO_BROWSER), () => {
     expect(await the.page.evaluate("sessionStorage.length")).toBe(0);
   });
 
-  test("an API key that is asked for later lets the question continue", async () => {
+  test("a question continues once a missing API key is given", async () => {
     await the.open();
     await the.question().fill("cat");
     the.gateway.scenario.key = "sk-new";
@@ -558,7 +558,7 @@ describe("page", needs(NO_BROWSER), () => {
       .waitFor();
   });
 
-  test("a lost picture leaves its match", async () => {
+  test("a match whose picture is lost stays visible", async () => {
     the.gateway.scenario.match = () => ({
       matches: [
         {
@@ -580,7 +580,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.matches().first().getByText("It was here.").waitFor();
   });
 
-  test("a gateway that is gone is reported, and found again", async () => {
+  test("an unreachable gateway is reported, and used again when it is back", async () => {
     await the.open();
     await the.question().waitFor();
     await the.page.route("**/*", (route) => route.abort());
@@ -594,7 +594,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
   });
 
-  test("services are shown with their states, and followed while the page is seen", async () => {
+  test("services are shown with their states, and refreshed while the page is visible", async () => {
     the.gateway.scenario.services = READY.map((one) =>
       one.name === "vector"
         ? {
@@ -620,16 +620,16 @@ describe("page", needs(NO_BROWSER), () => {
     expect(await the.page.locator("#notices").isVisible()).toBe(false);
   });
 
-  test("a hidden page does not ask for services", async () => {
+  test("a hidden page does not request the state of services", async () => {
     await the.open({});
-    // Timers of the page are the clock's only where the clock was there first.
+    // The clock controls only timers of pages that are loaded after it.
     await the.page.clock.install();
     await the.page.reload();
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
     const setHidden = (isHidden: boolean) =>
       `Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
       document.dispatchEvent(new Event("visibilitychange"));`;
-    // Counted in the page itself, where no request of before is still under way.
+    // Counted in the page, so that earlier requests are excluded.
     await the.page.evaluate(`{
       ${setHidden(true)}
       globalThis.requests = [];
@@ -682,7 +682,7 @@ describe("page", needs(NO_BROWSER), () => {
       await keepScreenshot(the.page, "no-databases");
     });
 
-    test("a gateway without a language model finds only", async () => {
+    test("a page of a gateway without a language model only searches", async () => {
       the.gateway.scenario.services = without("language-model");
       await the.open();
       await the.page.getByText("Answers are unavailable: no chat model is configured").waitFor();
@@ -693,7 +693,7 @@ describe("page", needs(NO_BROWSER), () => {
       expect(await the.page.getByRole("button", { name: "Find only" }).isVisible()).toBe(false);
     });
 
-    test("a gateway without an image encoder takes words only", async () => {
+    test("a page of a gateway without an image encoder accepts only text", async () => {
       the.gateway.scenario.services = without("image-encoder");
       await the.open();
       await the.page.getByText("Search by image is unavailable").waitFor();

@@ -105,7 +105,7 @@ describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
       });
     });
 
-    test("a search by words and image finds the likest image first, and its answer has sources", async () => {
+    test("a search by words and image finds the most similar image first, and its answer has sources", async () => {
       const page = await open();
       await page.locator("#question").fill("Where is the cat?");
       await page
@@ -386,7 +386,7 @@ describe("status", () => {
     ]);
   });
 
-  test("/status tells starting from away, and waits a second at most", async () => {
+  test("/status distinguishes starting and unavailable services, and waits a second at most", async () => {
     readyModels = new Set(["text_encoder"]);
     const gone = await closedPort();
     const rows = await statusOf({
@@ -420,7 +420,7 @@ describe("status", () => {
     ]);
   });
 
-  test("/status asks a service once for many watchers, and again when the result is old", async () => {
+  test("/status checks a service once for many clients, and again when the result is old", async () => {
     readyModels = new Set(["text_encoder", "vision_encoder", "llava_ensemble"]);
     await statusOf({ encoders: encoders() });
     await Promise.all(Array.from({ length: 50 }, read));
@@ -431,7 +431,7 @@ describe("status", () => {
       .toEqual([null, null]);
   });
 
-  test("/status needs no key, and shows no address behind the gateway", async () => {
+  test("/status needs no key, and shows no internal address", async () => {
     const rows = await statusOf({
       encoders: encoders(),
       apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }],

@@ -50,7 +50,7 @@ test("a document is created, unchanged, updated, and deleted", async () => {
   expect(agree(await contentsOf(databases()))).toBe(true);
 });
 
-test("a document without an id gets one", async () => {
+test("a document without an id gets a new id", async () => {
   const { documents } = await write({ text: "nameless" });
   const [{ id } = {}] = documents;
   expect(id).toMatch(/^[0-9a-f-]{36}$/);
@@ -545,7 +545,7 @@ describe("answers", () => {
     await until(() => gateway.gateway.inFlight === 0 && gateway.gateway.limiter.taken === 0);
   });
 
-  test("a match via describe looks for the vision-language model's words about the image", async () => {
+  test("a match via describe searches for the vision-language model's description of the image", async () => {
     triton().behaviour.answer = [" A brown dog ", "runs on the beach. "];
     const response = await seeing.post("/v1/match", { image: cat, via: "describe", topK: 1 });
     triton().behaviour.answer = ["It is ", "a cat."];

@@ -1,4 +1,4 @@
-/** A Triton of fakes: encoders whose vectors mean something, and a language model that says what it was asked. */
+/** A fake Triton: encoders whose vectors depend on the content, and a language model that repeats its prompt. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import sharp from "sharp";
@@ -11,7 +11,7 @@ export const TEXT_DIMENSION = 64;
 /** 4 × 4 pixels of three colours. */
 export const IMAGE_DIMENSION = 48;
 
-/** A request that was made to an encoder. */
+/** A request to an encoder. */
 export interface EncoderCall {
   readonly model: string;
   readonly rows: number;
@@ -24,7 +24,7 @@ export interface FakeTriton {
   readonly encoderCalls: EncoderCall[];
   /** Bodies of requests to /generate and /generate_stream. */
   readonly generations: Readonly<Record<string, unknown>>[];
-  /** Changes how it answers. */
+  /** Changes its responses. */
   readonly behaviour: {
     /** Texts that make the encoder refuse a whole batch. */
     refuses: string | undefined;
@@ -97,7 +97,7 @@ export async function startFakeTriton(): Promise<FakeTriton> {
         response.write(`data: ${JSON.stringify({ text_output: piece })}\n\n`, resolve),
       );
       if (behaviour.breaksStream && index === 0) {
-        // Time for the piece to arrive: what is reset is not read.
+        // Waits until the piece arrives: a reset discards unread data.
         await new Promise((resolve) => setTimeout(resolve, 50));
         return response.destroy();
       }
@@ -181,7 +181,7 @@ function replyTensors(
     .end(Buffer.concat([json, ...tensors]));
 }
 
-/** Texts with the same words are near each other. */
+/** Vectors of texts with common words are close. */
 export function textVector(text: string): number[] {
   const vector = new Array<number>(TEXT_DIMENSION).fill(0.01);
   for (const word of text.toLowerCase().match(/\p{L}+/gu) ?? []) {
@@ -192,7 +192,7 @@ export function textVector(text: string): number[] {
   return vector;
 }
 
-/** Pictures with the same colours in the same places are near each other. */
+/** Vectors of pictures with the same colours in the same places are close. */
 async function imageVector(bytes: Buffer): Promise<number[]> {
   const { data } = await sharp(bytes)
     .resize(4, 4, { fit: "fill" })

@@ -50,7 +50,7 @@ describe("interruptions", () => {
   const failStep = ([database, request, fate]: Step) =>
     failAlways(database === "mongo" ? mongo() : vector(), request, fate);
 
-  /** Breaks off the look at MongoDB that follows a change of the vectors. */
+  /** Interrupts the read from MongoDB that follows a change of the vectors. */
   function failLook(change: string) {
     failOnce(vector(), change, "pass", async () => {
       failAlways(mongo(), "find", "lose");
@@ -109,7 +109,7 @@ describe("interruptions", () => {
     const fault = failStep(step);
     expect((await write({ id, text: "the second content" })).status).toBe(503);
     expect(fault.seen).toBe(true);
-    // Never by the vectors of another content.
+    // It is never found by the vectors of another content.
     const isLost = step[1] === "update" && step[2] === "lose";
     const isIndexed = step[1] === "PUT /points" && step[2] === "loseAnswer";
     expect((await found("content")).includes(id)).toBe(isLost || isIndexed);
@@ -143,7 +143,7 @@ describe("interruptions", () => {
     expect((await contentsOf(databases())).documents.has(id)).toBe(false);
   });
 
-  test("a write and a deletion that can't look at MongoDB afterwards are not acknowledged", async () => {
+  test("a write and a deletion that can't read from MongoDB afterwards are not acknowledged", async () => {
     failLook("PUT /points");
     expect((await write({ id: "unseen", text: "unseen" })).status).toBe(503);
     heal();
@@ -226,7 +226,7 @@ describe("interruptions", () => {
     expect(contents.documents.has("kill-0")).toBe(true);
   });
 
-  test("a new gateway finishes by itself the writes of a gateway that was killed", async () => {
+  test("a new gateway finishes the writes of a killed gateway by itself", async () => {
     const folder = temporaryFolder("gateway-killed");
     const file = join(folder.path, "gateway.json");
     writeFileSync(file, JSON.stringify(config({ log: {} })));
@@ -244,7 +244,7 @@ describe("interruptions", () => {
       expect(agree(await contentsOf(databases()))).toBe(false);
       const second = urlIn(await service.start());
       await agreed(databases());
-      // A client that was not answered sends the same again.
+      // The client without a response retries the same request.
       const statuses = await statusesOf(postDocuments(second, documents));
       expect(statuses).toEqual(documents.map(() => "unchanged"));
       expect(agree(await contentsOf(databases()))).toBe(true);
@@ -263,7 +263,7 @@ describe("overtaken changes", () => {
 
   const { gateway, write, remove, found, reindex } = useMendingGateway(faulty);
 
-  /** Does something when the vectors are to be changed for the first time, and then lets that happen. */
+  /** Runs some work before the first change of the vectors. */
   const beforeFirst = (change: string, work: () => Promise<unknown>) =>
     failOnce(vector(), change, "pass", async () => {
       await work();
@@ -273,7 +273,7 @@ describe("overtaken changes", () => {
     expect(agree(await contentsOf(databases()))).toBe(true);
   }
 
-  test("a write that another write overtakes leaves the vectors of the later one", async () => {
+  test("a write that another write overtakes leaves the vectors of the later write", async () => {
     beforeFirst("PUT /points", () => write({ id: "a", text: "the later content" }));
     expect((await write({ id: "a", text: "the earlier content" })).status).toBe(200);
     await expectAgreed();
@@ -420,10 +420,10 @@ describe("reindexing", () => {
     }
   });
 
-  test("a gateway that runs fills by itself a collection that was deleted", async () => {
+  test("a running gateway fills a deleted collection by itself", async () => {
     const image = await writeKept();
     await points("", { method: "DELETE" });
-    // It learns of that with the next request.
+    // It notices the deletion at the next request.
     expect((await gateway().post("/v1/match", { text: "kept" })).status).toBe(200);
     await agreed(databases());
     await expectFound(image);
@@ -470,7 +470,7 @@ describe("reindexing", () => {
     expect(agree(await contentsOf(databases()))).toBe(true);
   });
 
-  /** A row as gateways wrote it when pictures had a collection of their own. */
+  /** Writes a row of the old layout, where pictures had their own collection. */
   async function writeOldRow(id: string, jpeg: Buffer, isKept: boolean) {
     const digest = createHash("sha256").update(jpeg).digest("hex");
     const image = { sha256: digest, contentType: "image/jpeg", width: 64, height: 64 };
@@ -491,7 +491,7 @@ describe("reindexing", () => {
     });
   }
 
-  test("reindexing moves pictures of the old layout into their documents, and a lost one keeps none of the others out", async () => {
+  test("reindexing moves pictures of the old layout into their documents, even when another picture is lost", async () => {
     const jpeg = await picture("snow", "plum", { format: "jpeg" });
     await writeOldRow("old-picture", jpeg, true);
     await writeOldRow("lost-picture", await picture("tan", "peru", { format: "jpeg" }), false);
@@ -501,7 +501,7 @@ describe("reindexing", () => {
     expect(await found("old picture")).toContain("old-picture");
     const left = await inMongo(databases(), (database) => database.collection("images").countDocuments());
     expect(left).toBe(0);
-    // It has no vectors, and so is found when it is stored again.
+    // It has no vectors until it is stored again.
     expect(await found("lost picture")).not.toContain("lost-picture");
     expect(await errorOf(await read("lost-picture/image"))).toMatchObject({
       status: 404,
@@ -539,7 +539,7 @@ describe("gateway and databases", () => {
     ["POST", "/v1/reindex"],
   ] as const;
 
-  test("every retrieval route of a gateway without databases says that they are missing", async () => {
+  test("every retrieval route of a gateway without databases reports that they are missing", async () => {
     const plain = await startGateway(configOf({ encoders: 1, model: 1 }));
     try {
       for (const [method, path] of ROUTES) {
@@ -643,7 +643,7 @@ describe("gateway and databases", () => {
   });
 
   test("a request has one id in Triton, in the vector database, and in MongoDB", async () => {
-    // The first request of a gateway makes the collection where it is absent.
+    // The first request of a gateway creates a missing collection.
     await gateway.post("/v1/match", { text: "a" });
     const id = "trace-of-this-test";
     const seen = { mongo: 0, vector: 0 };
@@ -666,7 +666,7 @@ describe("gateway and databases", () => {
     expect(seen).toEqual({ mongo: 3, vector: 1 });
   });
 
-  test("a retrieval request needs a key before its body is looked at", async () => {
+  test("the key of a retrieval request is checked before its body", async () => {
     const guarded = await startGateway(config({ apiKeys: [{ name: "alice", sha256: sha256("sk-alice") }] }));
     try {
       for (const [method, path] of ROUTES) {

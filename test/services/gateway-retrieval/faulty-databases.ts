@@ -9,7 +9,7 @@ import { type DatabasesAndTriton, type Places, retrievalConfig, useDatabasesAndT
  * - `pass`: as if there were no proxy.
  * - `lose`: the connection breaks before the database sees the request.
  * - `refuse`: a vector database answers as one whose memory or disk is full.
- * - `loseAnswer`: the database does what it was asked, and the connection breaks before its answer.
+ * - `loseAnswer`: the database executes the request, and the connection breaks before its response.
  */
 export type Fate = "pass" | "lose" | "loseAnswer" | "refuse";
 
@@ -122,7 +122,7 @@ function commandOf(message: Buffer): string {
   return message.toString("latin1", FIRST_KEY, message.indexOf(0, FIRST_KEY));
 }
 
-/** Lets one request fail, once; `seen` says whether it came. */
+/** Lets one request fail, once; `seen` is true once it came. */
 export function failOnce(
   proxy: FaultProxy,
   name: string,
@@ -139,7 +139,7 @@ export function failOnce(
   return state;
 }
 
-/** Lets every such request fail until the proxy passes all again: some clients send one whose connection broke once more. */
+/** Lets every such request fail until the proxy passes all again: some clients retry after a broken connection. */
 export function failAlways(proxy: FaultProxy, name: string, fate: Fate): { readonly seen: boolean } {
   const state = { seen: false };
   proxy.fate = (one) => {

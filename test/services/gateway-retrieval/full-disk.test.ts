@@ -10,7 +10,7 @@ import { foundBy } from "./writing.ts";
 const DISK_MEBIBYTES = 16;
 const LARGE_TEXT = "large ".repeat(10_000);
 
-test("a full disk ends neither database: writes are refused, reads are answered, and with room there are writes again", {
+test("a full disk ends neither database: writes are refused, reads are answered, and writes succeed again with room", {
   ...needs(smallDiskMissing()),
 }, async () => {
   const disk = smallDisk(DISK_MEBIBYTES);

@@ -1,7 +1,7 @@
 /**
  * kill -9 of each database, of both, and of the gateway, at random moments under concurrent writes through the gateway, which
- * is killed with a database at some of them: nothing acknowledged is lost, no start needs a repair by hand, and each time the gateway brings the
- * vectors to what MongoDB holds, and finds every document.
+ * is sometimes killed with a database: acknowledged writes are kept, no start needs a manual repair, and the gateway always
+ * updates the vectors from MongoDB and finds every document.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const KILLS = times(3, 50);
 /** Number of kills of a database for each kill of the gateway that is written through. */
 const KILLS_PER_GATEWAY_KILL = times(3, 10);
 const WRITERS = 6;
-/** A round ends with one of so many acknowledged documents; at that moment the other writers are anywhere in their writes. */
+/** A round ends after 1 to this number of acknowledged documents, while other writers are anywhere in their writes. */
 const ROUND_DOCUMENTS = 30;
 
 const seed = printedSeed();
@@ -77,7 +77,7 @@ test.concurrent.each(["mongo", "vector", "mongo and vector", "gateway"] as const
           }),
         );
         const enough = acknowledged.writes + 1 + random.below(ROUND_DOCUMENTS);
-        // Writers end before only where a document is refused, which fails the test.
+        // Writers end earlier only when a document is refused, which fails the test.
         await Promise.race([until(() => acknowledged.writes >= enough), Promise.all(writers)]);
         isOver = true;
         await Promise.all([...killed.map((one) => one.kill()), killsGateway && mortal.kill()]);
@@ -110,7 +110,7 @@ async function reindex(url: string): Promise<void> {
   await until(async () => (await fetch(`${url}/v1/reindex`, { method: "POST" })).ok);
 }
 
-/** Documents whose vectors a gateway has made again or removed, without being asked by a write. */
+/** Number of documents whose vectors a gateway has created or removed by reindexing. */
 async function indexedBy({ gateway }: RunningGateway): Promise<number> {
   const values = (await gateway.retrieval?.metrics.reindexed.get())?.values ?? [];
   return values.reduce((sum, { value }) => sum + value, 0);
@@ -118,7 +118,7 @@ async function indexedBy({ gateway }: RunningGateway): Promise<number> {
 
 /** Documents of one writer. */
 const IDS = 12;
-/** Documents of one request: of the largest ones the gateway makes two batches. */
+/** Documents of one request: the largest requests have two batches in the gateway. */
 const MOST_DOCUMENTS = 10;
 
 interface WriterSettings {
@@ -133,7 +133,7 @@ interface WriterSettings {
   readonly isOver: () => boolean;
 }
 
-/** Writes until something is not acknowledged. @throws Error when that comes before it may. */
+/** Writes until a write is not acknowledged. @throws Error when that is before `isOver`. */
 async function write(settings: WriterSettings): Promise<void> {
   const { url, name, image, acknowledged, random, isOver } = settings;
   try {

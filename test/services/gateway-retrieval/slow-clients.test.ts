@@ -1,4 +1,4 @@
-/** Clients that send or read slowly or not at all, beside others that the gateway has to serve meanwhile. */
+/** Clients that send or read slowly or not at all, while the gateway serves other clients. */
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
@@ -27,7 +27,7 @@ function request(path: string, body: object): string {
   return `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
 }
 
-/** Sends requests for a megabyte each and for a stream, and reads nothing of the answers, which are all made then. */
+/** Sends requests for a megabyte each and for a stream, does not read, and waits until all responses are finished. */
 async function askAndReadNothing({ url, gateway: { limiter } }: RunningGateway): Promise<void> {
   const stream = request("/v1/answer", { question: "long", stream: true });
   for (let index = 0; index < READERS; index++) {
@@ -58,7 +58,7 @@ afterEach(async () => {
   gateway = undefined;
 });
 
-test("readers that read nothing hold no place, and others are answered", async () => {
+test("clients that do not read hold no place, and others are answered", async () => {
   const server = await start({});
   await askAndReadNothing(server);
   const { inFlight } = server.gateway;
@@ -67,7 +67,7 @@ test("readers that read nothing hold no place, and others are answered", async (
   expect(server.gateway.inFlight).toBe(inFlight);
 });
 
-test("what waits for readers has a bound, beyond which those lose their connections who have been behind the longest", async () => {
+test("unread responses have a memory limit, above which the clients that are behind the longest are disconnected", async () => {
   const memoryBytes = 16 * 1024 * 1024;
   const server = await start({ memoryBytes, bodyBytes: 1024 * 1024 });
   let most = 0;
@@ -84,7 +84,7 @@ test("what waits for readers has a bound, beyond which those lose their connecti
   expect(text.length).toBeGreaterThan(1_000_000);
 });
 
-test("uploads that stop in the middle end for others when memory is full, those that began first before the others", async () => {
+test("uploads that stop in the middle are ended when memory is full, the oldest first", async () => {
   const MIB = 1024 * 1024;
   const server = await start({ memoryBytes: 4 * MIB, bodyBytes: MIB });
   const whole = request("/v1/documents", { id: "slow", text: "slow", metadata: { filler: "x".repeat(MIB) } });
@@ -100,7 +100,7 @@ test("uploads that stop in the middle end for others when memory is full, those 
     readers.push(socket);
     await until(() => server.gateway.memory.bytes > 800_000 * Math.min(index + 1, 3));
   }
-  // Four have room; each of the last two took that of the oldest.
+  // Memory has room for four; each of the last two replaced the oldest.
   await until(() => answers.slice(0, 2).every((text) => text.endsWith("}")));
   expect(answers.map((text) => text.slice(0, 12))).toEqual(["HTTP/1.1 503", "HTTP/1.1 503", "", "", "", ""]);
   expect(answers[0]).toContain('"code":"overloaded"');
@@ -119,7 +119,7 @@ test("uploads that stop in the middle end for others when memory is full, those 
   expect(server.gateway.memory.bytes).toBeLessThanOrEqual(4 * MIB);
 });
 
-test("a text of a match is cut where the request says, and between whole characters", async () => {
+test("a text of a match is cut to the requested length, between characters", async () => {
   const server = await start({});
   const documents = [{ id: "emoji", text: "smile 😀😀😀" }];
   await postDocuments(server.url, documents);
@@ -136,7 +136,7 @@ test("a text of a match is cut where the request says, and between whole charact
   });
 });
 
-test("a page of long documents ends early, and the pages together have them all", async () => {
+test("a page of long documents ends early, and all pages together have every document", async () => {
   const server = await start({});
   const ids: string[] = [];
   let pages = 0;

@@ -37,7 +37,7 @@ interface Failure extends Span {
 
 export class Load {
   readonly url: string;
-  /** Requests that were done as they should be, by kind. */
+  /** Number of successful requests, by kind. */
   readonly done = new Map<string, number>();
   readonly #settings: LoadSettings;
   readonly #faults: Span[] = [];
@@ -134,7 +134,7 @@ export class Load {
     return isOfFault && this.#faults.some((fault) => begin <= fault.end && end >= fault.begin);
   }
 
-  /** Does something again and again; after an error it waits until the fault that may be its reason is over. */
+  /** Repeats some work; after an error it waits until the fault that may have caused it is over. */
   async #client(kind: string, work: (own: Random) => Promise<void>): Promise<void> {
     const own = randomOf(this.#settings.random.below(2 ** 32));
     this.done.set(kind, this.done.get(kind) ?? 0);
@@ -191,7 +191,7 @@ export class Load {
     socket.destroy();
   }
 
-  /** Asks for more than the system's buffers hold, reads a piece of it at a time, and leaves. */
+  /** Requests more than the system's buffers hold, reads it in pieces, and leaves. */
   async #readSlowly(): Promise<void> {
     const socket = this.#connect();
     socket.on("data", () => {

@@ -30,7 +30,7 @@ import {
 } from "./support.ts";
 import { asWritten, foundBy, type Written } from "./writing.ts";
 
-/** ENGINE_ROOM_SOAK_MINUTES makes it shorter, or longer. */
+/** Length, by default an hour. */
 const MINUTES = Number(process.env.ENGINE_ROOM_SOAK_MINUTES ?? 60);
 const LENGTH_MS = MINUTES * 60_000;
 /** Time for the start, the last kills, and the checks of the content. */
@@ -50,7 +50,7 @@ const MOST_GROWTH = 1.1;
 /** supervisord starts a process again a second after its end. */
 const RESTART_MS = 1000;
 const STOP_MS = { least: 1000, more: 7000 };
-/** Between two faults; most are long enough to see errors that no fault explains. */
+/** Time between two faults; most are long enough to show errors that no fault explains. */
 const KILL_GAP_MS = { least: 5000, more: 10_000 };
 const GAP_MS = { least: 5000, more: 35_000 };
 const WATCH_MS = 500;
@@ -110,7 +110,7 @@ describe(`a soak of ${MINUTES} minutes`, {
     folder?.remove();
   });
 
-  test("what was acknowledged is there after all faults, and nothing ended or failed without one", async () => {
+  test("acknowledged writes are kept after all faults, and no process ended or request failed without a fault", async () => {
     const begin = Date.now();
     const at = (milliseconds: number) => begin + milliseconds;
     const watch = setInterval(look, WATCH_MS);
@@ -152,14 +152,14 @@ describe(`a soak of ${MINUTES} minutes`, {
     expect(counts.fullDisks).toBeGreaterThan(0);
   });
 
-  /** A process that ended and was not killed: it would be started again, and here it is a problem. */
+  /** Processes that are killed by a fault; the end of any other process is a problem. */
   const expected = new Set<Name>();
   function look(): void {
     for (const name of NAMES) {
       const { child, output } = services[name].current();
       const hasEnded = child.exitCode !== null || child.signalCode !== null;
       if (expected.has(name)) continue;
-      // They would otherwise be kept for the whole hour.
+      // Its log would otherwise be kept in memory for the whole hour.
       output.stdout = "";
       if (!hasEnded) continue;
       const how = `exit code ${child.exitCode}, signal ${child.signalCode}`;
@@ -203,7 +203,7 @@ describe(`a soak of ${MINUTES} minutes`, {
     });
   }
 
-  /** Stops each process and fills the disk, in a drawn order, until a moment. */
+  /** Stops each process and fills the disk, in random order, until a time. */
   async function faultsUntil(end: number): Promise<void> {
     const faults = [
       ...NAMES.map((name) => () => stop(name)),

@@ -10,11 +10,11 @@ import { type FakeTriton, IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } fro
 
 /** A service that can be killed and started again with the same arguments. */
 export interface RestartableService {
-  /** @returns The line of its log that says where it listens. @throws Error when it ends before. */
+  /** @returns The line of its log with its address. @throws Error when it ends before. */
   start(): Promise<Readonly<Record<string, unknown>>>;
-  /** SIGKILL, and waits for the end. */
+  /** Sends SIGKILL, and waits for the end. */
   kill(): Promise<void>;
-  /** The process that was started last. @throws Error where none was. */
+  /** The process that was started last. @throws Error before the first start. */
   current(): ServiceProcess;
 }
 
@@ -36,7 +36,7 @@ export function restartableService(service: string, args: readonly string[]): Re
   };
 }
 
-/** A database with a port and data of its own; they stay when it is killed, and its data goes when it is disposed of. */
+/** A database with its own port and data, which a kill keeps; `dispose` deletes the data. */
 export interface DatabaseProcess extends RestartableService {
   readonly port: number;
   /** Kills it, deletes its data, and starts it again. */
@@ -70,12 +70,12 @@ async function databaseProcess(
 export interface Databases {
   readonly mongo: DatabaseProcess;
   readonly vector: DatabaseProcess;
-  /** Name of the database in MongoDB and of the collection in Qdrant: tests with areas of their own share the processes. */
+  /** Name of the database in MongoDB and of the collection in Qdrant: tests with different areas share the processes. */
   readonly area: string;
   dispose(): Promise<void>;
 }
 
-/** Both databases, running and empty. @param disk - Folder for their data; by default that for temporary files. */
+/** Starts both databases, empty. @param disk - Folder for their data; by default the folder for temporary files. */
 export async function startDatabases(disk?: string): Promise<Databases> {
   const mongo = await databaseProcess("mock-mongo", disk, ["--metrics-port", "0"]);
   const vector = await databaseProcess("mock-vector", disk);
@@ -156,7 +156,7 @@ export interface Contents {
     {
       readonly contentHash: string;
       readonly text: string;
-      /** SHA-256 of its image, as the row says and of the bytes that it holds. */
+      /** SHA-256 of its image, in the row and of its bytes. */
       readonly image: { readonly said: string; readonly held: string } | undefined;
     }
   >;
@@ -181,7 +181,7 @@ export async function contentsOf(databases: Databases): Promise<Contents> {
   };
 }
 
-/** Does something in MongoDB behind the gateway's back. */
+/** Runs some work in MongoDB without the gateway. */
 export async function inMongo<T>({ mongo, area }: Databases, work: (database: Db) => Promise<T>): Promise<T> {
   const client = new MongoClient(`mongodb://127.0.0.1:${mongo.port}/`);
   try {
@@ -234,7 +234,7 @@ export interface DatabasesAndTriton {
   readonly inArea: (area: string) => DatabasesAndTriton;
 }
 
-/** Both databases, empty, and a Triton of fakes, for all tests of a file. */
+/** Both databases, empty, and a fake Triton, for all tests of a file. */
 export function useDatabasesAndTriton(): DatabasesAndTriton {
   let databases: Databases;
   let triton: FakeTriton;
@@ -262,7 +262,7 @@ export function useGateway(parts: DatabasesAndTriton): () => RunningGateway {
   let gateway: RunningGateway;
   beforeAll(async () => {
     gateway = await startGateway(parts.config());
-    // While it compares the databases, it may embed what a test is just writing.
+    // Waits for the reindexing of the start, which might embed documents of a test.
     await gateway.post("/v1/reindex", {});
   });
   afterAll(async () => {

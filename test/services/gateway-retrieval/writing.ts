@@ -35,7 +35,7 @@ export async function put(
   for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
 }
 
-/** Ids of all documents, sorted; there are fewer than a match gives. */
+/** Sorted ids of all documents, which are fewer than a match returns. */
 export async function foundBy(url: string): Promise<string[]> {
   const response = await fetch(`${url}/v1/match`, {
     method: "POST",
@@ -46,7 +46,7 @@ export async function foundBy(url: string): Promise<string[]> {
   return matches.map(({ id }) => id).sort();
 }
 
-/** The databases' content as its writers know it. */
+/** The databases' content in the form that writers record. */
 export function asWritten({ documents }: Contents): Map<string, Written> {
   return new Map(
     [...documents].map(([id, { text, image }]) => [id, { text, hasImage: image !== undefined }]),

@@ -151,7 +151,7 @@ describe("api", () => {
     });
     afterAll(() => guarded.app.close());
 
-    test("the gateway asks for a key under /v1 before it looks at the body", async () => {
+    test("the gateway checks the key under /v1 before the body", async () => {
       for (const headers of [{}, { authorization: "Bearer sk-bob" }, { authorization: "Basic sk-alice" }]) {
         const response = await guarded.post(
           "/v1/chat/completions",
@@ -291,7 +291,7 @@ describe("refused requests", () => {
     expect((await chat(nothing)).status).toBe(503);
   });
 
-  test("an image for a model that reads text only is refused", async () => {
+  test("an image for a model that reads only text is refused", async () => {
     const content = [
       { type: "text", text: "What is this?" },
       { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
@@ -437,7 +437,7 @@ describe("refused requests", () => {
 });
 
 describe("unknown paths", () => {
-  test("an unknown path is 404 whatever its body is, such as the empty one of the OpenAI client's DELETE", async () => {
+  test("an unknown path is 404 with any body, such as the empty body of the OpenAI client's DELETE", async () => {
     const port = await closedPort();
     const gateway = await startGateway(configOf({ encoders: port, model: port }));
     const type = { "content-type": "application/json" };
@@ -462,7 +462,7 @@ describe("requests that no route gets", () => {
 
   afterAll(() => gateway.app.close());
 
-  /** All that comes back for these bytes, until the gateway or we close the connection. */
+  /** The response to these bytes, until the gateway or this test closes the connection. */
   async function answerTo(text: string, isWhole = (_: string) => false): Promise<string> {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.write(text);
@@ -531,7 +531,7 @@ describe("images and repositories", () => {
 
   const PNG_URL = `data:image/png;base64,${PNG}`;
 
-  /** All text of the messages, one behind the other. */
+  /** Joined texts of the messages. */
   const TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}";
 
   const BODY_BYTES = 100_000;
@@ -604,7 +604,7 @@ describe("images and repositories", () => {
     gateway.gateway.images.network = networkOf({ mayConnect: () => mayReachItself });
   });
 
-  /** As if the address of this machine were public. */
+  /** Whether the address of this machine counts as public. */
   let mayReachItself = true;
 
   afterAll(async () => {
@@ -709,7 +709,7 @@ describe("images and repositories", () => {
     }
   });
 
-  test("nothing is fetched for a chat that its model can't take", async () => {
+  test("no picture is fetched for a chat that its model does not accept", async () => {
     const before = site.requests.length;
     const url = `http://pictures.test:${site.port}/a.png`;
     for (const [model, count] of [
@@ -736,7 +736,7 @@ describe("images and repositories", () => {
   test.each<[string, string, number, string]>([
     ["cut off", PNG.slice(0, 76), 422, "image_unreadable"],
     ["of another format behind the first bytes", "/9j/4AAQSkZJRgABAQAAAQABAAD/", 422, "image_unreadable"],
-  ])("a picture that is %s asks no model", async (_what, base64, status, code) => {
+  ])("a picture that is %s is refused before a model is called", async (_what, base64, status, code) => {
     for (const model of ["vila", "mllama", "tutorial"]) {
       const url = `data:image/png;base64,${base64}`;
       expect(await errorOf(await chat(model, [image(url)]))).toMatchObject({
@@ -748,7 +748,7 @@ describe("images and repositories", () => {
     expect(asked).toEqual([]);
   });
 
-  test("an image has an id made of its content where the KV cache is reused", async () => {
+  test("an image has an id from its content where the KV cache is reused", async () => {
     answer = { text_output: "a" };
     await chat("onevision", [image(PNG_URL), text("a")]);
     await chat("onevision", [text("b"), image(PNG_URL)]);
@@ -788,7 +788,7 @@ describe("images and repositories", () => {
       "has 3 images, and this model takes 2 at most",
     ],
     [
-      "a mark that somebody wrote",
+      "a mark in a user's text",
       "mllama",
       [text("<|image|>"), image(PNG_URL)],
       { code: "image_marks_mismatch" },
@@ -829,7 +829,7 @@ describe("images and repositories", () => {
       { param: "messages[0].content[0].image_url" },
       "messages[0].content[0].image_url",
     ],
-  ])("the gateway refuses %s before it asks Triton", async (_what, model, content, error, message) => {
+  ])("the gateway refuses %s before it calls Triton", async (_what, model, content, error, message) => {
     for (const stream of [false, true]) {
       const received = await errorOf(await chat(model, content, { stream }));
       expect(received).toMatchObject({ status: 400, type: "invalid_request_error", ...error });
@@ -838,7 +838,7 @@ describe("images and repositories", () => {
     expect(asked).toEqual([]);
   });
 
-  test("the gateway refuses an image larger than the body limit before it asks Triton", async () => {
+  test("the gateway refuses an image larger than the body limit before it calls Triton", async () => {
     const large = `${PNG_URL}${"A".repeat(BODY_BYTES)}`;
     expect(await errorOf(await chat("mllama", [image(large)]))).toMatchObject({
       status: 413,
@@ -847,7 +847,7 @@ describe("images and repositories", () => {
     expect(asked).toEqual([]);
   });
 
-  test("the gateway refuses a parameter for which the repository has no input before it asks Triton", async () => {
+  test("the gateway refuses a parameter for which the repository has no input before it calls Triton", async () => {
     expect(await errorOf(await chat("blind", "a", { top_p: 0.5 }))).toMatchObject({
       status: 400,
       param: "top_p",
@@ -856,7 +856,7 @@ describe("images and repositories", () => {
     expect(asked).toEqual([]);
   });
 
-  test("an llmapi repository is asked by its own input names, and its answer is cut at stop words that it does not take", async () => {
+  test("an llmapi repository is called with its own input names, and its answer is cut at stop words that it does not support", async () => {
     answer = { text_output: "Paris<end> and", finish_reason: "length" };
     const response = await chat("llmapi", "Capital of France?", { seed: 3, stop: "." });
     expect(await response.json()).toMatchObject({

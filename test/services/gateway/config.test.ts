@@ -77,7 +77,7 @@ test("an incomplete configuration gets the documented defaults", () => {
   expect(config.rateLimit).toBeUndefined();
 });
 
-test("the configuration reports all problems of its keys at once, each with its path and what would be right", () => {
+test("the configuration reports all problems of its keys at once, each with its path and the right form", () => {
   const problems = problemsOf({
     ...good,
     port: 70_000,
@@ -126,7 +126,7 @@ test("the configuration reports duplicate ids and keys, and answers that fill th
   ]);
 });
 
-test("a model is asked by the profile that its configuration gives", () => {
+test("a model is called by the profile of its configuration", () => {
   const profile = requestProfile("llava");
   const model = { name: "m", http: "http://127.0.0.1:1", profile };
   expect(parseConfig({ models: [model] }).models[0]?.profile).toEqual(profile);
@@ -315,7 +315,7 @@ describe("the memory of requests", () => {
   const answers = (count: number) =>
     Array.from({ length: count }, () => new ServerResponse(new IncomingMessage(new Socket())));
 
-  test("beyond the sum those end who have waited for their clients the longest", () => {
+  test("above the memory limit the requests that have waited for their clients the longest are ended", () => {
     const memory = room(4);
     const ended: number[] = [];
     answers(4).forEach((answer, index) => {
@@ -346,14 +346,14 @@ describe("the memory of requests", () => {
     expect(() => memory.add(first, 1)).toThrow(/try again in a second/);
     expect(ended).toEqual([]);
     memory.delete(fourth);
-    // The answer of the first is made, and waits for its reader.
+    // The answer of the first is complete, and waits for its client.
     memory.waitsForClient(first, 0, () => ended.push(0));
     expect(() => memory.add(second, 1)).not.toThrow();
     memory.waitsForClient(fourth, REQUEST_BYTES, () => ended.push(3));
     expect(ended).toEqual([0, 3]);
   });
 
-  test("a reader that has caught up is not behind", () => {
+  test("a client that has read all of its stream is not behind", () => {
     const memory = room(2);
     const [stream, other] = answers(2) as [ServerResponse, ServerResponse];
     const ended: string[] = [];
@@ -369,7 +369,7 @@ describe("the memory of requests", () => {
 describe("limiter", () => {
   const never = new AbortController().signal;
 
-  test("the limiter gives places in order, one for each that comes back", async () => {
+  test("the limiter gives places in order, a place for each that is freed", async () => {
     const limiter = new ConcurrencyLimiter(1, 2);
     const release = await limiter.acquire(never);
     const order: string[] = [];
@@ -411,7 +411,7 @@ describe("limiter", () => {
     await expect(limiter.acquire(leaver.signal)).rejects.toThrow(ClientGone);
   });
 
-  test("the limiter never gives more places than it has, and never loses one", async () => {
+  test("the limiter never gives more places than it has, and never loses a place", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 4 }),
@@ -438,7 +438,7 @@ describe("limiter", () => {
   });
 });
 
-test("a deadline ends as 504 when its time is over, and as ClientGone when the client leaves before", async () => {
+test("a deadline ends as 504 after its time, and as ClientGone when the client leaves before", async () => {
   const over = new Deadline(0.001);
   await new Promise((resolve) => over.signal.addEventListener("abort", resolve));
   expect(over.signal.reason).toMatchObject({ details: { status: 504, code: "timeout" } });
@@ -509,7 +509,7 @@ test.each([
   expect(requestId({ headers: { "x-request-id": given } })).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-/** A request to a Triton, and how it ends. */
+/** Sends a request to a Triton. */
 const ask = (client: TritonClient, signal = new AbortController().signal) =>
   client.post({ path: "/", headers: {}, body: "", requestId: "1", signal, isIdempotent: false });
 
@@ -528,7 +528,7 @@ test("a pending request is counted until its answer begins", async () => {
   await client.close();
 });
 
-test("a model stays wanted until its refused clients come back, and for 90 s at least", async () => {
+test("a refused request counts as pending until its client may retry, and for at least 90 s", async () => {
   let now = performance.now();
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
   const origin = `http://127.0.0.1:${await closedPort()}`;
@@ -564,7 +564,7 @@ describe("pending requests", () => {
     return new RegExp(`^gateway_pending_requests\\{model="${model}"\\} (\\d+)$`, "m").exec(text)?.[1];
   };
 
-  test("the pending metric has a number for each model from the start", async () => {
+  test("the pending metric has a value for each model from the start", async () => {
     expect([await metric("encoders"), await metric("smollm2"), await metric("base-model")]).toEqual([
       "0",
       "0",
@@ -572,7 +572,7 @@ describe("pending requests", () => {
     ]);
   });
 
-  test("a 503 says when to come back, and the pending metric counts it", async () => {
+  test("a 503 has Retry-After, and the pending metric counts it", async () => {
     const answers = await Promise.all(
       ["smollm2", "base-model"].map((model) => gateway.post("/v1/completions", { model, prompt: "Hi" })),
     );

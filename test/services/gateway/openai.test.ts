@@ -51,7 +51,7 @@ if (model === undefined) throw new Error("the test's configuration has a model")
 const chat = (more: object = {}) =>
   chatGeneration(chatCompletionRequest.parse({ ...CHAT, ...more }), "prompt", [], model);
 
-test("a chat prompt ends where the assistant begins to speak", () => {
+test("a chat prompt ends where the assistant's answer begins", () => {
   expect(new ChatTemplate(CHATML).render([{ role: "user", content: "Hi" }])).toBe(
     "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n",
   );
@@ -157,7 +157,7 @@ describe("images", () => {
     chatCompletionRequest.parse({ model: "m", messages: [{ role: "user", content }] }).messages;
   const image = (url: string) => ({ type: "image_url", image_url: { url } });
 
-  test("an image leaves its mark where it stands, and two marks never touch", () => {
+  test("an image's mark is at its place, and two marks are never adjacent", () => {
     const messages = parts({ type: "text", text: "Compare:" }, image(URL_1), image(URL_2));
     expect(readChat(messages, vila)).toEqual({
       turns: [{ role: "user", content: "Compare:<image>\n<image>" }],
@@ -168,7 +168,7 @@ describe("images", () => {
     });
   });
 
-  test("frames of a video are read from their part and take their tokens of the context", () => {
+  test("frames of a video are read from their part and use their tokens of the context", () => {
     const url = "data:video/jpeg;base64,/9j/,/9j/,/9j/";
     const video = { type: "video_url", video_url: { url } };
     const text = { type: "text", text: "What happens?" };
@@ -185,7 +185,7 @@ describe("images", () => {
     expect(defaultMaxTokens("x".repeat(2000), 0, { ...vila, profile }, url)).toBe(2048 - 1000 - 3 * 200);
   });
 
-  test("images take their tokens of the context", () => {
+  test("images use their tokens of the context", () => {
     expect(defaultMaxTokens("x".repeat(3000), 2, vila)).toBe(2048 - 1500 - 2 * 196);
   });
 });
@@ -288,7 +288,7 @@ test("several completions in one stream keep their index and their order", async
   expect(texts).toEqual(["ab", "c"]);
 });
 
-test("a chat stream that fails before its first text fails as a whole", async () => {
+test("a chat stream that fails before its first text is an error response", async () => {
   const failure = new ApiError("gone", { status: 502 });
   const nothing = async function* (): AnswerStream {
     yield* [];
@@ -312,7 +312,7 @@ function run(filter: TextFilter, pieces: readonly string[]): string {
   return pieces.map((piece) => filter.push(piece)).join("") + filter.flush();
 }
 
-/** A text and one way to cut it into pieces. Few letters, so that stop words do occur. */
+/** A text in pieces. It has few letters, so that stop words occur. */
 const piecesOfFewLetters = fc.array(fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 5 }), {
   maxLength: 12,
 });
@@ -331,12 +331,12 @@ test("a stop word ends the text before it, also when it comes in pieces", () => 
   expect(filter.push("still more") + filter.flush()).toBe("");
 });
 
-test("the start of a stop word that does not follow is given back", () => {
+test("the start of an incomplete stop word is kept in the text", () => {
   expect(run(new StopFilter(["<|im_end|>"]), ["a <", "b"])).toBe("a <b");
   expect(run(new StopFilter(["<|im_end|>"]), ["a <|im"])).toBe("a <|im");
 });
 
-test("the text up to a stop word is the same for all pieces, and has no whole stop word", () => {
+test("the text up to a stop word is the same for all pieces, and has no stop word", () => {
   fc.assert(
     fc.property(piecesOfFewLetters, fc.array(word, { maxLength: 4 }), (pieces, words) => {
       const text = run(new StopFilter(words), pieces);
@@ -358,7 +358,7 @@ test("the stop filter holds back no more than a stop word needs", () => {
   );
 });
 
-test("the echo of the prompt is cut off, whatever the pieces are", () => {
+test("the echo of the prompt is cut off with any pieces", () => {
   fc.assert(
     fc.property(fc.string(), piecesOfFewLetters, fc.nat(20), (prompt, pieces, cut) => {
       const text = prompt + pieces.join("");
@@ -405,7 +405,7 @@ async function collect(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
   return events;
 }
 
-test("server-sent events of Triton are the same however the network cuts them, also inside a character", async () => {
+test("server-sent events of Triton are the same with any chunks of the stream, also inside a character", async () => {
   const texts = fc.array(fc.string({ unit: "grapheme" }), { maxLength: 8 });
   await fc.assert(
     fc.asyncProperty(texts, fc.array(fc.nat(2000), { maxLength: 12 }), async (parts, cuts) => {
@@ -421,7 +421,7 @@ test("half an event at the end of a stream is dropped", async () => {
 });
 
 describe("tensors", () => {
-  /** An answer as the protocol's document describes it, built independently of the code under test. */
+  /** A response by the protocol's document, independent of the tested code. */
   function answer(outputs: { name: string; datatype: string; shape: number[]; data: Buffer }[]): {
     body: Buffer;
     jsonBytes: number;

@@ -1,4 +1,4 @@
-/** The gateway as a process: arguments, exit codes, signals, what its log holds, and many connections. */
+/** The gateway as a process: arguments, exit codes, signals, its log, and many connections. */
 
 import { writeFileSync } from "node:fs";
 import { Agent, get } from "node:http";
@@ -32,7 +32,7 @@ function run(config: unknown, ...args: string[]): ServiceProcess {
 
 const lines = (text: string) => text.trimEnd().split("\n");
 
-test("the gateway says in one JSON line where it listens, and nothing else", async () => {
+test("the gateway prints only its address, in one JSON line", async () => {
   const port = await closedPort();
   const gateway = run(configOf({ encoders: port, model: port }, { log: {} }));
   const line = await gateway.listening();
@@ -117,7 +117,7 @@ test("the log has one line a request with its id, and neither texts nor keys", a
   expect(await gateway.kill("SIGTERM")).toBe(0);
   const requests = logLines(gateway.output.stdout)
     .filter(({ msg }) => msg === "request")
-    // A line is written when the answer's last byte has gone out, which may be after the next request has come.
+    // A line is written after the response's last byte is sent, which may be after the next request has arrived.
     .toSorted((one, other) => (String(one.requestId) < String(other.requestId) ? -1 : 1));
   expect(requests).toMatchObject([
     {
@@ -153,7 +153,7 @@ class Client {
     });
   }
 
-  /** Whether it has a connection that waits for its next request. */
+  /** Whether it has an idle connection. */
   get isOpen(): boolean {
     return Object.keys(this.#agent.freeSockets).length > 0;
   }
@@ -215,7 +215,7 @@ test(
     const gateway = run(retrievalConfig(triton, placesOf(databases), { log: {} }));
     const url = new URL(urlIn(await gateway.listening()));
     const sockets: Socket[] = [];
-    /** A connection that has asked for something and been answered. */
+    /** A connection with one finished request. */
     const greeted = () =>
       new Promise<Socket>((resolve, reject) => {
         const socket = connect(Number(url.port), url.hostname);

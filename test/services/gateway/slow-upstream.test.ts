@@ -30,7 +30,7 @@ afterEach(async () => {
   await peer.close();
 });
 
-test("a request to a silent upstream ends as 504 when its time is over, and its connection is closed", async () => {
+test("a request to a silent upstream ends as 504 after its time limit, and its connection is closed", async () => {
   const { post } = await start({ requestSeconds: 0.3 });
   for (const body of [CHAT, { ...CHAT, stream: true }]) {
     const response = await post("/v1/chat/completions", body);
@@ -81,7 +81,7 @@ test("requests to a silent upstream hold their places, and a full queue refuses 
   expect([parts.limiter.taken, parts.limiter.waiting]).toEqual([0, 0]);
 });
 
-test("requests that a silent upstream holds in memory leave room for others, which are refused, and for probes", async () => {
+test("requests of a silent upstream that fill the memory let further requests be refused, and probes be answered", async () => {
   const { url, post, gateway: parts } = await start({ memoryBytes: 256 * 1024, bodyBytes: 64 * 1024 });
   const large = { model: "all-MiniLM-L6-v2", input: "x".repeat(60_000) };
   const left = new AbortController();
@@ -128,13 +128,13 @@ test("a gateway that stops finishes running requests, refuses new requests, and 
   expect(refused.status).toBe(503);
   expect(refused.headers.get("retry-after")).toBe("1");
   expect(refused.headers.get("connection")).toBe("close");
-  // 504 is the running request's own end: its time was over before the gateway's.
+  // The running request reached its own time limit before the gateway's.
   expect((await running).status).toBe(504);
   await stopped;
   await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
 });
 
-/** Sends so many requests in a row, and reads none of their answers. */
+/** Sends several requests in a row, and does not read their responses. */
 async function flood({ url }: RunningGateway, count: number, request: string): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), "127.0.0.1");
   socket.on("error", () => undefined).pause();
@@ -143,7 +143,7 @@ async function flood({ url }: RunningGateway, count: number, request: string): P
   return socket;
 }
 
-test("a client that does not read its answers loses its connection when the time to read them is over", async () => {
+test("a client that does not read its answers is disconnected after the time limit", async () => {
   const server = await start({ readSeconds: 0.5 });
   const { gateway: parts } = server;
   const socket = await flood(server, 400, "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n");

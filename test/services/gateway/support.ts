@@ -42,7 +42,7 @@ export function configOf(
 export interface RunningGateway extends GatewayServer {
   /** `http://127.0.0.1:PORT`. */
   readonly url: string;
-  /** POSTs JSON, or a text as it is. */
+  /** POSTs JSON, or a text unchanged. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Response>;
 }
 
@@ -77,10 +77,10 @@ export async function closedPort(): Promise<number> {
   return port;
 }
 
-/** A host that takes connections and never says a word, like a machine that hangs. */
+/** A host that accepts connections and never responds, like a machine that hangs. */
 export interface SilentPeer {
   readonly port: number;
-  /** Connections that came and that went, so far. */
+  /** Numbers of opened and closed connections. */
   readonly seen: { opened: number; closed: number };
   close(): Promise<void>;
 }

@@ -77,7 +77,7 @@ test.each([
   ]);
 });
 
-test("the _id is a document's first field, whether client or server made it", async () => {
+test("the _id is a document's first field, whether client or server created it", async () => {
   const collection = fresh();
   const documents = [{ a: new Double(1), _id: 1 }, { b: 2 }, { "2": 1, c: 3, _id: "x" }];
   await client().db("test").command({ insert: collection.collectionName, documents });
@@ -95,7 +95,7 @@ test("the _id is a document's first field, whether client or server made it", as
   expect(await collection.findOne({ b: 2 })).toMatchObject({ _id: expect.any(ObjectId) });
 });
 
-test("equal numbers of different types are the same _id, and near ones are not", async () => {
+test("equal numbers of different types are the same _id, and close numbers are not", async () => {
   const collection = fresh();
   await collection.insertOne({ _id: new Double(1) } as Document);
   expect(await errorOf(collection.insertOne({ _id: Long.fromNumber(1) } as Document))).toMatchObject({
@@ -435,7 +435,7 @@ describe("writes", () => {
     expect(await collection.findOne({}, { projection: { _id: 0 } })).toEqual({ list: ["b", 1] });
   });
 
-  test("twenty upserts of one document at the same time make one document", async () => {
+  test("twenty concurrent upserts of one document create one document", async () => {
     const collection = fresh();
     await Promise.all(
       Array.from({ length: 20 }, () =>
@@ -461,7 +461,7 @@ describe("writes", () => {
     expect(await collection.findOne()).toEqual(document);
   });
 
-  test("unacknowledged writes are done without a reply, and the connection stays usable", async () => {
+  test("unacknowledged writes have no reply, and the connection stays usable", async () => {
     const collection = fresh();
     const single = clientOf(mongo().port, { maxPoolSize: 1 });
     try {
@@ -474,7 +474,7 @@ describe("writes", () => {
     expect(await errorOf(collection.insertOne({}, { writeConcern: { w: 2 } }))).toMatchObject({ code: 2 });
   });
 
-  test("collections are made, listed in batches, and dropped", async () => {
+  test("collections are created, listed in batches, and dropped", async () => {
     const database = client().db("many");
     const names = Array.from({ length: 150 }, (_, n) => `c${n}𝄞`);
     await Promise.all(names.map((name) => database.createCollection(name)));
@@ -489,7 +489,7 @@ describe("writes", () => {
     expect(await database.listCollections().toArray()).toEqual([]);
   });
 
-  test("an index is listed and dropped; one that must keep values unique is refused", async () => {
+  test("an index is listed and dropped; a unique index is refused", async () => {
     const collection = fresh();
     expect(await collection.createIndex({ tags: 1, "a.b": -1 })).toBe("tags_1_a.b_-1");
     expect(await collection.createIndex({ tags: 1, "a.b": -1 })).toBe("tags_1_a.b_-1");
@@ -546,7 +546,7 @@ test("aggregate matches, sorts, limits, projects and groups", async () => {
   expect(await collection.estimatedDocumentCount()).toBe(12);
 });
 
-test("aggregate keeps whole documents and 64-bit integers unchanged", async () => {
+test("aggregate keeps complete documents and 64-bit integers unchanged", async () => {
   const collection = fresh();
   const big = Long.fromNumber(5_000_000_000);
   await collection.insertMany([{ big, double: new Double(1) }]);

@@ -16,7 +16,7 @@ database = client["test"]
 
 
 def code_of(run) -> int | None:
-    """Code of the error that a call fails with."""
+    """Returns the code of a failing call's error."""
     try:
         run()
     except errors.OperationFailure as error:
@@ -75,7 +75,7 @@ groups = numbers.aggregate(
 )
 assert list(groups) == [{"total": 4970}, {"total": 4975}]
 
-# Writes: bulks in order and without, upserts, unacknowledged ones.
+# Writes: ordered and unordered bulks, upserts, unacknowledged writes.
 bulk = database["bulk"]
 for ordered, inserted in ((True, 1), (False, 2)):
     bulk.drop()
@@ -122,7 +122,7 @@ try:
 except errors.CollectionInvalid:
     pass
 
-# Sessions without transactions; what is not there has MongoDB's own error.
+# Sessions without transactions; unsupported commands have MongoDB's own error.
 with client.start_session() as session:
     numbers.update_one({"_id": 1}, {"$set": {"seen": True}}, session=session)
     assert numbers.find_one({"_id": 1}, session=session)["seen"]

@@ -80,7 +80,7 @@ describe("limits", () => {
   const gauge = async (name: string) =>
     Number((await mongo.registry.getSingleMetric(name)?.get())?.values[0]?.value);
 
-  test("messages that come in many pieces, or many at once, are answered in their order", async () => {
+  test("messages that arrive in many pieces, or many at once, are answered in order", async () => {
     await start({});
     const { socket, received } = await peer();
     const asked = Array.from({ length: 200 }, (_, n) => {
@@ -121,7 +121,7 @@ describe("limits", () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 20, maxLength: 300 }), async (bytes) => {
         const { socket, isClosed, received } = await peer();
-        // A right length, so that what is inside is looked at.
+        // The length is right, so that the content is parsed.
         const framed = Buffer.from(bytes);
         framed.writeInt32LE(framed.length, 0);
         framed.writeInt32LE(2013, 12);
@@ -135,7 +135,7 @@ describe("limits", () => {
     await stillWorks();
   });
 
-  test("a message that is never whole is cut off, however slowly it drips", async () => {
+  test("a message that never completes is cut off, however slowly it arrives", async () => {
     await start({ messageSeconds: 0.3 });
     const { socket, isClosed } = await peer();
     let sent = 0;
@@ -159,7 +159,7 @@ describe("limits", () => {
     await collection.insertOne({});
     global.gc?.();
     const before = residentBytes(process.pid);
-    // 300 connections that each promise 40 MB and send 1 MB of it: 12 GB, if the server took them at their word.
+    // 300 connections that each announce 40 MB and send 1 MB of it: 12 GB, if the server reserved them.
     const head = Buffer.alloc(1024 * 1024);
     head.writeInt32LE(40_000_000, 0);
     head.writeInt32LE(2013, 12);
@@ -167,7 +167,7 @@ describe("limits", () => {
     for (const { socket } of peers) socket.write(head);
     await stillWorks();
     await collection.insertOne({ small: true });
-    // This end of the connections holds 300 MB on its own, until the kernel takes them.
+    // The test's end of the connections has 300 MB itself, until the kernel takes them.
     expect(residentBytes(process.pid) - before).toBeLessThan(600 * 1024 * 1024);
     for (const { socket } of peers) socket.destroy();
     await collection.insertOne({ text: "x".repeat(10_000_000) });
@@ -210,7 +210,7 @@ describe("limits", () => {
     expect(slow.map(({ isClosed }) => isClosed())).toEqual([true, false, false]);
   });
 
-  test("a connection beyond the limit takes the place of that which is idle for the longest time", async () => {
+  test("a connection beyond the limit replaces the connection that is idle for the longest time", async () => {
     await start({ connections: 3 });
     const first = await peer();
     const second = await peer();
@@ -237,7 +237,7 @@ describe("limits", () => {
         socket.pause();
         socket.write(Buffer.concat([findAll, findAll, findAll]));
       }
-      // Eight replies of 15 MB, of which two have room.
+      // There is room for two of eight replies of 15 MB.
       const dropped = () => log.filter((line) => line.includes("a reply is not read")).length;
       await until(() => dropped() === 6);
       expect(await gauge("mongo_unsent_reply_bytes")).toBeLessThanOrEqual(40_000_000);
@@ -257,7 +257,7 @@ describe("limits", () => {
     });
   });
 
-  test("a cursor is refused when there are too many, or when it holds too much, and others continue", async () => {
+  test("a cursor is refused when too many are open, or when it holds too much, and others continue", async () => {
     await start({ openCursors: 3, cursorBytes: 50_000 });
     const collection = client.db("d").collection("c");
     await collection.insertMany(Array.from({ length: 300 }, (_, n) => ({ n, text: "x".repeat(300) })));
@@ -305,7 +305,7 @@ describe("limits", () => {
     expect(await errorOf(cursor.toArray())).toMatchObject({ code: 43 });
   });
 
-  test("a long scan lets others go first, whether it reads or writes", async () => {
+  test("a long scan lets other commands run meanwhile, whether it reads or writes", async () => {
     await start({});
     const collection = client.db("d").collection("many");
     await collection.insertMany(Array.from({ length: times(15_000, 30_000) }, (_, n) => ({ n })));
@@ -336,7 +336,7 @@ describe("limits", () => {
     expect([...rows]).toEqual(new Array(10).fill(undefined));
   });
 
-  test("stopping finishes running commands, and does not wait for a client that reads nothing", async () => {
+  test("stopping finishes running commands, and does not wait for a client that does not read", async () => {
     await start({ stopSeconds: 0.5 });
     await client
       .db("d")
@@ -351,7 +351,7 @@ describe("limits", () => {
     await until(isClosed);
   });
 
-  test("a store whose documents come and go stays as large as its content", async () => {
+  test("a store whose documents are inserted and deleted again stays as large as its content", async () => {
     await start({});
     const collection = client.db("d").collection("c");
     const sizes: number[] = [];
@@ -388,7 +388,7 @@ test(`the document database works with ${CONNECTIONS} idle connections`, needs(t
             (socket) =>
               new Promise((resolve, reject) => {
                 socket.once("error", reject);
-                // A handshake, as a driver's, so that each of them has been served once.
+                // A driver's handshake, so that each connection has been served once.
                 socket.once("data", resolve);
                 socket.write(message({ hello: 1, $db: "admin" }));
               }),

@@ -32,13 +32,13 @@ testStarts(
   () => folder.path,
 );
 
-test("on SIGTERM the document database finishes the write that runs, and keeps what it acknowledged", async () => {
+test("on SIGTERM the document database finishes the running write, and keeps acknowledged writes", async () => {
   const { service, port } = await startMongo(folder.path);
   const client = clientOf(port);
   const collection = client.db("d").collection("c");
   await collection.insertMany(Array.from({ length: 10_000 }, (_, n) => ({ n })));
   const updating = collection.updateMany({}, { $set: { changed: true } });
-  // It has begun when the first of its transactions is on disk.
+  // It runs once the first of its transactions is on disk.
   await until(async () => (await collection.countDocuments({ n: 0, changed: true })) === 1);
   const ended = service.kill("SIGTERM");
   expect((await updating).modifiedCount).toBe(10_000);
@@ -60,7 +60,7 @@ test("the document database logs a line a command with the request's id, and no 
   await collection.distinct("secret", {}, { comment: "x".repeat(5000) }).catch(() => undefined);
   await client.close();
   const commands = () => logLines(service.output.stdout).filter(({ msg }) => msg === "command");
-  // The end of a process may write the last lines in another order.
+  // At its end a process may write the last lines in another order.
   await until(() => commands().length === 3);
   await service.kill("SIGTERM");
   expect(commands()).toMatchObject([

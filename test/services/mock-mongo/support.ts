@@ -16,7 +16,7 @@ export async function startMongo(data: string, ...args: string[]): Promise<Runni
   return { service, port, metricsPort };
 }
 
-/** A client that gives up soon, and does not try again by itself. */
+/** A client with a short timeout and without retries. */
 export function clientOf(port: number, options: object = {}): MongoClient {
   return new MongoClient(`mongodb://127.0.0.1:${port}/`, {
     serverSelectionTimeoutMS: 10_000,
@@ -33,7 +33,7 @@ const MONGO: DatabaseKind<RunningMongo, MongoClient> = {
   disconnect: (client) => client.close(),
 };
 
-/** Runs a test against a server and a client of its own. */
+/** Runs a test with its own server and client. */
 export function withMongo(
   run: (client: MongoClient, mongo: RunningMongo) => Promise<void>,
   ...args: string[]
@@ -45,7 +45,7 @@ export function withMongo(
 export function useMongo(): {
   readonly mongo: () => RunningMongo;
   readonly client: () => MongoClient;
-  /** A collection that no other test has. */
+  /** Collection of only one test. */
   readonly fresh: () => Collection<Document>;
 } {
   const { running, client, unused } = useDatabase(MONGO);
@@ -56,7 +56,7 @@ export function useMongo(): {
   };
 }
 
-/** Code and name of the error that a command fails with. @throws Error when it succeeds. */
+/** Code and name of a failing command's error. @throws Error when it succeeds. */
 export async function errorOf(
   run: Promise<unknown>,
 ): Promise<{ code: unknown; codeName: unknown; message: string }> {
@@ -69,7 +69,7 @@ export async function errorOf(
   throw new Error("it succeeded");
 }
 
-/** An OP_MSG with a command, for tests of what no driver would send. */
+/** An OP_MSG with a command that no driver would send. */
 export function message(body: Document): Buffer {
   const bson = serialize(body);
   const head = Buffer.alloc(21);

@@ -7,13 +7,13 @@ import warnings
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-# The client warns where the server's version does not go with its own.
+# The client warns when its version is incompatible with the server's.
 warnings.simplefilter("error")
 client = QdrantClient(url=os.environ["URL"], timeout=30)
 
 
 def refused(run) -> tuple[int | None, str]:
-    """Status and sentence of the error that a call fails with."""
+    """Returns status and sentence of a failing call's error."""
     try:
         run()
     except UnexpectedResponse as error:
@@ -107,7 +107,7 @@ few = models.Filter(must=[models.FieldCondition(key="n", range=models.Range(lt=1
 client.delete("things", points_selector=models.FilterSelector(filter=few))
 assert client.count("things").count == 490
 
-# The client makes the same collection elsewhere, from the description of this one.
+# The client creates the same collection elsewhere, from this collection's description.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     local = QdrantClient(":memory:")

@@ -7,7 +7,7 @@ import { errorOf, idsOf, useVector, uuid, withVector } from "./support.ts";
 
 const { client, named, unnamed, vector } = useVector();
 
-test("a collection is made, described, listed and deleted", async () => {
+test("a collection is created, described, listed and deleted", async () => {
   const name = await named();
   expect((await client().collectionExists(name)).exists).toBe(true);
   expect(await client().getCollection(name)).toMatchObject({
@@ -27,7 +27,7 @@ test("a collection is made, described, listed and deleted", async () => {
   });
 });
 
-test("a collection is made by one of many requests at the same time, and recreated empty", async () => {
+test("a collection is created by one of many concurrent requests, and recreated empty", async () => {
   const vectors = { size: 1, distance: "Dot" } as const;
   const outcomes = await Promise.allSettled(
     Array.from({ length: 10 }, () => client().createCollection("once", { vectors })),
@@ -97,7 +97,7 @@ test("the last of several points with one id is kept, in one request as well", a
   expect((await client().count(name)).count).toBe(1);
 });
 
-test("points are there at once with wait false", async () => {
+test("points are readable at once with wait false", async () => {
   const name = await unnamed();
   await client().upsert(name, { wait: false, points: [{ id: 1, vector: [1] }] });
   expect(idsOf((await client().scroll(name)).points)).toEqual([1]);
@@ -169,7 +169,7 @@ test("points are scrolled page by page, numbers first, with a filter too", async
   ).toBe(760);
 });
 
-test("a query finds the nearest points, and equal ones by the lesser id, whatever the order of writes", async () => {
+test("a query finds the nearest points, at equal distance by the lesser id, with any order of writes", async () => {
   const name = await unnamed("Euclid");
   for (const id of [uuid(2), 9, uuid(1), 4, 7])
     await client().upsert(name, { points: [{ id, vector: [1] }] });
@@ -283,7 +283,7 @@ test("a query that can't be answered is 4xx with a sentence", async () => {
   expect(await broken.json()).toMatchObject({ status: { error: expect.any(String) } });
 });
 
-test("searches while others write have true results", async () => {
+test("searches during writes have correct results", async () => {
   const rounds = times(15, 60);
   const LEAST_SEARCHES = 4;
   const pointOf = (id: number, score: number) => ({ id, vector: [score], payload: { score } });
@@ -293,7 +293,7 @@ test("searches while others write have true results", async () => {
   let isWriting = true;
   const writing = (async () => {
     for (let round = 1; round <= rounds || searches < LEAST_SEARCHES; round++) {
-      // The nearest ones change all the time; some go and leave their places to others.
+      // The nearest points change all the time; some are deleted and replaced by others.
       await client().upsert(name, {
         points: Array.from({ length: 20 }, (_, id) => pointOf(id, (id * round) % 23)),
       });
@@ -314,7 +314,7 @@ test("searches while others write have true results", async () => {
   await writing;
 });
 
-test("the client's own check of versions holds", async () => {
+test("the client's own check of versions succeeds", async () => {
   const warnings: unknown[] = [];
   const { warn } = console;
   console.warn = (...given) => void warnings.push(given);

@@ -33,7 +33,7 @@ async function start(limits: Partial<ServerLimits>): Promise<void> {
   url = await app.listen({ host: "127.0.0.1", port: 0 });
 }
 
-/** With what is on disk. */
+/** Restarts the database with its data on disk. */
 async function restart(): Promise<void> {
   await app.close();
   await database.close();
@@ -123,7 +123,7 @@ test("where requests take too much, the request that has been sent for the longe
   expect(slow.map(({ isClosed }) => isClosed())).toEqual([true, false, false]);
 });
 
-test("points beyond the memory are refused, searched and deleted all the same, and there is room again", async () => {
+test("points beyond the memory limit are refused, while searches and deletions work and make room again", async () => {
   await database.close();
   database = new Database(folder.path, 200_000);
   await start({});
@@ -146,7 +146,7 @@ test("points beyond the memory are refused, searched and deleted all the same, a
   expect(database.memoryBytes()).toBe(0);
 });
 
-test("a connection beyond the limit takes the place of that which is idle for the longest time", async () => {
+test("a connection beyond the limit replaces the connection that is idle for the longest time", async () => {
   await start({ connections: 3 });
   const first = await peer();
   const second = await peer();
@@ -158,7 +158,7 @@ test("a connection beyond the limit takes the place of that which is idle for th
   expect(first.isClosed()).toBe(false);
 });
 
-test("a client that sends requests in a row and leaves gives all their bytes back", async () => {
+test("a client that sends requests in a row and leaves frees all their bytes", async () => {
   await start({});
   await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   const body = JSON.stringify({ query: [1], filter: { must: [{ has_id: Array(20_000).fill(1) }] } });
@@ -172,7 +172,7 @@ test("a client that sends requests in a row and leaves gives all their bytes bac
   await until(async () => (await transit()) === 0);
 });
 
-test("a request that is never whole is cut off, however slowly it drips", async () => {
+test("a request that never completes is cut off, however slowly it arrives", async () => {
   await start({ requestSeconds: 0.4 });
   const withHead = await peer();
   withHead.socket.write(head("/collections/c/points/query", "content-length: 1000"));
@@ -211,7 +211,7 @@ test("an answer whose client left while it was computed does not stay in transit
   socket.write(`${head("/collections/c/points/query/batch", `content-length: ${body.length}`)}${body}`);
   await until(async () => (await transit()) > 0);
   socket.destroy();
-  // This one comes later and ends later.
+  // This request starts later and ends later.
   await client.queryBatch("c", { searches });
   await until(async () => (await transit()) === 0);
 });
@@ -229,7 +229,7 @@ test("an answer that would be too large is 400, in a batch of queries as well", 
   expect(message).toContain("more than 67108864 characters");
 });
 
-test("a long search lets others go first", async () => {
+test("a long search lets other requests run meanwhile", async () => {
   await start({});
   const client = clientOf(url);
   await heavyCollection(client);
@@ -242,7 +242,7 @@ test("a long search lets others go first", async () => {
   expect(order).toEqual(["health", "search"]);
 });
 
-test("memory equals the disk after hundreds of writes at the same time", async () => {
+test("memory equals the disk after hundreds of concurrent writes", async () => {
   await start({});
   const client = clientOf(url);
   await client.createCollection("c", { vectors: { size: 1, distance: "Dot" } });
@@ -258,7 +258,7 @@ test("memory equals the disk after hundreds of writes at the same time", async (
   expect((await clientOf(url).scroll("c", { limit: 100, with_vector: true })).points).toEqual(live);
 });
 
-test("writes that race with the end of their collection leave nothing behind", async () => {
+test("writes that race with the deletion of their collection leave nothing behind", async () => {
   await start({});
   const client = clientOf(url);
   for (let round = 0; round < 20; round++) {
@@ -277,7 +277,7 @@ test("writes that race with the end of their collection leave nothing behind", a
   expect((await clientOf(url).count("c")).count).toBe(0);
 });
 
-test("a store whose points come and go stays as large as its content", async () => {
+test("a store whose points are inserted and deleted again stays as large as its content", async () => {
   await start({});
   const client = clientOf(url);
   const sizes: number[] = [];

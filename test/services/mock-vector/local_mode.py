@@ -1,4 +1,4 @@
-"""The vector database and the local mode of Qdrant's own client, asked the same at random."""
+"""Random requests to the vector database and to the local mode of Qdrant's own client."""
 
 import math
 import os
@@ -29,7 +29,7 @@ def vector(size: int) -> list[float]:
     return [round(dice.uniform(-1, 1), 6) for _ in range(size)]
 
 
-# Neither 0 nor 1, and no range of `flag`: Python takes them for False and True, which JSON and Qdrant do not.
+# Without 0, 1 and ranges of `flag`: Python equates 0 and 1 with False and True, which JSON and Qdrant do not.
 SCALARS = ["a", "b", "c", 2, 3, 4, True, False]
 
 
@@ -99,7 +99,7 @@ differences = []
 
 
 def is_same(ours, theirs) -> bool:
-    """Numbers are the same when they are close: 32 bits round here otherwise than there."""
+    """Treats close numbers as equal: the two round 32 bits differently."""
     if isinstance(ours, float):
         return math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-5)
     if isinstance(ours, list | tuple):

@@ -31,7 +31,7 @@ testStarts(
   () => folder.path,
 );
 
-test("on SIGTERM the vector database answers the requests that run", async () => {
+test("on SIGTERM the vector database answers running requests", async () => {
   const { service, url } = await startVector(folder.path);
   const client = clientOf(url);
   await heavyCollection(client);
@@ -105,7 +105,7 @@ test("the vector database serves /metrics, /healthz, /livez and /readyz, with no
 });
 const DIMENSIONS = 8;
 
-/** A point that says in its payload which vectors belong to it. */
+/** A point whose payload determines its vectors. */
 interface Point {
   readonly id: number;
   readonly vector: { readonly a: readonly number[]; readonly b?: readonly number[] };

@@ -25,7 +25,7 @@ const VECTOR: DatabaseKind<RunningVector, QdrantClient> = {
   disconnect: async () => undefined,
 };
 
-/** Runs a test against a server and a client of its own. */
+/** Runs a test with its own server and client. */
 export function withVector(
   run: (client: QdrantClient, vector: RunningVector) => Promise<void>,
 ): Promise<void> {
@@ -36,9 +36,9 @@ export function withVector(
 export function useVector(): {
   readonly vector: () => RunningVector;
   readonly client: () => QdrantClient;
-  /** The name of a collection that no other test has: vectors `text` and `image`. */
+  /** Creates a collection of only one test, with vectors `text` and `image`. @returns Its name. */
   readonly named: () => Promise<string>;
-  /** The same with one vector without a name. */
+  /** Creates a collection with an unnamed vector. @returns Its name. */
   readonly unnamed: (distance?: "Dot" | "Euclid") => Promise<string>;
 } {
   const { running, client, unused } = useDatabase(VECTOR);
@@ -67,7 +67,7 @@ export function idsOf(points: readonly { readonly id: unknown }[]): unknown[] {
   return points.map(({ id }) => id);
 }
 
-/** Status and sentence of the error that a call fails with. @throws Error when it succeeds. */
+/** Status and sentence of a failing call's error. @throws Error when it succeeds. */
 export async function errorOf(run: Promise<unknown>): Promise<{ status: unknown; message: string }> {
   try {
     await run;
@@ -82,7 +82,7 @@ const HEAVY_DIMENSIONS = 256;
 /** A search that takes some milliseconds in a `heavyCollection`. */
 export const HEAVY_SEARCH = { query: new Array<number>(HEAVY_DIMENSIONS).fill(1), limit: 1 };
 
-/** A collection `c` that takes its time: the distance is one whose rows are computed one by one. */
+/** Creates a slow collection `c`: its distance is computed row by row. */
 export async function heavyCollection(client: QdrantClient): Promise<void> {
   await client.createCollection("c", { vectors: { size: HEAVY_DIMENSIONS, distance: "Manhattan" } });
   for (let part = 0; part < 2; part++) {

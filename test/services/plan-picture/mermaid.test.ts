@@ -1,4 +1,4 @@
-/** Pictures of `plan --format mermaid` before Mermaid's own parser, in a browser: what GitHub draws. */
+/** Pictures of `plan --format mermaid` in Mermaid's own parser in a browser, as on GitHub. */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
@@ -9,7 +9,7 @@ import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { needs } from "../../harness/needs.ts";
 import { launchBrowser, NO_BROWSER } from "../gateway-page/browser.ts";
 
-/** Taken out of its package, of which the 79 packages that it is built of, 177 MB, are not needed. */
+/** Extracted from its package, without that package's 79 dependencies of 177 MB. */
 const MERMAID = "mermaid@11.17.2";
 const SHA256 = "581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e35390eb8";
 

@@ -66,7 +66,7 @@ ended = threading.Event()
 
 
 def receive(result, error) -> None:
-    """Keeps a response; the last one says so."""
+    """Keeps a response, and signals the last response."""
     received.append(error or result)
     if error is not None or result.get_response().parameters["triton_final_response"].bool_param:
         ended.set()

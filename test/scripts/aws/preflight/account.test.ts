@@ -30,7 +30,7 @@ test("preflight names the command that pushes missing images", async () => {
   );
 });
 
-test("preflight asks nothing else with credentials of another account", async () => {
+test("preflight sends no other request with credentials of another account", async () => {
   const identity = () =>
     xmlAnswer(
       "GetCallerIdentity",
@@ -240,13 +240,13 @@ const publicGateway: Values = {
 test.each([
   ["whose wildcard covers the host name", certificateOf("ISSUED", ["*.example.org"]), []],
   ["for a deeper name only", certificateOf("ISSUED", ["*.a.example.org"]), ["not for models.example.org"]],
-])("preflight judges a certificate %s", async (_, answer, words) => {
+])("preflight reports a certificate %s", async (_, answer, words) => {
   const findings = await found({ "acm:DescribeCertificate": () => answer }, publicGateway);
   expect(findings).toHaveLength(words.length);
   for (const [index, word] of words.entries()) expect(findings[index]?.what).toContain(word);
 });
 
-test("gated models are asked for with the secret's token, which no finding shows", async () => {
+test("gated models are requested with the secret's token, which no finding shows", async () => {
   world.hubStatus = 403;
   const findings = await found({}, gated);
   expect(world.hubAsked).toHaveLength(1);
@@ -258,7 +258,7 @@ test("gated models are asked for with the secret's token, which no finding shows
   expect(JSON.stringify(findings)).not.toContain("hf_the-token");
 });
 
-test("gated models are asked for with HF_TOKEN where the secret may not be read", async () => {
+test("gated models are requested with HF_TOKEN where the secret may not be read", async () => {
   vi.stubEnv("HF_TOKEN", "hf_mine");
   const denied = () => ({ error: "AccessDeniedException" });
   const findings = await found({ "secretsmanager:GetSecretValue": denied }, gated);
@@ -266,7 +266,7 @@ test("gated models are asked for with HF_TOKEN where the secret may not be read"
   expect(findings.map(({ severity, check }) => [severity, check])).toEqual([["warning", "hubToken"]]);
 });
 
-test("gated models that the hub gives are not a finding", async () => {
+test("accessible gated models have no finding", async () => {
   expect(await found({}, gated)).toEqual([]);
 });
 
@@ -282,8 +282,8 @@ test("a secret that is encrypted with a customer's own key is a problem", async 
   expect(await found(by("alias/aws/secretsmanager"), gated)).toEqual([]);
 });
 
-// "secret" has six letters: no pattern tells it from the end that AWS gives.
-test("an incomplete ARN of a secret is a problem whose fix has the whole ARN", async () => {
+// "secret" has six letters, like the suffix that AWS adds, so no pattern distinguishes the two.
+test("an incomplete ARN of a secret is a problem whose fix has the complete ARN", async () => {
   const part = HUB_SECRET.replace("hub-token-AbCdEf", "hub-secret");
   const findings = await found(
     { "secretsmanager:DescribeSecret": () => ({ json: { ARN: `${part}-AbCdEf` } }) },
@@ -302,7 +302,7 @@ test("a default key of EBS that is the customer's is a problem, unless the stack
   expect(finding).toMatchObject({ severity: "problem", what: expect.stringContaining(KEY) });
   expect(finding?.fix).toContain("kmsKeyArn");
   await world.aws?.close();
-  // The machine of EC2 is started with the caller's rights.
+  // A machine on EC2 starts with the caller's permissions.
   expect(of(await found(answers, EC2_STACK))).toMatchObject([{ severity: "warning" }]);
   await world.aws?.close();
   expect(of(await found(answers, { ...eks, kmsKeyArn: KEY }))).toEqual([]);

@@ -30,7 +30,7 @@ async function foundIn(cluster: object | null, values: Values = STACK, addons: r
 
 const withCluster = (more: object) => ({ ...STACK, cluster: { ...STACK.cluster, ...more } });
 
-test("a cluster that fits has no finding, and is only read", async () => {
+test("a suitable cluster has no finding, and is only read", async () => {
   expect(await foundIn({})).toEqual([]);
   expect(world.aws?.asked).toContain("eks:ListAddons");
 });
@@ -81,7 +81,7 @@ describe("add-ons", () => {
     expect(await foundIn({ computeConfig: { enabled: true } }, values, ADD_ONS.slice(2))).toEqual([]);
   });
 
-  test("what the stack installs is not missing", async () => {
+  test("parts that the stack installs are not missing", async () => {
     const addOns = ["aws-efs-csi-driver", "aws-ebs-csi-driver", "eks-pod-identity-agent"];
     const values = withCluster({ existing: { ...STACK.cluster.existing, addOns } });
     expect(await foundIn({}, values, [])).toEqual([]);

@@ -27,7 +27,7 @@ test("a low quota is reported with its code and the missing vCPUs, running machi
   expect(findings[0]?.fix).toContain("--desired-value 12");
 });
 
-test("a quota below what `up` waits for is a problem", async () => {
+test("a quota below the machines that `up` waits for is a problem", async () => {
   const two = MACHINES.map((one) => ({ ...one, plannedMachines: 2, maxMachines: 2 }));
   const [finding] = await found({ "servicequotas:GetServiceQuota": quotaOf("L-DB2E81BA", 7) }, eks, two);
   expect(finding).toMatchObject({ severity: "problem", what: "The quota L-DB2E81BA lacks 1 vCPUs." });

@@ -1,4 +1,4 @@
-/** An account and a model hub for preflight, in which a small stack finds all that it needs. */
+/** An account and a model hub for preflight, with all that a small stack needs. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, vi } from "vitest";
@@ -22,7 +22,7 @@ export const MACHINES: readonly MachineNeed[] = [
   { pool: "cpu", instanceType: "m7i.xlarge", ...MACHINE },
 ];
 interface World {
-  /** The account that was asked last. */
+  /** The last account. */
   aws: FakeAws | undefined;
   /** Public address of this machine. */
   ownAddress: string;
@@ -42,7 +42,7 @@ export const world: World = {
   hubAsked: [],
 };
 
-/** Credentials, and a model hub that answers. */
+/** Sets credentials and a model hub. */
 export function useWorld(): void {
   let hub: Server | undefined;
 

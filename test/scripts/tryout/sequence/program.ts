@@ -6,7 +6,7 @@ export interface ThingConfig {
   readonly value: string;
   readonly kind?: string;
   readonly slot?: string;
-  /** Name of an earlier thing whose `token` this one takes as input. */
+  /** Name of an earlier thing whose `token` is an input of this thing. */
   readonly from?: string;
   /** Name of its component. */
   readonly group?: string;

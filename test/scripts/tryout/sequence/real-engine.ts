@@ -1,4 +1,4 @@
-/** Runs the history through the real engine, and says which operations it did. */
+/** Runs the history in the real engine. @returns Its operations. */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { stringify } from "yaml";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { steps } from "./steps.ts";
 
-/** `create local:index:Thing a`; without those that stay the same. */
+/** `create local:index:Thing a`; unchanged resources have no line. */
 type OperationLine = string;
 
 export interface RecordedStep {
@@ -85,7 +85,7 @@ export function recordWithRealEngine(pulumi: string): RecordedStep[] {
   }
 }
 
-/** The engine tells a replacement in several events; the runner has one operation, named as the engine's middle one. */
+/** Events of a replacement that are left out: the runner has one operation, named like the engine's middle event. */
 const REPLACEMENT_DETAILS = ["create-replacement", "delete-replaced"];
 
 function operationOf(event: EngineEvent): OperationLine[] {

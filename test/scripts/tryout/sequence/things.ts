@@ -1,6 +1,6 @@
 /**
- * Things that exist only in memory, small enough to see what a provider must answer. The try-out runner calls it
- * directly, the real engine through the plugin beside it, so that their operations can be compared.
+ * A minimal provider of things in memory. The try-out runner calls it directly, the real engine through the plugin beside
+ * it, so that their operations can be compared.
  */
 import type { PropertyMap, ResourceHandler } from "../../../../components/local/provider/contract.ts";
 
