@@ -476,7 +476,7 @@ describe("errors", () => {
 
 test.each([
   [400, "text_input is 3010 tokens long, and the context has 1024; shorten text_input.", "refused"],
-  [400, "8 requests run and 4 wait, which are the most there may be; try again later.", "busy"],
+  [400, "8 requests run and 4 wait, which is the maximum; try again later.", "busy"],
   [503, "Server is shutting down", "busy"],
   [400, "Exceeds maximum queue size", "busy"],
   [404, "Request for unknown model: 'ensemble' is not found", "not_ready"],

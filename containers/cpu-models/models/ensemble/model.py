@@ -56,8 +56,8 @@ class TritonPythonModel:
             if not self._places.acquire(blocking=False):
                 _send_error(
                     sender,
-                    f"{self._parallel} requests run and {self._max_queued} wait, which are the most there "
-                    "may be; try again later.",
+                    f"{self._parallel} requests run and {self._max_queued} wait, which is the maximum; "
+                    "try again later.",
                     pb_utils.TritonError.UNAVAILABLE,
                 )
                 continue

@@ -145,7 +145,7 @@ def _require_known(keep: Collection[str], everything: Sequence[Entry], store: Pa
         if not any(_is_kept(entry, [name], store) for entry in everything):
             raise ProgramError(
                 f"--keep {name}: {store} has no complete engine with this key and no such folder; correct "
-                "it, or leave it away.",
+                "it, or remove it.",
                 ExitCode.WRONG_SPEC,
             )
 

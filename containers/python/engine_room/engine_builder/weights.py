@@ -68,7 +68,7 @@ def weights_in_use(
         present = complete_weights(weights)
         if present is None:
             raise ProgramError(
-                f"{weights.directory} loses files while it is in use; look at who else writes to the store.",
+                f"{weights.directory} loses files while it is in use; check who else writes to the store.",
                 ExitCode.DAMAGED,
             )
         if seconds == 0:

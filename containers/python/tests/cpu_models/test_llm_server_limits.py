@@ -54,7 +54,7 @@ def test_one_request_too_many_is_refused_until_clients_leave(server: ServeProces
             status, body = ended.pop().result()
             assert (status, body["error"]) == (
                 400,
-                "2 requests run and 1 wait, which are the most there may be; try again later.",
+                "2 requests run and 1 wait, which is the maximum; try again later.",
             )
         status, body = waiting.pop().result(WAIT_SECONDS)
     assert (status, body["text_output"]) == (200, "The capital of France is Paris.")

@@ -117,13 +117,13 @@ export function retrievalMetrics(registry: Registry) {
     }),
     documents: new Counter({
       name: "gateway_documents_total",
-      help: "Documents that clients wrote or removed, by what came of it.",
+      help: "Documents that clients wrote or removed, by result.",
       labelNames: ["status"],
       registers,
     }),
     reindexed: new Counter({
       name: "gateway_reindexed_total",
-      help: "Documents of each reindexing: vectors made again (indexed), vectors without a document removed (removed), not taken by the encoder (refused).",
+      help: "Documents of each reindexing: vectors made again (indexed), vectors without a document removed (removed), rejected by the encoder (refused).",
       labelNames: ["what"],
       registers,
     }),

@@ -116,9 +116,9 @@ export class Cursors {
     const { openCursors, cursorBytes } = this.#limits;
     const held = [...this.#open.values()].reduce((sum, cursor) => sum + bytesOf(cursor), bytes);
     if (this.#open.size < openCursors && held <= cursorBytes) return;
-    const found = `${this.#open.size} open cursors, which with this one would hold ${held} bytes`;
-    const most = `at most ${openCursors} cursors and ${cursorBytes} bytes`;
-    throw new CommandError(292, `There are ${found}, of ${most}; close some, or ask for less`);
+    const found = `${this.#open.size} open cursors, which would hold ${held} bytes with this cursor`;
+    const most = `the limits are ${openCursors} cursors and ${cursorBytes} bytes`;
+    throw new CommandError(292, `There are ${found}; ${most}; close some, or ask for less`);
   }
 
   #keep(id: number, cursor: Cursor): void {

@@ -29,7 +29,7 @@ export const LIMITS = {
     means:
       "Memory of all queries together, also between two batches: keys of sorted documents, and results that were computed; a query that needs more is refused.",
   },
-  runningReads: { value: 12, means: "Batches that are put together at the same time; more wait." },
+  runningReads: { value: 12, means: "Batches being read at the same time; more wait." },
   arrivingBytes: {
     value: 128 * MIB,
     means:
@@ -45,7 +45,7 @@ export const LIMITS = {
   },
   unsentReplyBytes: {
     value: 96 * MIB,
-    means: "Replies that are not read; beyond it the oldest ones lose their connection.",
+    means: "Replies that are not read; beyond it the connections of the oldest are closed.",
   },
   stopSeconds: { value: 10, means: "Commands that run get so long to end when the server stops." },
 };
@@ -93,7 +93,7 @@ export function memoryUses(limits: ServerLimits): MemoryUse[] {
       source: "as the values of messages; 200,000 short rows took 290 bytes each, and count 64 and their own",
     },
     {
-      of: "batches that are put together",
+      of: "batches being read",
       count: limits.runningReads,
       bytesEach: 16 * MIB,
       source: "a batch has up to 16 MiB",

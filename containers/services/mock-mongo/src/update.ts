@@ -125,7 +125,7 @@ function eachOf(operand: unknown): readonly unknown[] {
   if (!isOperators(operand)) return [operand];
   const unknown = Object.keys(operand).find((key) => key !== "$each");
   if (unknown !== undefined) {
-    throw new CommandError(2, `The modifier ${unknown} is not supported by this server; there is $each`);
+    throw new CommandError(2, `The modifier ${unknown} is not supported by this server; use $each`);
   }
   if (Array.isArray(operand.$each)) return operand.$each;
   throw new CommandError(14, "The argument to $each must be an array");
