@@ -102,7 +102,7 @@ function image({ engine, serving: { flavour } }: ModelSpec, { models }: Reposito
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.
     tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
-    hasProcessor: models.some(({ sources }) => sources !== undefined),
+    hasProcessor: models.some(({ name, sources }) => name === "preprocessing" && sources !== undefined),
     video: videoFrames(engine),
   });
 }

@@ -1,6 +1,7 @@
 /** Documents, matches and answers, and their limits, over real database processes. */
 import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { visionTypes } from "../../../infra/plan/catalogue/vision-types.ts";
 import { CHATML, errorOf, type RunningGateway, startGateway } from "../gateway/support.ts";
 import { until } from "../service-process.ts";
 import { agree, contentsOf, dataUrl, picture, useDatabasesAndTriton, useGateway } from "./support.ts";
@@ -348,6 +349,15 @@ describe("match", () => {
   });
 });
 
+/** As Triton's preprocessing takes a picture. */
+const ONE_JPEG = /^data:image\/jpeg;base64,[A-Za-z0-9+/]+=*$/;
+
+/** A chat with a model whose preprocessing writes the marks of the turns. */
+function chatOf(name: keyof typeof visionTypes) {
+  const { chat } = visionTypes[name];
+  return chat === undefined ? {} : { chatTemplate: chat.template, stopWords: [...chat.stopWords] };
+}
+
 describe("answers", () => {
   const { config } = shared.inArea("answers");
 
@@ -360,14 +370,19 @@ describe("answers", () => {
 
   beforeAll(async () => {
     const { models = [] } = config();
-    const seer = {
-      name: "seer",
+    const seers = (["mllama", "blip2", "llava", "vila"] as const).map((name) => ({
+      name,
       http: triton().url,
       profile: requestProfile("multimodal", {
-        image: imageProfile("mllama", "multimodal", { maxImages: 1, tokensPerImage: 0 }),
+        image: imageProfile(name, "multimodal", {
+          maxImages: name === "vila" ? 4 : 1,
+          tokensPerImage: name === "mllama" ? 0 : 196,
+          hasProcessor: true,
+        }),
       }),
       chatTemplate: CHATML,
-    };
+      ...chatOf(name),
+    }));
     const tiny = {
       name: "tiny",
       http: triton().url,
@@ -376,7 +391,7 @@ describe("answers", () => {
       contextTokens: 200,
     };
     gateway = await startGateway(config({ models: [...models, tiny] }));
-    seeing = await startGateway(config({ models: [...models, seer] }));
+    seeing = await startGateway(config({ models: [...models, ...seers] }));
     cat = dataUrl(await picture("grey", "brown"));
     await gateway.post("/v1/documents", {
       documents: [
@@ -431,15 +446,17 @@ describe("answers", () => {
     expect(body.note).toContain("small cannot see the image");
   });
 
-  test("a vision-language model gets the question's image", async () => {
-    const response = await seeing.post("/v1/answer", {
-      question: "Which animal?",
-      image: cat,
-      model: "seer",
-    });
-    expect(await response.json()).toMatchObject({ imageUsed: true, model: "seer" });
-    expect(prompt()).toContain("<|image|>");
-    expect(JSON.stringify(triton().generations[0])).toContain("data:image/jpeg;base64,");
+  test.each([
+    ["mllama", /^<\|im_start\|>.*<\|image\|>.*Which animal\?/s],
+    ["blip2", /^Question: Other pictures .*\n\nQuestion: Which animal\?\n.* Answer:$/s],
+    ["llava", /^Other pictures .*\n\nQuestion: Which animal\?\n[^\n]*\.$/s],
+    ["vila", /^<image>\nOther pictures .*\n\nQuestion: Which animal\?\n[^\n]*\.$/s],
+  ])("%s gets the question's image, with the marks of its kind", async (model, text) => {
+    const response = await seeing.post("/v1/answer", { question: "Which animal?", image: cat, model });
+    expect(await response.json()).toMatchObject({ imageUsed: true, model });
+    expect(triton().generations).toMatchObject([
+      { text_input: expect.stringMatching(text), image_url_input: expect.stringMatching(ONE_JPEG) },
+    ]);
   });
 
   test("an answer fits the context of its model, and its sources exclude documents that are cut off", async () => {

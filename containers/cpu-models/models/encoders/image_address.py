@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
 from contextlib import ExitStack
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import ip_address
-from threading import Timer
+from threading import Thread, Timer
 from time import monotonic
 from typing import Any
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
@@ -63,7 +65,7 @@ class _Public(HTTPSHandler, HTTPHandler):
 
 def _connected(ends: ExitStack, deadline: float, address: tuple[str, int], *_options: Any) -> socket.socket:
     host, port = address
-    found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    found = _addresses(host, port, deadline)
     if not all(is_public(one) for one in found):
         raise OSError(
             f"{host} is not public; send a data URL, or ask through the gateway with the host in imageHosts"
@@ -82,6 +84,24 @@ def _connected(ends: ExitStack, deadline: float, address: tuple[str, int], *_opt
             ends.callback(timer.cancel)
             return connected
     raise failed
+
+
+def _addresses(host: str, port: int, deadline: float) -> list[str]:
+    """Of the host. The system's look-up takes no time limit; one that is late ends by itself."""
+    found: Future[list[str]] = Future()
+
+    def look_up() -> None:
+        try:
+            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.set_result([str(info[4][0]) for info in infos])
+        except (OSError, ValueError) as error:
+            found.set_exception(error)
+
+    Thread(target=look_up, daemon=True).start()
+    try:
+        return found.result(max(deadline - monotonic(), 0))
+    except NotInTime as error:
+        raise OSError(f"the look-up of {host} takes too long") from error
 
 
 def _end(watched: socket.socket) -> None:

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from models.encoders import image_address
@@ -97,6 +97,29 @@ def test_a_server_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch, be
     ):
         image_address.fetched(url, 10_000)
     assert time.monotonic() - started < 5
+
+
+def test_a_look_up_without_an_answer_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = Event()
+    monkeypatch.setattr(image_address, "FETCH_SECONDS", 0.5)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: answered.wait(60) and [])
+    try:
+        with pytest.raises(
+            ValueError, match=r"its address can't be fetched: it takes longer than 0\.5 seconds"
+        ):
+            image_address.fetched("http://example.org/a.png", 100)
+        assert not answered.is_set()
+    finally:
+        answered.set()
+
+
+def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_args: object, **_options: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(ValueError, match=r"its address can't be fetched: .*Name or service not known"):
+        image_address.fetched("http://example.org/a.png", 100)
 
 
 @pytest.mark.parametrize(

@@ -180,9 +180,9 @@ test.each([
 });
 
 test("a user's own model accepts files where its row has an image processor", () => {
-  const row: LanguageModel = languageModels["llava-1.5-7b"];
+  const row: LanguageModel = languageModels["vila1.5-3b"];
   const takesFiles = (vision: LanguageModel["vision"]) => {
-    const served = servedModel(engineSpec("llava-1.5-7b", { row: { ...row, vision } }), {
+    const served = servedModel(engineSpec("vila1.5-3b", { row: { ...row, vision } }), {
       flavour: "multimodal",
     });
     return requestProfile(served, repositoryPlan(served, enginePlan(served.engine), 0.5)).image?.takesFiles;
