@@ -180,7 +180,7 @@ describe("the kubeconfig", () => {
     return JSON.parse(readFileSync(process.env.KUBECONFIG ?? "", "utf8")) as Kubeconfig;
   }
 
-  test("the kubeconfig has the cluster's address and certificate, in a file of its own that others can't read", async () => {
+  test("the kubeconfig has the cluster's address and certificate, in its own file that others can't read", async () => {
     await makeCluster(REGION, CLUSTER);
     const { cluster } = await eksClient(REGION).send(new DescribeClusterCommand({ name: CLUSTER }));
     const { clusters } = await usedKubeconfig();

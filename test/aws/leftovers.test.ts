@@ -165,7 +165,7 @@ describe("the list by the stack's tag", () => {
     expect(groups).toMatchObject({ logGroups: [{ logGroupName: group }] });
   });
 
-  test("the list of a stack that left nothing is empty, whatever other stacks have", async () => {
+  test("the list of a stack without leftovers is empty, even when other stacks have resources", async () => {
     await makeMachine(REGION, { type: "g5.xlarge", tags: OTHERS });
     expect(await report()).toMatch(/^Nothing with the tag engine-room:stack=dev still costs money\.\n/);
   });

@@ -24,7 +24,7 @@ const TOKEN = "hub-token-of-the-engine-test";
 const values = { ...projectStackValues("examples/ec2.yaml"), hub: { token: TOKEN } };
 const model = { name: "gpt2-medium", model: "gpt2-medium" };
 
-/** A public gateway without a certificate of its own, and with a web ACL. */
+/** A public gateway without its own certificate, and with a web ACL. */
 function guarded(acl: string, hostname = PUBLIC_GATEWAY.hostname) {
   const { tls: _tls, ...gateway } = PUBLIC_GATEWAY;
   const wafAclArn = `arn:aws:wafv2:us-east-1:111122223333:regional/webacl/${acl}/12345678`;

@@ -119,8 +119,8 @@ export function stackPreviewText({ stack, rounds, wall, cpu }: StackPreviewFigur
 }
 
 /**
- * By `pulumi preview`, with a state of its own and no cluster: the kubernetes provider then checks every object without
- * a server, and the engine says `create` of each.
+ * Measures `pulumi preview`, with its own state and no cluster: the kubernetes provider then checks every object without
+ * a server, and the engine plans to create each.
  *
  * @param executable - The Pulumi CLI.
  * @throws UserError with the CLI's last words where a preview fails, as without the kubernetes plugin.

@@ -1,5 +1,5 @@
 /**
- * One whole preview in a process of its own, as the commands load it:
+ * One complete preview in its own process, loaded like by the commands:
  *
  *     node loader/run.mjs test/bench/preview-child.ts empty|program STACK CONFIG-FILE
  */

@@ -1,5 +1,5 @@
 /**
- * One resource graph in a process of its own, thrown away, as the commands load it:
+ * One resource graph in its own process, discarded, loaded like by the commands:
  *
  *     node loader/run.mjs test/bench/render-child.ts empty|program CONFIG-FILE
  */

@@ -177,7 +177,7 @@ async function measureMatch(
   };
 }
 
-/** Texts in batches; the vectors come back as bytes, as the gateway has them, since writing numbers takes Triton time. */
+/** Sends texts in batches; vectors are returned as bytes, as to the gateway, since Triton is slow at writing numbers. */
 function encoderSender(triton: string, batch: number): Send {
   return jsonSender(`${triton}/v2/models/text_encoder/infer`, (index) => ({
     inputs: [

@@ -106,7 +106,7 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
     const figures = measurePreview(stack);
     result("preview", figures, previewText(figures));
   },
-  /** A million vectors in a vector database of its own; needs no stack, 4 GB of disk. */
+  /** A million vectors in its own vector database; needs no stack, 4 GB of disk. */
   async vectors({ result }) {
     const figures = await measureVectorSearch();
     result("vectors", figures, vectorSearchText(figures));

@@ -28,7 +28,7 @@ const SEARCHES = 20;
 const LOAD_LIMIT_SECONDS = 900;
 const READY_SECONDS = 30;
 
-/** Starts a vector database of its own on a free port, with its data, a few GB, in a temporary folder. */
+/** Starts a vector database on a free port, with its data, a few GB, in a temporary folder. */
 export async function measureVectorSearch(vectors: number = VECTORS): Promise<VectorSearchResult> {
   const directory = mkdtempSync(join(tmpdir(), "engine-room-vectors-"));
   const port = await freePort();

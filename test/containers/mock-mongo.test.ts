@@ -343,7 +343,7 @@ test("a cursor's documents are sent byte for byte", () => {
   for (const bytes of documents) expect(reply.includes(Buffer.from(bytes))).toBe(true);
 });
 
-describe("whatever bytes come", () => {
+describe("random bytes", () => {
   const isRefusedOrRead = (bytes: Buffer): void => {
     try {
       parseMessage(bytes);

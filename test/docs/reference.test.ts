@@ -16,7 +16,7 @@ const TEST = "test/docs/reference.test.ts";
 
 const OUTPUTS = "docs/reference/outputs.md";
 
-/** Options that most commands have; the page says them once. */
+/** Options of most commands, which the page lists once. */
 const COMMON = ["--help", "--stack", "--config-file"];
 
 const oneLine = (text: string) => text.replaceAll(/\s+/g, " ").trim();

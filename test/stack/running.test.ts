@@ -115,7 +115,7 @@ describe("a running stack", { shuffle: false }, () => {
     expect(answer.choices[0]?.finish_reason).toBe("length");
   });
 
-  test("embeddings of near meanings are near, and those of a batch equal single ones", async () => {
+  test("embeddings of similar meanings are close, and embeddings of a batch equal single embeddings", async () => {
     const input = ["a cat on a sofa", "a kitten on a couch", "quarterly tax report"];
     const { data, usage } = await client.embeddings.create({ model: "all-MiniLM-L6-v2", input });
     const dot = (a: number, b: number) =>
@@ -394,7 +394,7 @@ describe("a running stack", { shuffle: false }, () => {
     return JSON.parse(text) as T;
   }
 
-  /** Runs commands in a folder of their own; curl sends the stack's API key. @throws Error with their output when one fails. */
+  /** Runs commands in their own folder; curl sends the stack's API key. @throws Error with their output when one fails. */
   function inBash(commands: string, environment: NodeJS.ProcessEnv = {}) {
     const folder = mkdtempSync(join(tmpdir(), "engine-room-commands-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -569,7 +569,7 @@ describe("a running stack", { shuffle: false }, () => {
     );
   });
 
-  test("both databases hold every acknowledged document after both were killed under writes", async () => {
+  test("both databases have every acknowledged document after both were killed under writes", async () => {
     const { mongo, vector } = await stack.pids();
     const acknowledged: string[] = [];
     let next = 0;

@@ -220,7 +220,7 @@ test("a stack is deployed as it was previewed before its approval, and does not 
   expect(up?.strategy).toMatchObject({ "fail-fast": false });
 });
 
-test("no two jobs of stacks share a queue, whatever the stacks are called", () => {
+test("no two jobs of stacks share a queue, with any stack names", () => {
   const { jobs } = WORKFLOWS.find(({ file }) => file.endsWith("/deploy.yml")) ?? {};
   const groups = Object.values(jobs ?? {}).flatMap(({ concurrency }) => {
     const { group } = concurrency as { readonly group: string };

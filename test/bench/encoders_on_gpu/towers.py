@@ -162,7 +162,7 @@ def _tokens(feeds: Feeds) -> tuple[reference.Tokens, reference.Tokens]:
 
 
 def _filled(module: Any, tensors: Tensors) -> Any:
-    """The module with every parameter from `tensors`, which may hold more."""
+    """Returns the module with every parameter from `tensors`, which may have more tensors."""
     import torch
 
     state = {name: torch.tensor(np.array(value, dtype=np.float32)) for name, value in tensors.items()}

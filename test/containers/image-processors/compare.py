@@ -31,7 +31,7 @@ PICTURES = 20
 
 
 def pictures(folders: list[str]) -> Iterator[tuple[str, Image.Image]]:
-    """The first parts of all files, then the second ones, until there are enough."""
+    """Yields the first parts of all files, then the second parts, until there are enough."""
     files = sorted(file for folder in folders for file in Path(folder).glob("*.jpg"))
     cuts = [(file, part) for part in PARTS for file in files]
     for file, (across, down) in cuts[:PICTURES]:

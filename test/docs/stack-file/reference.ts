@@ -4,7 +4,7 @@ import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
 import { unitOf } from "./words.ts";
 
-/** `says`: what makes a stack file one; the first of a platform need not say more than the platform. */
+/** `says`: keys by which a stack file has this kind; the first kind of a platform needs only the platform. */
 const KINDS = stackKinds.map(({ kind, schema }) => {
   const first: Readonly<Record<string, string>> = {
     ...stackKinds.find((other) => other.kind.platform === kind.platform)?.kind,

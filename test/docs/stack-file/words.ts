@@ -32,7 +32,7 @@ export function unitOf(path: string): string {
 /** Value that has keys. */
 export const MAPPING = "mapping";
 
-/** JSON Schema, as far as it is read. */
+/** Parts of JSON Schema that are read. */
 interface Node {
   readonly type?: string;
   readonly const?: unknown;

@@ -179,7 +179,7 @@ test("a container of a Docker host ends before the next one starts", async () =>
   expect(entries.join("\n")).toMatch(/- gpt: unavailable for \d+ (s|min)/);
 });
 
-test("a container of a machine on EC2 ends before Compose starts the next one, and its model says so", async () => {
+test("a container of a machine on EC2 ends before Compose starts the next, and its model has the downtime", async () => {
   const queued = { ...onEc2, models: [{ ...gpt, triton: { maxQueueSize: 8 } }] };
   expect(await downtime(onEc2, queued)).toEqual({
     away: 1,

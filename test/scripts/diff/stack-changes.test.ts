@@ -295,7 +295,7 @@ test("the report says that the claims of larger databases stay as they are", asy
   );
 });
 
-test("the report says that the retained claim of the engine store blocks one of another class", async () => {
+test("the report says that the retained claim of the engine store blocks a claim of another class", async () => {
   const diff = await diffOf({}, { engineStore: { storageClass: "efs", sizeGiB: 200 } });
   expect(textReport(diff).replaceAll(/\s+/g, " ")).toContain(
     "PersistentVolumeClaim models/engine-store is replaced: it is retained: the old resource stays, outside of any stack, and a new resource can't have its name",
@@ -704,7 +704,7 @@ const policy = stackPolicy("demo", {
   ),
 });
 
-test("without a graph on the head no policy is checked, and without one on the base broken ones may be old", () => {
+test("without a graph of the head no policy is checked, and without a graph of the base violations may be old", () => {
   const base = { ref: null, commit: null, hasStack: true, settings: NO_SETTINGS, policy: null };
   const graph = { ...planned, failure: null, resources: [], outputs: {} };
   const diffTo = (before: RenderedTree, after: RenderedTree, hasStack = true) =>

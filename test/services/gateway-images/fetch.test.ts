@@ -399,14 +399,14 @@ describe("https", () => {
   const certificate = certificateFor("pictures.test");
   const trusted = { ca: certificate.cert };
 
-  test("a TLS connection names the host of the URL, whatever address it goes to", async () => {
+  test("a TLS connection names the host of the URL, with any address", async () => {
     const { port, requests } = await site((_request, response) => response.end(BYTES), { certificate });
     const network = networkOf(trusted);
     expect(await get(`https://pictures.test:${port}/`, { network })).toEqual(BYTES);
     expect(requests[0]?.socket).toHaveProperty("servername", "pictures.test");
   });
 
-  test("a certificate for another name or from an unknown issuer is refused, whatever the environment says", async () => {
+  test("a certificate for another name or from an unknown issuer is refused in any environment", async () => {
     const { port, requests } = await site((_request, response) => response.end(BYTES), { certificate });
     const before = process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
@@ -453,7 +453,7 @@ describe("https", () => {
 describe("image sources", async () => {
   const { signal } = new AbortController();
 
-  // All tests share it; a request of the gateway has one of its own.
+  // All tests share it; each request of the gateway has its own.
   setMaxListeners(0, signal);
 
   const png = await plain(40, 30).png().toBuffer();

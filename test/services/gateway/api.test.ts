@@ -722,7 +722,7 @@ describe("images and repositories", () => {
     expect(site.requests).toHaveLength(before);
   });
 
-  test("an address that is not public is not connected to, whatever its name", async () => {
+  test("the gateway does not connect to an address that is not public, with any name", async () => {
     mayReachItself = false;
     const url = `http://pictures.test:${site.port}/a.png`;
     expect(await errorOf(await chat("vila", [image(url)]))).toMatchObject({

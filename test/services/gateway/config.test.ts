@@ -182,7 +182,7 @@ describe("configuration file", () => {
   };
   const key = { name: "alice", sha256: sha256("k") };
 
-  test("the list of API keys may be in a file of its own", () => {
+  test("the list of API keys may be in its own file", () => {
     const apiKeysFile = written("keys.json", JSON.stringify([key]));
     expect(loadConfig(written("gateway.json", JSON.stringify({ ...good, apiKeysFile }))).apiKeys).toEqual([
       key,

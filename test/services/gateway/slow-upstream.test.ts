@@ -81,7 +81,7 @@ test("requests to a silent upstream hold their places, and a full queue refuses 
   expect([parts.limiter.taken, parts.limiter.waiting]).toEqual([0, 0]);
 });
 
-test("requests of a silent upstream that fill the memory let further requests be refused, and probes be answered", async () => {
+test("while requests to a silent upstream fill the memory, others are refused and probes are answered", async () => {
   const { url, post, gateway: parts } = await start({ memoryBytes: 256 * 1024, bodyBytes: 64 * 1024 });
   const large = { model: "all-MiniLM-L6-v2", input: "x".repeat(60_000) };
   const left = new AbortController();

@@ -177,7 +177,7 @@ test.each<[Document, Document]>([
   expect(raw).toEqual(Buffer.from(serialize(expected)));
 });
 
-test("find looks at fields that it does not return", async () => {
+test("find filters and sorts by fields that it does not return", async () => {
   const collection = fresh();
   await collection.insertMany(
     Array.from({ length: 40 }, (_, n) => ({ _id: n as never, a: { n }, kind: n % 2, text: `t${n}` })),
