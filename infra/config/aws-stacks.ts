@@ -23,13 +23,12 @@ import {
   secret,
   section,
 } from "./common.ts";
+import { clusterEncodersOrNone, hostEncodersOrNone } from "./encoders.ts";
 import { clusterModel, clusterParts, databaseVolume, gpuMonitoringOptions } from "./kubernetes-stacks.ts";
 import {
   bucketWeights,
-  clusterEncodersOrNone,
   engines,
   gpuModels,
-  hostEncodersOrNone,
   hostModels,
   hourlyUsd,
   pool,

@@ -40,6 +40,20 @@ export const resourceName = formattedText(
   "llama-2-7b",
 ).max(40);
 
+/** Name of a row that a stack file adds to the catalogue. */
+export const catalogueName = (example: string) =>
+  formattedText(
+    /^[a-z0-9][a-z0-9.-]{0,62}$/,
+    "named with at most 63 lower-case letters, digits, points and hyphens",
+    example,
+  );
+
+export const revision = formattedText(
+  /^[0-9a-f]{40}$/,
+  "a commit, 40 lower-case hexadecimal digits",
+  "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+);
+
 const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 
 /** An IPv4 address alone. */

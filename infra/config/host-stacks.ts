@@ -17,13 +17,12 @@ import {
   section,
   tritonPorts,
 } from "./common.ts";
+import { cpuEncoders, hostEncodersOrNone } from "./encoders.ts";
 import {
-  cpuEncoders,
   cpuModels,
   diskGiB,
   dockerModels,
   engines,
-  hostEncodersOrNone,
   hourlyUsd,
   instanceType,
   machine,

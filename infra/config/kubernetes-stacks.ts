@@ -17,17 +17,8 @@ import {
   section,
   vectorUrl,
 } from "./common.ts";
-import {
-  clusterEncodersOrNone,
-  cpuEncoders,
-  cpuModels,
-  gpuModel,
-  gpuModels,
-  pool,
-  pools,
-  prePullImages,
-  shared,
-} from "./models.ts";
+import { clusterEncodersOrNone, cpuEncoders } from "./encoders.ts";
+import { cpuModels, gpuModel, gpuModels, pool, pools, prePullImages, shared } from "./models.ts";
 
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(

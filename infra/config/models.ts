@@ -1,7 +1,6 @@
 /** What stacks say of models, encoders and machines, whatever platform they are on. */
 import { z } from "zod";
-import { MODEL_NAMES, VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
-import { TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";
+import { MODEL_NAMES } from "../plan/catalogue/cpu-models.ts";
 import { LANGUAGE_MODELS } from "../plan/catalogue/language-models.ts";
 import { DEFAULT_RELEASE } from "../plan/catalogue/releases.ts";
 import {
@@ -17,16 +16,17 @@ import {
 import { VISION_TYPES } from "../plan/catalogue/vision-types.ts";
 import {
   absolutePath,
-  batching,
+  catalogueName,
   formattedText,
   formMessage,
-  minEncoderReplicas,
   policies,
   publishedTritonPorts,
   replicas,
   resourceName,
+  revision,
   section,
 } from "./common.ts";
+import { ownEncoders } from "./encoders.ts";
 import { engine, limits, tokens, triton } from "./model-settings.ts";
 
 /**
@@ -49,12 +49,6 @@ const GPU_MODELS = `\`- { name: gpt, model: gpt2-medium }\`; the models are ${LA
 const CPU_MODELS = `\`- { name: smollm2, model: ${MODEL_NAMES[0]} }\`; the models are ${MODEL_NAMES.join(", ")}`;
 
 const POOLS = "`- { name: gpu, instanceType: g5.xlarge }`";
-
-const revision = formattedText(
-  /^[0-9a-f]{40}$/,
-  "a commit, 40 lower-case hexadecimal digits",
-  "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
-);
 
 const hubWeights = z.strictObject({
   /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3 or a folder of the machine. */
@@ -314,33 +308,6 @@ export const pool = z.strictObject({
 /** @param ofPlatform - {@link pool} with what the platform adds. */
 export const pools = <Pool extends z.ZodType>(ofPlatform: Pool) => entries(ofPlatform, 32, POOLS);
 
-const encoders = z.strictObject({
-  /** Encoder of images. */
-  vision: z.enum(VISION_ENCODER_NAMES).default("clip-vit-base-patch32"),
-  /** Encoder of texts. */
-  text: z.enum(TEXT_ENCODER_NAMES).default("all-MiniLM-L6-v2"),
-  /** The device that the encoders run on. */
-  device: z.enum(["cpu", "gpu"]).default("cpu"),
-  /** Number format; absent: `fp32` on a CPU, `fp16` on a GPU. */
-  precision: z.enum(["fp32", "fp16", "int8"]).optional(),
-  ...batching,
-  /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
-  pool: resourceName.optional(),
-  /** GPU number of the host (`docker`). */
-  gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
-  replicas,
-});
-
-/** `false`: the stack has no encoders. */
-export const clusterEncodersOrNone = z
-  .union([z.literal(false), encoders.extend({ minReplicas: minEncoderReplicas })])
-  .prefault({});
-
-/** `false`: the stack has no encoders. */
-export const hostEncodersOrNone = z
-  .union([z.literal(false), encoders.extend({ ports: publishedTritonPorts })])
-  .prefault({});
-
 /** Models of a stack on GPUs. */
 export const gpuModels = <Model extends z.ZodType>(model: Model) => entries(model, 64, GPU_MODELS);
 
@@ -388,16 +355,8 @@ export const shared = {
   /** Models that are not in the catalogue, by name. */
   catalogue: section({
     /** A row for each, as those of infra/plan/catalogue/. */
-    models: z
-      .record(
-        formattedText(
-          /^[a-z0-9][a-z0-9.-]{0,62}$/,
-          "named with at most 63 lower-case letters, digits, points and hyphens",
-          "vicuna-7b-v1.5",
-        ),
-        customModel,
-      )
-      .default({}),
+    models: z.record(catalogueName("vicuna-7b-v1.5"), customModel).default({}),
+    encoders: ownEncoders,
   }),
 };
 
@@ -421,16 +380,6 @@ const cpuModel = z.strictObject({
   threads: z.int().min(0).max(256).default(0),
   /** Question of your own that `smoke` and `verify` ask in place of the catalogue's. */
   golden: golden.omit({ image: true }).optional(),
-});
-
-export const cpuEncoders = z.strictObject({
-  ...batching,
-  /** Whether Triton joins requests to a batch. */
-  dynamicBatching: z.boolean().default(true),
-  /** CPU threads of one encoder; 0 takes what the machine has. */
-  threads: z.int().min(0).max(256).default(0),
-  /** `auto`: CLIP from the model hub where it answers, else from a package, else seeded. */
-  visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
 });
 
 /** Models of a stack on CPUs. @param own - What the platform adds to a model. */

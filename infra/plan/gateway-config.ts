@@ -1,9 +1,12 @@
 /** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
+
 import { requestProfile } from "@engine-room/triton-requests";
-import { textEncoders, visionEncoders } from "./catalogue/encoders.ts";
+import { textRow, visionRow } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
+import { jsonDigest, shortKey } from "./plain-data.ts";
 import { chatOf } from "./requests/request-profile.ts";
+
 import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -23,10 +26,11 @@ interface UpstreamAddresses {
 export function gatewayConfig(plan: StackPlan, addresses: UpstreamAddresses): Record<string, unknown> {
   const { apiKeys, requestsPerMinute, limits, imageHosts } = plan.gateway;
   const { bodyMiB, requestSeconds, concurrentRequests, queuedRequests } = limits;
+  const encoders = servedEncoders(plan);
   const models =
     plan.tier === "cpu" ? plan.models.map(cpuModel) : plan.models.map((model) => gpuModel(plan, model));
   return {
-    ...encoders(plan, addresses.encoders),
+    ...(encoders === null ? {} : { encoders: { http: addresses.encoders, ...encoders } }),
     models: models.map((model, index) => ({ ...model, http: addresses.models[index] })),
     ...databases(plan, addresses),
     imageHosts,
@@ -58,22 +62,47 @@ function gpuModel(plan: GpuPlan, { name, spec, request, coldStart }: ModelPlan) 
   };
 }
 
-function encoders(plan: StackPlan, http: string | undefined): object {
-  const config = (modelName: string, dimension: number, imageDimension: number, maxBatchSize: number) => ({
-    encoders: { http, modelName, dimension, imageDimension, maxBatchSize },
-  });
+/** What clients see of a stack's encoders; null: it has none. */
+export function servedEncoders(plan: StackPlan) {
   if (plan.tier === "cpu") {
     const { text, vision, maxBatchSize } = plan.encoders;
-    return config(text.name, text.dimension, vision.dimension, maxBatchSize);
+    return {
+      modelName: text.name,
+      dimension: text.dimension,
+      imageDimension: vision.dimension,
+      maxBatchSize,
+    };
   }
-  if (plan.spec.encoders === null) return {};
-  const { text, vision, maxBatchSize } = plan.spec.encoders;
-  return config(text, textEncoders[text].dimension, visionEncoders[vision].dimension, maxBatchSize);
+  const spec = plan.spec.encoders;
+  if (spec === null) return null;
+  return {
+    modelName: spec.text,
+    dimension: textRow(spec).dimension,
+    imageDimension: visionRow(spec).dimension,
+    maxBatchSize: spec.maxBatchSize,
+  };
 }
 
 function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): object {
   const planned = plannedDatabases(plan);
   if (planned === null) return {};
-  if (planned.kind === "external") return { databases: { mongo: planned.mongo, vector: planned.vector } };
-  return { databases: { mongo: { uri: mongo }, vector: { url: vector } } };
+  const [uri, store] =
+    planned.kind === "external" ? [planned.mongo, planned.vector] : [{ uri: mongo }, { url: vector }];
+  return { databases: { mongo: uri, vector: { ...store, ...ownCollection(plan) } } };
+}
+
+/**
+ * The collection of a stack with encoders of its own: vectors of another encoder may have the same length, and would be compared with
+ * these. The gateway fills a collection that is not there.
+ */
+function ownCollection(plan: StackPlan): { readonly collection?: string } {
+  const spec = plan.tier === "gpu" ? plan.spec.encoders : null;
+  const own = [spec?.ownVision, spec?.ownText].filter((row) => row !== undefined);
+  if (spec === null || own.length === 0) return {};
+  const identity = [visionRow(spec), textRow(spec)].map(({ source, text }) => ({
+    repository: source.repository,
+    revision: source.revision,
+    graph: text.graph,
+  }));
+  return { collection: `documents-${shortKey(jsonDigest(identity))}` };
 }

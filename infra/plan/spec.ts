@@ -1,5 +1,5 @@
 /** A stack file, resolved: every name replaced by its row of the catalogue, every default filled in. */
-import type { TextEncoderName, VisionEncoderName } from "./catalogue/encoders.ts";
+import type { ClipRow, SentenceEncoderRow } from "./catalogue/encoders.ts";
 import type { PricedService } from "./catalogue/prices.ts";
 import type {
   Dtype,
@@ -119,8 +119,12 @@ export interface ModelSpec {
 
 /** Encoders of a stack: `vision_encoder`, `text_encoder`, `clip_text`, `llava_ensemble`. */
 export interface EncodersSpec {
-  readonly vision: VisionEncoderName;
-  readonly text: TextEncoderName;
+  /** Names of rows. */
+  readonly vision: string;
+  readonly text: string;
+  /** Rows that the stack file gives; absent: the catalogue's. */
+  readonly ownVision?: ClipRow;
+  readonly ownText?: SentenceEncoderRow;
   readonly device: "cpu" | "gpu";
   /** `int8` needs a calibrated QDQ model, which the encoder builder makes. */
   readonly precision: "fp32" | "fp16" | "int8";

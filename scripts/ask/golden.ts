@@ -21,6 +21,7 @@ export const SKIP_REASONS = {
     "it has no chat template, and the gateway's /v1/completions, which needs no template, does not accept pictures",
   pictureIsTensor: "it takes pictures as tensors, which Triton's generate extension can't carry",
   noClipText: "there is no clip_text: these weights have no text encoder in the space of images",
+  ownTextEncoder: "no similarities of vectors of this text encoder are known",
   batchOfOne: "its largest batch is one",
   noEngine: "it has no engine to measure",
   noManifest: "the build manifest can't be read in the container that serves the engine",

@@ -132,9 +132,13 @@ export function textEncoderSender(triton: string, outputs: readonly string[] = [
   }));
 }
 
-/** One text a request, to the gateway. */
-export function embeddingsSender(gateway: string, headers: Record<string, string>): Send {
-  const body = (index: number) => ({ model: "all-MiniLM-L6-v2", input: sampleText(index) });
+/** One text a request, to the gateway. @param model - Id of the text encoder. */
+export function embeddingsSender(
+  gateway: string,
+  headers: Record<string, string>,
+  model = "all-MiniLM-L6-v2",
+): Send {
+  const body = (index: number) => ({ model, input: sampleText(index) });
   return jsonSender(`${gateway}/v1/embeddings`, body, headers);
 }
 

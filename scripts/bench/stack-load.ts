@@ -1,5 +1,6 @@
 /** Measures a running stack under load: its encoders, and each language model at its Triton and at the gateway. */
 import type { StackOutputs } from "../../infra/outputs.ts";
+import { servedEncoders } from "../../infra/plan/gateway-config.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { type AskedModel, atGateway, atTriton, SKIP_REASONS, Skipped } from "../ask/golden.ts";
 import type { PreparedRequest } from "../ask/prepared-request.ts";
@@ -43,7 +44,10 @@ export function loadTargets(
       ? []
       : [
           { name: "text_encoder, direct", send: textEncoderSender(encoders.http) },
-          { name: "/v1/embeddings", send: embeddingsSender(gateway, headers) },
+          {
+            name: "/v1/embeddings",
+            send: embeddingsSender(gateway, headers, servedEncoders(plan)?.modelName),
+          },
         ]),
     ...Object.entries(models).flatMap(([name, server]) => {
       const model = { name, ...asked(plan, name), server, gateway, apiKey, whenUnreachable: "" };

@@ -3,6 +3,7 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import type { TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import { servedEncoders } from "../../infra/plan/gateway-config.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import {
   type AskedModel,
@@ -38,6 +39,7 @@ export interface Check {
 /** @param plan - Plan with the models' questions. @param apiKey - Key for the gateway, where required. */
 export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
   const { gateway, encoders, models, vector } = outputs.endpoints;
+  const served = servedEncoders(plan);
   const headers = gatewayHeaders(apiKey);
   const whenUnreachable = "`npx engine-room status` says what runs.";
   const askedModels = Object.entries(models).map(
@@ -51,7 +53,7 @@ export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: stri
     ...gatewayChecks(gateway, headers),
     ...askedModels.flatMap(gatewayModelChecks),
     ...(vector === null ? [] : retrievalChecks(gateway, headers)),
-    ...(encoders === null ? [] : encoderChecks(encoders, gateway, headers)),
+    ...(encoders === null || served === null ? [] : encoderChecks(encoders, served, gateway, headers)),
     ...askedModels.flatMap((model) => [...tritonChecks(model.name, model.server), ...generateChecks(model)]),
   ];
 }
@@ -88,9 +90,15 @@ function gatewayChecks(gateway: string, headers: Headers): Check[] {
   return Object.entries(checks).map(([path, describe]) => get(gateway, headers, path, describe));
 }
 
-function encoderChecks(encoders: TritonEndpoints, gateway: string, headers: Headers): Check[] {
+function encoderChecks(
+  encoders: TritonEndpoints,
+  served: NonNullable<ReturnType<typeof servedEncoders>>,
+  gateway: string,
+  headers: Headers,
+): Check[] {
+  const { modelName, dimension: text_embedding, imageDimension: image_embedding } = served;
   const words = ["a cat on a sofa"];
-  const request = { model: "all-MiniLM-L6-v2", input: words, encoding_format: "float" };
+  const request = { model: modelName, input: words, encoding_format: "float" };
   const [text, image] = [{ text: words }, { image: [SAMPLE_IMAGE_DATA_URL] }];
   const infer = (
     model: string,
@@ -109,12 +117,12 @@ function encoderChecks(encoders: TritonEndpoints, gateway: string, headers: Head
   });
   return [
     post<{ data: { embedding: number[] }[] }>(gateway, headers, "/v1/embeddings", request, ({ data }) =>
-      describeVector(data[0]?.embedding ?? [], 384),
+      describeVector(data[0]?.embedding ?? [], text_embedding),
     ),
     ...tritonChecks("encoders", encoders),
-    infer("text_encoder", text, { text_embedding: 384 }),
-    infer("vision_encoder", image, { image_embedding: 512 }),
-    infer("llava_ensemble", { ...text, ...image }, { text_embedding: 384, image_embedding: 512 }),
+    infer("text_encoder", text, { text_embedding }),
+    infer("vision_encoder", image, { image_embedding }),
+    infer("llava_ensemble", { ...text, ...image }, { text_embedding, image_embedding }),
   ];
 }
 

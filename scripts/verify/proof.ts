@@ -245,7 +245,7 @@ export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise
   return { kind: "gpu", plan, gpu, release: tag, driver: first.driver };
 }
 
-/** Returns the record of one run, without models that the stack file adds to the catalogue: they are private. */
+/** Returns the record of one run, without models and encoders that the stack file adds to the catalogue: they are private. */
 export function proofOf(
   { plan, gpu, release }: Extract<Seen, { kind: "gpu" }>,
   verified: readonly Verified[],
@@ -258,7 +258,10 @@ export function proofOf(
   for (const one of verified) {
     if (one.kind === "encoders") {
       if (plan.spec.encoders === null) continue;
-      const { vision, text, device, precision } = plan.spec.encoders;
+      const { device, precision, ...names } = plan.spec.encoders;
+      const vision = VISION_ENCODER_NAMES.find((name) => name === names.vision);
+      const text = TEXT_ENCODER_NAMES.find((name) => name === names.text);
+      if (vision === undefined || text === undefined) continue;
       const checks = one.results.map(({ record }) => record);
       encoders.push({ vision, text, device, precision, migProfile, run, checks });
       continue;

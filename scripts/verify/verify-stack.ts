@@ -4,6 +4,7 @@ import { ENCODERS } from "../../infra/plan/containers/servers.ts";
 import { buildEstimate, startEstimate } from "../../infra/plan/cost/times.ts";
 import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import type { Endpoints, TritonEndpoints } from "../../infra/plan/endpoints.ts";
+import { servedEncoders } from "../../infra/plan/gateway-config.ts";
 import type { ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { Skipped } from "../ask/golden.ts";
@@ -146,8 +147,7 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
   const gpuPlan = plan.tier === "gpu" ? plan.encoders : null;
   const level: Level = gpuPlan?.device ?? "cpu";
   const models = gpuPlan === null ? CPU_ENCODER_MODELS : gpuPlan.tritonModels.map(({ name }) => name);
-  const maxBatchSize =
-    plan.tier === "gpu" ? (plan.spec.encoders?.maxBatchSize ?? 1) : plan.encoders.maxBatchSize;
+  const served = servedEncoders(plan);
   const expected = [...tritonSeries(models), ...(level === "gpu" ? gpuSeries : [])];
   const container = objectName(stack.name, ENCODERS);
   return [
@@ -155,7 +155,8 @@ function checksOfEncoders(stack: RunningStack, server: TritonEndpoints): Check<E
       {
         ...{ http: server.http, gateway: endpoints.gateway, apiKey },
         precision: gpuPlan?.precision ?? "fp32",
-        maxBatchSize,
+        maxBatchSize: served?.maxBatchSize ?? 1,
+        text: served?.modelName ?? "",
         hasClipText: models.includes("clip_text"),
         samples: sampleManifest().pictures,
       },

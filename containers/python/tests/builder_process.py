@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +76,10 @@ class Workshop:
 
     def build(self, spec: dict[str, Any], *options: str, **environment: str) -> Outcome:
         """Until it ends, in the process of the tests."""
-        words = ["build", self._write(spec), *options]
+        return self.run(["build", self._write(spec), *options], **environment)
+
+    def run(self, words: Sequence[str], **environment: str) -> Outcome:
+        """Any command of the builder."""
         called = call(main, words, {**os.environ, **self.environment, **environment})
         return Outcome(called.code, [json.loads(line) for line in called.output.splitlines()], called.errors)
 

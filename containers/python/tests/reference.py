@@ -68,7 +68,9 @@ class _Model:
 
 
 def clip_image_embedding(
-    tensors: Mapping[str, npt.NDArray[np.generic]], pixels: npt.NDArray[np.float32]
+    tensors: Mapping[str, npt.NDArray[np.generic]],
+    pixels: npt.NDArray[np.float32],
+    activation: str = "quick_gelu",
 ) -> Matrix:
     """Unit vectors [batch, dimension] of images [batch, 3, size, size]."""
     model = _Model(tensors, _CLIP_EPSILON)
@@ -82,20 +84,23 @@ def clip_image_embedding(
     hidden = np.concatenate([first, patches], axis=1)
     hidden = hidden + model.tensor("vision_model.embeddings.position_embedding.weight")
     hidden = model.norm(hidden, "vision_model.pre_layrnorm")
-    hidden = _clip_layers(model, hidden, "vision_model", None)
+    hidden = _clip_layers(model, hidden, "vision_model", None, activation)
     pooled = model.norm(hidden[:, 0], "vision_model.post_layernorm")
     return _unit(pooled @ model.tensor("visual_projection.weight").T)
 
 
 def clip_text_embedding(
-    tensors: Mapping[str, npt.NDArray[np.generic]], input_ids: Tokens, attention_mask: Tokens
+    tensors: Mapping[str, npt.NDArray[np.generic]],
+    input_ids: Tokens,
+    attention_mask: Tokens,
+    activation: str = "quick_gelu",
 ) -> Matrix:
     """Unit vectors [batch, dimension]; the end of text is the last token that the mask keeps."""
     model = _Model(tensors, _CLIP_EPSILON)
     count = input_ids.shape[1]
     hidden = model.tensor("text_model.embeddings.token_embedding.weight")[input_ids]
     hidden = hidden + model.tensor("text_model.embeddings.position_embedding.weight")[:count]
-    hidden = _clip_layers(model, hidden, "text_model", np.tri(count, dtype=np.bool_)[None])
+    hidden = _clip_layers(model, hidden, "text_model", np.tri(count, dtype=np.bool_)[None], activation)
     hidden = model.norm(hidden, "text_model.final_layer_norm")
     end = hidden[np.arange(len(hidden)), attention_mask.sum(axis=1) - 1]
     return _unit(end @ model.tensor("text_projection.weight").T)
@@ -107,8 +112,10 @@ def sentence_embedding(
     attention_mask: Tokens,
     heads: int,
     epsilon: float,
+    pooling: str = "mean",
 ) -> Matrix:
-    """Unit vectors [batch, dimension] of BERT with the mean over the tokens that the mask keeps."""
+    """Unit vectors [batch, dimension] of BERT with the mean over the tokens that the mask keeps, or the first
+    token."""
     model = _Model(tensors, epsilon)
     hidden = model.tensor("embeddings.word_embeddings.weight")[input_ids]
     hidden = hidden + model.tensor("embeddings.position_embeddings.weight")[: input_ids.shape[1]]
@@ -122,15 +129,19 @@ def sentence_embedding(
         mixed = model.attention(hidden, names, heads, seen)
         hidden = model.norm(hidden + mixed, f"{layer}.attention.output.LayerNorm")
         inner = model.linear(hidden, f"{layer}.intermediate.dense")
-        inner = inner * 0.5 * (1 + _erf(inner / math.sqrt(2)))
+        inner = _gelu(inner)
         hidden = model.norm(
             hidden + model.linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm"
         )
+    if pooling == "cls":
+        return _unit(hidden[:, 0])
     kept = attention_mask[:, :, None].astype(np.float64)
     return _unit((hidden * kept).sum(axis=1) / kept.sum(axis=1))
 
 
-def _clip_layers(model: _Model, hidden: Matrix, tower: str, seen: npt.NDArray[np.bool_] | None) -> Matrix:
+def _clip_layers(
+    model: _Model, hidden: Matrix, tower: str, seen: npt.NDArray[np.bool_] | None, activation: str
+) -> Matrix:
     pattern = f"{tower}.encoder.layers."
     heads = hidden.shape[-1] // _CLIP_HEAD_WIDTH
     for index in range(model.layers(pattern + "{}.mlp.fc1.weight")):
@@ -139,8 +150,13 @@ def _clip_layers(model: _Model, hidden: Matrix, tower: str, seen: npt.NDArray[np
         normed = model.norm(hidden, f"{layer}.layer_norm1")
         hidden = hidden + model.attention(normed, (names[0], names[1], names[2], names[3]), heads, seen)
         inner = model.linear(model.norm(hidden, f"{layer}.layer_norm2"), f"{layer}.mlp.fc1")
-        hidden = hidden + model.linear(inner / (1 + np.exp(-1.702 * inner)), f"{layer}.mlp.fc2")
+        active = _gelu(inner) if activation == "gelu" else inner / (1 + np.exp(-1.702 * inner))
+        hidden = hidden + model.linear(active, f"{layer}.mlp.fc2")
     return hidden
+
+
+def _gelu(values: Matrix) -> Matrix:
+    return np.asarray(values * 0.5 * (1 + _erf(values / math.sqrt(2))))
 
 
 def _erf(values: Matrix) -> Matrix:

@@ -49,7 +49,7 @@ _REAL_BYTES = 50_000_000
 
 def small_hub() -> dict[str, dict[str, bytes]]:
     """Files by repository of the plan."""
-    tokenizer = _tokenizer()
+    tokenizer = small_tokenizer()
     tokens = tokenizer.get_vocab_size()
     tokenizer_file = tokenizer.to_str().encode()
     config = {"hidden_act": "gelu", "num_attention_heads": _HEADS, "layer_norm_eps": 1e-12}
@@ -62,7 +62,7 @@ def small_hub() -> dict[str, dict[str, bytes]]:
         },
         "sentence-transformers/all-MiniLM-L6-v2": {
             "config.json": json.dumps(config).encode(),
-            "model.safetensors": safetensors(_sentence_encoder(tokens)),
+            "model.safetensors": safetensors(sentence_encoder(tokens, _SENTENCE_WIDTH)),
             "sentence_bert_config.json": b'{"max_seq_length": 64}',
             "tokenizer.json": tokenizer_file,
         },
@@ -151,13 +151,14 @@ def clip_text(tokens: int, shape: TextShape) -> Tensors:
     return dict(drawn)
 
 
-def _sentence_encoder(tokens: int) -> Tensors:
-    drawn, width = _Drawn(3), _SENTENCE_WIDTH
+def sentence_encoder(tokens: int, width: int, layers: int = 2) -> Tensors:
+    """Tensors of a BERT as the hub's sentence encoders have them."""
+    drawn = _Drawn(3)
     drawn.draw("embeddings.word_embeddings.weight", tokens, width)
     drawn.draw("embeddings.position_embeddings.weight", _POSITIONS, width)
     drawn.draw("embeddings.token_type_embeddings.weight", 2, width)
     drawn.norm("embeddings.LayerNorm", width)
-    for index in range(2):
+    for index in range(layers):
         layer = f"encoder.layer.{index}"
         for part in ("query", "key", "value"):
             drawn.linear(f"{layer}.attention.self.{part}", width, width)
@@ -169,7 +170,7 @@ def _sentence_encoder(tokens: int) -> Tensors:
     return dict(drawn)
 
 
-def _tokenizer() -> Tokenizer:
+def small_tokenizer() -> Tokenizer:
     """Words of the samples, between a token for the start and one for the end."""
     words = sorted({word for text in sample_texts("texts-1") for word in text.split()})
     names = ["<unknown>", "<start>", "<end>", "[PAD]", *words]

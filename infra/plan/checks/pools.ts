@@ -1,9 +1,8 @@
-/** Pools and the host against the servers, builds and encoders that they have to hold. */
+/** Pools and the host against the servers and builds that they have to hold. */
 import { pathParts, valueAt } from "../../problems.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
 import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
-import { encoderProblems } from "../encoders/encoder-plan.ts";
 import { worldSize } from "../fit/placement.ts";
 import {
   buildDiskGiB,
@@ -22,8 +21,8 @@ import {
   storedGiB,
   waitingBuilds,
 } from "../pool-space.ts";
-import type { EncodersSpec, PoolSpec } from "../spec.ts";
-import { type Check, type CheckedStack, eachModel, eachPool, type Findings } from "./check.ts";
+import type { PoolSpec } from "../spec.ts";
+import { type Check, eachModel, eachPool } from "./check.ts";
 import { cheapestTypes, machineWords, placeOf, shortageWords, shortNames, useLarger } from "./machines.ts";
 import { atMost, count, gib } from "./words.ts";
 
@@ -292,35 +291,4 @@ export const buildChecks = {
 function gpuOf({ gpu, sharing }: PoolSpec): string {
   if (gpu === null) return "no GPU";
   return sharing.mode === "mig" ? `${gpu.name} MIG ${sharing.profile}` : gpu.name;
-}
-
-export const encoderChecks = {
-  encodersCanBeBuilt: onPool((encoders, { gpu }) => encoderProblems(encoders, gpu)),
-
-  encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
-    if (gpuIndices === undefined) return [];
-    const path = "encoders.gpuIndices";
-    if (device === "cpu")
-      return { path, reason: "Encoders with `device: cpu` do not use a GPU.", fix: "Remove it." };
-    if (spec.runsOn !== "host") {
-      const reason = "GPU numbers are for a single machine; in a cluster the scheduler assigns GPUs.";
-      return { path, reason, fix: "Remove it." };
-    }
-    return gpuIndices.map(
-      (index, position) =>
-        index >= gpus && {
-          path: `${path}[${position}]`,
-          reason: `The host's GPUs have the numbers 0 to ${gpus - 1}.`,
-          fix: "Use one of them.",
-        },
-    );
-  }),
-} satisfies Record<string, Check>;
-
-function onPool(check: (encoders: EncodersSpec, pool: PoolSpec, stack: CheckedStack) => Findings): Check {
-  return (stack) => {
-    const { encoders, pools } = stack.spec;
-    const pool = pools.find(({ name }) => name === encoders?.pool);
-    return encoders !== null && pool !== undefined && check(encoders, pool, stack);
-  };
 }

@@ -80,7 +80,7 @@ const BUILDER = ["encoder_builder"];
 
 /** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
 export function exportCommand(
-  { kind, tower, row: { source, dimension } }: EncoderSubject,
+  { kind, tower, row: { source, dimension, config } }: EncoderSubject,
   { dataType }: Numerics,
   { weights, assets, onnx }: EncoderPlaces,
 ): readonly string[] {
@@ -90,18 +90,28 @@ export function exportCommand(
     "export",
     `--repository=${source.repository}`,
     `--revision=${source.revision}`,
-    ...files.map(([path, sha256]) => `--file=${path}=${sha256}`),
+    ...files.map(([path, sha256]) => `--file=${path}${sha256 === null ? "" : `=${sha256}`}`),
     `--tower=${kind}`,
     `--graph=${tower.graph.join(",")}`,
     `--inputs=${tower.inputs.join(",")}`,
     `--output=${tower.output}`,
     `--dimension=${dimension}`,
+    ...(config === undefined ? [] : ownRowWords(config, tower)),
     `--data-type=${dataType}`,
     `--opset=${ONNX_OPSET}`,
     `--weights=${weights}`,
     `--assets=${assets}`,
     `--onnx=${onnx}`,
   ];
+}
+
+/** What a row of the stack file says, which the builder compares with the files. */
+function ownRowWords(
+  config: NonNullable<SentenceEncoderRow["config"]>,
+  tower: EncoderSubject["tower"],
+): readonly string[] {
+  const maxTokens = "maxTokens" in tower ? [`--max-tokens=${tower.maxTokens}`] : [];
+  return [...Object.entries(config).map(([path, value]) => `--config=${path}=${value}`), ...maxTokens];
 }
 
 /**

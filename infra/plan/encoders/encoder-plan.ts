@@ -4,7 +4,7 @@
  * computes (docs/decisions/0007).
  */
 
-import { ONNX_OPSET, textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { ONNX_OPSET, textRow, visionRow } from "../catalogue/encoders.ts";
 import type { Gpu, Release } from "../catalogue/types.ts";
 import type { Findings } from "../checks/check.ts";
 import type { EncoderBuildSpec, EncoderServerSpec } from "../container-spec-schemas.ts";
@@ -17,6 +17,7 @@ import {
   visionEncoderConfig,
 } from "../repository/cpu-models.ts";
 import { oneInstance, renderTextFormat, tensor } from "../repository/model-config.ts";
+
 import type { EncodersSpec, GpuStackSpec, TargetGpu } from "../spec.ts";
 import {
   buildSteps,
@@ -175,8 +176,8 @@ function placesOf({ name, encoder, row }: EncoderSubject, directory: string): En
 
 /** Sorted by name. */
 function encoderSubjects(spec: EncodersSpec): readonly EncoderSubject[] {
-  const clip = { encoder: spec.vision, row: visionEncoders[spec.vision] };
-  const sentences = { encoder: spec.text, row: textEncoders[spec.text] };
+  const clip = { encoder: spec.vision, row: visionRow(spec) };
+  const sentences = { encoder: spec.text, row: textRow(spec) };
   return [
     { ...clip, name: "clip_text", kind: "text", tower: clip.row.text },
     { ...sentences, name: "text_encoder", kind: "text", tower: sentences.row.text },
@@ -191,13 +192,13 @@ export function towerName(name: string): string {
 
 /** The models that clients ask, each with its Python and the file that the export wrote for it; their towers; the ensemble. */
 function tritonModels(spec: EncodersSpec, subjects: readonly EncoderSubject[]): EncoderPlan["tritonModels"] {
-  const text = textEncoders[spec.text];
+  const text = textRow(spec);
   const settings = {
     maxBatchSize: spec.maxBatchSize,
     maxQueueDelayMicroseconds: spec.maxQueueDelayMicroseconds,
     dynamicBatching: true,
     text: { dimension: text.dimension, maxTokens: text.text.maxTokens },
-    vision: { dimension: visionEncoders[spec.vision].dimension },
+    vision: { dimension: visionRow(spec).dimension },
   };
   const { file } = RUNTIMES[spec.device];
   return [

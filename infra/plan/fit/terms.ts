@@ -3,11 +3,12 @@
  * with the measurements. The memory guide is https://nvidia.github.io/TensorRT-LLM/reference/memory.html
  */
 
-import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { textRow, visionRow } from "../catalogue/encoders.ts";
 import { compareVersions } from "../catalogue/releases.ts";
 import { visionTypes } from "../catalogue/vision-types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
+
 import type { EncodersSpec, EngineSpec, ModelSpec, ServingSpec } from "../spec.ts";
 import { GIB, grouped, round3 } from "../units.ts";
 
@@ -333,8 +334,8 @@ const ENCODER_PRECISIONS = {
 /** `vision_encoder`, `text_encoder` and `clip_text` in one Triton. */
 export function encodersTenant(spec: EncodersSpec): GpuTenant {
   const name = "encoders";
-  const { vision, text: clipText } = visionEncoders[spec.vision];
-  const { text } = textEncoders[spec.text];
+  const { vision, text: clipText } = visionRow(spec);
+  const { text } = textRow(spec);
   const { weightBytes, activationBytes: bytes, errorShare } = ENCODER_PRECISIONS[spec.precision];
   const towers = [
     { tower: "vision_encoder", tokens: vision.tokens, row: vision },

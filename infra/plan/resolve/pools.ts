@@ -7,6 +7,7 @@ import { poolHourlyUsd } from "../cost/pool-price.ts";
 import type { DeclaredPool, GpuPlatform } from "../gpu-platform.ts";
 import { packPool } from "../pool-space.ts";
 import type { EncodersSpec, GpuSharing, GpuStackSpec, PoolSpec } from "../spec.ts";
+import { encoderRows } from "./encoder-rows.ts";
 import { type Report, rowOf, unknownInstanceType, unknownName } from "./names.ts";
 
 /** Pools whose machines are known; the others are reported and left out. */
@@ -187,17 +188,19 @@ const ENCODERS_NEED: GpuNeed = {
 };
 
 /**
- * null: the stack has none, or their pool is not known (reported).
+ * null: the stack has none, or their rows or pool are not known (reported).
  *
  * @param stack All the rest of the specification, without encoders.
  */
 export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): EncodersSpec | null {
-  const { encoders } = choice.config;
+  const { encoders, catalogue } = choice.config;
   if (encoders === false) return null;
-  const { vision, text, device, maxBatchSize, maxQueueDelayMicroseconds, gpuIndices, replicas } = encoders;
+  const { device, maxBatchSize, maxQueueDelayMicroseconds, gpuIndices, replicas } = encoders;
   const precision = encoders.precision ?? (device === "gpu" ? "fp16" : "fp32");
   const batching = { maxBatchSize, maxQueueDelayMicroseconds };
-  const unplaced = { vision, text, device, precision, ...batching, gpuIndices, replicas };
+  const rows = encoderRows(encoders, catalogue.encoders ?? {}, choice.report);
+  if (rows === null) return null;
+  const unplaced = { ...rows, device, precision, ...batching, gpuIndices, replicas };
   const pool =
     device === "gpu"
       ? gpuPool(choice, ENCODERS_POOL, encoders.pool, ENCODERS_NEED)

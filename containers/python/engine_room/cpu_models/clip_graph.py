@@ -2,8 +2,8 @@
 
 Source of the computation: https://github.com/openai/CLIP (clip/model.py, VisionTransformer and
 CLIP.encode_text): pre-layer normalisation, `x · sigmoid(1.702 x)` as activation, heads of 64 channels,
-epsilon 1e-5; tensor names are those of the `transformers` library's CLIPModel, in which the hub publishes the
-weights.
+epsilon 1e-5; LAION's weights of the same towers are for exact GELU. Tensor names are those of the
+`transformers` library's CLIPModel, in which the hub publishes the weights.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from engine_room.cpu_models.onnx_graph import (
     FloatArray,
     OnnxGraph,
     embedded_tokens,
+    first_token,
+    gelu,
     self_attention,
     text_inputs,
     weighted_sum,
@@ -34,7 +37,10 @@ PATCH_EMBEDDING = "vision_model.embeddings.patch_embedding.weight"
 TOKEN_EMBEDDING = "text_model.embeddings.token_embedding.weight"  # noqa: S105 (a tensor's name)
 
 
-def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
+Activation = Literal["quick_gelu", "gelu"]
+
+
+def build_clip_vision(weights: Weights, activation: Activation = "quick_gelu") -> tuple[bytes, Preprocessing]:
     """The model, and how an image becomes its input; all sizes come from the tensors.
 
     Input: `pixel_values`, float32 [batch, 3, size, size]. Output: `image_embedding`, float32 [batch, width],
@@ -55,17 +61,15 @@ def build_clip_vision(weights: Weights) -> tuple[bytes, Preprocessing]:
     pixels = graph.input_float32("pixel_values", ("batch", 3, size, size))
     hidden = _embed(graph, weights, pixels, patches, positions)
     for index in range(weights.count("vision_model.encoder.layers.{}.self_attn.q_proj.weight")):
-        hidden = _layer(graph, weights, hidden, f"vision_model.encoder.layers.{index}", width)
+        hidden = _layer(graph, weights, hidden, f"vision_model.encoder.layers.{index}", width, activation)
 
-    # The class token is the first.
-    starts, ends, axis = (graph.integers(number) for number in (0, 1, 1))
-    first = graph.node("Squeeze", graph.node("Slice", hidden, starts, ends, axis), axis)
+    first = first_token(graph, hidden)
     names = ("vision_model.post_layernorm", "visual_projection", "image_embedding")
     _project(graph, weights, first, width, *names)
     return graph.serialise(), Preprocessing(size, size, CLIP_MEAN, CLIP_STD)
 
 
-def build_clip_text(weights: Weights) -> bytes:
+def build_clip_text(weights: Weights, activation: Activation = "quick_gelu") -> bytes:
     """The model; all sizes come from the tensors.
 
     Inputs: those of `text_inputs`, with padding on the right only: a token sees those before it, so the mask
@@ -88,7 +92,8 @@ def build_clip_text(weights: Weights) -> bytes:
     both_axes = (graph.integers(0, 0), graph.node("Concat", length, length, axis=0), graph.integers(0, 1))
     causal = graph.node("Slice", causal, *both_axes)
     for index in range(weights.count("text_model.encoder.layers.{}.self_attn.q_proj.weight")):
-        hidden = _layer(graph, weights, hidden, f"text_model.encoder.layers.{index}", width, causal)
+        name = f"text_model.encoder.layers.{index}"
+        hidden = _layer(graph, weights, hidden, name, width, activation, causal)
 
     last = weighted_sum(graph, hidden, _last_kept(graph, mask))
     names = ("text_model.final_layer_norm", "text_projection", "text_embedding")
@@ -135,7 +140,13 @@ def _embed(
 
 
 def _layer(
-    graph: OnnxGraph, weights: Weights, hidden: str, name: str, width: int, mask_bias: str | None = None
+    graph: OnnxGraph,
+    weights: Weights,
+    hidden: str,
+    name: str,
+    width: int,
+    activation: Activation,
+    mask_bias: str | None = None,
 ) -> str:
     names = ("q_proj", "k_proj", "v_proj", "out_proj")
     parts = [weights.linear(f"{name}.self_attn.{part}", width, width) for part in names]
@@ -150,9 +161,12 @@ def _layer(
     up = weights.linear(f"{name}.mlp.fc1", None, width)
     down = weights.linear(f"{name}.mlp.fc2", width, up[0].shape[0])
     inner = graph.linear(normed, f"{name}.up", *up)
-    gate = graph.node("Sigmoid", graph.node("Mul", inner, graph.scalar(1.702)))
-    outer = graph.linear(graph.node("Mul", inner, gate), f"{name}.down", *down)
-    return graph.node("Add", hidden, outer)
+    if activation == "gelu":
+        active = gelu(graph, inner)
+    else:
+        gate = graph.node("Sigmoid", graph.node("Mul", inner, graph.scalar(1.702)))
+        active = graph.node("Mul", inner, gate)
+    return graph.node("Add", hidden, graph.linear(active, f"{name}.down", *down))
 
 
 Channels = tuple[float, float, float]

@@ -1,20 +1,23 @@
 """all-MiniLM-L6-v2, and any BERT sentence encoder of its kind, as an ONNX graph.
 
 Source of the computation: Devlin et al. 2019 (BERT) with post-layer normalisation and exact GELU; then the
-mean over the tokens that the mask keeps, and unit length, as the model's `modules.json` says.
+mean over the tokens that the mask keeps, or the first token, and unit length, as the model's `modules.json`
+says.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from engine_room.cpu_models.onnx_graph import (
     UNSEEN_BIAS,
     OnnxGraph,
     embedded_tokens,
+    first_token,
+    gelu,
     self_attention,
     text_inputs,
     weighted_sum,
@@ -29,6 +32,7 @@ class MiniLmConfig:
 
     heads: int
     layer_norm_epsilon: float
+    pooling: Literal["mean", "cls"] = "mean"
 
 
 def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfig, int]:
@@ -40,7 +44,7 @@ def read_minilm_config(config_path: Path, limit_path: Path) -> tuple[MiniLmConfi
             f"{config_path}: only BERT with hidden_act gelu and absolute positions can be built."
         )
     heads, epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
-    return MiniLmConfig(heads, epsilon), int(limit["max_seq_length"])
+    return MiniLmConfig(heads, epsilon), int(limit.get("max_seq_length") or config["max_position_embeddings"])
 
 
 def build_minilm(weights: Weights, config: MiniLmConfig) -> bytes:
@@ -64,11 +68,15 @@ def build_minilm(weights: Weights, config: MiniLmConfig) -> bytes:
     for index in range(weights.count("encoder.layer.{}.attention.self.query.weight")):
         hidden = _layer(graph, weights, config, hidden, f"encoder.layer.{index}", width, mask_bias)
 
+    pooled = _mean(graph, hidden, mask) if config.pooling == "mean" else first_token(graph, hidden)
+    graph.output_float32(graph.l2_normalise(pooled), "text_embedding", ("batch", width))
+    return graph.serialise()
+
+
+def _mean(graph: OnnxGraph, hidden: str, mask: str) -> str:
     kept = weighted_sum(graph, hidden, mask)
     count = graph.node("ReduceSum", mask, graph.integers(1), keepdims=1)
-    mean = graph.node("Div", kept, graph.node("Max", count, graph.scalar(1e-9)))
-    graph.output_float32(graph.l2_normalise(mean), "text_embedding", ("batch", width))
-    return graph.serialise()
+    return graph.node("Div", kept, graph.node("Max", count, graph.scalar(1e-9)))
 
 
 def _mask_bias(graph: OnnxGraph, mask: str) -> str:
@@ -95,14 +103,7 @@ def _layer(
     hidden = graph.layer_norm(graph.node("Add", mixed, hidden), f"{name}.attention.norm", *norm, epsilon)
     up = weights.linear(f"{name}.intermediate.dense", None, width)
     down = weights.linear(f"{name}.output.dense", width, up[0].shape[0])
-    inner = _gelu(graph, graph.linear(hidden, f"{name}.up", *up))
+    inner = gelu(graph, graph.linear(hidden, f"{name}.up", *up))
     outer = graph.linear(inner, f"{name}.down", *down)
     norm = weights.norm(f"{name}.output.LayerNorm", width)
     return graph.layer_norm(graph.node("Add", outer, hidden), f"{name}.norm", *norm, epsilon)
-
-
-def _gelu(graph: OnnxGraph, value: str) -> str:
-    """x/2 · (1 + erf(x/√2)), in the form that onnxruntime fuses into one kernel."""
-    error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
-    scaled = graph.node("Mul", value, graph.node("Add", error, graph.scalar(1.0)))
-    return graph.node("Mul", scaled, graph.scalar(0.5))

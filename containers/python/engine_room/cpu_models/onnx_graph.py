@@ -171,3 +171,16 @@ def weighted_sum(graph: OnnxGraph, hidden: str, factors: str) -> str:
     """[batch, width]: the tokens of `hidden`, each times its own of `factors` [batch, sequence]."""
     scaled = graph.node("Mul", hidden, graph.node("Unsqueeze", factors, graph.integers(2)))
     return graph.node("ReduceSum", scaled, graph.integers(1), keepdims=0)
+
+
+def first_token(graph: OnnxGraph, hidden: str) -> str:
+    """[batch, width]: the first token of `hidden`, which stands for all in CLIP's images and some BERTs."""
+    starts, ends, axis = (graph.integers(number) for number in (0, 1, 1))
+    return graph.node("Squeeze", graph.node("Slice", hidden, starts, ends, axis), axis)
+
+
+def gelu(graph: OnnxGraph, value: str) -> str:
+    """x/2 · (1 + erf(x/√2)), in the form that onnxruntime fuses into one kernel."""
+    error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
+    scaled = graph.node("Mul", value, graph.node("Add", error, graph.scalar(1.0)))
+    return graph.node("Mul", scaled, graph.scalar(0.5))

@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 from engine_room.encoder_builder.own_steps import PROGRAM, parse_step, run_own_step
-from engine_room.encoder_builder.spec import EncoderBuildSpec, EncoderModel, Step
+from engine_room.encoder_builder.spec import STEP_NAMES, EncoderBuildSpec, EncoderModel, Step
 from engine_room.encoder_builder.trtexec import run_trtexec
 from engine_room.shared.builds import Filled, Product, build_once, run_step
 from engine_room.shared.events import Reporter
@@ -27,11 +27,10 @@ def build(spec: EncoderBuildSpec, report: Reporter) -> None:
     )
 
     def fill(folder: Path, gpu: VisibleGpu | None, locks: StoreLocks) -> Filled:
-        steps = [
-            _run(model, step, plan.directory, folder, locks, report)
-            for model in plan.models
-            for step in model.steps
-        ]
+        # A mistake in any model shows before a GPU works for one.
+        planned = [(model, step) for model in plan.models for step in model.steps]
+        planned.sort(key=lambda one: STEP_NAMES.index(one[1].name))
+        steps = [_run(*one, plan.directory, folder, locks, report) for one in planned]
         return Filled(
             stored_files(folder),
             built_with={

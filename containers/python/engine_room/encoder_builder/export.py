@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,12 @@ from engine_room.cpu_models.clip_graph import build_clip_text, build_clip_vision
 from engine_room.cpu_models.minilm_graph import build_minilm, read_minilm_config
 from engine_room.cpu_models.weights import Weights, read_tensors
 from engine_room.encoder_builder.graphs import outputs_of, to_half_precision
+from engine_room.encoder_builder.hub_config import (
+    activation_of,
+    check_config,
+    check_sentence_encoder,
+    read_preprocessing,
+)
 from engine_room.encoder_builder.hub_files import PinnedFiles, files_in_use
 from engine_room.encoder_builder.samples import IMAGE_SETS, TEXT_SETS, Feeds, image_feeds, text_feeds
 from engine_room.shared.errors import ExitCode, ProgramError
@@ -41,6 +48,9 @@ class ExportOptions:
     inputs: tuple[str, ...]
     output: str
     dimension: int
+    # What config.json must say by path, and where texts are cut: of a row of the stack file alone.
+    config: tuple[tuple[str, str], ...]
+    max_tokens: int | None
     data_type: DataType
     assets: Path
     onnx: Path
@@ -53,6 +63,7 @@ class _Source:
     files: Mapping[str, Path]
     tensors: Tensors
     weights: Weights
+    max_tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,9 @@ def _export(
 ) -> dict[str, object]:
     options.assets.mkdir(parents=True, exist_ok=True)
     try:
-        exported = exporter(_read(files), options.assets)
+        if options.config:
+            check_config(_file(files, "config.json", "an encoder"), options.config)
+        exported = exporter(_read(files, options.max_tokens), options.assets)
     except ProgramError as error:
         raise ProgramError(str(error), ExitCode.WRONG_SPEC) from error
     model = onnx.load_model_from_string(exported.graph)
@@ -105,18 +118,27 @@ def _export(
     return _check_numbers(options, exported, report)
 
 
-def _read(files: Mapping[str, Path]) -> _Source:
+def _file(files: Mapping[str, Path], name: str, whose: str) -> Path:
+    if name in files:
+        return files[name]
+    raise ProgramError(f"{whose} needs a file {name}; there are {', '.join(files)}.")
+
+
+def _read(files: Mapping[str, Path], max_tokens: int | None) -> _Source:
     path = next((place for name, place in files.items() if name.endswith((".safetensors", ".bin"))), None)
     if path is None:
         raise ProgramError(
             f"none of {', '.join(files)} has weights; name a .safetensors or .bin file.", ExitCode.WRONG_SPEC
         )
     tensors = read_tensors(path)
-    return _Source(files, tensors, Weights(str(path), tensors))
+    return _Source(files, tensors, Weights(str(path), tensors), max_tokens)
 
 
 def _clip_vision(source: _Source, assets: Path) -> _Exported:
-    graph, preprocessing = build_clip_vision(source.weights)
+    activation = activation_of(_file(source.files, "config.json", "a tower of CLIP"), "vision_config")
+    graph, preprocessing = build_clip_vision(source.weights, activation)
+    if "preprocessor_config.json" in source.files:
+        preprocessing = read_preprocessing(source.files["preprocessor_config.json"], preprocessing)
     preprocess = assets / "preprocess.json"
     preprocess.write_text(preprocessing.to_json())
     chosen = image_feeds(IMAGE_SETS[-1], preprocess)[:_CHECKED_ROWS]
@@ -125,35 +147,41 @@ def _clip_vision(source: _Source, assets: Path) -> _Exported:
 
 
 def _clip_text(source: _Source, assets: Path) -> _Exported:
-    graph = build_clip_text(source.weights)
+    activation = activation_of(_file(source.files, "config.json", "a tower of CLIP"), "text_config")
+    graph = build_clip_text(source.weights, activation)
     positions = len(source.tensors["text_model.embeddings.position_embedding.weight"])
     return _Exported(graph, _texts(source, assets, positions))
 
 
-def _sentences(source: _Source, assets: Path) -> _Exported:
-    names = ("config.json", "sentence_bert_config.json")
-    missing = [name for name in names if name not in source.files]
-    if missing:
-        raise ProgramError(f"{source.weights.origin}: a sentence encoder needs a file {missing[0]}.")
-    minilm, limit = read_minilm_config(*(source.files[name] for name in names))
-    graph = build_minilm(source.weights, minilm)
-    return _Exported(graph, _texts(source, assets, limit))
+def _sentences(pooling: Literal["mean", "cls"], source: _Source, assets: Path) -> _Exported:
+    config, limits = (
+        _file(source.files, name, "a sentence encoder")
+        for name in ("config.json", "sentence_bert_config.json")
+    )
+    check_sentence_encoder(source.files, pooling)
+    minilm, limit = read_minilm_config(config, limits)
+    if source.max_tokens is not None and source.max_tokens > limit:
+        raise ProgramError(
+            f"{limits} has max_seq_length {limit}, and the plan cuts texts at {source.max_tokens} tokens; "
+            f"write maxTokens: {limit} in the row under catalogue.encoders."
+        )
+    graph = build_minilm(source.weights, replace(minilm, pooling=pooling))
+    return _Exported(graph, _texts(source, assets, source.max_tokens or limit))
 
 
 # What follows a transformer inside the graph tells the models apart.
 _EXPORTERS: Mapping[tuple[str, tuple[str, ...]], _Exporter] = {
     ("vision", ("classTokenPooling", "projection", "normalize")): _clip_vision,
     ("text", ("endOfTextPooling", "projection", "normalize")): _clip_text,
-    ("text", ("meanPooling", "normalize")): _sentences,
+    ("text", ("meanPooling", "normalize")): partial(_sentences, "mean"),
+    ("text", ("classTokenPooling", "normalize")): partial(_sentences, "cls"),
 }
 
 
 def _texts(source: _Source, assets: Path, max_tokens: int) -> Feeds:
     """Puts the tokenizer where the model in front reads it."""
-    if "tokenizer.json" not in source.files:
-        raise ProgramError(f"{source.weights.origin}: a text tower needs a file tokenizer.json.")
     tokenizer = assets / "tokenizer.json"
-    shutil.copyfile(source.files["tokenizer.json"], tokenizer)
+    shutil.copyfile(_file(source.files, "tokenizer.json", "a text tower"), tokenizer)
     return text_feeds(TEXT_SETS[-1], tokenizer, max_tokens, _CHECKED_ROWS)[0]
 
 

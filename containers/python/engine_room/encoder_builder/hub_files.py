@@ -22,11 +22,11 @@ from engine_room.shared.store_locks import StoreLocks
 @dataclass(frozen=True)
 class PinnedFiles:
     """A repository at a commit of 40 hexadecimal digits, its files' sha-256 by path, and where they are
-    kept."""
+    kept. None: the hub's own hash of the file at that commit counts."""
 
     repository: str
     revision: str
-    files: Mapping[str, str]
+    files: Mapping[str, str | None]
     directory: Path
 
 
@@ -46,13 +46,15 @@ def files_in_use(wanted: PinnedFiles, locks: StoreLocks, report: Reporter) -> It
 
 
 def _is_ready(wanted: PinnedFiles) -> bool:
-    listed = {file.path for file in _listed(wanted, read_manifest(wanted.directory))}
-    return all(path in listed and _is_right(wanted, path) for path in wanted.files)
+    listed = {file.path: file.sha256 for file in _listed(wanted, read_manifest(wanted.directory))}
+    return all(
+        path in listed and _is_right(wanted.directory / path, sha256 or listed[path])
+        for path, sha256 in wanted.files.items()
+    )
 
 
-def _is_right(wanted: PinnedFiles, path: str) -> bool:
-    place = wanted.directory / path
-    return place.is_file() and sha256_of(place) == wanted.files[path]
+def _is_right(place: Path, sha256: str) -> bool:
+    return place.is_file() and sha256_of(place) == sha256
 
 
 def _listed(wanted: PinnedFiles, manifest: Manifest | None) -> tuple[StoredFile, ...]:

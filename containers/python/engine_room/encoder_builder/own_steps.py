@@ -46,6 +46,8 @@ def run_own_step(
         inputs=options.inputs,
         output=options.output,
         dimension=options.dimension,
+        config=tuple(options.config),
+        max_tokens=options.max_tokens,
         data_type=options.data_type,
         assets=options.assets,
         onnx=options.onnx,
@@ -63,12 +65,14 @@ def add_step_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParse
     )
     one.add_argument("--repository", required=True, metavar="OWNER/NAME")
     one.add_argument("--revision", required=True, type=_revision, metavar="COMMIT")
-    one.add_argument("--file", required=True, action="append", type=_file, metavar="PATH=SHA256")
+    one.add_argument("--file", required=True, action="append", type=_file, metavar="PATH[=SHA256]")
     one.add_argument("--tower", required=True, choices=("vision", "text"))
     one.add_argument("--graph", required=True, type=_names, metavar="STEP,STEP…")
     one.add_argument("--inputs", required=True, type=_names, metavar="NAME,NAME…")
     one.add_argument("--output", required=True, metavar="NAME")
     one.add_argument("--dimension", required=True, type=int, metavar="N")
+    one.add_argument("--config", action="append", default=[], type=_setting, metavar="KEY=VALUE")
+    one.add_argument("--max-tokens", type=int, metavar="N")
     one.add_argument("--data-type", required=True, choices=("float32", "float16"))
     one.add_argument("--opset", required=True, type=int, choices=(OPSET,))
     one.add_argument("--weights", required=True, type=_place, metavar="DIR")
@@ -94,8 +98,13 @@ def _revision(text: str) -> str:
     return text
 
 
-def _file(text: str) -> tuple[str, str]:
-    path, _, sha256 = text.rpartition("=")
-    if not is_plain_path(path) or _SHA256.fullmatch(sha256) is None:
-        raise argparse.ArgumentTypeError(f"{text} is not a path with its sha-256")
-    return path, sha256
+def _file(text: str) -> tuple[str, str | None]:
+    path, equals, sha256 = text.partition("=")
+    if not is_plain_path(path) or (equals and _SHA256.fullmatch(sha256) is None):
+        raise argparse.ArgumentTypeError(f"{text} is not a path with its sha-256, or a path alone")
+    return path, sha256 or None
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key, value

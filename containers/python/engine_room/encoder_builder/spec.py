@@ -10,6 +10,8 @@ from typing import Any, Literal
 from engine_room.shared.specs import Gpu, Release, read_record
 
 StepName = Literal["export", "calibrate", "trtexec"]
+# In the order in which all models take them.
+STEP_NAMES: tuple[StepName, ...] = ("export", "calibrate", "trtexec")
 
 
 @dataclass(frozen=True)

@@ -99,15 +99,18 @@ class Hub:
         self.run([lambda: found.append(self.patiently(ask))])
         return found[0]
 
-    def pinned(self, sha256: Mapping[str, str]) -> tuple[RemoteFile, ...]:
-        """Files by their path, with a sha-256 that counts more than the listing's. Raises ProgramError."""
+    def pinned(self, sha256: Mapping[str, str | None]) -> tuple[RemoteFile, ...]:
+        """Files by their path, with a sha-256 that counts more than the listing's, where there is one. Raises
+        ProgramError."""
         listed = {file.path: file for file in self.listing()}
         for path in sha256.keys() - listed.keys():
             name = self.source.repository
             raise ProgramError(
                 f"{name} has no {path} at this revision; look at {self.page}.", ExitCode.NO_ACCESS
             )
-        return tuple(replace(listed[path], digest=digest) for path, digest in sha256.items())
+        return tuple(
+            replace(listed[path], digest=digest or listed[path].digest) for path, digest in sha256.items()
+        )
 
     def transfer(self, path: str, target: BinaryIO, there: int) -> None:
         """Fetches a file from byte `there` on. Raises errors of the library, and of `target`."""

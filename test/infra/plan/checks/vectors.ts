@@ -33,6 +33,12 @@ const withBuilderFlags = (builder: Values, rest: Values = {}) =>
 const ownSamples = { path: "/store/calibration/support", revision: "first" };
 const withCalibration = (calibration: Values, model: Values = {}, rest: Values = {}) =>
   dockerModel({ quantization: "int8_sq", engine: { calibration }, ...model }, rest);
+const ownSentences = {
+  kind: "sentence",
+  repository: "BAAI/bge-small-en-v1.5",
+  revision: "5".repeat(40),
+  ...{ hiddenSize: 384, layers: 12, maxTokens: 512, pooling: "cls" },
+};
 const onEightGpus = (model: Values) => ({
   ...dockerModel({ model: "llama-2-7b", ...model }),
   host: { instanceType: "p4d.24xlarge", diskGiB: 400 },
@@ -721,6 +727,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "encoders.gpuIndices[0]",
     fails: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [1] } },
     passes: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [0] } },
+  },
+  customEncoderNameIsFree: {
+    path: "catalogue.encoders.gpt",
+    fails: { ...dockerValues, catalogue: { encoders: { gpt: ownSentences } } },
+    passes: { ...dockerValues, catalogue: { encoders: { "bge-small": ownSentences } } },
+    says: /models\[0\] has this name/,
   },
 
   // Memory.
@@ -1609,6 +1621,12 @@ export const moreMistakes: readonly (readonly [
     "engines.whenFull",
     { ...dockerValues, engines: { whenFull: "fail" } },
     /the host does not have room to build gpt, which takes 1 GPU \(0 free\)/,
+  ],
+  [
+    "customEncoderNameIsFree",
+    "catalogue.encoders.clip-vit-base-patch32",
+    { ...dockerValues, catalogue: { encoders: { "clip-vit-base-patch32": ownSentences } } },
+    /already has an encoder/,
   ],
   ["encodersCanBeBuilt", "encoders.precision", { ...dockerValues, encoders: { precision: "fp16" } }, /CPU/],
   [

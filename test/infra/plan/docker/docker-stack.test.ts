@@ -459,6 +459,29 @@ test("the gateway has the dimensions and batch sizes of encoders", () => {
   expect(gatewayOf({ ...gpuValues, encoders: false })).not.toHaveProperty("encoders");
 });
 
+test("vectors of a stack's own encoders have a collection for each encoder", () => {
+  const row = {
+    kind: "sentence",
+    repository: "intfloat/e5-small-v2",
+    hiddenSize: 384,
+    layers: 12,
+    maxTokens: 512,
+  };
+  const collectionOf = (revision: string, text = "e5", name = "e5") =>
+    (
+      gatewayOf({
+        ...gpuValues,
+        encoders: { text },
+        catalogue: { encoders: { [name]: { ...row, revision } } },
+      }).databases as { vector: { collection?: string } }
+    ).vector.collection;
+  const [first, second] = [collectionOf("1".repeat(40)), collectionOf("2".repeat(40))];
+  expect(first).toMatch(/^documents-[0-9a-f]{12}$/);
+  expect(second).not.toBe(first);
+  expect(collectionOf("1".repeat(40), "mine", "mine")).toBe(first);
+  expect(collectionOf("1".repeat(40), "all-MiniLM-L6-v2")).toBe("documents");
+});
+
 test("the gateway has aliases of own databases and files for external ones", () => {
   const own = { mongo: { uri: "mongodb://mongo:27017" }, vector: { url: "http://vector:6333" } };
   for (const values of [cpuValues, gpuValues, { ...cpuValues, databases: "container" }]) {

@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { OwnEncoder } from "../../../../infra/config/encoders.ts";
+import { textRow, visionRow } from "../../../../infra/plan/catalogue/encoders.ts";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import {
@@ -14,6 +16,7 @@ import {
   textEncoderConfig,
   visionEncoderConfig,
 } from "../../../../infra/plan/repository/cpu-models.ts";
+import { encoderRows } from "../../../../infra/plan/resolve/encoder-rows.ts";
 import type { EncodersSpec } from "../../../../infra/plan/spec.ts";
 import { explainEncoders } from "../../../../scripts/plan/explain.ts";
 import { recordedText } from "../repository/recorded-text.ts";
@@ -27,6 +30,33 @@ const b32: EncodersSpec = {
   maxQueueDelayMicroseconds: 500,
   pool: "a10g",
   replicas: 1,
+};
+
+/** Rows of a stack file. */
+const OWN: Readonly<Record<string, OwnEncoder>> = {
+  "clip-b16": {
+    kind: "clip",
+    repository: "openai/clip-vit-base-patch16",
+    revision: "1".repeat(40),
+    weights: "pytorch_model.bin",
+    architecture: "ViT-B/16",
+  },
+  "bge-small": {
+    kind: "sentence",
+    repository: "BAAI/bge-small-en-v1.5",
+    revision: "2".repeat(40),
+    weights: "model.safetensors",
+    hiddenSize: 384,
+    layers: 12,
+    vocabularySize: 30_522,
+    maxTokens: 512,
+    pooling: "cls",
+  },
+};
+
+const own: EncodersSpec = {
+  ...b32,
+  ...(encoderRows({ vision: "clip-b16", text: "bge-small" }, OWN, () => expect.fail()) ?? expect.fail()),
 };
 
 const onCpu: EncodersSpec = { ...b32, device: "cpu", precision: "fp32", pool: "cpu" };
@@ -164,6 +194,82 @@ test.each(["fp16", "int8"] as const)(
 
 test("encoders run in the release's image without TensorRT-LLM, which has the backends", () => {
   expect(encoderPlan(b32, july, { gpu: gpus.A10G }).image).toBe("nvcr.io/nvidia/tritonserver:25.07-py3");
+});
+
+test("rows of the stack file are built with the sizes that their config.json must have", () => {
+  const plan = encoderPlan(own, july, { gpu: gpus.A10G });
+  const exported = (name: string) => model(plan, name).export.argv;
+  const folder = `/store/encoders/${plan.shortKey}/text_encoder`;
+  expect(exported("text_encoder")).toEqual([
+    "encoder_builder",
+    "export",
+    "--repository=BAAI/bge-small-en-v1.5",
+    `--revision=${"2".repeat(40)}`,
+    "--file=1_Pooling/config.json",
+    "--file=config.json",
+    "--file=model.safetensors",
+    "--file=modules.json",
+    "--file=sentence_bert_config.json",
+    "--file=tokenizer.json",
+    "--tower=text",
+    "--graph=classTokenPooling,normalize",
+    "--inputs=input_ids,attention_mask",
+    "--output=text_embedding",
+    "--dimension=384",
+    "--config=model_type=bert",
+    "--config=hidden_size=384",
+    "--config=num_hidden_layers=12",
+    "--config=vocab_size=30522",
+    "--max-tokens=512",
+    "--data-type=float32",
+    "--opset=17",
+    `--weights=/store/weights/bge-small/${"2".repeat(40)}`,
+    `--assets=${folder}`,
+    `--onnx=${folder}/model.onnx`,
+  ]);
+  expect(exported("vision_encoder")).toEqual(
+    expect.arrayContaining([
+      "--file=preprocessor_config.json",
+      "--file=pytorch_model.bin",
+      "--dimension=512",
+      "--config=projection_dim=512",
+      "--config=vision_config.num_attention_heads=12",
+      "--config=vision_config.patch_size=16",
+      "--config=text_config.hidden_size=512",
+    ]),
+  );
+  expect(exported("vision_encoder").join(" ")).not.toMatch(/tokenizer|max-tokens/);
+  expect(exported("clip_text")).toContain("--max-tokens=77");
+  expect(steps(plan, "text_encoder").trtexec).toContain("--maxShapes=input_ids:32x512,attention_mask:32x512");
+});
+
+test("rows of the stack file have the parameters of their sizes", () => {
+  // Both towers: https://github.com/openai/CLIP, ViT-B/16 has 149,620,737 with the temperature.
+  const { vision, text } = visionRow(own);
+  expect(vision.parameters + text.parameters + 1).toBe(149_620_737);
+  expect(vision.tokens).toBe(197);
+  // https://huggingface.co/BAAI/bge-small-en-v1.5: 33.4 million.
+  expect(textRow(own).text.parameters).toBe(33_360_000);
+});
+
+test.each([
+  ["encoders.vision", { vision: "bge-small", text: "bge-small" }, /bge-small is of kind sentence/],
+  [
+    "encoders.text",
+    { vision: "clip-b16", text: "clip-vit-base-patch32" },
+    /not the name of an encoder of texts/,
+  ],
+  [
+    "encoders.vision",
+    { vision: "clip-b61", text: "bge-small" },
+    /Did you mean `clip-b16`\?.*catalogue\.encoders/,
+  ],
+] as const)("a name at %s that has no row of its kind is reported", (path, names, says) => {
+  const found: { path: string; reason: string; fix: string }[] = [];
+  expect(encoderRows(names, OWN, (finding) => void found.push(finding))).toBeNull();
+  expect(found).toHaveLength(1);
+  expect(found[0]?.path).toBe(path);
+  expect(`${found[0]?.reason} ${found[0]?.fix}`).toMatch(says);
 });
 
 const { key, shortKey } = encoderPlan(b32, july, { gpu: gpus.A10G });

@@ -1,0 +1,147 @@
+"""What the JSON files beside weights say of them, with transformers' defaults for what they leave out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine_room.cpu_models.clip_graph import HEAD_WIDTH, LAYER_NORM_EPSILON, Activation, Preprocessing
+from engine_room.shared.errors import ProgramError
+from engine_room.shared.specs import read_json
+
+# Of configuration_clip.py of transformers, which writes nothing that is equal to them.
+_TOWER = {"num_hidden_layers": 12, "layer_norm_eps": LAYER_NORM_EPSILON, "hidden_act": "quick_gelu"}
+_VISION = {
+    **_TOWER,
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "image_size": 224,
+    "patch_size": 32,
+}
+_TEXT = {
+    **_TOWER,
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "max_position_embeddings": 77,
+    "vocab_size": 49_408,
+}
+# Of image_processing_clip.py.
+_BICUBIC = 3
+
+_POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+# Of modules.json; the graphs have no others, and give vectors of unit length with or without the last.
+_MODULES = ("Transformer", "Pooling", "Normalize")
+
+
+def check_config(path: Path, planned: Sequence[tuple[str, str]]) -> None:
+    """`planned` has values by their path. Raises ProgramError with everything that differs."""
+    config = _read(path)
+    if config.get("model_type") == "clip":
+        towers = {name: _tower(config, name) for name in ("vision_config", "text_config")}
+        config = {"projection_dim": 512, **config, **towers}
+    wrong = [
+        f"{key} {json.dumps(found)} (the plan: {value})"
+        for key, value in planned
+        if str(found := _at(config, key)) != value
+    ]
+    if wrong:
+        raise ProgramError(
+            f"{path} has {', '.join(wrong)}; correct the row under catalogue.encoders. Graphs are written "
+            "for CLIP and BERT alone."
+        )
+
+
+def activation_of(path: Path, tower: str) -> Activation:
+    """Of a tower of CLIP. Raises ProgramError for a tower that its graph does not compute."""
+    config = _tower(_read(path), tower)
+    activation: object = config["hidden_act"]
+    epsilon = config["layer_norm_eps"]
+    if activation not in ("quick_gelu", "gelu") or epsilon != LAYER_NORM_EPSILON:
+        raise ProgramError(
+            f"{path} has {tower} with hidden_act {activation} and layer_norm_eps {epsilon}; the graph has "
+            f"quick_gelu or gelu, {LAYER_NORM_EPSILON} and heads of {HEAD_WIDTH} channels."
+        )
+    return "gelu" if activation == "gelu" else "quick_gelu"
+
+
+def read_preprocessing(path: Path, planned: Preprocessing) -> Preprocessing:
+    """Of preprocessor_config.json, with its own mean and deviation. Raises ProgramError where another square
+    would be cut out."""
+    config = _read(path)
+    edge, crop = config.get("size", planned.crop_size), config.get("crop_size", planned.crop_size)
+    found = {
+        "size": edge.get("shortest_edge") if isinstance(edge, dict) else edge,
+        "crop_size": crop.get("height") if isinstance(crop, dict) else crop,
+        "resample": config.get("resample", _BICUBIC),
+        **{f"do_{step}": config.get(f"do_{step}", True) for step in ("resize", "center_crop", "normalize")},
+    }
+    wanted = {
+        **dict.fromkeys(("size", "crop_size"), planned.crop_size),
+        "resample": _BICUBIC,
+        **dict.fromkeys(("do_resize", "do_center_crop", "do_normalize"), True),
+    }
+    wrong = [f"{key} {found[key]}, not {value}" for key, value in wanted.items() if found[key] != value]
+    if wrong:
+        raise ProgramError(f"{path} has {'; '.join(wrong)}: vision_encoder would see other pixels.")
+    mean, std = (
+        _channels(config.get(key, usual), path)
+        for key, usual in (("image_mean", planned.mean), ("image_std", planned.std))
+    )
+    return Preprocessing(planned.resize_shorter_edge, planned.crop_size, mean, std)
+
+
+def check_sentence_encoder(files: Mapping[str, Path], pooling: str) -> None:
+    """By the files of sentence-transformers, where the plan has them. Raises ProgramError."""
+    modules = files.get("modules.json")
+    if modules is not None:
+        types = [str(module.get("type")).rpartition(".")[2] for module in _list(modules)]
+        other = [name for name in types if name not in _MODULES]
+        if other:
+            raise ProgramError(
+                f"{modules} has {', '.join(other)}; a sentence encoder is built of {', '.join(_MODULES)}."
+            )
+    path = files.get("1_Pooling/config.json")
+    if path is not None:
+        config = _read(path)
+        modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+        if modes != [_POOLINGS[pooling]]:
+            raise ProgramError(
+                f"{path} has {', '.join(modes) or 'no pooling'}, and the plan has pooling {pooling}; "
+                "correct the row under catalogue.encoders, which takes the mean or the first token."
+            )
+
+
+def _tower(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The older `_dict` counts more, as in CLIPConfig."""
+    usual = _VISION if name == "vision_config" else _TEXT
+    return {**usual, **(config.get(f"{name}_dict") or config.get(name) or {})}
+
+
+def _channels(value: Any, path: Path) -> tuple[float, float, float]:
+    try:
+        red, green, blue = (float(channel) for channel in value)
+    except (TypeError, ValueError) as error:
+        raise ProgramError(f"{path} has {value} for three channels.") from error
+    return red, green, blue
+
+
+def _at(config: Any, key: str) -> object:
+    for name in key.split("."):
+        config = config.get(name) if isinstance(config, dict) else None
+    return config
+
+
+def _list(path: Path) -> list[dict[str, Any]]:
+    modules = read_json(path)
+    if not isinstance(modules, list) or not all(isinstance(one, dict) for one in modules):
+        raise ProgramError(f"{path} is not a list of objects of JSON.")
+    return modules
+
+
+def _read(path: Path) -> dict[str, Any]:
+    config = read_json(path)
+    if not isinstance(config, dict):
+        raise ProgramError(f"{path} is not an object of JSON.")
+    return config

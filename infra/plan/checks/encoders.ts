@@ -1,0 +1,52 @@
+/** Encoders: the machines that they run on, and rows that a stack adds to the catalogue. */
+import { showValue } from "../../problems.ts";
+import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { encoderProblems } from "../encoders/encoder-plan.ts";
+import type { EncodersSpec, PoolSpec } from "../spec.ts";
+import type { Check, CheckedStack, Findings } from "./check.ts";
+
+export const encoderChecks = {
+  encodersCanBeBuilt: onPool((encoders, { gpu }) => encoderProblems(encoders, gpu)),
+
+  encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
+    if (gpuIndices === undefined) return [];
+    const path = "encoders.gpuIndices";
+    if (device === "cpu")
+      return { path, reason: "Encoders with `device: cpu` do not use a GPU.", fix: "Remove it." };
+    if (spec.runsOn !== "host") {
+      const reason = "GPU numbers are for a single machine; in a cluster the scheduler assigns GPUs.";
+      return { path, reason, fix: "Remove it." };
+    }
+    return gpuIndices.map(
+      (index, position) =>
+        index >= gpus && {
+          path: `${path}[${position}]`,
+          reason: `The host's GPUs have the numbers 0 to ${gpus - 1}.`,
+          fix: "Use one of them.",
+        },
+    );
+  }),
+
+  customEncoderNameIsFree: ({ config }) =>
+    Object.keys(config.catalogue.encoders ?? {}).map((name) => {
+      const model = config.models.findIndex((one) => one.name === name);
+      const isKnown = Object.hasOwn(visionEncoders, name) || Object.hasOwn(textEncoders, name);
+      if (!isKnown && model < 0) return [];
+      return {
+        path: `catalogue.encoders.${name}`,
+        value: showValue(name),
+        reason: isKnown
+          ? `The catalogue already has an encoder ${name}.`
+          : `models[${model}] has this name, and clients ask the gateway for both by it.`,
+        fix: "Use another name.",
+      };
+    }),
+} satisfies Record<string, Check>;
+
+function onPool(check: (encoders: EncodersSpec, pool: PoolSpec, stack: CheckedStack) => Findings): Check {
+  return (stack) => {
+    const { encoders, pools } = stack.spec;
+    const pool = pools.find(({ name }) => name === encoders?.pool);
+    return encoders !== null && pool !== undefined && check(encoders, pool, stack);
+  };
+}
