@@ -1,4 +1,4 @@
-/** Every operation of AWS that scripts and the project's own provider send, and what answers it in tests: moto, or the fake for what moto 5.2.5 lacks. */
+/** AWS operations of scripts and the project's own provider: moto answers them in tests, or a fake where moto 5.2.5 lacks it. */
 
 export type Answerer =
   /** moto answers it in each of these files, which hold the table to that. */

@@ -1,4 +1,4 @@
-/** moto in the environment of what tests test. */
+/** moto in the environment of tested code. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";

@@ -11,7 +11,7 @@ const TASK_TIMEOUT_SECONDS = 3600;
 const HEALTHY_TIMEOUT_SECONDS = 300;
 const LOOK_TIMEOUT_SECONDS = 120;
 const LOOK_LINES = 10_000;
-/** Docker asks for the first time after an interval; the planned 10 s would be most of what tests take. */
+/** Docker checks for the first time after an interval; the planned 10 s would be most of a test's time. */
 const HEALTH_INTERVAL = "2s";
 
 /** Exit codes of stopped containers, by name. */

@@ -16,7 +16,7 @@ interface Hunk {
   readonly before: readonly string[];
 }
 
-/** Contents by path: what a checkout has to hold for the patches to apply, and for the plan to be filled in. */
+/** Contents by path: the parts of a checkout that the patches change and the plan fills in. */
 export function tutorialsStandIn(): Readonly<Record<string, string>> {
   const hunks = readdirSync(PATCHES)
     .toSorted()

@@ -123,7 +123,7 @@ async function startPrograms(
     "root-ca-file": authority,
     "use-service-account-credentials": "false",
     "allocate-node-cidrs": "false",
-    // Its own 15 s would be most of what tests of autoscalers take.
+    // The default of 15 s would be most of the time of autoscalers' tests.
     "horizontal-pod-autoscaler-sync-period": "1s",
     // KWOK does not renew leases, and reports every ten minutes that a node is ready.
     "node-monitor-grace-period": "1h",

@@ -33,7 +33,7 @@ export const corrections = {
       "--restart": task === "serve" ? ["unless-stopped"] : [],
     }),
 
-  "a network of its own, ports on loopback": (line, { stack, alias, task, httpPort }) =>
+  "its own network, ports on loopback": (line, { stack, alias, task, httpPort }) =>
     changed(line, ["--network"], {
       "--network": [`${stack}-network`],
       "--network-alias": [alias],
@@ -41,7 +41,7 @@ export const corrections = {
         task === "build" ? [] : [0, 1, 2].map((offset) => `127.0.0.1:${httpPort + offset}:${8000 + offset}`),
     }),
 
-  "shared memory of its own": (line) => changed(line, ["--ipc"], {}),
+  "its own shared memory": (line) => changed(line, ["--ipc"], {}),
 
   "the same limits for every container": (line) =>
     changed(line, ["--shm-size", "--ulimit"], {

@@ -379,7 +379,7 @@ describe("what can't be", () => {
 test("notes are about the weights of image embeddings and about access to S3", () => {
   const notesOf = (visionWeights: string) =>
     stackOf({ ...cpuValues, encoders: { visionWeights } }).notes.join();
-  expect(notesOf("auto")).toContain("the log of the encoders says");
+  expect(notesOf("auto")).toContain("the log of the encoders has");
   expect(notesOf("package")).toContain("do not come from CLIP");
   expect(notesOf("hub")).not.toMatch(/CLIP|images/);
   const weights = { from: "s3", uri: "s3://bucket/gpt", revision: "1" };

@@ -914,7 +914,7 @@ test("Kubernetes accepts the plan of any stack file, and the plan has no secrets
         );
       }
 
-      // A number has one owner, and each of its series has an alert where anybody watches.
+      // A number has one owner, and each of its series has an alert in a stack with monitoring.
       const owners = new Map(stack.autoscalers.map(({ name, replicas }) => [name, replicas.max]));
       for (const { name, replicas, maxReplicas } of servers)
         expect(replicas === null ? maxReplicas : null).toBe(owners.get(name) ?? null);
