@@ -77,7 +77,7 @@ def _connected(ends: ExitStack, deadline: float, address: tuple[str, int], *_opt
         except OSError as error:
             failed = error
         else:
-            # Timeouts of sockets begin anew with every byte, and TLS takes the socket itself away.
+            # Timeouts of sockets restart with every byte, and TLS detaches the socket itself.
             watched = ends.enter_context(connected.dup())
             timer = Timer(max(deadline - monotonic(), 0), _end, [watched])
             timer.start()
@@ -87,7 +87,7 @@ def _connected(ends: ExitStack, deadline: float, address: tuple[str, int], *_opt
 
 
 def _addresses(host: str, port: int, deadline: float) -> list[str]:
-    """Of the host. The system's look-up takes no time limit; one that is late ends by itself."""
+    """The host's addresses. The system's look-up has no time limit; a late look-up ends by itself."""
     found: Future[list[str]] = Future()
 
     def look_up() -> None:

@@ -1,4 +1,4 @@
-"""Triton Python model `multimodal_encoders` where the template's own answers each picture, not each request.
+"""Triton Python model `multimodal_encoders`, for templates that answer each picture in place of each request.
 
 The template's `model.py` is beside this one as `template_model.py`.
 """
@@ -12,7 +12,7 @@ from .template_model import TritonPythonModel as TemplateModel
 
 
 class TritonPythonModel(TemplateModel):  # type: ignore[misc]
-    """Hands the template the features of one request at a time, as those of one picture."""
+    """Passes the features of one request at a time to the template, as those of one picture."""
 
     def postprocess_output_tensors(
         self,

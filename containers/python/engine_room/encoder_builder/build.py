@@ -51,7 +51,7 @@ def _checked_machine(spec: EncoderBuildSpec) -> VisibleGpu | None:
 def _run(
     model: EncoderModel, step: Step, directory: Path, folder: Path, locks: StoreLocks, report: Reporter
 ) -> dict[str, object]:
-    """What the manifest says of a step, with the plan's `directory` moved to `folder`."""
+    """Runs a step with the plan's `directory` moved to `folder`, and returns its facts for the manifest."""
     argv = [relocated(word, {str(directory): folder}) for word in step.argv]
     (folder / model.name).mkdir(exist_ok=True)
 

@@ -1,4 +1,4 @@
-"""From the hub's files to an ONNX graph, and to what the model in front of it reads."""
+"""Exports the hub's files to an ONNX graph, and to the asset of the model in front of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from engine_room.shared.store_locks import StoreLocks
 DataType = Literal["float32", "float16"]
 Tensors = Mapping[str, npt.NDArray[np.generic]]
 
-# Of a unit vector's length, and of each of its numbers from the graph's in 32 bits; measured is some 1e-4.
+# Maximum error of a unit vector's length, and of its numbers against the 32-bit graph's; measured: some 1e-4.
 _LARGEST_ERROR = 5e-3
 # Rows of a batch whose texts differ in length.
 _CHECKED_ROWS = 4
@@ -40,7 +40,7 @@ _CHECKED_ROWS = 4
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """The words of the plan's command."""
+    """Arguments of the plan's command."""
 
     source: PinnedFiles
     tower: str
@@ -48,7 +48,7 @@ class ExportOptions:
     inputs: tuple[str, ...]
     output: str
     dimension: int
-    # What config.json must say by path, and where texts are cut: of a row of the stack file alone.
+    # Only for rows of the stack file: required values of config.json by path, and maximum tokens of a text.
     config: tuple[tuple[str, str], ...]
     max_tokens: int | None
     data_type: DataType
@@ -91,7 +91,7 @@ def export(options: ExportOptions, locks: StoreLocks, report: Reporter) -> dict[
 
 
 def _weights(source: PinnedFiles, files: Mapping[str, Path]) -> dict[str, object]:
-    """What the graph was made from; the store's collector keeps what a manifest names so."""
+    """Record of the graph's weights; the store's collector keeps weights that a manifest names."""
     return {
         "directory": str(source.directory),
         "source": {"kind": "hub", "repository": source.repository, "revision": source.revision},
@@ -169,7 +169,7 @@ def _sentences(pooling: Literal["mean", "cls"], source: _Source, assets: Path) -
     return _Exported(graph, _texts(source, assets, source.max_tokens or limit))
 
 
-# What follows a transformer inside the graph tells the models apart.
+# By kind and the steps after the transformer inside the graph.
 _EXPORTERS: Mapping[tuple[str, tuple[str, ...]], _Exporter] = {
     ("vision", ("classTokenPooling", "projection", "normalize")): _clip_vision,
     ("text", ("endOfTextPooling", "projection", "normalize")): _clip_text,

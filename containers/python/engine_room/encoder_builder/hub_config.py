@@ -1,4 +1,4 @@
-"""What the JSON files beside weights say of them, with transformers' defaults for what they leave out."""
+"""Reads the JSON files beside weights, with transformers' defaults for missing values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine_room.cpu_models.clip_graph import HEAD_WIDTH, LAYER_NORM_EPSILON, Ac
 from engine_room.shared.errors import ProgramError
 from engine_room.shared.specs import read_json
 
-# Of configuration_clip.py of transformers, which writes nothing that is equal to them.
+# Defaults of transformers' configuration_clip.py, which does not write values that equal them.
 _TOWER = {"num_hidden_layers": 12, "layer_norm_eps": LAYER_NORM_EPSILON, "hidden_act": "quick_gelu"}
 _VISION = {
     **_TOWER,
@@ -27,11 +27,11 @@ _TEXT = {
     "max_position_embeddings": 77,
     "vocab_size": 49_408,
 }
-# Of image_processing_clip.py.
+# Default of image_processing_clip.py.
 _BICUBIC = 3
 
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
-# Of modules.json; the graphs have no others, and give vectors of unit length with or without the last.
+# Modules of modules.json; the graphs have no others, and return vectors of unit length even without the last.
 _MODULES = ("Transformer", "Pooling", "Normalize")
 
 
@@ -49,12 +49,12 @@ def check_config(path: Path, planned: Sequence[tuple[str, str]]) -> None:
     if wrong:
         raise ProgramError(
             f"{path} has {', '.join(wrong)}; correct the row under catalogue.encoders. Graphs are written "
-            "for CLIP and BERT alone."
+            "only for CLIP and BERT."
         )
 
 
 def activation_of(path: Path, tower: str) -> Activation:
-    """Of a tower of CLIP. Raises ProgramError for a tower that its graph does not compute."""
+    """Activation of a tower of CLIP. Raises ProgramError for a tower that its graph does not compute."""
     config = _tower(_read(path), tower)
     activation: object = config["hidden_act"]
     epsilon = config["layer_norm_eps"]
@@ -67,8 +67,8 @@ def activation_of(path: Path, tower: str) -> Activation:
 
 
 def read_preprocessing(path: Path, planned: Preprocessing) -> Preprocessing:
-    """Of preprocessor_config.json, with its own mean and deviation. Raises ProgramError where another square
-    would be cut out."""
+    """Preprocessing of preprocessor_config.json, with its mean and deviation. Raises ProgramError for another
+    square than the plan's."""
     config = _read(path)
     edge, crop = config.get("size", planned.crop_size), config.get("crop_size", planned.crop_size)
     found = {

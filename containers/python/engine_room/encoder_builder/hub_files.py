@@ -58,7 +58,7 @@ def _is_right(place: Path, sha256: str) -> bool:
 
 
 def _listed(wanted: PinnedFiles, manifest: Manifest | None) -> tuple[StoredFile, ...]:
-    """What earlier models of the same repository have there."""
+    """Files of earlier models of the same repository."""
     if manifest is None or manifest.record.get("source") != _source(wanted):
         return ()
     return manifest.files

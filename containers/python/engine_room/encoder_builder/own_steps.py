@@ -35,7 +35,7 @@ def run_own_step(
     """Facts for the manifest. `locks` are those of a build, which opens a store's once. Raises
     ProgramError, OSError."""
     if options.command == "calibrate":
-        # Its imports take longer than all others, and what is complete or for a CPU never needs them.
+        # Its imports are the slowest; complete encoders, and those for a CPU, never need them.
         from engine_room.encoder_builder.calibrate import CalibrateOptions, calibrate
 
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
@@ -101,7 +101,7 @@ def _revision(text: str) -> str:
 def _file(text: str) -> tuple[str, str | None]:
     path, equals, sha256 = text.partition("=")
     if not is_plain_path(path) or (equals and _SHA256.fullmatch(sha256) is None):
-        raise argparse.ArgumentTypeError(f"{text} is not a path with its sha-256, or a path alone")
+        raise argparse.ArgumentTypeError(f"{text} is not a path, or a path with its sha-256")
     return path, sha256 or None
 
 

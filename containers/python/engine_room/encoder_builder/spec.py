@@ -33,7 +33,7 @@ class EncoderModel:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is built below `directory`: a folder for each model."""
+    """Encoders to build below `directory`: a folder for each model."""
 
     key: str
     key_fields: Mapping[str, object]
@@ -43,7 +43,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class EncoderBuildSpec:
-    """`gpu` is None where nothing is built for a GPU."""
+    """`gpu`: None for encoders on a CPU."""
 
     release: Release
     gpu: Gpu | None

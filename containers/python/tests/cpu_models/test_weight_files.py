@@ -45,7 +45,7 @@ class Tensor:
 
 
 class Pickler(pickle.Pickler):
-    """Writes storages as torch's persistent ids."""
+    """Writes each storage as torch's persistent id."""
 
     extra: tuple[Any, ...] = ()
 

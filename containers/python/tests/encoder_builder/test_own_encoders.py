@@ -36,7 +36,7 @@ TOKENS = TOKENIZER.get_vocab_size()
 
 @dataclass(frozen=True)
 class Family:
-    """A small encoder: what the hub has of it, and what the plan's row says."""
+    """A small encoder: its files on the hub, and its row in the plan."""
 
     tower: str
     graph: str
@@ -224,7 +224,7 @@ def test_an_own_encoder_computes_what_its_source_does(shop: Workshop, name: str)
     if family.tower == "vision":
         preprocess = json.loads((shop.store / "own/preprocess.json").read_bytes())
         assert preprocess["mean"] == family.files["preprocessor_config.json"]["image_mean"]
-    # What is there at the commit is not fetched again.
+    # Present files of the commit are not fetched again.
     before = len(shop.hub.transfers)
     assert shop.run(words_of(family, shop.store)).code == 0
     assert len(shop.hub.transfers) == before
