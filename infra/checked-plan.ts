@@ -7,7 +7,6 @@ import { readTemplateFolders } from "./template-folders.ts";
 
 interface CheckedPlan extends PlanResult {
   readonly plan: StackPlan;
-  /** What was planned. */
   readonly config: StackConfig;
 }
 
@@ -16,8 +15,8 @@ interface CheckedPlan extends PlanResult {
  *
  * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
  * @param from - Folder from which folders of templates start. @default this project's
- * @throws ConfigError with every problem of the schema at once; where there is none, with every problem of the checks: path,
- * value, reason, fix.
+ * @throws ConfigError with every problem of the schema at once, or else with every problem of the checks: path, value,
+ * reason, fix.
  */
 export function checkedPlan(values: Readonly<Record<string, unknown>>, from?: string): CheckedPlan {
   const config = parseConfig(values);

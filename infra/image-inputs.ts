@@ -1,4 +1,4 @@
-/** What says which images a stack runs: the lock file, and the hashes of what they are made from. */
+/** Inputs that select the images of a stack: the lock file, and hashes of the images' sources. */
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { DockerCpuPlan } from "./plan/cpu-stack.ts";
@@ -31,7 +31,7 @@ interface PlannedImages {
 
 export function planImages(plan: DockerCpuPlan | DockerGpuPlan | ClusterPlan): PlannedImages {
   const needed = neededImages(plan);
-  // Images of a stack on CPUs stand on no release of Triton.
+  // Images of a stack on CPUs do not depend on a release of Triton.
   const triton = plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
   const inputs = imageInputs(needed, { triton, bases: placeOf(plan).imageBases });
   return { needed, inputs, found: dockerImages(needed, inputs) };
@@ -52,13 +52,13 @@ function placeOf(plan: DockerCpuPlan | DockerGpuPlan | ClusterPlan) {
   return "cluster" in plan ? plan.cluster : plan.host;
 }
 
-/** All that `dockerImages` wants to know, read from the project's files. */
+/** Options of `dockerImages`, read from the project's files. */
 export function imageInputs(needed: readonly ImageName[], choice: BaseChoice): ImageOptions {
   const contentHashes = Object.fromEntries(needed.map((name) => [name, imageContentHash(name, choice)]));
   return { lock: readImageLock(), contentHashes, ...choice };
 }
 
-/** @throws Error where the file is no lock file of this version. */
+/** @throws Error when the file is not a lock file of this version. */
 export function readImageLock(file: string = imageLockFile()): ImageLock {
   if (!existsSync(file)) return { version: 1, images: {} };
   const lock = JSON.parse(readFileSync(file, "utf8")) as Partial<ImageLock>;

@@ -1,5 +1,5 @@
 /**
- * `import { InferenceStack } from "engine-room"`: all that a stack file describes, as a component of somebody's own Pulumi
+ * `import { InferenceStack } from "engine-room"`: everything in a stack file, as a component of the caller's own Pulumi
  * program. All platforms are imported at once, because a constructor registers its children before it returns.
  */
 import { isAbsolute } from "node:path";
@@ -85,7 +85,7 @@ export class InferenceStack extends pulumi.ComponentResource {
   readonly models: pulumi.Output<readonly ServedModel[]>;
   /** Where weights and engines are kept. */
   readonly engineStore: pulumi.Output<string>;
-  /** What users have to know about what is served. */
+  /** Limits that users of the models have to know. */
   readonly notes: pulumi.Output<readonly string[]>;
 
   /**
@@ -149,7 +149,7 @@ function register(plan: ReturnType<typeof checkedPlan>["plan"], place: Place) {
 /**
  * The values for the plan, with an id in place of each output that is one, and a mark in place of a secret.
  *
- * @returns Those outputs by what stands in their place.
+ * @returns Those outputs by their ids.
  * @throws ConfigError where another value is an output.
  */
 function withoutOutputs(file: Readonly<Record<string, unknown>>) {

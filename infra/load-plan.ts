@@ -6,8 +6,8 @@ import type { StackPlan } from "./plan/stack-plan.ts";
 import { ConfigError } from "./problems.ts";
 
 /**
- * As `checkedPlan`. What plans GPUs is loaded for stacks on GPUs only: it takes longer to load than a stack on a CPU takes
- * to be planned.
+ * As `checkedPlan`. Modules for GPUs are loaded only for stacks on GPUs: loading them takes longer than planning a stack on a
+ * CPU.
  *
  * @param values - Keys without their namespace; objects and arrays as such, not as JSON text.
  * @throws ConfigError with every problem at once: path, value, reason, fix.

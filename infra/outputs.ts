@@ -15,7 +15,7 @@ export interface StackOutputs {
   /** Where weights and engines are kept. */
   readonly engineStore: string;
   readonly cost: CostPlan;
-  /** What a user has to know about what is served, such as "image embeddings carry no meaning". */
+  /** Limits that users have to know, such as "image embeddings carry no meaning". */
   readonly notes: readonly string[];
 }
 
@@ -41,7 +41,7 @@ export function planOutputs<Served extends Pick<DeployedStack, "endpoints" | "en
   nodePool: (pool: string | null) => string,
   served: Served,
 ): Pick<StackOutputs, "models" | "release" | "cost"> & Served {
-  // The cost of GPUs has its lines as well, which are no part of the contract.
+  // Without the lines of a GPU stack's cost, which are not part of the contract.
   const { hourlyUsd, monthlyUsd, withoutPrice, buildUsd, pricesAsOf } = plan.cost;
   const release = plan.tier === "cpu" ? plan.release : plan.release.tag;
   const models =

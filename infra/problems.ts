@@ -9,7 +9,6 @@ export interface Problem {
   readonly value: string;
   /** Why it can't be used, with the numbers that decide. */
   readonly reason: string;
-  /** What to write instead. */
   readonly fix: string;
   /** Line of the stack file, from 1; absent where it is not known. */
   readonly line?: number;
@@ -18,10 +17,10 @@ export interface Problem {
 /** Thrown once, with all problems of a stack. Its message is meant to be shown without a stack trace. */
 export class ConfigError extends Error {
   readonly problems: readonly Problem[];
-  /** By which the SDK knows a `pulumi.RunError`, whose message the engine shows alone; this file imports nothing. */
+  /** Marks a `pulumi.RunError` for the SDK, so that the engine shows only the message; this file imports nothing. */
   readonly __pulumiRunError = true;
 
-  /** @param file - Of the lines, as the user would type it; absent: there are none. */
+  /** @param file - Stack file of the lines, as the user would type it; absent when no problem has a line. */
   constructor(problems: readonly Problem[], file?: string) {
     super(formatProblems(problems, file));
     this.name = "ConfigError";

@@ -1,4 +1,4 @@
-/** Reads the folders of `triton.templates`, which lie beside the stack file: the plan itself reads no file. */
+/** Reads the folders of `triton.templates`, which are beside the stack file: the plan itself reads no file. */
 import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import type { StackConfig } from "./config/config.ts";
 import type { TemplateFiles } from "./plan/spec.ts";
 import { type Problem, showValue } from "./problems.ts";
 
-/** Of all files of a folder: they reach pods in a ConfigMap, which holds 1 MiB with the rest of a server's description. */
+/** All files of a folder together: pods get them in a ConfigMap of at most 1 MiB, with the rest of a server's description. */
 const MOST_BYTES = 500_000;
 
 /** A machine of EC2 gets a description in one document of Systems Manager, of 60 kB in base64 (plan/aws/machine/tasks.ts). */
@@ -89,7 +89,7 @@ function readFolder(folder: string, mostBytes: number): Folder {
     const content = readFileSync(join(folder, path));
     const text = content.toString("utf8");
     if (text.includes("\0") || !Buffer.from(text).equals(content)) {
-      refused.push({ reason: `${path} is not text in UTF-8.`, fix: "Put text files there alone." });
+      refused.push({ reason: `${path} is not text in UTF-8.`, fix: "Keep only text files there." });
     }
     files[path] = text;
   }

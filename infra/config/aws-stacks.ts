@@ -100,7 +100,7 @@ const network = section({
 });
 
 const engineStore = section({
-  /** Throughput mode of the file system: `elastic` is paid by what is read, `provisioned` by the hour. */
+  /** Throughput mode of the file system: `elastic` is billed by bytes read, `provisioned` by the hour. */
   throughput: z.enum(["elastic", "provisioned"]).default("elastic"),
   /** Only with `throughput: provisioned`. */
   provisionedMiBPerSecond: z.int().min(1).max(3414).optional(),
@@ -130,7 +130,7 @@ const apiCidr = formattedText(
       : undefined,
 );
 
-/** Of what databases have on disks. */
+/** Retention of backups of the databases' disks. */
 const backupDays = {
   /** Days for which AWS Backup keeps a daily copy of the documents; 0: no copies. Absent: 35 for a stack of `retain`, else 0. */
   backupDays: z.int().min(0).max(3650).optional(),
@@ -169,7 +169,7 @@ const gateway = remoteGateway.extend({
   /** An S3 bucket, in the region of the stack, for the load balancer's access logs. docs/platforms/aws-options.md has the policy that it needs. */
   accessLogsBucket: formattedText(
     /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-    "the name of a bucket alone, without s3:// and folders",
+    "only the name of a bucket, without s3:// and folders",
     "example-access-logs",
   ).optional(),
 });
@@ -193,7 +193,7 @@ const clusterPool = awsPool.extend({
    */
   otherInstanceTypes: z.array(z.string().min(1).max(30)).max(10).default([]),
   prePullImages,
-  /** Letters of the network's zones that it uses; absent: all. Capacity of large GPUs is often in one zone alone. */
+  /** Letters of the network's zones that it uses; absent: all. Large GPUs are often available in one zone only. */
   zones: z.array(zone).min(1).max(3).optional(),
   /** Idle machines that the pool keeps, so that the next server starts without waiting for one. */
   warm: z.int().min(0).max(100).default(0),
@@ -204,7 +204,7 @@ const machinePool = awsPool.omit({ sharing: true }).extend({
   zone: zone.optional(),
 });
 
-/** EKS gives access to these two alone: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html */
+/** EKS gives access only to users and roles: https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html */
 const principals = z
   .array(
     arn(
@@ -217,7 +217,7 @@ const principals = z
   .max(20)
   .default([]);
 
-/** What every service of AWS takes: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
+/** Characters that every AWS service accepts: https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
 const tagText = (longest: number, others: string) =>
   formattedText(
     new RegExp(`^[\\p{L}\\p{N} _.:/+@${others}-]{1,${longest}}$`, "u"),
@@ -230,12 +230,12 @@ function shortAccount(value: unknown): string | undefined {
   const digits = /^\d{1,11}$/.exec(String(value))?.[0];
   if (digits === undefined) return undefined;
   return `An account has twelve digits, and this has ${digits.length}: without quotes YAML reads a number and drops its leading zeros.
-Write all twelve in quotes: "${digits.padStart(12, "0")}", where zeros are what is missing.`;
+Write all twelve digits in quotes: "${digits.padStart(12, "0")}", if only leading zeros are missing.`;
 }
 
 const logRetentionDays = z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30);
 
-/** A registry with a path where it wants one. */
+/** A registry, with a path where it needs one. */
 const mirror = cpuImages.shape.registry;
 
 /** Values of a chart, as its `values.yaml` has them. */
@@ -276,7 +276,7 @@ const common = {
     apiCidrs: z.array(apiCidr).max(40).default([]),
     /** Networks of the VPC, or connected to it, from which runners and people reach the cluster's API at its private addresses. */
     privateCidrs: z.array(ipv4Cidr).max(20).default([]),
-    /** Whether who makes the cluster administers it. `false`: `admins` alone do. It is for a new cluster: another value changes nothing. */
+    /** Whether the creator of the cluster administers it. `false`: only `admins` do. Read when the cluster is created; a later change has no effect. */
     creatorIsAdmin: z.boolean().default(true),
     /** IAM roles or users that administer the cluster. */
     admins: principals,
@@ -315,7 +315,7 @@ const common = {
     /** A secret of Secrets Manager whose value is the token. */
     tokenSecretArn: arn(
       "secretsmanager",
-      // Secrets Manager finds a secret without the end of its ARN, and IAM compares all of it with what a role may read.
+      // Secrets Manager finds a secret without the end of its ARN, but IAM compares the whole ARN with the role's policy.
       // https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
       "secret:\\S+-[A-Za-z0-9]{6}",
       "the ARN of a secret with the hyphen and the six characters that AWS ends it with",
@@ -359,7 +359,7 @@ export const eksStack = z.strictObject({
   monitoringOptions: gpuMonitoringOptions
     .unwrap()
     .extend({
-      /** A topic of SNS, in the region of the stack, to which Alertmanager sends alerts; absent: they are in Prometheus alone. */
+      /** SNS topic, in the region of the stack, to which Alertmanager sends alerts; absent: alerts are only in Prometheus. */
       snsTopicArn: arn(
         "sns",
         "[A-Za-z0-9_-]{1,256}",
@@ -438,7 +438,7 @@ export const ec2Stack = z.strictObject({
   compute: z.literal("ec2"),
   models: hostModels,
   encoders: hostEncodersOrNone,
-  // One machine often has one GPU: a new engine is built while the model is away, as by hand.
+  // A machine with a single GPU cannot serve the model while a new engine is built.
   engines: engines("stopServer"),
   /** Groups of machines of one instance type; the stack uses one machine. */
   pools: pools(machinePool),

@@ -20,8 +20,8 @@ const schema = z.strictObject({
   github: z
     .strictObject({
       /**
-       * Whose workflows take the roles, as the subject of their tokens begins: `octo-org/engine-room`, and with both ids where the
-       * repository was created or renamed since the middle of 2026, `octo-org@123456/engine-room@456789`.
+       * Repository whose workflows take the roles, as the subject of their tokens begins: `octo-org/engine-room`, or with both ids,
+       * `octo-org@123456/engine-room@456789`, where it was created or renamed since the middle of 2026.
        * https://learn.microsoft.com/entra/workload-id/workload-identities-github-immutable-subjects
        */
       repository: formattedText(
@@ -45,7 +45,7 @@ const schema = z.strictObject({
     .array(formattedText(/^Z[A-Z0-9]{1,31}$/, "the id of a hosted zone", "Z0123456789ABCDEFGHIJ"))
     .max(10)
     .default([]),
-  /** Clusters on EKS that somebody else has made, in which stacks run (`cluster.existing`). */
+  /** Existing clusters on EKS in which stacks run (`cluster.existing`). */
   clusterNames: z
     .array(formattedText(/^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$/, "the name of a cluster on EKS", "platform"))
     .max(5)

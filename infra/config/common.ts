@@ -56,7 +56,7 @@ export const revision = formattedText(
 
 const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 
-/** An IPv4 address alone. */
+/** An IPv4 address without a prefix length. */
 export const ipv4Address = (rule: string, example: string) =>
   formattedText(new RegExp(`^${OCTET}(\\.${OCTET}){3}$`), rule, example);
 
@@ -138,8 +138,8 @@ export const policies = section({
 export const minGateways = z.int().min(1).max(100).optional();
 
 /**
- * Hash of a key; encrypted where it was set with `--secret`. An encrypted one is read by the Pulumi CLI alone: here a hash of what is
- * encrypted stands for it, which no key has, and which changes with it.
+ * Hash of a key; encrypted where it was set with `--secret`. Only the Pulumi CLI decrypts it: elsewhere a hash of the ciphertext replaces
+ * it, which matches no key and changes with the ciphertext.
  */
 export const keyHash = z.union([
   formattedText(
@@ -160,7 +160,7 @@ const gatewayParts = {
         /** Name of the key, which logs and metrics carry. */
         name: resourceName,
         /** SHA-256 of the key. */
-        // The hash alone, so that the stack file has no secret: `npx engine-room key` makes both.
+        // Only the hash, so that the stack file has no secret: `npx engine-room key` generates both.
         sha256: keyHash,
       }),
     )
@@ -184,11 +184,11 @@ const gatewayParts = {
 
 export const localGateway = section({ port, ...gatewayParts });
 
-/** Reached from the Docker host alone, or at `host.address`. Without TLS there, `exposure` can't be `public`. */
+/** Reached from the Docker host only, or at `host.address`. It has no TLS, so `exposure` can't be `public`. */
 export const dockerGateway = section({
   port: publishedPort.default(PUBLISHED_PORTS.gateway),
   ...gatewayParts,
-  /** `host`: the Docker host alone. `internal`: clients that reach `host.address`. */
+  /** `host`: only clients on the Docker host. `internal`: clients that reach `host.address`. */
   exposure: z.enum(["host", "internal"]).default("host"),
 });
 
@@ -202,7 +202,7 @@ export const remoteGateway = z.strictObject({
   hostname: formattedText(
     // RFC 1123: what an Ingress and a certificate take.
     /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
-    "a name alone: lower-case letters, digits, hyphens and points, no https:// and no port",
+    "only a name: lower-case letters, digits, hyphens and points, no https:// and no port",
     "models.example.org",
   ).optional(),
   /** Where its certificate comes from: a Kubernetes Secret, or an issuer of cert-manager. */

@@ -10,8 +10,7 @@ import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
 import { hasKey, schemaMessage, schemaProblems } from "./schema-problems.ts";
 
 /**
- * Kinds of stacks: what a stack file names, and the schema of what it names. The first of a platform is that of a file which
- * says no more than the platform.
+ * Kinds of stacks by the keys that select them, with their schemas. The first row of a platform is its default.
  */
 export const stackKinds = [
   { kind: { platform: "local", tier: "cpu" }, schema: localStack },
@@ -135,7 +134,7 @@ function likelyKind(values: Values) {
   return { schema, kind, problems };
 }
 
-/** The kind whose schema refuses the fewest of the values; of several the one whose name is nearest to the key's. */
+/** Kind whose schema refuses the fewest values; among equals, the kind with the name most similar to the key's. */
 function leastRefused(kinds: readonly StackKind[], key: KindKey, values: Values): StackKind {
   const nearest = nearestName(
     String(values[key] ?? ""),

@@ -51,7 +51,7 @@ export const dockerStack = z.strictObject({
   encoders: hostEncodersOrNone,
   gateway: dockerGateway,
   ...dockerDatabases,
-  // One machine often has one GPU: a new engine is built while the model is away, as by hand.
+  // A machine with a single GPU cannot serve the model while a new engine is built.
   engines: engines("stopServer"),
   /** The machine whose Docker engine runs everything. */
   host: z.strictObject(

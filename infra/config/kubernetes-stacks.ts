@@ -35,7 +35,7 @@ const labelValue = formattedText(
 const toleration = z.strictObject({
   /** Key of the taint. */
   key: labelName,
-  /** `Exists`: any value of the taint. `Equal`: `value` alone. */
+  /** `Exists`: any value of the taint. `Equal`: only `value`. */
   operator: z.enum(["Exists", "Equal"]).default("Exists"),
   /** Value of the taint, with `operator: Equal`. */
   value: labelValue.optional(),
@@ -231,7 +231,7 @@ export const gpuMonitoringOptions = monitoringOptions
   })
   .prefault({});
 
-/** Parts for a cluster that is there already. */
+/** Parts for an existing cluster. */
 const existingClusterParts = {
   ...clusterParts,
   /** Whether the stack creates the namespace; absent: it does, unless the stack file names a claim or a Secret in it. */

@@ -1,4 +1,4 @@
-/** What stacks say of models, encoders and machines, whatever platform they are on. */
+/** Schemas of models, encoders and machines, for all platforms. */
 import { z } from "zod";
 import { MODEL_NAMES } from "../plan/catalogue/cpu-models.ts";
 import { LANGUAGE_MODELS } from "../plan/catalogue/language-models.ts";
@@ -279,7 +279,7 @@ const sharing = z
 
 export const hourlyUsd = z.number().min(0).max(1000);
 
-/** EC2 instance type, for what the machine holds and costs. */
+/** EC2 instance type, which gives the machine's size and price. */
 export const instanceType = z.string().min(1).max(30).optional();
 
 /** Disk for images and scratch. */
@@ -305,7 +305,7 @@ export const pool = z.strictObject({
   sharing,
 });
 
-/** @param ofPlatform - {@link pool} with what the platform adds. */
+/** @param ofPlatform - {@link pool} with the platform's keys. */
 export const pools = <Pool extends z.ZodType>(ofPlatform: Pool) => entries(ofPlatform, 32, POOLS);
 
 /** Models of a stack on GPUs. */

@@ -26,7 +26,7 @@ const MISPLACED: Readonly<Record<string, string>> = {
 
 /**
  * @param issues - With messages of {@link schemaMessage}.
- * @param elsewhere - What kinds of stacks have a key that this one has not; undefined: none has it.
+ * @param elsewhere - Problem that names the kinds of stacks with an unrecognized key; undefined where no kind has it.
  */
 export function schemaProblems(
   issues: readonly Issue[],
@@ -82,8 +82,8 @@ export function hasKey(schema: z.core.$ZodType, path: Path): boolean {
 }
 
 /**
- * Issues with those of unions opened: of the forms that a value may have, the one whose outline it has is meant. A value
- * that has the outline of none keeps the union's own issue.
+ * Replaces the issue of a union by the issues of the form whose outline the value has. A value without the outline of any
+ * form keeps the union's own issue.
  */
 function flatIssues(issues: readonly Issue[]): readonly Issue[] {
   return issues.flatMap((issue) => {
@@ -156,7 +156,7 @@ const TYPES: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-/** The unit that a key's name ends with, as in `diskGiB`, with a space before it; empty where there is none. */
+/** The unit that a key's name ends with, as in `diskGiB`, with a space before it; empty without a unit. */
 function unitOf(path: Path | undefined): string {
   const unit = /(MiB|GiB|GB|Seconds|Microseconds|Hours|Days|Tokens)$/.exec(String(path?.at(-1)))?.[1] ?? "";
   return unit === "" ? "" : ` ${unit.endsWith("B") ? unit : unit.toLowerCase()}`;
@@ -170,7 +170,7 @@ function typeMessage(expected: string, input: unknown, path: Path | undefined): 
   const type = input === null ? "null" : Array.isArray(input) ? "array" : typeof input;
   const isQuoted = typeof input === "string" && expected === "number" && /^\d+(\.\d+)?$/.test(input);
   const unit = unitOf(path).trim();
-  const form = isQuoted ? ", without quotes" : unit === "" ? "" : ` alone: it is in ${unit}`;
+  const form = isQuoted ? ", without quotes" : unit === "" ? "" : ` without a unit: it is in ${unit}`;
   return `Expected ${wanted}, found ${TYPES[type] ?? `a ${type}`}.\nWrite ${wanted}${form}.`;
 }
 

@@ -18,7 +18,7 @@ import { ConfigError, type Problem, pathParts, shownValue, withoutCredentials } 
 const PULUMI_KEYS = ["config", "secretsprovider", "encryptedkey", "encryptionsalt", "environment"];
 
 export interface StackText {
-  /** What `config:` has, by full keys; empty where there are problems. */
+  /** Values of `config:` by full keys; empty where there are problems. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly problems: readonly Problem[];
   /** Whether it takes values from Pulumi ESC. */
@@ -101,7 +101,7 @@ function noMapping(path: string, value: unknown): Problem {
  * The same error with lines of a stack file, as far as that can be read; any other error as it is.
  *
  * @param file - Absolute path. @param name - As the user would type it.
- * @param values - What was found wrong, by full keys, where that may come from another file: lines are of equal values only.
+ * @param values - Checked values by full keys, which may come from another file: only equal values get a line.
  */
 export function withLines(
   error: unknown,
@@ -141,7 +141,7 @@ function located(problem: Problem, line: number | undefined): Problem {
   return line === undefined ? problem : { ...problem, line };
 }
 
-/** What the Pulumi runtime makes of a value. */
+/** A value as the Pulumi runtime passes it to a program. */
 export function runtimeText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
@@ -196,9 +196,8 @@ function topPair({ contents }: Document, name: string) {
 }
 
 /**
- * The node where a path leads: the key of a mapping, the entry of a list. Keys may have dots themselves, so the path is
- * compared with what the file has. A path that begins with no key of the file is that of an absent one, for which the key
- * `config` stands; an option of a command has no place.
+ * Node at a path: the key of a mapping, the entry of a list. Keys may contain dots, so the path is compared with the file's
+ * keys. The path of an absent key gives the node of `config`; an option of a command has no node.
  */
 function nodeAt(document: Document, path: string): unknown {
   const top = topPair(document, "config");

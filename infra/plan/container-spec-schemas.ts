@@ -84,7 +84,7 @@ const engineKeyFields = z.strictObject({
 
 const buildStep = z.strictObject({
   name: z.enum(["download", "requirements", "convert", "llm", "vision", "check"]),
-  /** Why it is there, in a few words. */
+  /** Purpose, in a few words. */
   summary: text,
   argv,
   environment: texts,
@@ -139,7 +139,7 @@ export const engineBuildSpec = z.strictObject({
   model: folderName,
   release,
   gpu,
-  /** null: the model is served without an engine, and the weights are all that it needs. */
+  /** null for a model that is served from its weights, without an engine. */
   plan: engineBuildPlan.nullable(),
   weights: z.strictObject({
     source: weightsSource,
@@ -160,7 +160,7 @@ export const engineBuildSpec = z.strictObject({
     maxTokens: atLeastOne,
     answerContains: z.array(text).min(1),
   }),
-  /** What the server's image processor was planned by; the weights' own file must say the same. Absent: there is none. */
+  /** Planned image processor of the server, which the weights' own file must match; absent without image processor. */
   imageProcessor: z.looseObject({ file: plainPath, image_processor_type: text }).optional(),
 });
 
@@ -214,7 +214,7 @@ const encoderKeyFields = z.strictObject({
 export const encoderBuildSpec = z.strictObject({
   version: z.literal(1),
   release,
-  /** null: nothing is built for a GPU. */
+  /** null if nothing is built for a GPU. */
   gpu: gpu.nullable(),
   plan: z.strictObject({
     device: z.enum(["cpu", "gpu"]),
@@ -228,7 +228,7 @@ export const encoderBuildSpec = z.strictObject({
   }),
 });
 
-/** What the entry point runs, to the word; see infra/plan/repository/launch.ts. */
+/** Exact command of the entry point; see infra/plan/repository/launch.ts. */
 const launch = z.strictObject({
   /** Variables of the server, which the container need not have. */
   environment: texts,
@@ -253,8 +253,8 @@ const templateModel = z.strictObject({
   /** Placeholders of the template that keep Triton's own default, with the reason. */
   defaults: texts,
   /**
-   * Protobuf text by field of config.pbtxt that is no placeholder: `max_batch_size` to `4`. A line that begins with the field's
-   * name is removed, and `name: value` comes at the end.
+   * Protobuf text by field of config.pbtxt without placeholder: `max_batch_size` to `4`. A line that begins with the field's name
+   * is removed, and `name: value` is added at the end.
    */
   configFields: texts.optional(),
   /** Files by path below the folder; they replace those of the template. */
@@ -277,7 +277,7 @@ const templateRepository = z.strictObject({
   path: absolutePath,
   /** Sorted by name. */
   models: z.array(templateModel).min(1),
-  /** Triton model that clients ask, and the one for streaming. */
+  /** Triton model for clients' requests; `streamingModel` for streamed answers. */
   clientModel: text,
   streamingModel: text,
   decoupled: z.boolean(),
@@ -312,7 +312,7 @@ const encoderServerSpec = z.strictObject({
   version: z.literal(2),
   model: z.literal("encoders"),
   release,
-  /** null: they run on the CPU. */
+  /** null on the CPU. */
   gpu: gpu.nullable(),
   engineDirectory: absolutePath,
   repository: z.strictObject({
@@ -342,12 +342,12 @@ const cpuServerSpec = z.strictObject({
   repository: z.strictObject({
     flavour: z.literal("cpu"),
     path: text,
-    /** null: the folder is filled already. */
+    /** null for a folder that is filled already. */
     models: z
       .array(
         z.strictObject({
           ...fileModel,
-          /** What a builder puts into the folder of the version; null: nothing. */
+          /** Artifact that a builder puts into the folder of the version, or null. */
           artifact: z
             .strictObject({ artifact: text, sources: z.array(z.looseObject({ kind: text })).min(1) })
             .nullable(),

@@ -1,8 +1,7 @@
 /**
- * What the programs inside the containers are told: the JSON files below /etc/engine-room, on a Docker host and in a
- * cluster alike, as container-spec-schemas.ts has their shapes. Each has a version of its own, which changes when its shape
- * does; the same plan gives the same bytes, so that a container is made anew only when something changed for it. No file has
- * a credential.
+ * Instructions for the programs inside the containers: JSON files below /etc/engine-room, the same on a Docker host and in a
+ * cluster, with the shapes of container-spec-schemas.ts. Each has its own version, which changes with its shape; the same plan
+ * gives the same bytes, so that a container is replaced only for a change that it needs. The files have no credentials.
  */
 
 import type { ImageProcessor, Release } from "./catalogue/types.ts";
@@ -30,7 +29,7 @@ export const SPEC_FILES = {
   gateway: "/etc/engine-room/gateway.json",
 } as const;
 
-/** engine.json: how the engine of a model is made, or that its weights are fetched where it has none. */
+/** engine.json: how the engine of a model is built, or, without engine, how its weights are fetched. */
 export function engineBuildSpec({ spec, engine }: Pick<ModelPlan, "spec" | "engine">): string {
   const { model, row, release, target, weights } = spec.engine;
   const { include, exclude = [], downloadGB } = row.source;

@@ -74,9 +74,9 @@ export function mostAnswerTokens({ maxTokens, contextTokens }: CpuStackConfig["m
 }
 
 /**
- * What all platforms share.
+ * Parts of the plan that all platforms share.
  *
- * @param ports - Of a Triton, from those of the stack file and those that a Docker host publishes by default.
+ * @param ports - Selects a Triton's ports from those of the stack file and a Docker host's defaults.
  */
 function planParts(
   config: CpuStackConfig,

@@ -21,13 +21,12 @@ export interface Endpoints {
   readonly gateway: string;
   /** Clients of the gateway, which may be more than those of the other endpoints. */
   readonly gatewayReach: Reach;
-  /** DNS name of the load balancer before the gateway, as the target of an own DNS record; null: there is none. */
+  /** DNS name of the load balancer before the gateway, as the target of an own DNS record; null without load balancer. */
   readonly gatewayDnsName: string | null;
   /** `mongodb://` address without password; null where the address of an external database is kept in a secret. */
   readonly mongo: string | null;
-  /** HTTP address of the vector database, null where the stack has none. */
+  /** HTTP address of the vector database; null for a stack without it. */
   readonly vector: string | null;
-  /** null: the stack has none. */
   readonly encoders: TritonEndpoints | null;
   readonly models: Readonly<Record<string, ModelEndpoints>>;
   /** Clients of all other endpoints. */

@@ -1,5 +1,4 @@
-/** What the gateway is told of a stack: containers/services/gateway/src/config.ts reads it. */
-
+/** The gateway's configuration for a stack, which containers/services/gateway/src/config.ts reads. */
 import { requestProfile } from "@engine-room/triton-requests";
 import { textRow, visionRow } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
@@ -11,13 +10,13 @@ import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** Addresses of what the gateway stands in front of. */
+/** Addresses of the gateway's upstreams. */
 interface UpstreamAddresses {
   /** HTTP address of the encoders' Triton, where the stack has them. */
   readonly encoders?: string;
   /** HTTP address of each model's Triton, in the order of the plan. */
   readonly models: readonly string[];
-  /** Of databases that are the stack's own. */
+  /** Addresses of the stack's own databases. */
   readonly mongo?: string;
   readonly vector?: string;
 }

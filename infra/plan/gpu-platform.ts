@@ -1,4 +1,4 @@
-/** What a platform says of its stacks on GPUs. The plan asks nothing else about platforms. */
+/** Properties of a platform for stacks on GPUs. The plan reads nothing else about platforms. */
 import type { GpuStackConfig } from "../config/config.ts";
 import type { MachineConfig } from "../config/models.ts";
 import type { CheckedStack, Checks } from "./checks/check.ts";
@@ -21,9 +21,9 @@ export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
   store(config: Config): GpuStackSpec["store"];
   /** Replicas of the gateway. */
   gateways(config: Config): number;
-  /** null: the platform has no regions. */
+  /** null for a platform without regions. */
   region(config: Config): string | null;
-  /** Services, machines and disks that are billed by the hour besides the pools. */
+  /** Services, machines and disks that are billed by the hour, except the pools. */
   rented(config: Config): RentedParts;
   /** Checks that only this platform has. */
   readonly checks: Checks<CheckedStack<Config>>;
@@ -31,7 +31,7 @@ export interface GpuPlatform<Config extends GpuStackConfig = GpuStackConfig> {
   plan(config: Config, parts: GpuPlanParts): GpuPlan;
 }
 
-/** Of a platform whose owner pays for everything already. */
+/** For a platform whose owner pays for everything already. */
 export const NOT_RENTED: RentedParts = {
   services: [],
   machines: [],

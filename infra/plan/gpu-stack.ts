@@ -25,7 +25,7 @@ export interface ModelPlan {
   readonly coldStart: ColdStart;
 }
 
-/** What every platform has. */
+/** Parts that every platform has. */
 export interface GpuPlanParts {
   readonly tier: "gpu";
   readonly release: Release;

@@ -51,7 +51,7 @@ export function clusterImages(
     isMirror,
   }: {
     readonly triton: ImageOptions["triton"];
-    /** null: those of the lock file. */
+    /** null for the registry of the lock file. */
     readonly registry: string | null;
     /** Whether the registry has copies of all images of this project that the lock file names. */
     readonly isMirror: boolean;

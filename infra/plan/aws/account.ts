@@ -142,7 +142,7 @@ export function fileSystemPlan({ engineStore, kmsKeyArn }: AwsConfig) {
   };
 }
 
-/** @param cost - Of the plan: its month is the budget's where the stack file names none. @returns null without e-mail addresses. */
+/** @param cost - Its `monthlyUsd` is the default of the budget. @returns null without e-mail addresses. */
 export function budgetArgs(
   { guard: { emails, monthlyUsd, scope } }: AwsConfig,
   cost: GpuCost,

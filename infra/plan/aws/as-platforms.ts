@@ -97,14 +97,14 @@ export function eksAsCluster(config: EksConfig): ClusterConfig {
   };
 }
 
-/** The gateway without what its load balancer is for. */
+/** The gateway without the keys of its load balancer. */
 function ownGateway<G extends AwsConfig["gateway"]>(gateway: G) {
   const { tls: _tls, zoneId: _zoneId, hostname: _hostname, ...own } = gateway;
   const { allowedCidrs: _cidrs, wafAclArn: _acl, accessLogsBucket: _bucket, ...rest } = own;
   return { ...rest, exposure: "internal" as const };
 }
 
-/** By the GPU that the stack file gives a pool, which has none in a problem's stack file alone. */
+/** Selects machines by the pool's GPU; empty only for a stack file with a problem. */
 function gpuSelector({
   instanceType = "",
   machine,

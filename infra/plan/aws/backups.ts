@@ -19,13 +19,13 @@ export function hasDatabases({ encoders, databases }: AwsConfig): boolean {
   return encoders !== false && databases !== "external";
 }
 
-/** @returns Days that a copy is kept; 0: there are none. */
+/** @returns Days that a copy is kept; 0 without copies. */
 export function backupDays(config: AwsConfig, isRetained: boolean): number {
   if (!hasDatabases(config)) return 0;
   return config.databaseStorage.backupDays ?? (isRetained ? KEPT_DAYS : 0);
 }
 
-/** @returns null: the stack has no copies. */
+/** @returns null for a stack without copies. */
 export function backupPlan(plan: AwsPlan, context: AwsContext) {
   const days = backupDays(plan.config, context.isRetained);
   if (days === 0) return null;

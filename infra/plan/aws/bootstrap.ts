@@ -1,6 +1,6 @@
 /**
- * What an account has before its first stack: repositories of images, the state and its key, and who may deploy. Same configuration,
- * same bytes.
+ * Resources of an account before its first stack: repositories of images, the state and its key, and roles for deployment. The same
+ * configuration gives the same bytes.
  */
 import type { RepositoryArgs } from "@pulumi/aws/ecr/repository.js";
 import type { RoleArgs } from "@pulumi/aws/iam/role.js";
@@ -31,13 +31,13 @@ const KEPT_MIRRORED = 10;
 const NAME_PREFIX = "engine-room.";
 
 const GITHUB_ISSUER = "token.actions.githubusercontent.com";
-/** What aws-actions/configure-aws-credentials asks GitHub for. */
+/** Audience that aws-actions/configure-aws-credentials requests from GitHub. */
 const OIDC_AUDIENCE = "sts.amazonaws.com";
 
-/** What `npx engine-room connect`, `logs` and `smoke` open on a machine. */
+/** Documents of the sessions that `npx engine-room connect`, `logs` and `smoke` open on a machine. */
 const SESSION_DOCUMENTS = ["AWS-StartInteractiveCommand", "AWS-StartPortForwardingSession"];
 
-/** Subjects of deployer.yaml by what a job does with a stack. IAM lets a role have ten policies. */
+/** Subjects of deployer.yaml by job. IAM allows ten policies for a role. */
 const SUBJECTS = {
   deploy: ["read", "read-stack", "state", "network", "machines", "cluster", "roles", "storage", "edge"],
   preview: ["read", "read-stack", "state"],
@@ -75,7 +75,7 @@ export function bootstrapPlan(config: BootstrapConfig) {
       bucketPolicy: documentText("stateBucketPolicy", { partition, bucket }),
       url: `s3://${bucket}?region=${region}`,
     },
-    /** null: GitHub gets no roles, or the account has its OIDC provider already. */
+    /** null without roles for GitHub, or if the account has its OIDC provider already. */
     oidcProvider:
       github === undefined || github.oidcProviderArn !== undefined
         ? null
@@ -86,7 +86,7 @@ export function bootstrapPlan(config: BootstrapConfig) {
   };
 }
 
-/** A role for each environment of GitHub, which its jobs alone take. */
+/** A role for each environment of GitHub, which only its jobs assume. */
 function githubRoles(
   stacks: readonly string[],
   { repository, sessionHours }: NonNullable<BootstrapConfig["github"]>,
@@ -175,7 +175,7 @@ function policyPlans(config: BootstrapConfig, { partition, bucket }: { partition
             : { ArnEquals: { "iam:PermissionsBoundary": permissionsBoundaryArn } },
         newTag: { StringEquals: newTag },
         ownTag: { StringEquals: { [`aws:ResourceTag/${STACK_TAG}`]: stack } },
-        // What has the tag of a stack already is that stack's.
+        // A resource with a tag of a stack belongs to that stack.
         unowned: { StringEquals: newTag, Null: { [`aws:ResourceTag/${STACK_TAG}`]: "true" } },
         clusterTag: { StringEquals: { "aws:ResourceTag/aws:eks:cluster-name": [name, ...clusterNames] } },
         groupTag: { StringEquals: { "aws:ResourceTag/eks:cluster-name": [name, ...clusterNames] } },

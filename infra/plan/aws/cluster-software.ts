@@ -1,4 +1,4 @@
-/** What a stack puts into its cluster on EKS besides its own pods: add-ons, charts and storage, from cluster-software.yaml. */
+/** Add-ons, charts and storage that a stack installs in its cluster on EKS, from cluster-software.yaml. */
 import type { AddonArgs } from "@pulumi/aws/eks/addon.js";
 import type { PersistentVolumeArgs } from "@pulumi/kubernetes/core/v1/persistentVolume.js";
 import type { ReleaseArgs } from "@pulumi/kubernetes/helm/v3/release.js";
@@ -90,7 +90,7 @@ export function addOnPlans({ cluster, engineStore, hub }: EksConfig, context: Aw
         addonName,
         addonVersion: versions[addonName],
         ...(configuration === undefined ? {} : { configurationValues: JSON.stringify(configuration) }),
-        // Changes by hand are reverted; what somebody else has put into an existing cluster is left as it is.
+        // Changes by hand are reverted; add-ons that an existing cluster had before are not changed.
         resolveConflictsOnCreate: existing === undefined ? "OVERWRITE" : "NONE",
         resolveConflictsOnUpdate: "OVERWRITE",
       } satisfies Partial<AddonArgs>,
@@ -186,7 +186,7 @@ function merged(values: Values, over: Values): Values {
   return { ...values, ...Object.fromEntries(inner) };
 }
 
-/** @param values - Of the file system's handle, which EFS assigns, and the stack's labels. */
+/** @param values - The file system's handle, which EFS assigns, and the stack's labels. */
 export function clusterStorage(
   { isRetained, kmsKeyArn }: Pick<AwsContext, "isRetained" | "kmsKeyArn">,
   names: ReturnType<typeof clusterWideNames>,

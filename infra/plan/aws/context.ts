@@ -3,7 +3,7 @@ import type { AwsConfig, EksConfig } from "../../config/aws-stacks.ts";
 import { partitionOf } from "../catalogue/aws.ts";
 import { jsonDigest } from "../plain-data.ts";
 
-/** What every part of a stack on AWS is planned with. */
+/** Inputs of the plan that all parts of a stack on AWS share. */
 export interface AwsContext {
   /** Name of the stack. */
   readonly stack: string;
@@ -17,13 +17,13 @@ export interface AwsContext {
   readonly cluster: string;
   /** Whether the stack file names the stack in `retain`: its data and its cluster are protected. */
   readonly isRetained: boolean;
-  /** Key of all that is stored; undefined: AWS's own keys. */
+  /** Key that encrypts all stored data; undefined: AWS's own keys. */
   readonly kmsKeyArn: string | undefined;
   /** Arguments of every role, where the stack file has them. */
   readonly iam: { readonly path?: string; readonly permissionsBoundary?: string };
   /** Tags of all resources: those of the stack file, sorted, and the project's own. */
   readonly tags: Readonly<Record<string, string>>;
-  /** Tags that change with the stack file's own alone, of resources that a change of tags replaces. */
+  /** Tags of resources that a change of tags replaces: they change only with the stack file's own tags. */
   readonly lastingTags: Readonly<Record<string, string>>;
 }
 
@@ -66,7 +66,7 @@ export function awsContext(config: AwsConfig, stack: string): AwsContext {
   };
 }
 
-/** What AWS would make anew for other values of the stack file. @param what - As the start of a sentence. */
+/** Values of the stack file whose change would replace a resource on AWS. @param what - The resource, as the start of a sentence. */
 export function fixedValues(what: string, values: Readonly<Record<string, string | undefined>>) {
   const given = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return {
@@ -102,7 +102,7 @@ export function plainName(name: string, longest: number): string {
   return `${kept}-${shortDigest(name)}`;
 }
 
-/** {@link plainName} of a resource that is replaced when one of the values changes: old and new one need different names. */
+/** {@link plainName} of a resource that is replaced when one of the values changes, since both exist at once. */
 export function keyedName(name: string, longest: number, values: Readonly<Record<string, unknown>>): string {
   return `${plainName(name, longest - HASH_DIGITS - 1)}-${shortDigest(values)}`;
 }
@@ -120,7 +120,7 @@ export function pulledFrom({ account, region, images }: AwsConfig): AwsConfig["i
   return { ...images, registry: images.registry ?? own };
 }
 
-/** Log group of what the stack's containers print; null: it stays on the machines. */
+/** Log group for the output of the stack's containers; null if it stays on the machines. */
 export function containerLogGroup(
   { logs: { cloudwatch }, kmsKeyArn }: AwsConfig,
   { name }: Pick<AwsContext, "name">,
@@ -138,7 +138,7 @@ export const POOL_LABEL = "engine-room/pool";
  */
 export const NAMESPACE_LABEL = "engine-room/namespace";
 
-/** Label of machines with their GPU's name: while a pool gets another GPU, machines with the old one are there too. */
+/** Label of machines with their GPU's name: a pool has machines with both GPUs while its GPU is changed. */
 export const GPU_LABEL = "engine-room/gpu";
 
 export function gpuLabel(gpu: string): string {
@@ -154,13 +154,13 @@ export const BUILD_SERVICE_ACCOUNT = "engine-build";
 /** PersistentVolume of the engine store's file system. */
 const ENGINE_VOLUME = "engine-store";
 
-/** Size of that volume and its claim: Kubernetes requires one, and EFS has none. */
+/** Size of that volume and its claim: Kubernetes requires a size, and EFS has no limit. */
 export const NOMINAL_STORE_GIB = 1024;
 
 /** StorageClass of the databases' disks. */
 const DATABASE_STORAGE_CLASS = "engine-room-gp3";
 
-/** Objects that lie in no namespace: in a cluster that several stacks share their names begin with the stack's own, as those of its PriorityClasses do. */
+/** Names of objects without a namespace: in a shared cluster they begin with the stack's namespace, as those of its PriorityClasses do. */
 export function clusterWideNames({ cluster, namespace }: EksConfig) {
   const prefix = cluster.existing === undefined ? "" : `${namespace}-`;
   return {

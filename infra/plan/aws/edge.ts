@@ -57,10 +57,10 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
     zoneId,
     /** Whether the record of the host name is made elsewhere. */
     needsRecord: hostname !== null && zoneId === null,
-    /** null: the name that AWS gives the load balancer. */
+    /** null when clients use the name that AWS gives the load balancer. */
     url: hostname === null ? null : `${isTls ? "https" : "http"}://${hostname}`,
     webAclArn: gateway.wafAclArn ?? null,
-    /** null: the stack makes none. */
+    /** null when the stack creates no certificate. */
     certificate: isCertified
       ? ({ domainName: hostname, validationMethod: "DNS" } satisfies CertificateArgs)
       : null,
@@ -91,7 +91,7 @@ export function edgePlan(plan: AwsPlan, context: AwsContext) {
   };
 }
 
-/** Notes for users, besides those of the platform below: who may use the models, and what `down` deletes. */
+/** Notes for users, in addition to those of the platform below: who may use the models, and what `down` deletes. */
 export function awsNotes(
   { config }: AwsPlan,
   { isRetained, stack }: AwsContext,
@@ -114,7 +114,7 @@ export function awsNotes(
   ];
 }
 
-/** @param dnsName - Of the load balancer. */
+/** @param dnsName - DNS name of the load balancer. */
 export function recordNote({ hostname }: EdgePlan, dnsName: string): string {
   return `Clients can't resolve ${hostname} until its record points at the load balancer: a CNAME, or an alias, of ${dnsName}.`;
 }

@@ -52,7 +52,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
   const { existing } = config.cluster;
   const { cluster: name } = context;
   return {
-    /** Name of a cluster that is read alone; null: the stack makes the cluster. */
+    /** Name of an existing cluster, which is only read; null if the stack creates the cluster. */
     existing: existing?.name ?? null,
     cluster: {
       name,
@@ -69,7 +69,7 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       upgradePolicy: { supportType: "STANDARD" },
     } satisfies Partial<ClusterArgs>,
     vpcConfig: apiAccess(access),
-    /** Networks that reach the API at its private addresses, besides machines and pods of the cluster. */
+    /** Networks that reach the API at its private addresses, in addition to machines and pods of the cluster. */
     privateCidrs: distinct(access.privateCidrs),
     // EKS would create it itself, without a retention, and `down` would leave it.
     logGroup: {
@@ -83,9 +83,9 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
       enableKeyRotation: true,
       deletionWindowInDays: KEY_DELETION_DAYS,
     } satisfies KeyArgs,
-    // Another path makes the cluster's role anew, and EKS takes no other role for a cluster.
+    // Another path replaces the cluster's role, and EKS cannot change the role of a cluster.
     fixedValues: fixedValues("The cluster", { kmsKeyArn: context.kmsKeyArn, "iam.path": context.iam.path }),
-    /** Who has access, and by which policy of EKS: a principal has one entry. */
+    /** Principals with access, and their policies of EKS: a principal has one entry. */
     entries: [
       ...distinct(access.admins).map((arn) => ({
         kind: "admin",
@@ -103,13 +103,13 @@ export function eksClusterPlan(plan: EksPlan, context: AwsContext) {
     addOns: addOnPlans(config, context),
     charts: chartPlans(plan, context),
     pools: nodePoolPlans(plan),
-    /** Names of objects that lie in no namespace. */
+    /** Names of objects without a namespace. */
     wideNames: clusterWideNames(config),
     podRoles: buildRoles(plan, context),
   };
 }
 
-/** Who reaches the API, as EKS has it; machines and pods always do, by its private addresses. */
+/** Access to the API in EKS's terms; machines and pods always reach its private addresses. */
 export function apiAccess({ endpoint, apiCidrs }: Pick<EksConfig["access"], "endpoint" | "apiCidrs">) {
   const isPublic = endpoint === "public";
   return {
@@ -225,7 +225,7 @@ function nodePool(pool: Pool, zones: readonly string[], config: EksConfig) {
 function poolLabels({ name, gpu, sharing }: Pool, resource: string, config: EksConfig): Labels {
   const own = poolSelector(config, name);
   if (gpu === null) return own;
-  // The plugin of an existing cluster fails where its configurations lack the one that a label names: whole GPUs need none.
+  // The plugin of an existing cluster fails when a label names a configuration that it lacks: unshared GPUs need no label.
   // https://github.com/NVIDIA/k8s-device-plugin/blob/main/cmd/config-manager/main.go
   const isConfigured = sharing.mode !== "none" || installedCharts(config.cluster).includes("device-plugin");
   return {

@@ -1,10 +1,10 @@
-/** Machines on AWS, of a node group or alone: their disks, and what both kinds are started with. */
+/** Machines on AWS, of a node group or standalone: their disks and start parameters. */
 import { GP3_INCLUDED_MIBPS } from "../catalogue/prices.ts";
 import type { PoolSpec } from "../spec.ts";
 import { GB_PER_GIB } from "../units.ts";
 import { SYSTEM_POOL } from "./context.ts";
 
-/** What a node group needs to know of a pool. */
+/** Properties of a pool that a node group needs. */
 export type Pool = Omit<PoolSpec, "machine" | "path"> & {
   readonly machine: Pick<PoolSpec["machine"], "gpus" | "localDiskGB">;
 };
@@ -90,7 +90,7 @@ export function reservedCapacity({ capacityReservationId }: Pick<PoolSpec, "capa
 }
 
 /**
- * Instance types of a node group: its own, or those of its launch template, where EKS wants that of a Capacity Block, with its market.
+ * Instance types of a node group. EKS requires the type and market of a Capacity Block in the launch template.
  * https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
  */
 export function startedTypes({ capacity, otherInstanceTypes = [] }: Pool, instanceType: string) {

@@ -3,8 +3,8 @@ import type { AwsConfig, Ec2Config } from "../../config/aws-stacks.ts";
 import { isInstalled, ZONE_LETTERS, type ZoneLetter } from "../catalogue/aws.ts";
 
 /**
- * Services that machines, controllers and pods use, besides S3. Of a cluster: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html;
- * of Systems Manager's agent: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-create-vpc.html
+ * Services that machines, controllers and pods use, except S3. For a cluster: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html;
+ * for Systems Manager's agent: https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-create-vpc.html
  */
 const INTERFACE_ENDPOINTS: Readonly<Record<AwsConfig["compute"], readonly string[]>> = {
   eks: [
@@ -67,7 +67,7 @@ export function instanceZone(config: Ec2Config): string {
   return config.pools[0]?.zone ?? firstZone(config);
 }
 
-/** The first zone of machines in the alphabet; the schema wants one. */
+/** The alphabetically first zone of machines; the schema requires a zone. */
 function firstZone({ network }: AwsConfig): string {
   return machineZones(network).toSorted()[0] as string;
 }

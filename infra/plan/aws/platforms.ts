@@ -107,7 +107,7 @@ function makesCluster(config: AwsConfig): config is EksConfig {
 /** Claims of MongoDB and Qdrant in a cluster. */
 const DATABASES = 2;
 
-/** Resources that are billed by the hour, besides the pools of the stack file and the engine store. */
+/** Resources that are billed by the hour, except the pools of the stack file and the engine store. */
 function rentedParts(config: AwsConfig): RentedParts {
   const { zones } = config.network;
   const hasCluster = makesCluster(config);

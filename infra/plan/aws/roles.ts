@@ -1,4 +1,4 @@
-/** IAM roles of a stack, from roles.yaml: who may assume each one, and what it may do. */
+/** IAM roles of a stack, from roles.yaml, with trust policies and rights. */
 import type { RoleArgs } from "@pulumi/aws/iam/role.js";
 import { type AwsContext, plainName } from "./context.ts";
 import { fileContent, filled } from "./data-files.ts";
@@ -48,7 +48,7 @@ export function policyDocument(statements: readonly object[]): string {
  * A role that a service of AWS assumes, or EKS for pods: it passes the pods' cluster, namespace and ServiceAccount as tags of the
  * session. https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
  *
- * @param values - Of placeholders, besides those of the context.
+ * @param values - Values of placeholders that the context lacks.
  */
 export function rolePlan(
   context: AwsContext,
@@ -83,7 +83,7 @@ export function rolePlan(
     args: {
       name: plainName(`${context.name}-${subject}`, ROLE_NAME_LENGTH),
       assumeRolePolicy: policyDocument([trust]),
-      // Policies that somebody attached by hand do not keep the role from being deleted.
+      // Policies attached by hand do not prevent deletion of the role.
       forceDetachPolicies: true,
       ...context.iam,
     },

@@ -67,8 +67,8 @@ export function partitionOf(region: string): "aws" | "aws-us-gov" {
 const WORDS: ReadonlySet<string> = new Set(REGION_NAMES.flatMap(wordsOf));
 
 /**
- * Whether all words of a name stand in names of the table, as those of `us-west-9` do: AWS counts on, and makes new names of old
- * words, so that it may be a region newer than the table.
+ * Whether all words of a name occur in names of the table, as those of `us-west-9` do: AWS names new regions by known words and the
+ * next number, so the name may be that of a region newer than the table.
  */
 export function hasWordsOfRegions(name: string): boolean {
   return wordsOf(name).every((word) => WORDS.has(word));
@@ -83,7 +83,7 @@ function wordsOf(name: string): readonly string[] {
 export const ZONE_LETTERS = ["a", "b", "c", "d", "e", "f"] as const;
 export type ZoneLetter = (typeof ZONE_LETTERS)[number];
 
-/** Network that a stack makes where its stack file says nothing. */
+/** Network that a stack creates by default. */
 export const NETWORK_DEFAULTS = {
   zones: ["a", "b"],
   cidr: "10.64.0.0/16",
@@ -94,9 +94,9 @@ export const NETWORK_DEFAULTS = {
 
 interface ReservedNetwork {
   readonly cidr: string;
-  /** What its addresses are, for people. */
+  /** Kind of its addresses, in a sentence for users. */
   readonly what: string;
-  /** `machines`: machines of a private network may have them. `example`: of documents, left as it was where a stack file was copied. */
+  /** `machines`: machines of a private network may have them. `example`: for documents; a copied stack file may still have it. */
   readonly use: "machines" | "other" | "example";
 }
 
@@ -209,17 +209,16 @@ export const CHART_NAMES = [
   "keda",
   "kube-prometheus-stack",
 ] as const;
-/** Installed where `logs.cloudwatch` wants it. */
+/** Installed with `logs.cloudwatch`. */
 export const LOG_CHART = "fluent-bit";
 export type ChartName = (typeof CHART_NAMES)[number] | typeof LOG_CHART;
 
-/** `none`: it is not installed, and what needs it is not made; `existing`: it is there already. */
+/** `none`: it is not installed, and objects that need it are not created; `existing`: the cluster has it. */
 export const ADD_ON_CHOICES = ["install", "existing", "none"] as const;
 
-/** Of the stack file. */
 type Choices = Readonly<Partial<Record<ChartName, (typeof ADD_ON_CHOICES)[number]>>>;
 
-/** Whether a chart is there, be it installed by the stack or by somebody else. */
+/** Whether the cluster has a chart, installed by the stack or by others. */
 export function isInstalled(name: ChartName, choices: Choices): boolean {
   return (choices[name] ?? "install") !== "none";
 }
@@ -229,7 +228,7 @@ export function installedCharts(cluster: ChosenCharts): readonly ChartName[] {
   return CHART_NAMES.filter((name) => choiceOf(name, cluster) === "install");
 }
 
-/** Whether `npx engine-room sleep` may end every machine: an autoscaler that is somebody else's would start them again. */
+/** Whether `npx engine-room sleep` may end every machine: an existing autoscaler would start them again. */
 export function sleepsWithoutMachines(cluster: ChosenCharts): boolean {
   return choiceOf("cluster-autoscaler", cluster) !== "existing";
 }

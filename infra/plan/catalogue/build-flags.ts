@@ -5,8 +5,8 @@
  * or tensorrt_llm/tools/multimodal_builder.py.
  *
  * data/build-flags.json has the versions that were read, with their commits, and `main`, the branch after them, with a commit for
- * each file. A flag has the first of these that knows it, with ` until ` and the first that doesn't. Nobody could read the tags
- * from 0.17 on: what 0.16.0 and `main` agree on is taken to hold between them.
+ * each file. A flag has the first version with it, and ` until ` with the first without it. Tags from 0.17 on could not be read:
+ * flags that 0.16.0 and `main` share are assumed for the versions between them.
  */
 import file from "./data/build-flags.json" with { type: "json" };
 import { compareVersions } from "./releases.ts";
@@ -23,11 +23,11 @@ export type FlagKind = "switch" | "toggle" | "value";
 /** Flags by name, without dashes. */
 type FlagSet = ReadonlyMap<string, FlagKind>;
 
-/** What is known about the flags of a program. */
+/** Known flags of a program in a version. */
 export interface BuildFlags {
-  /** Of the version, or of the last one before it that was read. */
+  /** Flags of the version, or of the last version before it that was read. */
   readonly flags: FlagSet;
-  /** Where the version itself was not read: the version of `flags`, and the flags of the branch main after it. */
+  /** For a version that was not read: the version of `flags`, and the flags of the branch main after it. */
   readonly between?: { readonly before: string; readonly after: FlagSet };
 }
 

@@ -5,7 +5,7 @@
 import { textEncoders, visionEncoders } from "./encoders.ts";
 import type { GoldenQuestion } from "./types.ts";
 
-/** Where a model's files can be had, in the order in which they are tried. */
+/** Sources of a model's files, in the order in which they are tried. */
 export type WeightSource =
   | {
       readonly kind: "package";
@@ -70,7 +70,7 @@ export const cpuModels: Readonly<Record<ModelName, CpuModel>> = {
   },
 };
 
-/** Questions that show that a model works, as text to go on with and as a chat message alike. */
+/** Questions that show that a model works, both as text to complete and as a chat message. */
 export const cpuGoldenQuestions: Readonly<Record<ModelName, GoldenQuestion>> = {
   "smollm2-135m-instruct": {
     prompt: "The capital of France is",
@@ -127,7 +127,7 @@ const visionSources = {
   seeded: { kind: "seeded", seed: 0 },
 } satisfies Readonly<Record<string, WeightSource>>;
 
-/** Ways to choose the weights of the image encoder; `auto` takes the first of the others that can be had. */
+/** Sources of the image encoder's weights; `auto` takes the first available. */
 export const VISION_WEIGHTS = ["auto", "hub", "package", "seeded"] as const;
 
 /** The sources to try for a choice, best first. */

@@ -1,7 +1,7 @@
 /**
  * GPUs by the name that machines and stack files use.
  *
- * - Compute capability: https://developer.nvidia.com/cuda-gpus; A10G, which EC2 alone has, after A10.
+ * - Compute capability: https://developer.nvidia.com/cuda-gpus; A10G, which only EC2 has, after A10.
  * - Memory: what the EC2 API reports, by Karpenter's list of instance types; for GPUs that EC2 lacks, what NVIDIA sells
  *   them with, in GiB.
  * - Formats and support: "Hardware" and "Software" of TensorRT-LLM's support matrix, which lists Ampere, Ada Lovelace
@@ -64,8 +64,8 @@ const a100With80GB = {
 } as const;
 
 /**
- * `nvlink` says what the usual machine has: p4d, p4de and p5 connect their GPUs by NVSwitch. Bridges between pairs of PCIe
- * cards are not counted, since no row can tell whether they are there.
+ * `nvlink` is that of the usual machine: p4d, p4de and p5 connect their GPUs by NVSwitch. Bridges between pairs of PCIe cards
+ * are optional, and are not counted.
  */
 const rows = {
   T4: { computeCapability: "7.5", memoryGiB: 16_384 / MIB_PER_GIB },

@@ -7,7 +7,7 @@
 import type { GoldenPicture, LanguageModel } from "./types.ts";
 import { visionModels } from "./vision-models.ts";
 
-/** What Llama 2 7B and its chat model have in common. */
+/** Shared by Llama 2 7B and its chat model. */
 const llama2 = {
   recipe: "llama",
   architecture: {
@@ -39,7 +39,7 @@ const llama2 = {
 const files = {
   gated: true,
   license: "Llama 2 Community License",
-  // The repositories hold .bin files of the same weights besides.
+  // The repositories also hold .bin files of the same weights.
   include: ["*.safetensors", "*.json", "tokenizer.model"],
   downloadGB: 13.5,
   storedDtype: "float16",

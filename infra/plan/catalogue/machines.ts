@@ -73,7 +73,7 @@ const rows: readonly Row[] = [
   ["c7i.4xlarge", "", 0, 16, 32, 0, 6250, 15_890, 27_381],
 ];
 
-/** Instance types by name. `gpu` is a key of gpus.ts, empty where there is none. */
+/** Instance types by name. `gpu` is a key of gpus.ts, empty without GPU. */
 export const machineTypes: Readonly<Record<string, MachineType>> = Object.fromEntries(
   rows.map(([type, gpu, gpus, vcpus, memoryGiB, localDiskGB, networkMbps, cpuMillis, memoryMiB]) => [
     type,

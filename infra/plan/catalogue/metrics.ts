@@ -3,10 +3,10 @@ import { RELEASE_TAGS, type ReleaseTag } from "./releases.ts";
 import type { Flavour } from "./types.ts";
 
 /**
- * Of every model that is loaded, ensembles included, with the labels `model` and `version`, from the load on: src/metrics.cc
- * of https://github.com/triton-inference-server/core at r24.02 to r26.05, and docs/user_guide/metrics.md of its server.
+ * Metrics of every model from its load on, ensembles included, with the labels `model` and `version`: src/metrics.cc of
+ * https://github.com/triton-inference-server/core at r24.02 to r26.05, and docs/user_guide/metrics.md of its server.
  *
- * Of a decoupled TensorRT-LLM model the queue says nothing: the backend takes each request at once and lets it wait inside
+ * The queue of a decoupled TensorRT-LLM model is always empty: the backend takes each request at once and queues it itself
  * (https://github.com/triton-inference-server/tensorrtllm_backend/issues/49); {@link tensorRtLlmMetrics} has `waiting`.
  */
 export const tritonMetrics = [
@@ -22,11 +22,11 @@ export const tritonMetrics = [
   "nv_inference_compute_output_duration_us",
 ] as const;
 
-/** What runs the engine: the C++ backend, or the model.py of `all_models/inflight_batcher_llm/tensorrt_llm`. */
+/** Runtime of the engine: the C++ backend, or the model.py of `all_models/inflight_batcher_llm/tensorrt_llm`. */
 type Reporter = "tensorrtllm" | "python";
 
 interface TensorRtLlmMetricRow {
-  /** Label that tells the series of the family apart, besides `model` and `version`. */
+  /** Label that distinguishes the series of the family, in addition to `model` and `version`. */
   readonly label: string;
   /** Values of the label, each with the first release that has it, by runtime; absent: that runtime never has it. */
   readonly series: Readonly<Record<string, Readonly<Partial<Record<Reporter, ReleaseTag>>>>>;
@@ -39,7 +39,7 @@ const SINCE_25_04 = { tensorrtllm: "25.04", python: "25.04" } as const;
 const SINCE_24_12 = { tensorrtllm: "24.12", python: "24.12" } as const;
 
 /**
- * Of the Triton model `tensorrt_llm`, from the load on. Read at each release's ref of
+ * Metrics of the Triton model `tensorrt_llm`, from its load on. Read at each release's ref of
  * https://github.com/triton-inference-server/tensorrtllm_backend, in
  * inflight_batcher_llm/src/custom_metrics_reporter/custom_metrics_reporter.cc and
  * all_models/inflight_batcher_llm/tensorrt_llm/1/model.py; since 0.20 in triton_backend/ of
@@ -105,7 +105,7 @@ export interface MetricSeries {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Of every GPU that the server sees, one or more of each, with the label `gpu_uuid`: the sources of {@link tritonMetrics}. */
+/** Metrics of every GPU that the server sees, with the label `gpu_uuid`, from the sources of {@link tritonMetrics}. */
 export const gpuSeries: readonly MetricSeries[] = [
   "nv_gpu_utilization",
   "nv_gpu_memory_total_bytes",

@@ -22,7 +22,7 @@ export interface PriceFile {
   readonly others: readonly Price[];
 }
 
-/** A service that costs the same each hour that it is there, besides what is billed by use. `interface endpoints`: of one service in one zone. */
+/** A service with a fixed price an hour, in addition to its price by use. `interface endpoints`: those of one service in one zone. */
 export type PricedService =
   | "EKS control plane"
   | "NAT gateway"
@@ -102,7 +102,7 @@ export function regionsOffering(instanceType: string): readonly string[] {
  */
 const COMMERCIAL_REGIONS = "commercial regions";
 
-/** Price of all that is no machine; undefined where none is known for the region, or the region is not. */
+/** Price of an item other than a machine; undefined if the region or its price is unknown. */
 export function priceOf(item: Price["item"], region: string | null): Price | undefined {
   if (region === null) return undefined;
   const names = [region, ...(isRegion(region) && partitionOf(region) === "aws" ? [COMMERCIAL_REGIONS] : [])];

@@ -3,7 +3,7 @@
  * Triton's own, as in `docker run --net host`; MongoDB and Qdrant have theirs.
  */
 
-/** Where nobody but processes of the host connects. */
+/** Only processes of the host can connect here. */
 export const LOOPBACK = "127.0.0.1";
 
 /** Ports of one Triton server. */
@@ -23,7 +23,7 @@ export const PUBLISHED_PORTS = {
 const FIRST_MODEL_PORT = 8000;
 const PORTS_BETWEEN_MODELS = 10;
 
-/** @param index - Of the model in the stack file, from 0. */
+/** @param index - Position of the model in the stack file, from 0. */
 export function publishedModelPorts(index: number): TritonPorts {
   return tritonPortsFrom(FIRST_MODEL_PORT + PORTS_BETWEEN_MODELS * index);
 }

@@ -210,7 +210,7 @@ const rows = {
     imageGB: 17,
     templates: "v0.18.2",
     note:
-      "The branch r25.04 is not what the image was built from: its Dockerfile has TensorRT 10.8.0.43 and the PyTorch of 25.01, " +
+      "The image was not built from the branch r25.04: its Dockerfile has TensorRT 10.8.0.43 and the PyTorch of 25.01, " +
       "the image has 10.9.0.34 and that of 25.03, as the tag v0.18.2.",
   },
   "25.05": {
@@ -299,7 +299,6 @@ export type ReleaseTag = keyof typeof rows;
 /** Oldest first. */
 export const RELEASE_TAGS = Object.keys(rows) as unknown as readonly [ReleaseTag, ...ReleaseTag[]];
 
-/** What a stack gets that names no release. */
 export const DEFAULT_RELEASE: ReleaseTag = "25.07";
 
 export const releases = Object.fromEntries(
@@ -318,7 +317,7 @@ export function isReleaseTag(tag: string): tag is ReleaseTag {
  * Negative when `a` is the older version of TensorRT-LLM. `1.3.0rc2` comes before `1.3.0`, `0.17.0.post1` after `0.17.0`; missing
  * parts are 0.
  *
- * @throws RangeError where one is no version of TensorRT-LLM.
+ * @throws RangeError for a text that is not a version of TensorRT-LLM.
  */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [versionParts(a), versionParts(b)];

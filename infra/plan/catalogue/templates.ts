@@ -4,9 +4,9 @@
  * triton_backend/all_models of https://github.com/NVIDIA/TensorRT-LLM.
  *
  * data/templates.json has the sets in the order of their content, and for each placeholder the first set that has it, with
- * ` until ` and the first set that lacks it again. Of a set it has how fill_template.py reads its argument: whether a backslash
- * keeps a comma or colon inside a value, whether it aborts on a key that the template lacks, and the keys that it fills by itself;
- * and the name of the input that seeds the sampling (config.pbtxt of ensemble, multimodal, gpt and tensorrt_llm_bls).
+ * ` until ` and the first set that lacks it again. A set also has rules of fill_template.py: whether a backslash keeps a comma or
+ * colon inside a value, whether it aborts on a key that the template lacks, and the keys that it fills by itself; and the name of
+ * the input that seeds the sampling (config.pbtxt of ensemble, multimodal, gpt and tensorrt_llm_bls).
  */
 import file from "./data/templates.json" with { type: "json" };
 
@@ -14,7 +14,7 @@ import file from "./data/templates.json" with { type: "json" };
 export interface TemplateKeys {
   /** Outside quotes: Triton can't parse the file while one is left (`Expected integer or identifier, got: $`). */
   readonly mandatory: readonly string[];
-  /** Inside quotes: left alone, Triton reads the text `${key}` and takes its default. */
+  /** Inside quotes: where it is not filled, Triton reads the text `${key}` and takes its default. */
   readonly optional: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export const TEMPLATE_REFS = Object.keys(file.sets) as readonly TemplateRef[];
 
 const sets = new Map<string, TemplateSet>(TEMPLATE_REFS.map((ref, position) => [ref, setAt(ref, position)]));
 
-/** The set of a release's `templates`; undefined where the catalogue has none. */
+/** Set of a release's `templates`; undefined if the catalogue lacks it. */
 export function templateSet(ref: string | null): TemplateSet | undefined {
   return ref === null ? undefined : sets.get(ref);
 }

@@ -10,10 +10,10 @@ export interface MachineType {
   readonly memoryGiB: number;
   readonly gpu: string;
   readonly gpus: number;
-  /** Local NVMe in GB (10^9), 0 where there is none. */
+  /** Local NVMe in GB (10^9), or 0. */
   readonly localDiskGB: number;
   readonly networkMbps: number;
-  /** What Kubernetes leaves to pods; absent for machines that are no EC2 type. */
+  /** Resources that Kubernetes leaves to pods; only for EC2 types. */
   readonly allocatable?: { readonly cpuMillis: number; readonly memoryMiB: number } | undefined;
 }
 
@@ -29,8 +29,8 @@ export const QUANTIZATIONS = ["none", "int8", "int4", "fp8", "int8_sq", "int4_aw
 export type Quantization = (typeof QUANTIZATIONS)[number];
 
 /**
- * What quantizations need: a number format of the GPU, and samples that quantize.py calibrates with, as in NVIDIA's examples. With
- * more than 32 for AWQ quantize.py takes 32. tensorrt_llm/quantization/quantize_by_modelopt.py of NVIDIA/TensorRT-LLM at v0.10.0
+ * Needs of quantizations: a number format of the GPU, and samples that quantize.py calibrates with, as in NVIDIA's examples. For AWQ
+ * quantize.py takes at most 32. tensorrt_llm/quantization/quantize_by_modelopt.py of NVIDIA/TensorRT-LLM at v0.10.0
  * to v0.16.0.
  */
 export const quantizations: Readonly<
@@ -49,7 +49,7 @@ export const quantizations: Readonly<
   int4_awq: { format: "int4", calibration: { samples: 32, mostSamples: 32 } },
 };
 
-/** Of a quantization that quantize.py calibrates; null: it needs none. */
+/** Calibration of a quantization by quantize.py; null if it needs no samples. */
 export function calibrationOf(quantization: Quantization) {
   return quantization === "none" ? null : quantizations[quantization].calibration;
 }
@@ -153,7 +153,7 @@ export interface Architecture {
   readonly hiddenSize: number;
   /** Tokens of the vocabulary: `vocab_size`. */
   readonly vocabularySize: number;
-  /** Of a mixture of experts, such as Mixtral; absent: each token runs through all parameters. */
+  /** For a mixture of experts, such as Mixtral; absent: each token runs through all parameters. */
   readonly experts?:
     | {
         /** Experts that a token runs through: `num_experts_per_tok`. */
@@ -200,7 +200,7 @@ export interface VisionTower {
   readonly runsPerImage: number;
   /** Most images that one request may hold. */
   readonly maxImagesPerRequest: number;
-  /** Of a model that takes frames of a video in place of images. */
+  /** For a model that accepts frames of a video instead of images. */
   readonly video?:
     | {
         /** Frames where a request names no number. */
@@ -209,7 +209,7 @@ export interface VisionTower {
         readonly tokensPerFrame: number;
       }
     | undefined;
-  /** The image processor of a model for which Triton's preprocessing has none of its own; absent: it has, or takes only pixels. */
+  /** Image processor for a model that Triton's preprocessing lacks; absent: Triton has it, or the model takes pixels. */
   readonly imageProcessor?: ImageProcessor | undefined;
   /** Whether Triton's multimodal_encoders needs the Hugging Face folder (`hf_model_path`). */
   readonly needsHubFolder: boolean;
@@ -241,7 +241,7 @@ export interface HubSource {
   readonly include: readonly string[];
   /** Patterns to leave out though `include` matches them. */
   readonly exclude?: readonly string[] | undefined;
-  /** Bytes of what is fetched, in GB (10^9). */
+  /** Size of the fetched files in GB (10^9). */
   readonly downloadGB: number;
   /** Number format of the files, which decides how much memory conversion takes. */
   readonly storedDtype: "float32" | "float16" | "bfloat16";
@@ -328,8 +328,8 @@ export interface Release {
   /** Set of templates in the image; null where unknown. */
   readonly templates: string | null;
   /**
-   * Commit of triton-inference-server/tensorrtllm_backend whose converters, templates and tools this project's image adds to
-   * NVIDIA's, which has none; absent where NVIDIA's has them (/app/examples, /app/all_models …).
+   * Commit of triton-inference-server/tensorrtllm_backend whose converters, templates and tools this project adds to NVIDIA's
+   * image; absent where that image has them (/app/examples, /app/all_models …).
    */
   readonly backendCommit?: string | undefined;
   readonly runtimes: readonly Runtime[];

@@ -7,7 +7,7 @@ const OF_CLIP = {
   std: [0.26862954, 0.26130258, 0.27577711],
 } as const;
 
-/** The two models differ in the size of a picture's tiles, and in what they were taught. */
+/** The two models differ in the size of a picture's tiles and in their training. */
 const LLAMA_VISION = {
   source: {
     gated: true,
@@ -282,7 +282,7 @@ export const visionModels = {
       revision: "42d1dda6807cc521ef27674ca2ae157539d17026",
       gated: false,
       license: "CC-BY-NC-4.0",
-      // Language model, vision tower and projector lie in folders of their own; a pattern's `*` spans folders.
+      // Language model, vision tower and projector are in separate folders; a pattern's `*` spans folders.
       include: ["*.safetensors", "*.json", "*.model"],
       downloadGB: 6.2,
       storedDtype: "bfloat16",
@@ -371,7 +371,7 @@ export const visionModels = {
     },
     tokenizer: { endId: 128_001, padId: 128_004, addsBeginToken: true },
     chat: {
-      // The hub has none: the base model goes on with a text.
+      // The hub has no template: the base model continues a text.
       template:
         "{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}",
       stopWords: [],
@@ -409,7 +409,7 @@ export const visionModels = {
     // `<|eot_id|>` ends a turn.
     tokenizer: { endId: 128_009, padId: 128_004, addsBeginToken: true },
     chat: {
-      // chat_template.json without tools and dates, which it writes for chats without pictures alone.
+      // chat_template.json without tools and dates, which it writes only for chats without pictures.
       template:
         "{% for message in messages %}" +
         "{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] + '<|eot_id|>' }}" +

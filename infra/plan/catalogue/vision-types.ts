@@ -12,20 +12,20 @@ interface VisionTypeRow {
   readonly checkInput: string;
   /**
    * Patches and width of one run of the visual engine, from the tower's config.json; the language model may see fewer tokens.
-   * null: exactly `tokensPerImage`, the four tiles of an image in one run.
+   * Patches are null when a run has the four tiles of an image, exactly `tokensPerImage`.
    */
   readonly patches: number | null;
   readonly width: number;
   /** Format of the features that the builder's visual engine computes. */
   readonly features: "TYPE_FP16" | "TYPE_BF16";
   /**
-   * Why all_models/multimodal takes one picture in a request of this kind; absent: it takes several. From
+   * Reason that all_models/multimodal takes only one picture a request; absent: it takes several. From
    * all_models/inflight_batcher_llm/preprocessing/1/model.py of tensorrtllm_backend at v0.17.0 and v0.19.0.
    */
   readonly onePicture?: string;
   /**
-   * A chat as all_models/multimodal wants it, whose preprocessing puts the beginning of the first turn and the end of the last
-   * around the text by itself; absent: as the model's row has it.
+   * Chat for all_models/multimodal, whose preprocessing adds the beginning of the first turn and the end of the last turn
+   * itself; absent: the chat of the model's row.
    */
   readonly chat?: { readonly template: string; readonly stopWords: readonly string[] };
   /** Folder of the tokenizer below the weights; absent: the weights' own. */
@@ -93,12 +93,12 @@ const rows = {
         sed: "s/^import deepspeed.comm as dist$/import torch.distributed as dist/",
       },
       {
-        // Since transformers 4.51 it takes no argument; before, this was the default.
+        // Since transformers 4.51 it does not accept an argument; before, this was the default.
         file: "llava/model/llava_arch.py",
         sed: "s/no_init_weights(_enable=True)/no_init_weights()/",
       },
       {
-        // Other models' visual tower, which wants flash_attn: images before 25.05 have none, and the index only its sources.
+        // Other models' visual tower, which requires flash_attn: images before 25.05 lack it, and the index has only its sources.
         file: "llava/model/multimodal_encoder/builder.py",
         sed: "/^from .intern_encoder import InternVisionTower$/d",
       },

@@ -21,8 +21,8 @@ export function hubChecks<Config extends GpuStackConfig>(reference: (config: Con
     }),
 
     /**
-     * A warning, as whoever leaves `revision` out wants what `modelscope download` gives. ModelScope's API lists branches and tags, and the
-     * commit of no repository is published elsewhere: https://github.com/modelscope/modelscope/issues/1386.
+     * A warning, as without `revision` users expect the files of `modelscope download`. ModelScope's API lists branches and tags, and
+     * commits of repositories are not published elsewhere: https://github.com/modelscope/modelscope/issues/1386.
      */
     modelScopeIsPinned: eachModel<Config>(({ engine: { weights }, path }) =>
       weights.kind !== "modelscope" || weights.revision !== "master"
@@ -102,7 +102,7 @@ export function gatewayChecks(keys: string) {
 export const repeatedKeyNames: Check<CheckedFile> = ({ config: { gateway } }) =>
   repeatedNames(gateway.apiKeys, "gateway.apiKeys", "key", "limits and metrics are kept per name");
 
-/** Databases of a stack that may do without them. */
+/** Databases of a stack in which they are optional. */
 export const databaseChecks = {
   databasesAreNeeded: ({ config }) =>
     config.encoders === false &&
@@ -113,7 +113,7 @@ export const databaseChecks = {
     },
 } satisfies Checks<CheckedFile>;
 
-/** @param keys - Keys of `externalDatabases` that the platform wants. */
+/** @param keys - Keys of `externalDatabases` that the platform requires. */
 export function externalDatabaseChecks(keys: string) {
   return {
     databasesAreFound: ({ config: { databases, encoders, externalDatabases } }) => {

@@ -15,7 +15,7 @@ import { canonicalJson } from "../plain-data.ts";
 import type { CheckedStack, Checks, Finding } from "./check.ts";
 import { count, oneOf } from "./words.ts";
 
-/** EKS puts its control plane's addresses into two zones, and a load balancer of applications stands in two. */
+/** EKS puts its control plane's addresses into two zones, and an application load balancer needs two. */
 const LEAST_ZONES = 2;
 
 export const networkChecks = {
@@ -202,7 +202,7 @@ const MADE_NETWORK_KEYS = ["zones", "cidr", "nat", "endpoints", "flowLogs"] as c
 
 /** Networks, file systems and secrets that exist already. */
 export const existingPartChecks = {
-  // What is as it is by default may stand there: nothing else would be made of it.
+  // Default values are allowed: they would change nothing.
   existingNetworkIsWhole: ({ config: { network } }) => {
     const { existing } = network;
     if (existing === undefined) return [];
@@ -261,7 +261,7 @@ interface NamedPart {
   readonly path: string;
   /** As the start of a sentence: `The certificate`. */
   readonly what: string;
-  /** What it is needed by: `a load balancer`. */
+  /** User of the part: `a load balancer`. */
   readonly user: string;
   /** How one comes into being, as the start of a sentence. */
   readonly make: string;
@@ -317,7 +317,7 @@ function repeatedZones(zones: readonly string[], path: string): readonly (Findin
   );
 }
 
-/** @param instead - What else could be meant, as the end of the fix. */
+/** @param instead - End of the fix, with another value that could be meant. */
 export function beginsNetwork(path: string, cidr: string, instead = ""): Finding | false {
   const parsed = parseCidr(cidr);
   const network = formatCidr(parsed);

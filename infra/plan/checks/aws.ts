@@ -96,7 +96,7 @@ export function meantRegion(region: string): string | undefined {
 /** Tags of one resource: https://docs.aws.amazon.com/tag-editor/latest/userguide/tagging.html. The project has ten at most. */
 const MOST_TAGS = 40;
 
-/** Of AWS, its drivers and Kubernetes, and of this project. IAM takes no two keys that differ in capital letters alone. */
+/** Keys of AWS, its drivers, Kubernetes and this project. IAM refuses keys that differ only in capital letters. */
 const TAKEN_KEY =
   /^(aws:|eks:|engine-room:)|^(name|csivolumename)$|(^|[./-])(kubernetes\.io|k8s\.io|csi\.aws\.com)(\/|$)/;
 

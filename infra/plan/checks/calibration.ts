@@ -40,13 +40,13 @@ export const calibrationChecks = {
       (dataset ?? folder) !== undefined &&
         row.vision?.attention === "cross" && {
           path: `${path}.${dataset === undefined ? "folder" : "dataset"}`,
-          reason: `${engine.model} is calibrated with questions about pictures, those of scienceqa; quantize.py reads texts alone from others.`,
+          reason: `${engine.model} is calibrated with questions about pictures, those of scienceqa; from other datasets quantize.py reads only texts.`,
           fix: "Remove it.",
         },
       folder !== undefined &&
         buildRecipe(release)?.calibratesFromFolder === false && {
           path: `${path}.folder`,
-          reason: `quantize.py of TensorRT-LLM ${release.tensorRtLlm} takes samples from the hub alone; 0.11 is the first that reads a folder.`,
+          reason: `quantize.py of TensorRT-LLM ${release.tensorRtLlm} takes samples only from the hub; 0.11 is the first that reads a folder.`,
           fix: "Write a dataset, or use release 24.07 or a later one.",
         },
       named !== undefined && {

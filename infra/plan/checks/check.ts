@@ -30,7 +30,7 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** What a check returns; `false`: it found nothing. */
+/** Result of a check; `false` without findings. */
 export type Findings = Finding | false | readonly Findings[];
 
 export type Check<Stack = CheckedStack> = (stack: Stack) => Findings;

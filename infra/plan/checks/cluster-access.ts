@@ -1,4 +1,4 @@
-/** Who reaches the API of a cluster on EKS, and who has rights in it. */
+/** Access to the API of a cluster on EKS, and rights in it. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
 import { overlap, parseCidr } from "../aws/network.ts";
 import { RESERVED_NETWORKS } from "../catalogue/aws.ts";
@@ -38,7 +38,7 @@ export const clusterAccessChecks = {
       severity: "warning",
       path: "access.privateCidrs",
       reason:
-        "Machines and pods of the cluster alone reach its API: `npx engine-room up` works only where another rule lets it into the cluster's security group.",
+        "Only machines and pods of the cluster reach its API: `npx engine-room up` works only where another rule lets it into the cluster's security group.",
       fix: "Add the network of your VPN, of your runners or of the VPC's subnets that they are in.",
     },
 

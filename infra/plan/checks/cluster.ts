@@ -1,4 +1,4 @@
-/** GPUs in a cluster: how pods find machines, and what they share. */
+/** GPUs in a cluster: how pods find machines, and how they share GPUs. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import { isInStore } from "../engine/weights.ts";
 import { gpuResource } from "../kubernetes/capacity.ts";

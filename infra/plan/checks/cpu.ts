@@ -107,7 +107,7 @@ const platformChecks: { readonly [Name in CpuStackConfig["platform"]]: Checks<Ch
     },
   };
 
-/** What forbids to create a stack on CPUs, and what is worth knowing about it. */
+/** Errors, warnings and notes for a stack on CPUs. */
 export function findCpuProblems(
   config: CpuStackConfig,
   written: CheckedFile["written"],

@@ -17,7 +17,7 @@ const INSTALL = "Remove the line, or write existing if the cluster gets it other
 /** Default quota of an account. https://docs.aws.amazon.com/general/latest/gr/eks.html */
 const GROUP_MACHINES = 450;
 
-/** Of the catalogue's types. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html */
+/** Instance types of the catalogue with Capacity Blocks. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-blocks.html */
 const BLOCK_TYPES = /^p\d/;
 
 function gpusOf({ gpu, gpus }: MachineType): string {
@@ -53,7 +53,7 @@ export const eksChecks = {
       return {
         path: `pools[${index}].zones`,
         reason: `A reservation is in one zone, and machines of the pool may be started in ${oneOf(zones)}, where AWS refuses those that ${capacityReservationId} does not hold.`,
-        fix: "Write the zone of the reservation alone.",
+        fix: "Write only the zone of the reservation.",
       };
     }),
 
@@ -106,7 +106,7 @@ export const eksChecks = {
             "AWS sells Capacity Blocks of P instances; this project does not support them with other types.",
           fix: "Use the type of the block, or capacity: onDemand.",
         },
-        // EKS empties the group 40 minutes before the block ends, and nothing is to be had before it begins.
+        // EKS empties the group 40 minutes before the block ends, and machines are available only once it begins.
         Math.max(nodes.min, warm) > 0 && {
           path: nodes.min > 0 ? `${path}.nodes.min` : `${path}.warm`,
           reason:
@@ -233,7 +233,7 @@ export const eksChecks = {
     }));
   },
 
-  // Names of objects that lie in no namespace begin with it.
+  // Names of objects without a namespace begin with it.
   existingClusterHasNamespace: ({ config: { cluster }, written }) =>
     cluster.existing !== undefined &&
     written.namespace === undefined && {
@@ -260,5 +260,5 @@ export const eksChecks = {
   },
 } satisfies Checks<EksStack>;
 
-/** Of the control plane: a cluster that exists has them from its owner, as all of `access`. */
+/** Keys of the control plane: in an existing cluster its owner sets them, as all of `access`. */
 const CONTROL_PLANE_KEYS = ["version", "logRetentionDays", "controlPlaneLogs"];

@@ -76,14 +76,14 @@ export const engineFlagChecks = {
       severity: "note",
       path: `${path}.engine.extraFlags`,
       reason: `The estimate of memory does not count ${flags.join(", ")}, which may change it.`,
-      fix: "Compare it with what the server takes, and leave room where the verdict is tight.",
+      fix: "Compare it with the memory that the server uses, and leave room where the verdict is tight.",
     };
   }),
 } satisfies Record<string, Check>;
 
 type Value = string | number | true;
 
-/** What a flag takes. */
+/** Values that a flag accepts. */
 const KINDS: Readonly<
   Record<
     FlagKind,

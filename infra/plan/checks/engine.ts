@@ -1,6 +1,6 @@
 /**
- * Engines: how a model is split over GPUs, how long its sequences are, how many images it takes, which release has a recipe, and
- * what its GPU computes.
+ * Engines: a model's split over GPUs, lengths of its sequences, its number of images, its release's recipe, and number formats of
+ * its GPU.
  *
  * Rules of splitting: NVIDIA/TensorRT-LLM examples/models/core/llama/README.md and tensorrt_llm/mapping.py; of lengths:
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository; number
@@ -25,7 +25,7 @@ import { atMost, count, oneOf } from "./words.ts";
 const LARGEST_TENSOR_PARALLEL = 16;
 
 /**
- * What TensorRT-LLM looks for in the path of the weights before it registers VILA's classes: `load_hf_llama` in
+ * TensorRT-LLM registers VILA's classes if the path of the weights contains this: `load_hf_llama` in
  * tensorrt_llm/models/llama/convert.py and `from_hugging_face` in config.py beside it, at 0.9 to 0.20. The latter takes
  * upper case as well in later versions, the former never.
  */
@@ -271,7 +271,7 @@ export const gpuChecks = {
     const { tensorParallel, pipelineParallel, target } = model.engine;
     const ranks = worldSize(model);
     const pool = poolOf(model, spec);
-    // What shares a GPU has a check of its own.
+    // A check of its own covers models that share a GPU.
     if (ranks <= pool.machine.gpus || (ranks > 1 && pool.sharing.mode !== "none")) return [];
     const isHost = spec.runsOn === "host";
     const machine =

@@ -77,9 +77,9 @@ const REGION_CHECKS: readonly string[] = [
 )[];
 
 /**
- * What forbids to create a stack, and what is worth knowing about it, each once.
+ * Errors, warnings and notes for a stack, each once.
  *
- * @param platformChecks - Those of the stack's platform.
+ * @param platformChecks - Checks of the stack's platform.
  * @param unresolved - Names that could not be resolved.
  */
 export function findProblems(

@@ -1,4 +1,4 @@
-/** Memory of GPUs: verdicts of the fit, and what the stack file says about KV caches. */
+/** Memory of GPUs: verdicts of the fit, and the stack file's keys of KV caches. */
 import type { MemoryFit } from "../fit/memory-fit.ts";
 import type { GpuStackSpec } from "../spec.ts";
 import type { Check, CheckedStack } from "./check.ts";
@@ -71,7 +71,7 @@ function worstByPath(
   return [...worst].map(([path, fit]) => ({ fit, path }));
 }
 
-/** The first model that lands on the GPU; the encoders where there is none. */
+/** The first model on the GPU, or else the encoders. */
 function pathOf({ tenants }: MemoryFit, { models }: GpuStackSpec): string {
   const model = models.find(({ serving }) => tenants.includes(serving.name));
   return model === undefined ? "encoders.pool" : `${model.path}.memoryFit`;

@@ -97,7 +97,7 @@ export function typesWithGpus(least: number, gpu: string | null, region: string 
  * The fix for a machine that is too small.
  *
  * @param types - Instance types that are large enough.
- * @param what - What it has too little of: `memory`.
+ * @param what - The missing resource: `memory`.
  * @param pool - Its machine may be described by its parts: then no instance type is needed.
  * @param lead - How the sentence begins.
  */

@@ -100,7 +100,7 @@ export const releaseChecks = {
     },
 } satisfies Checks;
 
-/** Of machines whose driver the stack does not choose. */
+/** For machines whose driver the stack does not choose. */
 export const driverChecks = {
   minimumDriver: ({ spec: { release } }) =>
     release.minimumDriver !== null && {

@@ -52,7 +52,7 @@ function fileProblem(file: string, text: string, models: readonly RepositoryMode
       fix: "Remove the file, and set the keys.",
     };
   }
-  // The entry point puts the project's own files in their places, and keeps the one at 1/model.py as 1/template_model.py.
+  // The entry point installs the project's own files, and renames a template's 1/model.py to 1/template_model.py.
   const { sources = {} } = model;
   const isTaken = inner !== "1/model.py" && Object.hasOwn(sources, inner);
   if (isTaken || inner === "1/template_model.py") {

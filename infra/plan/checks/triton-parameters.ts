@@ -31,7 +31,7 @@ function hasRepository(model: ModelSpec): boolean {
 }
 
 interface Placeholder {
-  /** What the plan fills in; null: Triton's default. */
+  /** Value that the plan fills in; null for Triton's default. */
   readonly planned: string | null;
   /** Outside quotes of config.pbtxt. */
   readonly isMandatory: boolean;
@@ -43,7 +43,7 @@ function placeholdersOf(model: ModelSpec): ReadonlyMap<string, Placeholder> {
   const engine = serving.runtime === "engine" ? enginePlan(model.engine) : null;
   const templates = templateSet(model.engine.release.templates)?.models ?? {};
   return new Map(
-    // Of several templates the first is named: with images the engine's delay differs from the others'.
+    // The first of several templates wins: with images the engine's delay differs from the others'.
     repositoryPlan({ ...model, serving }, engine, 1)
       .models.toReversed()
       .flatMap(({ template, substitutions, defaults }) =>

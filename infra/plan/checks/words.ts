@@ -44,9 +44,9 @@ export function repeated(
 }
 
 /**
- * @param path - Of the list: `models`.
+ * @param path - Path of the list: `models`.
  * @param kind - `model`
- * @param use - What is named by it, as the end of a sentence.
+ * @param use - Use of the names, as the end of a sentence.
  */
 export function repeatedNames(
   list: readonly { readonly name: string }[],

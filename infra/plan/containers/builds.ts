@@ -66,7 +66,7 @@ function engineBuild(
       files: { [SPEC_FILES.engine]: engineBuildSpec(model) },
       environment: MPI_ENVIRONMENT,
       mounts: weightsMounts(spec),
-      // A download alone needs no GPU.
+      // A mere download needs no GPU.
       gpus: engine === null ? 0 : worldSize(spec),
     }),
     models: models.map(({ name }) => name),
@@ -117,7 +117,7 @@ function build(
   });
 }
 
-/** Content address of what a model needs of the store; null where its weights lie in a folder and it has no engine. */
+/** Content address of a model's files in the store; null without engine for weights in a folder. */
 function storeKey({ spec, engine }: ModelPlan): string | null {
   if (engine !== null) return engine.key;
   const { model, weights, row } = spec.engine;

@@ -48,7 +48,7 @@ export interface Container {
   readonly role: ContainerRole;
   /** Name of the model in the stack that it builds or serves; null for the others. */
   readonly model: string | null;
-  /** Content address of what it makes or serves, 64 hexadecimal digits; null for the others. */
+  /** Content address of the files that it builds or serves, 64 hexadecimal digits; null for the others. */
   readonly key: string | null;
   /**
    * Name in the stack's network: `llava`, `encoders`, `gateway`, `mongo`, `vector`; of a build `<catalogue model>-<key12>` or

@@ -22,7 +22,7 @@ const END_SECONDS = 10;
 /** The gateway, with its configuration in a file. */
 export function gatewayContainer(plan: StackPlan, settings: ContainerSettings): Container {
   const { limits } = plan.gateway;
-  // Not /readyz, which looks at what is behind the gateway: it serves one model while another loads.
+  // Not /readyz, which checks the gateway's upstreams: it serves one model while another loads.
   const check = { kind: "http", path: "/healthz", port: GATEWAY_PORT } as const;
   return container({
     role: "gateway",

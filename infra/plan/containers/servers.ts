@@ -40,9 +40,9 @@ export const CPU_START_SECONDS = 300;
 /** An embedding takes milliseconds; a batch of images on a busy CPU some seconds. */
 const ENCODERS_ANSWER_SECONDS = 30;
 
-/** How long a server may take to end: by default, or after its last answer where the gateway's requests are waited for. */
+/** Time limits for the end of a server: by default, or after its last answer where it waits for the gateway's requests. */
 interface StopTimes {
-  /** What running requests get by default. */
+  /** Default time for running requests. */
   readonly answersSeconds: number;
   readonly defaultSeconds: number;
   readonly afterAnswersSeconds: number;
@@ -81,7 +81,7 @@ export function modelContainer(plan: GpuPlan, model: ModelPlan, settings: Contai
   });
 }
 
-/** Server of the encoders beside language models on GPUs; null: the stack has none. */
+/** Server of the encoders beside language models on GPUs; null for a stack without encoders. */
 export function encodersContainer(plan: GpuPlan, settings: ContainerSettings): Container | null {
   const { encoders, release } = plan;
   if (encoders === null) return null;

@@ -68,7 +68,7 @@ export function monthOf(hourlyUsd: number | null): number | null {
   return hourlyUsd === null ? null : Math.round(hourlyUsd * HOURS_PER_MONTH * 100) / 100;
 }
 
-/** Hundredths of a cent: hourly prices are quoted in them. null: no price is known. */
+/** Rounds to hundredths of a cent, as hourly prices are quoted; null for an unknown price. */
 function rounded(usd: number | null, count = 1): number | null {
   return usd === null ? null : Math.round(count * usd * 10_000) / 10_000;
 }
@@ -297,7 +297,7 @@ function throughputLine(region: string | null, storedGB: number, provisionedMiBp
   return staying(what, arithmetic, (billedMiBps * usd) / HOURS_PER_MONTH);
 }
 
-/** @param storage - null: storage without a price. */
+/** @param storage - null for storage without a price. */
 function storageCost(region: string | null, storage: PricedStorage | null, words: string, gb: number): Cost {
   const price = storage === null ? undefined : priceOf(storage, region);
   if (price === undefined) return { arithmetic: words, usd: null };

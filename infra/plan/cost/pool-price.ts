@@ -4,9 +4,9 @@ import { gpuPart, worldSize } from "../fit/placement.ts";
 import type { GpuStackSpec, PoolSpec } from "../spec.ts";
 
 /**
- * US dollars an hour, of the dearest where a pool has several instance types. The stack's own price comes first; an owned machine
- * without one costs nothing; the table prices on-demand machines only, since spot prices change by the hour, and a Capacity Block is
- * sold for days at a price of its own. null: no price is known.
+ * US dollars an hour of a pool's most expensive instance type; null if its price is unknown. The stack's own price comes first; an
+ * owned machine without a price costs nothing. The table prices only on-demand machines, since spot prices change by the hour and a
+ * Capacity Block is sold for days at a price of its own.
  */
 export function poolHourlyUsd({ region }: Pick<GpuStackSpec, "region">, pool: PoolSpec): number | null {
   const { hourlyUsd, capacity } = pool;
@@ -37,10 +37,10 @@ export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
 }
 
 /**
- * Machines that run after `npx engine-room sleep`. On AWS it ends those of a cluster, and stops the one machine of a stack without a
- * cluster. Where an autoscaler that is not the stack's could start them again, it sets the minimum of pools with GPUs to 0 instead, so
- * that only encoders keep machines; pools without GPUs run the gateway, the databases and other things that stay awake. Elsewhere it
- * ends no machine, and an autoscaler may go down to the minimum.
+ * Machines that run after `npx engine-room sleep`. On AWS it ends those of a cluster, and stops the machine of a stack without a
+ * cluster. Where an existing autoscaler could start them again, it sets the minimum of pools with GPUs to 0 instead, so that only
+ * encoders keep machines; pools without GPUs run the gateway, the databases and other services that stay awake. Elsewhere it ends no
+ * machines, and an autoscaler may scale down to the minimum.
  */
 export function asleepNodes(stack: GpuStackSpec, pool: PoolSpec): number {
   const planned = plannedNodes(stack, pool);

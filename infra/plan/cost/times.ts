@@ -22,12 +22,12 @@ const CONVERT_SECONDS_PER_GIB = { none: 1.1, int8: 7, int4: 7, fp8: 20, int8_sq:
  * trtllm-build: gpt2-medium (0.66 GiB) 41 s (NVIDIA/TensorRT-LLM examples/models/core/gpt/README.md), Llama-3-8B bf16
  * (14.96 GiB) 129 s on an RTX 3090 (michaelnny/llama3_inference), Llama-3-8B int4 (5 GiB) 55 s on an L4 (infracloud.io),
  * Qwen1.5-MoE int4 (7.6 GiB) 38 s, Command R 35B (65 GiB) 107 s (NVIDIA/TensorRT-LLM examples/models/core/commandr/README.md).
- * GPUs as different as an L4 and a 3090 lie on one line, so the GPU has no part in it.
+ * An L4 and a 3090 fit the same line, so the GPU does not matter.
  */
 const LLM_BASE_SECONDS = 36;
 const LLM_SECONDS_PER_GIB = 6.5;
 
-/** ONNX export and TensorRT build of the visual engine; an assumption, since nobody publishes a log with both. */
+/** ONNX export and TensorRT build of the visual engine; an assumption, since no published log has both. */
 const VISION_BASE_SECONDS = 60;
 const VISION_SECONDS_PER_GIB = 60;
 
@@ -71,9 +71,9 @@ function sum(seconds: readonly number[]): number {
 }
 
 /**
- * A GPU machine from request to ready, device plugin included. Reports lie between 84 s with a small image and everything
- * tuned (https://codingwithtaz.blog/category/architecture/, pod included) and "about 5 minutes"
- * (https://news.ycombinator.com/item?id=44053826); the middle.
+ * A GPU machine from request to ready, device plugin included: the middle of reports, from 84 s with a small image and
+ * everything tuned (https://codingwithtaz.blog/category/architecture/, pod included) to "about 5 minutes"
+ * (https://news.ycombinator.com/item?id=44053826).
  */
 const NODE_SECONDS = 180;
 

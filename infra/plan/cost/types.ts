@@ -11,9 +11,9 @@ export interface EngineOfModel {
 export interface CostLine {
   readonly what: string;
   readonly arithmetic: string;
-  /** null: no price is known. */
+  /** null if the price is unknown. */
   readonly hourlyUsd: number | null;
-  /** After `npx engine-room sleep`; null: no price is known for the rest. */
+  /** After `npx engine-room sleep`; null if the price of the rest is unknown. */
   readonly asleepHourlyUsd: number | null;
 }
 
@@ -31,7 +31,7 @@ export interface CostPlan {
   readonly pricesAsOf: string | null;
 }
 
-/** In US dollars. */
+/** Amounts in US dollars. */
 export interface GpuCost extends CostPlan {
   /** After `npx engine-room sleep`, with the machines of `asleepNodes`; null where no part that stays has a price. */
   readonly asleepHourlyUsd: number | null;
@@ -44,7 +44,7 @@ export interface GpuCost extends CostPlan {
     /** `estimate: download 141 s + convert 23 s + ...` */
     readonly arithmetic?: string;
   }[];
-  /** Billed besides the lines, by the byte, the request or the month, and in no sum. */
+  /** Items billed by the byte, the request or the month, which are not in the sums. */
   readonly besides: readonly string[];
   /** Cost of the same stack in a region with known prices, where those of its own region are unknown and some are missing. */
   readonly elsewhere: {
@@ -66,7 +66,7 @@ export interface FirstUp {
 /** From nothing to the first answer of a model. */
 export interface ColdStart {
   readonly model: string;
-  /** Where machines are rented, on a new one. */
+  /** Where machines are rented, for a newly started machine. */
   readonly steps: readonly {
     readonly what: "node" | "imagePull" | "engineCopy" | "load";
     readonly seconds: number;

@@ -66,7 +66,7 @@ const SCRATCH_TMPFS = { "/tmp": `size=${64 * MIB},mode=1777` };
 /** Variable by which builders know the reference of their image, which the manifests of their results state. */
 const IMAGE_VARIABLE = "ENGINE_ROOM_IMAGE";
 
-/** A check that takes longer is a server that hangs; three failures in a row are no accident. */
+/** A check that takes longer means that the server hangs; three failures in a row are not an accident. */
 const HEALTH = { intervalSeconds: 10, timeoutSeconds: 5, retries: 3 } as const;
 
 /** Further failures before `up` gives a service up, for a host that is slow to run the check itself. */
@@ -161,7 +161,7 @@ function mounts(container: Container, { sources, hubTokenPath }: HostPlacement):
 }
 
 /**
- * `gpus` takes no list: the provider strips the quotes that keep `device=0,1` together (terraform-provider-docker 4.5,
+ * `gpus` does not accept a list: the provider strips the quotes that keep `device=0,1` together (terraform-provider-docker 4.5,
  * `normalizeGPUOptionString`).
  */
 function gpuArgs(gpus: DockerContainer["gpus"]): Pick<PlannedArgs, "gpus" | "deviceRequests"> {

@@ -114,8 +114,8 @@ function containers(plan: DockerPlan): readonly Container[] {
 
 /**
  * Builds run one after the other: memory and disk of the machine are planned for one conversion at a time, and TensorRT
- * measures kernels on a GPU that it has to itself. A server waits for builds of what it loads, and for all that use its GPUs,
- * whose memory it would take. The gateway waits for its databases.
+ * measures kernels on a GPU that nothing else uses. A server waits for builds of the files that it loads, and for all builds on
+ * its GPUs, whose memory it would take. The gateway waits for its databases.
  */
 function predecessors(
   plan: DockerPlan,
@@ -156,7 +156,7 @@ function publishedPorts(plan: DockerPlan, { role, model: name }: Container): Hos
   }
 }
 
-/** The one pool of the plan. */
+/** The only pool of the plan. */
 export function hostPool({ spec }: DockerGpuPlan): PoolSpec {
   const [pool] = spec.pools;
   if (pool === undefined) throw new Error("A planned stack on a Docker host has a host.");

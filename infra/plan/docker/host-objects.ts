@@ -8,7 +8,7 @@ import type { DockerDatabasesPlan } from "./host.ts";
 
 export type DockerPlan = DockerCpuPlan | DockerGpuPlan;
 
-/** Ports of the host: of each model's Triton, in the order of the stack file, and of the encoders' (null: there are none). */
+/** Ports on the host of each model's Triton, in the order of the stack file, and of the encoders' Triton, if any. */
 export function tritonPorts(plan: DockerPlan): {
   readonly models: readonly TritonPorts[];
   readonly encoders: TritonPorts | null;
@@ -18,7 +18,7 @@ export function tritonPorts(plan: DockerPlan): {
     : { models: plan.host.modelPorts, encoders: plan.host.encoderPorts };
 }
 
-/** null: the stack has no encoders, and documents are found by their vectors. */
+/** null for a stack without encoders, since documents are found by their vectors. */
 export function databasesOf(plan: DockerPlan): DockerDatabasesPlan | null {
   return plan.tier === "cpu" ? plan.databases : plan.host.databases;
 }
@@ -31,7 +31,7 @@ export function objectName(stack: string, name: string): string {
 interface Labelled {
   readonly role?: ContainerRole | "volume";
   readonly model?: string | null;
-  /** Content address of what a container makes or serves. */
+  /** Content address of the files that a container builds or serves. */
   readonly key?: string | null;
 }
 

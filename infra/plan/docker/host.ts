@@ -9,13 +9,13 @@ type DockerGpuConfig = Extract<GpuStackConfig, { platform: "docker" }>;
 
 /** On both tiers. */
 interface DockerHost {
-  /** Of its Docker engine: `unix:///var/run/docker.sock`, `ssh://ubuntu@gpu.example.org`. */
+  /** URI of its Docker engine: `unix:///var/run/docker.sock`, `ssh://ubuntu@gpu.example.org`. */
   readonly uri: string;
   /** Address of the host that the gateway is bound to; everything else is on loopback. */
   readonly gatewayAddress: string;
   /** Where images are pushed to and pulled from; null: the host builds what no lock file has. */
   readonly registry: string | null;
-  /** What images of this project stand on instead of their usual bases. */
+  /** Bases of this project's images in place of the usual bases. */
   readonly imageBases: BaseChoice["bases"];
 }
 
@@ -28,13 +28,12 @@ type HubToken =
 export interface DockerGpuHost extends DockerHost {
   /** Folder of the host that keeps weights and engines; null: a volume of the stack's own. */
   readonly storePath: string | null;
-  /** null: no model needs one. */
+  /** null if no model needs a token. */
   readonly hubToken: HubToken | null;
-  /** Of each model's Triton, in the order of the stack file. */
+  /** Ports of each model's Triton, in the order of the stack file. */
   readonly modelPorts: readonly TritonPorts[];
-  /** null: the stack has none. */
   readonly encoderPorts: TritonPorts | null;
-  /** null: the stack has no encoders, and documents are found by their vectors. */
+  /** null for a stack without encoders, since documents are found by their vectors. */
   readonly databases: DockerDatabasesPlan | null;
 }
 
@@ -64,7 +63,7 @@ function hubToken({ token, tokenFile }: DockerGpuConfig["hub"]): HubToken | null
   return token === undefined ? null : { kind: "secret" };
 }
 
-/** A stack file's own ports of one Triton, the default where it has none. */
+/** A stack file's own ports of a Triton, else the defaults. */
 export function publishedPorts(
   own: { readonly [K in keyof TritonPorts]?: number | undefined },
   byDefault: TritonPorts,
@@ -80,7 +79,7 @@ export type DockerDatabasesPlan =
   | {
       /** `mock`: this project's own small servers. `container`: MongoDB and Qdrant themselves. */
       readonly kind: "mock" | "container";
-      /** Of the host. */
+      /** Ports on the host. */
       readonly ports: { readonly mongo: number; readonly vector: number };
     }
   | {

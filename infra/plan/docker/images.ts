@@ -1,7 +1,7 @@
 /** Images of a stack: what each is made from, and by which reference or tag a stack runs it. Pure: hashes and lock file are given. */
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
 
-/** Images by what they are for; `mongo` and `qdrant` are the databases' own. */
+/** Images by use; `mongo` and `qdrant` are the databases' own. */
 export type ImageName = "services" | "cpu-models" | "trtllm" | "encoders" | "mongo" | "qdrant";
 
 interface NamedImage {
@@ -10,15 +10,15 @@ interface NamedImage {
   readonly reference: string;
 }
 
-/** An image that is there: its digest is in images.lock.json, or its publisher does not move its tag. */
+/** A published image: its digest is in images.lock.json, or its publisher does not move its tag. */
 interface LockedImage extends NamedImage {
   readonly kind: "locked";
 }
 
-/** An image that the stack's own host builds, because the lock file has none of this content. */
+/** An image that the stack's own host builds, because the lock file lacks its content. */
 export interface BuiltImage extends NamedImage {
   readonly kind: "build";
-  /** Of all files that the build reads and of its arguments: 64 hexadecimal digits. */
+  /** Hash of all files that the build reads and of its arguments: 64 hexadecimal digits. */
   readonly contentHash: string;
   /** Relative to the project's root, which is the context. */
   readonly dockerfile: string;
@@ -31,7 +31,7 @@ export type DockerImage = LockedImage | BuiltImage;
 interface TritonBase {
   /** Tag of the catalogue: `25.07`. */
   readonly release: string;
-  /** Of the stack file, where it has an image of its own. */
+  /** Own image of the stack file. */
   readonly image?: string | undefined;
 }
 
@@ -177,7 +177,7 @@ export interface ImageLock {
 }
 
 export interface LockEntry {
-  /** Of all that the image was made from: 64 hexadecimal digits. */
+  /** Hash of all sources of the image: 64 hexadecimal digits. */
   readonly contentHash: string;
   /** `registry/repository@sha256:…`. */
   readonly reference: string;
@@ -244,7 +244,7 @@ export function imageBuildArguments(
   return { ...source.buildArguments?.(base), BASE: own ?? source.base(base) };
 }
 
-/** null: the image does not depend on a release. */
+/** null for an image that does not depend on a release. */
 function releaseBase(name: ImageName, triton: TritonBase | null): TritonBase | null {
   const source = imageSources[name];
   if (source.kind === "official" || !source.hasRelease) return null;

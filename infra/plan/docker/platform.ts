@@ -6,7 +6,7 @@ import { driverChecks } from "../checks/release.ts";
 import { type GpuPlatform, NOT_RENTED } from "../gpu-platform.ts";
 import { dockerGpuHost } from "./host.ts";
 
-/** The one pool: the host. */
+/** The only pool: the host. */
 const HOST_POOL = "host";
 
 export const dockerPlatform: GpuPlatform<Extract<GpuStackConfig, { platform: "docker" }>> = {

@@ -1,4 +1,4 @@
-/** The commands of a build after its weights are there: packages, converter, trtllm-build, visual engine, golden question. */
+/** Commands of a build after the download of its weights: packages, converter, trtllm-build, visual engine, golden question. */
 import { calibrationOf, type GoldenQuestion, type VisionTower } from "../catalogue/types.ts";
 import { visionTypeOf, visionTypes } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
@@ -61,7 +61,7 @@ function sourceCode(
     summary,
     argv,
   });
-  // Without a commit the files may be other ones next time, and edited ones would be in the way.
+  // Without a commit the files may differ next time, and checkout would stop at edited files.
   const force = commit === null ? " --force" : "";
   return [
     step("folder for the model's source code", commandLine(`git init ${code}`)),
@@ -160,7 +160,7 @@ export function visionSteps({ spec, recipe, visual, places }: BuildContext): rea
   return [{ name: "vision", summary: "visual engine", argv, ...pythonPath(spec, places) }];
 }
 
-/** Of triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md, about run.py's own picture. */
+/** Question about run.py's own picture: triton-inference-server/tutorials Popular_Models_Guide/Llava1.5/llava_trtllm_guide.md. */
 const MERLION_QUESTION: GoldenQuestion = {
   prompt: "Which city is this?",
   maxTokens: 30,

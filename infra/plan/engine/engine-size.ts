@@ -60,7 +60,7 @@ interface EngineSize {
   readonly llmGiB: number;
   /** The rank that holds most. */
   readonly llmPerRankGiB: number;
-  /** Of all layers, which all ranks share evenly. */
+  /** Size of all layers, which all ranks share evenly. */
   readonly layersGiB: number;
   /** Visual engine, which only rank 0 has. 0 for a text model. */
   readonly visionGiB: number;
@@ -74,12 +74,12 @@ type SizedSpec = Pick<EngineSpec, "row" | "quantization" | "tensorParallel" | "p
  * Size of an engine on disk, and of its weights on GPUs. Embedding, output head and a visual engine are never quantized.
  *
  * The first pipeline stage has the embedding and the last one the head. Tensor parallelism splits layers and head. The converters
- * leave the embedding whole on each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints and the PyTorch
+ * copy the whole embedding to each rank (`--use_parallel_embedding` is off); the quantizer's checkpoints and the PyTorch
  * backend (tensorrt_llm/_torch/modules/embedding.py) split it. A table of positions counts as head, and the second copy of a head
  * that is tied to the embedding is not counted: up to 0.1 GiB of gpt2-medium, 0.24 GiB of OPT-2.7B. NVIDIA/TensorRT-LLM
  * tensorrt_llm/models/llama/convert.py, models/gpt/convert.py and examples/opt/convert_checkpoint.py.
  *
- * @param runtime - Of the weights on GPUs; the PyTorch backend has no engine on disk.
+ * @param runtime - Runtime that loads the weights; the PyTorch backend has no engine on disk.
  */
 export function engineBytesGiB(spec: SizedSpec, runtime: Runtime = "engine"): EngineSize {
   const { tensorParallel, pipelineParallel, quantization } = spec;

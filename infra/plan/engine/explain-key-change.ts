@@ -1,4 +1,4 @@
-/** Why an engine must be built anew: which fields of its key changed, from what to what. */
+/** Reasons for building an engine again: changed fields of its key, with old and new values. */
 import type { EngineKeyFields } from "../container-spec-schemas.ts";
 
 export interface KeyChange {
@@ -59,7 +59,7 @@ function stepChanges(
   const changes = [...new Set([...left.keys(), ...right.keys()])].flatMap((flag) =>
     change(`${field} ${flag}`.trim(), `${step} ${flag}`.trim(), left.get(flag), right.get(flag)),
   );
-  // Another order of the same flags shows in the whole command alone.
+  // Another order of the same flags shows only in the whole command.
   return changes.length > 0 ? changes : change(field, `${step} arguments`, was, is);
 }
 

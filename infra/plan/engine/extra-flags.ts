@@ -7,7 +7,7 @@ import type { EngineSpec, ExtraFlags } from "../spec.ts";
 export const FLAG_SECTIONS = ["converter", "builder", "vision"] as const;
 export type FlagSection = (typeof FLAG_SECTIONS)[number];
 
-/** The program of a section, as the catalogue and as people call it. What is calibrated is converted by the quantizer. */
+/** Program of a section, by its name in the catalogue and by its title. The quantizer converts calibrated models. */
 export function flagProgram(
   section: FlagSection,
   { row, quantization }: Pick<EngineSpec, "row" | "quantization">,

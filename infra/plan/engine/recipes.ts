@@ -76,7 +76,7 @@ export function converterFlags(recipe: Recipe, isCalibrated: boolean): Converter
   return isCalibrated ? COMMON_FLAGS : CONVERTERS[recipe].flags;
 }
 
-/** Scripts are below the examples of TensorRT-LLM; null where a version has none with these arguments. */
+/** Scripts are below the examples of TensorRT-LLM; null for a version without a script with these arguments. */
 export type BuildRecipe = ReturnType<typeof recipeOf>;
 
 /**
@@ -107,7 +107,7 @@ function recipeOf(tensorRtLlm: string) {
     quantizer: has("0.10") ? "quantization/quantize.py" : null,
     /** Whether the quantizer takes a folder of samples. */
     calibratesFromFolder: has("0.11"),
-    /** Flag that bounds a sequence: prompt and answer together, or the answer alone. */
+    /** Flag that bounds a sequence: prompt and answer together, or only the answer. */
     sequenceFlag: has("0.11") ? "--max_seq_len" : "--max_output_len",
     /** Whether a text model needs flags for the attention plugin, padding removal, context FMHA and the paged KV cache. */
     flagsForPlugins: has("0.9") && !has("0.10"),

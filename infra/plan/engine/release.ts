@@ -1,4 +1,4 @@
-/** Where the files of TensorRT-LLM and its backend lie in an image. */
+/** Places of the files of TensorRT-LLM and its backend in an image. */
 import type { ImageLayout, Release } from "../catalogue/types.ts";
 
 /** A repository whose files NVIDIA's image lacks; this project's image has them in the same place, some patched. */
@@ -16,7 +16,7 @@ const BACKEND_FOLDER = "/tensorrtllm_backend";
 /**
  * Absolute paths of a release's files in an image of the given layout, and the repositories with them that NVIDIA's image lacks.
  * Folders of NVIDIA's image: dockerfile of triton-inference-server/tensorrtllm_backend at v0.17.0 and r25.07; of the
- * `tritonrelease` stage: docker/Dockerfile.multi of NVIDIA/TensorRT-LLM. Older images have none of them.
+ * `tritonrelease` stage: docker/Dockerfile.multi of NVIDIA/TensorRT-LLM. Older images lack them.
  */
 export function imageFiles({ backendCommit }: Pick<Release, "backendCommit">, layout: ImageLayout) {
   const [examples, root] =

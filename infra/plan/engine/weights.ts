@@ -7,7 +7,7 @@ import { commandLine, type StepDraft } from "./build-steps.ts";
 
 /**
  * Its successor `hf` replaced it in huggingface_hub 1.0; all releases that build engines have transformers 4
- * (NVIDIA/TensorRT-LLM requirements.txt), which wants a hub below 1.0.
+ * (NVIDIA/TensorRT-LLM requirements.txt), which requires huggingface_hub below 1.0.
  */
 const HUB_CLIENT = "huggingface-cli";
 

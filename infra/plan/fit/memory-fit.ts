@@ -250,7 +250,7 @@ function withModel(stack: GpuStackSpec, changed: ModelSpec): GpuStackSpec {
   return { ...stack, models: stack.models.map((model) => (model.serving.name === name ? changed : model)) };
 }
 
-/** The stack without GPU numbers of some tenants, which are as many as ranks; itself where they have none. */
+/** The stack without GPU numbers of some tenants; unchanged if they have no numbers. */
 function withoutIndices(stack: GpuStackSpec, names: ReadonlySet<string>): GpuStackSpec {
   const { models, encoders } = stack;
   const isNumbered = ({ serving, gpuIndices }: ModelSpec) =>

@@ -58,7 +58,7 @@ export function gpuPart(gpu: Gpu, sharing: GpuSharing): GpuPart {
       };
     }
     case "mig": {
-      // A profile that the GPU lacks has no memory and no slots: nothing fits, and the checks say why.
+      // A profile that the GPU lacks has no memory and no slots: nothing fits, and a check reports the profile.
       const { profile } = sharing;
       const memoryGiB = gpu.migProfiles[profile] ?? 0;
       const slices = Number.parseInt(profile, 10);
@@ -110,7 +110,7 @@ export function placements(
       tenants,
     }));
   }
-  // What one GPU can hold alone. Replicas are alike.
+  // Tenants that a GPU can hold by themselves. Replicas are alike.
   const encoders = gpuEncoders(stack, pool);
   const kinds = [
     ...placeableModels(stack, pool).flatMap((model) =>

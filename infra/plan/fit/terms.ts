@@ -191,7 +191,7 @@ function buffers(engine: EngineSpec): readonly Term[] {
  */
 const CROSS_KV_CACHE_FRACTION = 0.5;
 
-/** {@link CROSS_KV_CACHE_FRACTION}, or what the stack file has in its place; a check refuses others. */
+/** {@link CROSS_KV_CACHE_FRACTION}, or the stack file's valid value; a check refuses others. */
 export function crossKvCacheFraction({ parameters }: Pick<ServingSpec, "parameters">): number {
   const own = Number(parameters?.cross_kv_cache_fraction);
   return own > 0 && own < 1 ? own : CROSS_KV_CACHE_FRACTION;

@@ -14,11 +14,11 @@ interface KvCacheClaim {
   readonly loadedBeforeGiB: number;
   /** Cache for `concurrentRequests`, cross attention included. */
   readonly promisedGiB: number;
-  /** `maxTokensInPagedKvCache` as memory; null: the fraction alone decides. */
+  /** `maxTokensInPagedKvCache` as memory; null if only the fraction limits the cache. */
   readonly ceilingGiB: number | null;
   /** `kvCacheFreeGpuMemoryFraction` of the stack file; null: derived. */
   readonly explicitFraction: number | null;
-  /** Of the memory that is free when the cache is sized. */
+  /** Fraction of the memory that is free when the cache is sized. */
   readonly fraction: number;
 }
 
@@ -72,8 +72,8 @@ export function poolFits(stack: GpuStackSpec, pool: PoolSpec): readonly GpuFit[]
 }
 
 /**
- * Needs of the tenants of one GPU. `spareGiB` is what is left of it when all have what they need, and the estimate's error is
- * set aside where something else can load after a KV cache was sized: another tenant, or the visual engine.
+ * Needs of the tenants of one GPU. `spareGiB` is the memory left when all needs are met, less the estimate's error where
+ * something else can load after a KV cache was sized: another tenant, or the visual engine.
  */
 function measure(placement: Placement) {
   const { tenants, capacityGiB } = placement;

@@ -120,13 +120,13 @@ function service(planned: DockerContainer, stack: DockerStack, logging: Logging 
     deploy: gpus(planned),
     healthcheck: healthcheck(planned),
     depends_on: dependencies(planned, stack),
-    // Docker starts a service again that fails, but none when the machine starts: engine-room.service does, when secrets
-    // and disks are there.
+    // Docker restarts a service that fails, but starts none when the machine starts: engine-room.service does, once secrets
+    // and disks are ready.
     restart: isTask(container) ? "no" : "on-failure",
     stop_grace_period: `${args.stopTimeout}s`,
     labels: {
       ...Object.fromEntries(args.labels.map(({ label, value }) => [label, value])),
-      // Compose makes a container anew for another label, and not for another file. A build that has ended needs no secret.
+      // Compose replaces a container for another label, but not for another file. A build that has ended needs no secret.
       ...(Object.keys(container.files).length === 0
         ? {}
         : { "engine-room.files": filesDigest(container.files) }),

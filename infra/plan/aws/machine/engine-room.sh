@@ -162,7 +162,7 @@ make_network_and_volumes() {
   done <<<"$DATABASE_VOLUMES"
 }
 
-# By which Compose makes a service anew whose secret has another value.
+# Digest by which Compose replaces services whose secrets have changed.
 digest_secrets() {
   SECRET_DIGEST=$(find "$RUN/secrets" -type f | sort | xargs --no-run-if-empty cat /etc/machine-id | sha256sum)
   export SECRET_DIGEST=${SECRET_DIGEST%% *}
@@ -188,7 +188,7 @@ remove_others() {
     done
 }
 
-# What every later command needs. Services that the stack no longer has go first, since a build may need their GPU.
+# Prepares the machine for every later command. Services that the stack no longer has are removed first: a build may need their GPU.
 setup() {
   use "$NEXT"
   systemctl daemon-reload
@@ -209,8 +209,8 @@ is_built() {
   [ "$found" = "${hash##* } exited 0" ]
 }
 
-# start_build SERVICE SERVER…: servers whose GPU it needs are away while it runs, and come back with the services, or
-# where it fails.
+# start_build SERVICE SERVER…: stops the servers whose GPU the build needs; they start again with the services, or when it
+# fails.
 start_build() {
   use "$NEXT"
   local build=$1 server

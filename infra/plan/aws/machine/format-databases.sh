@@ -1,8 +1,8 @@
 #!/bin/bash
-# format-databases DEVICE: gives the databases' disk a file system where it has none.
+# format-databases DEVICE: creates a file system on the databases' disk if it lacks one.
 #
-# Nothing is ever formatted that may hold something: blkid has the same answer for a disk without a file system and for one that
-# it can't read, so the disk has to be readable and empty besides, and mkfs.xfs looks once more.
+# A disk that may hold data is never formatted: blkid has the same answer for a disk without a file system and for a disk that
+# it can't read, so the disk must also be readable and empty, and mkfs.xfs checks again.
 set -euo pipefail
 device=$1
 # The disk is attached to a machine that runs already.

@@ -77,7 +77,7 @@ export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsCont
       encrypted: true,
       kmsKeyId: context.kmsKeyArn,
     } satisfies VolumeArgs,
-    /** EBS changes none of these: the disk would be a new, empty one. */
+    /** Values that EBS cannot change: another value would replace the disk by an empty disk. */
     databasePlace: {
       what: "The databases' disk",
       values: {
@@ -146,7 +146,7 @@ function userData({ gpus, localDiskGB }: MachineType) {
     return `install -D -m 0600 /dev/stdin /root/engine-room/${name} <<'END_OF_FILE'\n${text}\nEND_OF_FILE\n`;
   });
   return {
-    /** Of the shell. The component adds FILE_SYSTEM_ID, ACCESS_POINT_ID and DATABASE_VOLUME_ID. */
+    /** Variables of the shell. The component adds FILE_SYSTEM_ID, ACCESS_POINT_ID and DATABASE_VOLUME_ID. */
     variables: { GPUS: gpus, LOCAL_DISKS: localDiskGB > 0 ? LOCAL_DISKS : "" },
     script: [...files, fileText("machine/user-data.sh")].join(""),
   };
@@ -167,7 +167,7 @@ export function userDataText(
 /** A model hub, registries and AWS itself answer on 443, mount targets of EFS on 2049. */
 const ALWAYS = { https: 443, nfs: 2049 } as const;
 
-/** TCP ports, each once, by what is first reached there. */
+/** Distinct TCP ports by the first service that uses them. */
 function egressPorts(config: Ec2Config): Readonly<Record<string, number>> {
   const { databases, externalDatabases } = config;
   const registry = new URL(`https://${pulledFrom(config).registry}`);

@@ -17,7 +17,7 @@ import { type ComposeProject, composeProject } from "./compose.ts";
 export interface InstanceTask extends Command {
   /** With a hash of its content in the name: another content is another document, which runs again. */
   readonly document: { readonly name: string; readonly content: string };
-  /** How long `up` waits for its success: the agent has to come for it, and may be busy with the one before. */
+  /** Time that `up` waits for success, including a busy agent's delay before it starts the task. */
   readonly waitSeconds: number;
 }
 
@@ -48,7 +48,7 @@ const LONGEST_WAIT_SECONDS = 6000;
 
 /** 64 KB of https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_CreateDocument.html, less what parameters take. */
 const DOCUMENT_BYTES = 60_000;
-/** Of the same page. */
+/** From the same page. */
 const DOCUMENT_NAME_LENGTH = 128;
 const HASH_DIGITS = 12;
 
@@ -78,9 +78,9 @@ interface InstanceHost {
 type MachineFile = readonly [path: string, mode: string, text: string];
 
 /**
- * Tasks in the order in which they run: each waits for the one before it, since the agent runs associations in any order.
+ * Tasks in the order in which they run: each waits for the previous task, since the agent runs associations in any order.
  *
- * @throws ConfigError where one file is larger than Systems Manager takes.
+ * @throws ConfigError when a document is larger than Systems Manager accepts.
  */
 export function instanceTasks(host: InstanceHost): readonly InstanceTask[] {
   const { plan, stack, context } = host;
@@ -96,8 +96,8 @@ export function instanceTasks(host: InstanceHost): readonly InstanceTask[] {
 }
 
 /**
- * Docker's driver for CloudWatch, a stream for each container; null: files on the machine. It does not hold a container up that prints
- * more than CloudWatch takes, and `docker logs` reads what Docker keeps besides.
+ * Docker's driver for CloudWatch, a stream for each container; null for files on the machine. It does not block a container that prints
+ * more than CloudWatch accepts, and `docker logs` reads Docker's own copy.
  * https://docs.docker.com/engine/logging/drivers/awslogs and https://docs.docker.com/engine/logging/dual-logging
  */
 function containerLogging(config: Ec2Config, context: AwsContext) {
@@ -242,10 +242,10 @@ function taskScript({ comments = [], files = [], commands = [] }: Script): strin
 }
 
 /**
- * The document's name has a hash of the content: `waitForSuccessTimeoutSeconds` holds when an association is made, not when it
- * changes (`resourceAssociationCreate` of terraform-provider-aws), and another name makes it anew, and run.
+ * The document's name has a hash of the content, so that a change replaces the association and runs it:
+ * `waitForSuccessTimeoutSeconds` applies only on creation (`resourceAssociationCreate` of terraform-provider-aws).
  *
- * @throws ConfigError where it is larger than Systems Manager takes.
+ * @throws ConfigError when it is larger than Systems Manager accepts.
  */
 function instanceTask(command: Command, { name: stackName }: AwsContext): InstanceTask {
   const content = documentContent(command);

@@ -1,5 +1,5 @@
-# What the machine does at its first start, and only then: its disks, the engine store, and a look at its GPUs. Everything
-# that changes with a stack comes later, through Systems Manager. The lines above set FILE_SYSTEM_ID, ACCESS_POINT_ID,
+# Runs only at the machine's first start: mounts its disks and the engine store, and checks its GPUs. Everything that changes
+# with a stack comes later, through Systems Manager. The lines above set FILE_SYSTEM_ID, ACCESS_POINT_ID,
 # DATABASE_VOLUME_ID, GPUS and LOCAL_DISKS (a folder, or nothing), and write the files below /root/engine-room.
 readonly STORE=/srv/engine-room/store
 readonly PROGRAMS=/opt/engine-room
