@@ -27,15 +27,15 @@ const INPUTS_FILE = "inputs.json";
 const KEPT_BUNDLES = 3;
 const KEPT_UNUSED_MS = 3_600_000;
 
-/** What the system says where nothing can be written. */
+/** Error codes of a folder that can't be written. */
 const NO_PLACE = ["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT"];
 
 /**
- * The bundle of the sources as they are now, made where there is none.
+ * The bundle of the current sources; builds it if it is missing.
  *
  * @param {string} root - Absolute path of the project.
  * @param {readonly string[]} entryPoints - TypeScript files relative to it; each is a `.mjs` of that name in the bundle.
- * @returns {Promise<string | null>} Absolute path of its folder; null where none can be kept, as in a read-only checkout.
+ * @returns {Promise<string | null>} Absolute path of its folder; null when no bundle can be stored, as in a read-only checkout.
  * @throws {SyntaxError} A source can't be compiled; the message is a sentence with its place.
  */
 export async function currentBundle(root, entryPoints) {
@@ -56,7 +56,7 @@ function findBundle(project) {
       const contents = inputs.map((input) => [input, readFileSync(join(project.root, input))]);
       if (contentHash(project, contents) !== name) continue;
     } catch (error) {
-      // An input is gone, or the bundle is: somebody else has removed it. Or the machine went off while it was written.
+      // An input or the bundle was removed, or the machine went off while it was written.
       if (error.code === "ENOENT" || error instanceof SyntaxError) continue;
       throw error;
     }
@@ -136,7 +136,7 @@ async function build({ root, entryPoints }, folder) {
   }
 }
 
-/** Leaves packages to Node, but for those that are bundled. */
+/** Leaves packages to Node, except those that are bundled. */
 function packages(root, read) {
   return {
     name: "packages",
@@ -154,8 +154,8 @@ function packages(root, read) {
 }
 
 /**
- * The file of a package of which a workspace has another version than the root; a bundle lies outside the workspace, and
- * would find the root's. @returns undefined where there is no such version.
+ * File of a package whose version in a workspace differs from the root's; a bundle is outside the workspace, and would find
+ * the root's. @returns undefined when the workspace has no version of its own.
  */
 function ownVersion(root, importer, specifier) {
   const [name] = /^(@[^/]+\/)?[^/]+/.exec(specifier) ?? [];
@@ -167,14 +167,14 @@ function ownVersion(root, importer, specifier) {
 }
 
 /**
- * Its `z` is an object of all that zod has, with messages in fifty languages: three times as much code. Of a namespace the
- * bundle has what is used.
+ * Imports the object `z` with all of zod and messages in fifty languages: three times as much code. From a namespace import the
+ * bundle takes only used parts.
  */
 const ZOD_IMPORT = /^import \{ z \} from "zod";$/m;
 
 const LOADERS = { ".ts": "ts", ".json": "json" };
 
-/** Files as they are when they are compiled, with an `import.meta` that still says where the source lies. */
+/** Files as they are when they are compiled, with an `import.meta` that still has the source's path. */
 function sources(read) {
   return {
     name: "sources",
@@ -226,7 +226,7 @@ function markUsed(bundle) {
   }
 }
 
-/** Those that nobody has used for an hour, but for the newest few; and what was left of builds that were killed. */
+/** Removes bundles unused for an hour, except the newest few, and leftovers of killed builds. */
 function removeOld(cache) {
   const unused = ({ usedMs }) => Date.now() - usedMs > KEPT_UNUSED_MS;
   const leftovers = newestFirst(cache, /^\.new-/);

@@ -24,13 +24,13 @@ const ENTRY_POINTS = [
 ];
 
 /**
- * What @pulumi/pulumi needs for functions that a program hands to the engine, and our programs hand it none: a third of the time in
- * which a program starts.
+ * Packages that @pulumi/pulumi needs only for functions that a program hands to the engine, which ours never do; loading them is a
+ * third of a program's start.
  */
 const LOADED_WHEN_USED = ["typescript", "@npmcli/arborist"];
 
 /**
- * Imports a TypeScript module: from the bundle, or by tsx where none can be kept.
+ * Imports a TypeScript module from the bundle, or by tsx when no bundle can be stored.
  *
  * @param {string} source - One of the entry points, relative to the project.
  * @returns {Promise<any>} The module.
@@ -48,12 +48,12 @@ export async function importSource(source) {
     register();
     return import(pathToFileURL(join(root, source)).href);
   }
-  // What reads the maps makes every stack trace slow, and the SDK makes thousands; `DEBUG` asks for traces.
+  // Source maps slow down every stack trace, and the SDK creates thousands; `DEBUG` asks for traces.
   if (process.env.DEBUG !== undefined) process.setSourceMapsEnabled(true);
   return import(pathToFileURL(join(bundle, source.replace(/\.ts$/, ".mjs"))).href);
 }
 
-/** `require(name)` of a CommonJS module loads it when something of it is read. */
+/** Delays the load of a CommonJS module until a property of `require(name)` is read. */
 function loadWhenUsed(name) {
   const require = createRequire(join(root, "package.json"));
   const file = require.resolve(name);
@@ -62,7 +62,7 @@ function loadWhenUsed(name) {
     if (require.cache[file] === placeholder) delete require.cache[file];
     return require(file);
   };
-  // What compiled ES modules copy all names of, unless it says that it was one.
+  // Compiled ES modules copy all names of a module without `__esModule`, which would load it.
   const get = (_target, key) => (key === "__esModule" ? true : load()[key]);
   const placeholder = { id: file, filename: file, loaded: true, exports: new Proxy({}, { get }) };
   require.cache[file] = placeholder;

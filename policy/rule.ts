@@ -1,4 +1,4 @@
-/** What a rule is, and how rules read the inputs of resources. Neither the Pulumi CLI nor a cloud is needed. */
+/** Type of rules, and functions that read inputs of resources. Neither the Pulumi CLI nor a cloud is needed. */
 import type { PolicyLevel } from "../infra/plan/catalogue/types.ts";
 
 /** Replaces a value that only `up` knows, here as in `npx engine-room render`. */
@@ -23,7 +23,7 @@ export interface CheckedResource {
   };
 }
 
-/** Facts from the stack file that rules need besides the resources. */
+/** Facts from the stack file that rules need in addition to the resources. */
 export interface StackFacts {
   readonly platform: string;
   /** Whether documents outlive the stack: `retain` names the stacks whose do; without it all do. */
@@ -69,7 +69,7 @@ export interface Rule {
   /** On stacks of pull requests. @default level */
   readonly previewLevel?: PolicyLevel;
   /**
-   * `resource`: each resource can be checked alone, so that a violation stops an update before the resource is made.
+   * `resource`: each resource can be checked by itself, so that a violation stops an update before the resource is created.
    * `stack`: needs several resources or the outputs, so that a policy pack checks them at the end of a preview.
    */
   readonly scope: "resource" | "stack";

@@ -1,4 +1,4 @@
-/** All rules by name, what a stack file says about them, and what they find, without the Pulumi CLI. */
+/** All rules by name, their levels in a stack file, and their findings, without the Pulumi CLI. */
 import { z } from "zod";
 import { fromRuntimeConfig, readStack, type StackConfig } from "../infra/config/config.ts";
 import { pulledImages } from "../infra/image-inputs.ts";
@@ -43,9 +43,9 @@ export interface StackPolicy {
 
 /** The parts of a stack that can be checked. */
 export interface CheckedSide {
-  /** As `renderStack` returns them; null: there is no graph. */
+  /** As `renderStack` returns them; null without graph. */
   readonly resources: readonly CheckedResource[] | null;
-  /** Outputs of the stack, or those that its plan knows; null: neither is there. */
+  /** Outputs of the stack, or those that its plan knows; null when both are missing. */
   readonly outputs: Readonly<Record<string, unknown>> | null;
 }
 
@@ -89,7 +89,7 @@ export function stackPolicy(stack: string, values: Readonly<Record<string, strin
   };
 }
 
-/** @param own - Of the stack file; a rule that it does not name has the level of the stack's kind. */
+/** @param own - Levels of the stack file; a rule that it does not name has the level of the stack's kind. */
 function levelsOf(
   stack: string,
   platform: unknown,
@@ -103,7 +103,7 @@ function levelsOf(
   return Object.fromEntries(POLICY_NAMES.map((name) => [name, levelOf(name)])) as StackPolicy["levels"];
 }
 
-/** What a change is held to of the base. */
+/** Policy of the base that applies to a change. */
 export interface BasePolicy {
   readonly levels: StackPolicy["levels"];
   readonly facts: Pick<StackFacts, "keepsDocuments" | "hourlyUsdCap">;

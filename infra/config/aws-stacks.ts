@@ -276,7 +276,7 @@ const common = {
     apiCidrs: z.array(apiCidr).max(40).default([]),
     /** Networks of the VPC, or connected to it, from which runners and people reach the cluster's API at its private addresses. */
     privateCidrs: z.array(ipv4Cidr).max(20).default([]),
-    /** Whether the creator of the cluster administers it. `false`: only `admins` do. Read when the cluster is created; a later change has no effect. */
+    /** Whether the creator of the cluster administers it. `false`: only `admins` do. Another value later changes nothing. */
     creatorIsAdmin: z.boolean().default(true),
     /** IAM roles or users that administer the cluster. */
     admins: principals,

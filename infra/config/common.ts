@@ -138,8 +138,8 @@ export const policies = section({
 export const minGateways = z.int().min(1).max(100).optional();
 
 /**
- * Hash of a key; encrypted where it was set with `--secret`. Only the Pulumi CLI decrypts it: elsewhere a hash of the ciphertext replaces
- * it, which matches no key and changes with the ciphertext.
+ * Hash of a key; encrypted where it was set with `--secret`. Only the Pulumi CLI decrypts it: elsewhere a hash of the encrypted text
+ * replaces it, which matches no key and changes with that text.
  */
 export const keyHash = z.union([
   formattedText(

@@ -1,6 +1,6 @@
 /**
- * What a stack will build and run, from its configuration alone. Pure: no clock, no network, no file, no Pulumi; every
- * platform, script and preview starts from this.
+ * Plans a stack's builds and containers from its configuration only. Pure: no clock, no network, no file, no Pulumi; every
+ * platform, script and preview starts here.
  */
 import type { GpuStackConfig, StackConfig } from "../config/config.ts";
 import { ec2Platform, eksPlatform } from "./aws/platforms.ts";

@@ -41,7 +41,7 @@ const WITH_INSTANCE_COUNTS: ReadonlySet<Flavour> = new Set(["inflight_batcher_ll
 export function serverRequest(model: ModelSpec): Room {
   const { flavour, instanceCount, blsInstanceCount } = model.serving;
   const ranks = worldSize(model);
-  // Beyond one instance of each; they run on rank 0 alone.
+  // More than one instance of each; they run only on rank 0.
   const stubsMiB = WITH_INSTANCE_COUNTS.has(flavour)
     ? 2 * (instanceCount - 1) * TOKENIZER_STUB_MIB + (blsInstanceCount - 1) * BLS_STUB_MIB
     : 0;
@@ -87,7 +87,7 @@ export const PRE_PULL_REQUEST: Room = { cpuMillis: 10, memoryMiB: 32, slots: 0 }
 /** A hub's client writes to the disk as it reads, in parts of some MiB. */
 const DOWNLOAD_MEMORY_MIB = 2 * MIB_PER_GIB;
 
-/** The build of a model's engine, an estimate; of weights alone where the model runs without an engine. */
+/** Estimate for the build of a model's engine, or for the download of weights that are served without an engine. */
 export function buildRequest(model: ModelSpec): Room {
   const hasEngine = model.serving.runtime === "engine";
   return {
@@ -149,7 +149,7 @@ export function frontPool(pools: readonly PoolSpec[]): PoolSpec | undefined {
   return pools.find(({ gpu }) => gpu === null);
 }
 
-/** What a machine leaves to pods: for an EC2 type as Karpenter found it, otherwise all of the machine. */
+/** Resources of a machine for pods: those that Karpenter found for an EC2 type, otherwise all of the machine. */
 export function machineResources({
   machine,
 }: Pick<PoolSpec, "machine">): Pick<Room, "cpuMillis" | "memoryMiB"> {
@@ -275,8 +275,8 @@ export function sharesGpuMemory({ sharing }: PoolSpec, { slots }: Room): boolean
 }
 
 /**
- * Whether a new server can start before an old one ends. A slot of a GPU that is shared in time is no room: its memory is not
- * divided, and old and new server would not fit into it together.
+ * Whether a new server can start before an old server ends. A slot of a time-sliced GPU does not count as room: its memory is
+ * not divided, and both servers would not fit into it together.
  */
 export function canSurge(spec: GpuStackSpec, pool: PoolSpec, pod: Room): boolean {
   return !sharesGpuMemory(pool, pod) && packPool(spec, pool).machines.some((machine) => holds(machine, pod));
@@ -284,9 +284,9 @@ export function canSurge(spec: GpuStackSpec, pool: PoolSpec, pod: Room): boolean
 
 /** A job that fills the engine store: an engine, weights that are served without one, or the encoders. */
 interface PoolBuild extends Room {
-  /** Of the model in the stack; `encoders`. */
+  /** Name of the model in the stack, or `encoders`. */
   readonly name: string;
-  /** null: of the encoders. */
+  /** null for the encoders. */
   readonly model: ModelSpec | null;
 }
 

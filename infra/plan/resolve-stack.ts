@@ -11,7 +11,7 @@ import { resolveEncoders, resolvePools } from "./resolve/pools.ts";
 import type { GpuStackSpec, TemplateFiles } from "./spec.ts";
 
 /**
- * Resolves a stack file. What can't be resolved is a problem, with what exists instead, and is left out of the
+ * Resolves a stack file. Values that can't be resolved are problems, whose fixes list existing values, and are left out of the
  * specification.
  */
 export function resolveStack(

@@ -43,10 +43,10 @@ export interface EngineSpec {
   readonly limits: EngineLimits;
   /** `kvCacheReuse` or `chunkedContext`: attention to a prompt then reads pages of the KV cache. */
   readonly pagedContext: boolean;
-  /** What a quantization is calibrated with; absent: as NVIDIA's examples do. */
+  /** Calibration samples of a quantization; absent: those of NVIDIA's examples. */
   readonly calibration?:
     | {
-        /** Of the hub; quantize.py knows its columns. */
+        /** Dataset of the hub; quantize.py knows its columns. */
         readonly dataset?: string | undefined;
         /** In the engine store; `revision` is the user's word for its content. */
         readonly folder?: { readonly path: string; readonly revision: string } | undefined;
@@ -152,29 +152,29 @@ export interface PoolSpec {
   readonly name: string;
   /** EC2 instance type; null for a machine that is described by its parts. */
   readonly instanceType: string | null;
-  /** Further ones with the same GPU, at least as large, which are started where the first one is not to be had. */
+  /** Other types with the same GPU, at least as large, which are started when the first type is unavailable. */
   readonly otherInstanceTypes?: readonly string[] | undefined;
   readonly machine: MachineType;
   /** null for a pool without GPU. */
   readonly gpu: Gpu | null;
   readonly sharing: GpuSharing;
-  /** Machines kept, and machines at most; equal for a host that is simply there. */
+  /** Machines kept, and machines at most; equal for a fixed host. */
   readonly nodes: { readonly min: number; readonly max: number };
   readonly capacity: "onDemand" | "spot" | "capacityBlock" | "owned";
   /** The stack's own price; needed for spot. */
   readonly hourlyUsd?: number | undefined;
   /** Disk for images and scratch in GiB. */
   readonly diskGiB: number;
-  /** Zones of the region that it uses, by letter; absent: all of the network. */
+  /** Zones of the region that it uses, by letter; absent: all zones of the network. */
   readonly zones?: readonly string[] | undefined;
-  /** Machines that are paid for already. */
+  /** Reservation of machines that are paid for already. */
   readonly capacityReservationId?: string | undefined;
-  /** Whether its machines have the images before a pod wants them. */
+  /** Whether its machines pull the images before a pod needs them. */
   readonly prePullsImages?: boolean | undefined;
   readonly path: string;
 }
 
-/** Parts of a cloud that a stack has whatever its models are. */
+/** Billed parts of a cloud that do not depend on the stack's models. */
 export interface RentedParts {
   /** Billed by the hour. `words`: what makes up the number, such as `5 in 2 zones`. */
   readonly services: readonly {
@@ -182,7 +182,7 @@ export interface RentedParts {
     readonly count: number;
     readonly words?: string;
   }[];
-  /** Of controllers, beside the pools. */
+  /** Machines of controllers, beside the pools. */
   readonly machines: readonly {
     readonly what: string;
     readonly instanceType: string;
@@ -191,15 +191,15 @@ export interface RentedParts {
     readonly asleepCount: number;
     readonly diskGiB: number;
   }[];
-  /** Of volumes with data, kept while everything sleeps. */
+  /** Volumes with data, kept while everything sleeps. */
   readonly disks: readonly { readonly what: string; readonly count: number; readonly sizeGiB: number }[];
-  /** Taken in by CloudWatch, awake and asleep; the GB of a month are assumed. */
+  /** Logs ingested by CloudWatch, awake and asleep; the GB of a month are assumed. */
   readonly logs: readonly { readonly what: string; readonly gbPerMonth: number }[];
   /** Daily copies of a disk, kept while everything sleeps. */
   readonly copies: readonly { readonly what: string; readonly sizeGiB: number }[];
-  /** Billed by the byte, the request or the month; named, and in no sum. */
+  /** Items billed by the byte, the request or the month, which are not in the sums. */
   readonly besides: readonly string[];
-  /** The stack's own price, in US dollars an hour, of all besides pools that has no price in its region. */
+  /** The stack file's price, in US dollars an hour, of all parts except pools that have no price in the region. */
   readonly otherHourlyUsd?: number | undefined;
   /** Whether `npx engine-room sleep` ends every machine of a cluster. */
   readonly sleepsWithoutMachines?: boolean;
@@ -211,12 +211,12 @@ export interface GpuStackSpec {
   readonly runsOn: "host" | "cluster";
   /** Whether machines are started for the stack and billed by the hour. */
   readonly isRented: boolean;
-  /** AWS region of prices; null: nothing is priced by table. */
+  /** AWS region of prices; null without price table. */
   readonly region: string | null;
   readonly release: Release;
   readonly image: { readonly base: string; readonly layout: ImageLayout };
   readonly models: readonly ModelSpec[];
-  /** null: the stack has no encoders. */
+  /** null for a stack without encoders. */
   readonly encoders: EncodersSpec | null;
   readonly pools: readonly PoolSpec[];
   /** Beside all models, without GPU. */
@@ -230,10 +230,10 @@ export interface GpuStackSpec {
     readonly kind: "efs" | "volume" | "folder";
     readonly readMBPerSecond: number;
     readonly sizeGiB: number | null;
-    /** Paid for whether it is used or not; null: none. */
+    /** Throughput that is paid for even when unused. */
     readonly provisionedMiBps: number | null;
   };
-  /** Besides the pools and the engine store. */
+  /** Parts other than the pools and the engine store. */
   readonly rented: RentedParts;
   /** For a build while every GPU of its pool serves. */
   readonly whenFull: "fail" | "stopServer";

@@ -11,13 +11,13 @@ export type ClusterPlan = ClusterGpuPlan | ClusterCpuPlan;
 export interface PlanResult {
   /** null where a problem leaves nothing that could be planned. */
   readonly plan: StackPlan | null;
-  /** What forbids to create anything. */
+  /** Errors, with which nothing is created. */
   readonly problems: readonly Problem[];
-  /** What is worth knowing: open advisories, tight fits, unpriced machines. */
+  /** Warnings and notes: open advisories, tight fits, unpriced machines. */
   readonly warnings: readonly Problem[];
 }
 
-/** Databases of a stack, wherever they run; null: it has none. */
+/** Databases of a stack, wherever they run; null for a stack without databases. */
 export function plannedDatabases(plan: StackPlan) {
   if ("cluster" in plan) return plan.cluster.databases;
   return "databases" in plan ? plan.databases : plan.host.databases;

@@ -13,8 +13,8 @@ import type { DockerPlan } from "../plan/docker/host-objects.ts";
 import { found, inPlace, type Place, secretValues } from "./program.ts";
 
 /**
- * Options of every ssh connection: ssh never asks for a password, a host that is away is an error
- * after 10 s, and a connection on which nothing happens but a long build stays.
+ * Options of every ssh connection: ssh never asks for a password, an unreachable host is an error
+ * after 10 s, and a connection stays open during a long build.
  */
 const SSH_OPTIONS = [
   ...["-o", "BatchMode=yes"],
@@ -35,7 +35,7 @@ export function deploy(plan: DockerPlan, place: Place): DeployedStack {
   return planOutputs(plan, () => "host", { endpoints, engineStore: engineStore(plan, stack), notes });
 }
 
-/** A folder of the host, or a volume; the CPU's models lie in their image. */
+/** A folder of the host, or a volume; models of a CPU are in their image. */
 function engineStore(plan: DockerPlan, { volumes }: DockerStack): string {
   if (plan.tier === "cpu") return "image";
   const volume = volumes.find(({ purpose }) => purpose === "store");
@@ -78,9 +78,9 @@ function deployContainers(stack: DockerStack, uri: string, place: Place): void {
 }
 
 /**
- * Services keep their names. A build has its container's, with the engine's key: the old engine serves until the new one
- * is there. Where both need the same GPU it has a name without key, so that a new key replaces it, and the engine takes
- * whatever refers to it away first. Each name is also known by the other one, for stacks whose GPUs are given out anew.
+ * Services keep their names. A build has its container's name, with the engine's key: the old engine serves until the new engine
+ * is built. If both need the same GPU, the name has no key, so that a new key replaces the build, and Pulumi deletes its dependents
+ * first. Each name is an alias of the other, for stacks whose GPUs are assigned differently later.
  */
 function componentNames(
   planned: DockerContainer,

@@ -69,7 +69,7 @@ function deployMachines(aws: EksStack, objects: KubernetesStack, network: Networ
       ? new Cluster("cluster", { context, plan, subnets }, opts)
       : new ExistingCluster("cluster", { context, clusterName: plan.existing }, opts);
   const { clusterName, securityGroupId, kubeconfig } = control;
-  // What is in a cluster of the stack's own is deleted with it; an existing one stays.
+  // Objects in a cluster of the stack's own are deleted with it; an existing cluster stays.
   const cluster = control instanceof Cluster ? control.cluster : null;
   const deletedWith = cluster === null ? {} : { deletedWith: cluster };
   const version = control instanceof ExistingCluster ? control.version : undefined;

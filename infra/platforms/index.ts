@@ -3,7 +3,7 @@ import type { DeployedStack } from "../outputs.ts";
 import type { StackPlan } from "../plan/stack-plan.ts";
 import { ownStack, type Place } from "./program.ts";
 
-/** What the module of a platform exports; it takes the plans of its own platform. */
+/** Exports of a platform's module; `deploy` accepts plans of its own platform. */
 interface PlatformModule {
   deploy(plan: StackPlan, place: Place): DeployedStack;
 }

@@ -128,7 +128,7 @@ export function deployCluster(
       ),
       ...(secrets.get(template.spec.serviceAccountName ?? "") ?? []),
     ].filter((resource) => resource !== undefined);
-  /** A ConfigMap's name follows its content, so that a new one exists before the old one is deleted. */
+  /** A ConfigMap's name has a hash of its content, so that the new ConfigMap exists before the old is deleted. */
   const addConfig = (group: ObjectGroup, suffix: string, { config }: PodPlan) =>
     config === null ? [] : [group.add(suffix, config, namespace)];
 

@@ -3,13 +3,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { SECRET_PATHS, type SecretName } from "../plan/docker/host.ts";
 import { CONFIG_NAMESPACE, ConfigError, isSecure, type Problem } from "../problems.ts";
 
-/** Where the resources of a plan go: the stack of this project's own program, or a component in somebody's program. */
+/** Place of a plan's resources: the stack of this project's own program, or a component in a user's program. */
 export interface Place {
   /** Name in labels, tags and physical names. */
   readonly name: string;
-  /** The component that all resources lie in; undefined: the stack itself. */
+  /** Parent component of all resources; undefined for the stack itself. */
   readonly parent?: pulumi.Resource;
-  /** Of an existing cluster, for `platform: kubernetes`; undefined: what the plan's context says. */
+  /** Kubeconfig of an existing cluster, for `platform: kubernetes`; undefined: the plan's context. */
   readonly kubeconfig?: pulumi.Input<string>;
   /** A key of the stack file that holds secrets, such as `hub`. */
   secrets(key: string): pulumi.Output<unknown>;
@@ -23,7 +23,7 @@ export function ownStack(): Place {
   };
 }
 
-/** Options of what lies in no component of the plan. */
+/** Options of a resource outside all components of the plan. */
 export function inPlace({ parent }: Place): { readonly parent?: pulumi.Resource } {
   return parent === undefined ? {} : { parent };
 }
@@ -62,11 +62,11 @@ export function refuseUnpulled(problems: readonly Problem[]): void {
  * modules are loaded: tsx, where it loads them, tells by a trace who asks for one.
  */
 export function leaveOutStackTraces({ parent }: Place): void {
-  // In somebody's program they are not ours.
+  // A user's program keeps its own stack traces.
   if (parent === undefined && process.env.PULUMI_DEBUG_PROMISE_LEAKS === undefined) Error.stackTraceLimit = 0;
 }
 
-/** What an earlier part of a plan has registered. @throws Error where the plan lacks it. */
+/** Returns a resource that an earlier part of a plan has registered. @throws Error when the plan lacks it. */
 export function found<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): Value {
   const value = map.get(key);
   if (value === undefined) throw new Error(`A part of the plan needs ${key}, which does not come before it.`);

@@ -1,4 +1,4 @@
-/** Rules about data: it is encrypted, it outlives a destroy, and IAM policies allow named actions alone. */
+/** Rules about data: it is encrypted, it outlives a destroy, and IAM policies allow only named actions. */
 import {
   at,
   type Check,
@@ -12,7 +12,7 @@ import {
   violatedIf,
 } from "../rule.ts";
 
-/** @param path - Of the setting, as shown. */
+/** @param path - Path of the setting, as shown. */
 function encryption(
   path: string,
   value: unknown,

@@ -51,7 +51,7 @@ function ifReachable(findings: readonly Finding[], { exposure }: StackFacts): re
     finding.isUndecided
       ? finding
       : {
-          reason: `${finding.reason} The stack file says exposure: internal, and whether that holds is decided by what is in front of it.`,
+          reason: `${finding.reason} The stack file has exposure: internal, and the network in front of it decides whether that is true.`,
           fix: "Make sure that its address is not public.",
           isUndecided: true,
         },
@@ -112,10 +112,10 @@ function publishedPort(port: unknown, isGateway: boolean, { hasApiKeys }: StackF
   ];
 }
 
-/** Without TLS keys and prompts cross the internet in plain text, and without keys anyone uses the GPUs. */
+/** Without TLS, keys and prompts cross the internet in plain text; without keys anyone can use the GPUs. */
 export const publicEndpointIsGuarded: Rule = {
   description: "Public endpoints use TLS and require an API key.",
-  // Mandatory on previews too: anybody can find their addresses.
+  // Mandatory on previews too: anyone can find their addresses.
   scope: "stack",
   checks: {
     "kubernetes:networking.k8s.io/v1:Ingress": entrance((resource) => {
@@ -175,7 +175,7 @@ export const publicEndpointIsGuarded: Rule = {
   },
 };
 
-/** A shorter prefix is no organisation's network: the largest that were ever assigned have eight bits. */
+/** Shortest prefix of an organisation's network: the largest networks ever assigned have eight bits. */
 const SHORTEST_PREFIX_BITS = 8;
 
 const TLS_PORT = 443;

@@ -121,7 +121,7 @@ function inexactImage(user: string, image: unknown): readonly Finding[] {
   );
 }
 
-/** What is built after a merge has no digest before it. `up` refuses such a stack by itself, in clusters and on EC2, which build none. */
+/** An image that is built after a merge has no digest before. In clusters and on EC2, which build no images, `up` refuses such a stack. */
 function podImage(user: string, image: unknown, { awaitedImages }: StackFacts): readonly Finding[] {
   if (typeof image !== "string") return inexactImage(user, image);
   if (!(awaitedImages?.includes(image) ?? AWAITED_IMAGE.test(image))) return inexactImage(user, image);
@@ -137,7 +137,7 @@ function podImage(user: string, image: unknown, { awaitedImages }: StackFacts): 
 /** A tag may mean another image tomorrow, and an engine loads only in the image that built it. */
 export const imageHasDigest: Rule = {
   description: "Containers run images that are named by digest or id.",
-  // Images may be built for one pull request alone.
+  // Images may be built for a single pull request.
   previewLevel: "advisory",
   scope: "stack",
   checks: {

@@ -2,7 +2,7 @@
 import { isReleaseTag, releases } from "../../infra/plan/catalogue/releases.ts";
 import { at, type Check, listAt, type Rule, STACK, textAt, UNKNOWN, undecided, violatedIf } from "../rule.ts";
 
-/** @param pairKey - Of lists of pairs, as Docker and auto-scaling groups have them: where a pair has its name. */
+/** @param pairKey - Key of the name in lists of pairs, which Docker and auto-scaling groups have. */
 function labelled(property: string, names: readonly string[], fix: string, pairKey = ""): Check {
   return ({ inputs }) => {
     const found = at(inputs, ...property.split("."));
@@ -81,7 +81,7 @@ export const priceIsBelowCap: Rule = {
     [STACK]: ({ inputs: { cost } }, { facts: { hourlyUsdCap, platform } }) => {
       if (hourlyUsdCap === null) return [];
       const hourlyUsd = at(cost, "hourlyUsd");
-      // null: nothing that the stack pays for has a price.
+      // null when no billed part of the stack has a price.
       const atLeastUsd = hourlyUsd === null ? 0 : hourlyUsd;
       if (typeof atLeastUsd !== "number") return undecided("cost.hourlyUsd");
       const cap = `${hourlyUsdCap.toFixed(2)} USD`;
@@ -105,7 +105,7 @@ export const priceIsBelowCap: Rule = {
 /** A runtime that upstream has given up gets no fixes. */
 export const releaseHasFixes: Rule = {
   description: "No model runs on a release and runtime that upstream has given up.",
-  // All releases that build engines have lost their upstream, and engines are what this project is mostly used for.
+  // Upstream has given up all releases that build engines, and this project mostly serves engines.
   level: "advisory",
   scope: "stack",
   checks: {

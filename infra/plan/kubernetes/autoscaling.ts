@@ -145,7 +145,7 @@ function encodersBatch(plan: ClusterPlan): number {
   return imageBatch(encoders?.maxBatchSize ?? 1);
 }
 
-/** Requests that one server of a model answers at a time, and its series of waiting requests; null: it has none. */
+/** Requests that one server of a model answers at a time, and its series of waiting requests, if any. */
 function modelLoad(
   plan: ClusterPlan,
   name: string,

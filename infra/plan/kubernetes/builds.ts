@@ -99,7 +99,7 @@ function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
       });
 }
 
-/** A download alone needs no room for a checkpoint. */
+/** Scratch space of a build; a mere download needs no room for a checkpoint. */
 function scratchGiB({ spec, engine }: ModelPlan): number {
   const built = engine === null ? 0 : checkpointGiB(spec.engine) + engineBytesGiB(spec.engine).totalGiB;
   return Math.ceil(SCRATCH_SPARE_GIB + SCRATCH_SPARE_FACTOR * built);
@@ -107,7 +107,7 @@ function scratchGiB({ spec, engine }: ModelPlan): number {
 
 interface EngineStore {
   readonly claim: string;
-  /** null: the claim exists already. */
+  /** null for an existing claim. */
   readonly object: ApiObject<"PersistentVolumeClaim"> | null;
 }
 

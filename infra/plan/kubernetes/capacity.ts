@@ -93,7 +93,7 @@ export function gpusOf(plan: ClusterGpuPlan, pool: PoolSpec, count: number): Pod
   return { resource: gpuResource(pool.sharing, plan.cluster.pools[pool.name]?.gpuResource ?? null), count };
 }
 
-/** @param pool - null: any node that takes pods of the stack. */
+/** @param pool - null for any node that accepts pods of the stack. */
 export function placementOf(plan: ClusterPlan, pool: PoolSpec | null): Placement {
   if (plan.tier === "cpu") {
     const { nodeSelector, tolerations } = plan.cluster.machines;
@@ -113,7 +113,7 @@ export function placementOf(plan: ClusterPlan, pool: PoolSpec | null): Placement
   };
 }
 
-/** The pool of gateway and databases: the first without GPUs; null: any node, those of the pools included. */
+/** The pool of gateway and databases: the first without GPUs; null for any node, those of the pools included. */
 export function frontPoolOf(plan: ClusterPlan): PoolSpec | null {
   return plan.tier === "cpu" ? null : (frontPool(plan.spec.pools) ?? null);
 }

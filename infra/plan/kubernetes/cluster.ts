@@ -8,8 +8,8 @@ type CpuClusterConfig = Extract<CpuStackConfig, { platform: "kubernetes" }>;
 export type ClusterConfig = GpuClusterConfig | CpuClusterConfig;
 
 /**
- * `surge`: a new pod is ready before an old one ends, which needs room for one more. `inPlace`: an old pod ends first, so
- * that its GPU is free; with one replica the model is away meanwhile.
+ * `surge`: a new pod is ready before an old pod ends, which needs room for both. `inPlace`: an old pod ends first, so that
+ * its GPU is free; with one replica the model is unavailable meanwhile.
  */
 export type Rollout = "surge" | "inPlace";
 
@@ -54,7 +54,7 @@ export function kubernetesCluster(config: GpuClusterConfig) {
   return {
     ...clusterParts(config),
     store: engineStore(config),
-    /** null: no model needs one. */
+    /** null if no model needs a token. */
     hubToken: secretReference("hubToken", hub.token, hub.tokenSecret),
     /** By name of the pool; `gpuResource` is null where the device plugin chooses it. */
     pools: Object.fromEntries(
@@ -84,7 +84,7 @@ function clusterParts(config: ClusterConfig) {
     namespace: {
       name: namespace,
       isCreated: createsNamespace(config),
-      /** Besides the stack's own and those of Pod Security. */
+      /** Labels in addition to the stack's own and those of Pod Security. */
       labels: {} as Labels,
     },
     secretProviders: [] as readonly CloudSecret[],
@@ -94,12 +94,12 @@ function clusterParts(config: ClusterConfig) {
     tritonClients: config.tritonClients.toSorted(),
     /** Where Prometheus runs. */
     monitoringNamespace,
-    /** null: metrics are not read. */
+    /** null if Prometheus does not scrape the stack. */
     monitoring: config.monitoring === "none" ? null : monitoring(config),
     /** Stacks whose data `down` leaves; null: every stack. */
     retained: config.retain ?? null,
     createsPriorities: config.priorityClasses === "create",
-    /** null: the stack has no encoders, and documents are found by their vectors. */
+    /** null for a stack without encoders, since documents are found by their vectors. */
     databases: config.encoders === false ? null : clusterDatabases(config),
     /** Where images are pushed to; null: the stack can't be deployed unless all of them are locked. */
     registry: images.registry ?? null,
@@ -110,10 +110,10 @@ function clusterParts(config: ClusterConfig) {
       prometheusUrl:
         autoscaling.prometheusUrl ?? `http://prometheus-operated.${monitoringNamespace}.svc:9090`,
     },
-    /** null: servers of models follow the load alone. */
+    /** null if servers of models follow only the load. */
     schedule: config.schedule ?? null,
     minReplicas: leastReplicas(config),
-    /** null: the gateway is reached inside of the cluster only. */
+    /** null if the gateway is reached only inside of the cluster. */
     ingress: ingress(config),
   };
 }
@@ -155,7 +155,7 @@ function monitoring({ monitoringOptions: options }: ClusterConfig) {
   const gpuExporter = "gpuExporter" in options && options.gpuExporter;
   return {
     ...options,
-    /** null: the cluster has none. */
+    /** null for a cluster without exporter. */
     gpuExporter: gpuExporter === false ? null : gpuExporter,
     runbookUrl: options.runbookUrl?.replace(/\/$/, "") ?? null,
   };
@@ -194,7 +194,7 @@ function clusterDatabases({ databases, externalDatabases, databaseStorage }: Clu
   return {
     /** `mock`: servers of this project. `container`: MongoDB and Qdrant. */
     kind: databases === "container" ? ("container" as const) : ("mock" as const),
-    /** null: the cluster's default class. */
+    /** null for the cluster's default class. */
     storageClass: databaseStorage.storageClass ?? null,
     sizeGiB: databaseStorage.sizeGiB,
   };

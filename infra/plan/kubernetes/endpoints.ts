@@ -63,11 +63,11 @@ export function clusterNotes(plan: ClusterPlan): readonly string[] {
   const others = tritonClients.length === 0 ? "" : ` and pods of ${tritonClients.join(", ")}`;
   const blind = Object.keys(minReplicas).length === 0 ? "" : ", and autoscalers have nothing to go by";
   return [
-    `Triton takes requests of the gateway${others} alone, databases those of the gateway: \`npx engine-room connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
+    `Triton accepts only requests of the gateway${others}, databases only those of the gateway: \`npx engine-room connect\` reaches them, \`tritonClients\` opens Triton to namespaces.`,
     ...(plan.tier === "cpu" ? cpuWeightNotes(plan) : []),
     plan.tier === "gpu" &&
       plan.spec.whenFull === "stopServer" &&
-      "While an engine is built, the scheduler may take the GPU of a server for it: the model is away until then.",
+      "While an engine is built, the scheduler may take the GPU of a server for it: the model is unavailable until then.",
     monitoring === null &&
       `The stack is not monitored${blind}: \`monitoring: prometheus-operator\` makes monitors, alerts and Grafana dashboards of it.`,
   ].filter((note) => note !== false);

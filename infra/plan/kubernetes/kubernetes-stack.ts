@@ -39,7 +39,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     images,
     autoscalers: autoscalers(stack, plan, servers),
   };
-  // All pods at a time, those of servers twice, since old ones may still end while all new ones run.
+  // All pods at a time, those of servers twice, since old pods may still end while all new pods run.
   const pods = [
     ...servers.map(({ pod, maxReplicas }) => ({ ...pod, count: 2 * maxReplicas })),
     ...parts.prePulls.map(({ pod, nodes }) => ({ ...pod, count: nodes })),
@@ -69,7 +69,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     secretProviders: secretProviders(stack, plan),
     bucketAccount: bucketAccount(stack, plan),
     policies: networkPolicies(stack, plan),
-    /** null: metrics are not read. */
+    /** null if Prometheus does not scrape the stack. */
     monitoring: monitoringPlan({ stack, plan, ...parts }),
     endpoints: clusterEndpoints(plan),
     /** For users of any cluster; `ownerNotes` are for the owner of one that the stack did not make. */
@@ -82,9 +82,8 @@ function gpuParts(context: GpuContext) {
   return {
     builds: jobs,
     models: context.plan.models.map((model) => modelServer(context, model, jobs)),
-    /** null: the stack has none. */
     encoders: encodersServer(context, jobs),
-    /** Claim of weights and engines; null: nothing is built. */
+    /** Claim of weights and engines; null if nothing is built. */
     store: engineStore(context),
     /** DaemonSets that keep an image on every node of a pool. */
     prePulls: prePulls(context),

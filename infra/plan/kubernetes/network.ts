@@ -56,7 +56,7 @@ export function networkPolicies(stack: string, plan: ClusterPlan) {
   const selector = podSelector(stack);
   const roles = [...new Set(edges.flatMap(({ from, to }) => [from, to]).filter(isRole))].sort();
   const policy = (role: PodRole | null, resource: string, spec: PolicySpec) => ({
-    /** null: all pods of the stack. */
+    /** null for all pods of the stack. */
     role,
     /** Last part of the resource's name in Pulumi. */
     resource,
@@ -253,7 +253,7 @@ export function gatewayAccess(stack: string, { cluster: { ingress }, gateway }: 
     ...(issuer === null
       ? {}
       : { [`cert-manager.io/${issuer.isClusters ? "cluster-issuer" : "issuer"}`]: issuer.name }),
-    // ingress-nginx alone reads these; by default it buffers answers and ends them after a minute.
+    // Only ingress-nginx reads these; by default it buffers answers and ends them after a minute.
     "nginx.ingress.kubernetes.io/proxy-body-size": `${bodyMiB}m`,
     "nginx.ingress.kubernetes.io/proxy-buffering": "off",
     "nginx.ingress.kubernetes.io/proxy-read-timeout": String(requestSeconds),

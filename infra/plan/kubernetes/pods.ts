@@ -41,9 +41,9 @@ type PodContainer = Omit<Container, "role" | "entrypoint"> & { readonly role: St
 
 export interface PodOptions {
   readonly request: Room;
-  /** null: nodes that take any pod of the stack. */
+  /** null for nodes that accept any pod of the stack. */
   readonly pool: PoolSpec | null;
-  /** Disk of the node besides `diskGiB`; absent with it: next to none. */
+  /** Disk of the node in addition to `diskGiB`; absent with it: almost nothing. */
   readonly ephemeralGiB?: number;
   /** Size of the folder `scratch` of a build, or of a server's copy of its engine. */
   readonly diskGiB?: number;
@@ -84,7 +84,7 @@ const PRE_STOP_SECONDS = 10;
 /** Folder of configuration files. */
 const CONFIG_DIRECTORY = "/etc/engine-room";
 
-/** The one folder that every container can write to. */
+/** The only folder that every container can write to. */
 const TMP = "/tmp";
 
 /** Models that the image of the CPU tier lacks, with their downloads. */

@@ -58,7 +58,7 @@ export function secretVolumeName(path: string): string {
   return `secret-${posix.basename(posix.dirname(path))}`;
 }
 
-/** Hashes of API keys, which are no credentials; null: the stack has no keys. */
+/** Hashes of API keys, which are not credentials; null for a stack without keys. */
 export function apiKeysSecret(
   stack: string,
   { gateway: { apiKeys } }: ClusterPlan,
@@ -69,7 +69,7 @@ export function apiKeysSecret(
   return { kind: "Secret", metadata, immutable: true, type: "Opaque", stringData };
 }
 
-/** The account of builds that read a bucket; null: there is none, or a secret's provider has it. */
+/** The account of builds that read a bucket; null if the stack has no such account, or a secret's provider has it. */
 export function bucketAccount(stack: string, { cluster }: ClusterPlan): ApiObject<"ServiceAccount"> | null {
   const { bucketAccount: name, secretProviders } = cluster;
   const isMade = secretProviders.some(({ provider }) => provider.serviceAccount === name);
@@ -101,7 +101,7 @@ export function secretProviders(
         parameters: {
           region,
           usePodIdentity: "true",
-          // The provider wants its list as a text.
+          // The provider requires its list as text.
           objects: stringify(
             Object.entries(objects).map(([objectAlias, objectName]) => ({ objectName, objectAlias })),
           ),

@@ -75,7 +75,7 @@ export function modelServer(context: GpuContext, model: ModelPlan, builds: reado
   });
 }
 
-/** null: the stack has none. */
+/** null for a stack without encoders. */
 export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]): ServerPlan | null {
   const { plan } = context;
   const { encoders } = plan.spec;
@@ -167,7 +167,7 @@ function server(context: PodContext, container: Container, options: ServerOption
   return {
     name,
     pod: planned,
-    /** null: an autoscaler writes the number, and nothing else does. */
+    /** null when only an autoscaler sets the number. */
     replicas: isScaled ? null : replicas,
     /** Largest number of the autoscaler, else `replicas`. */
     maxReplicas: replicas,
@@ -257,7 +257,7 @@ export function databases(context: PodContext) {
       statefulSet,
       /** Name of its claim, which the StatefulSet creates. */
       claim: `${volume}-${name}-0`,
-      /** null: the cluster's default class. */
+      /** null for the cluster's default class. */
       storageClass,
       awaitSeconds: DATABASE_AWAIT_SECONDS,
     };

@@ -43,7 +43,7 @@ interface EncoderSettings {
   readonly maxBatchSize: number;
   /** How long a request may wait for others to join; 0 joins those that came during the last run. */
   readonly maxQueueDelayMicroseconds: number;
-  /** Whether requests are joined at all; without it each runs alone. */
+  /** Whether requests are batched. */
   readonly dynamicBatching: boolean;
   /** Texts longer than `maxTokens` are cut. `dimension`: numbers in an embedding. */
   readonly text: { readonly dimension: number; readonly maxTokens: number };
@@ -64,8 +64,8 @@ const MAX_TEXT_BYTES = 65_536;
 export const MAX_IMAGE_BYTES = 10 * 1024 * 1024;
 export const MAX_IMAGE_PIXELS = 40_000_000;
 /**
- * On two cores larger runs are no faster for texts of one length, and padding makes them slower for mixed ones: 31 short
- * texts and one of 256 tokens take 51 ms in runs of 512 tokens and 600 ms in one.
+ * On two cores larger runs do not speed up texts of one length, and padding slows down texts of mixed length: 31 short texts
+ * and one of 256 tokens take 51 ms in runs of 512 tokens and 600 ms in a single run.
  */
 const CPU_PADDED_TOKENS = 512;
 
@@ -152,7 +152,7 @@ function ensembleStep(
   return { model_name, model_version: -1, input_map: mapEntries(inputs), output_map: mapEntries(outputs) };
 }
 
-/** Inputs of one element that a request to a language model may have, besides text and length. */
+/** Inputs of one element that a request to a language model may have, in addition to text and length. */
 const OPTIONAL_INPUTS: Readonly<Record<string, DataType>> = {
   end_id: "TYPE_INT32",
   pad_id: "TYPE_INT32",

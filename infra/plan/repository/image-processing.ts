@@ -20,8 +20,8 @@ const MAX_FRAME_PIXELS = 1920 * 1080;
 const FIRST_WITH_FILES = "0.15";
 
 /**
- * The model's image processor, where preprocessing has none of its own for it: all_models/inflight_batcher_llm/preprocessing/1/model.py
- * of 0.15 to 1.1 has those of LLaVA-OneVision and MLLaMA. Where that takes frames of a video, what makes its tensor of them.
+ * This project's image processor for a model that Triton's preprocessing lacks: all_models/inflight_batcher_llm/preprocessing/1/model.py
+ * of 0.15 to 1.1 has LLaVA-OneVision and MLLaMA. For a model of videos, the conversion of frames to that file's tensor.
  */
 export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "files" | "sources">> {
   const processor = processorSettings(engine);
@@ -60,7 +60,7 @@ function processorSettings({ row, release, limits }: EngineSpec): object | null 
   return { ...(isCut ? { resizeShorterEdge: edge } : {}), cropSize: edge, mean, std };
 }
 
-/** Frames that engines and context hold: one more token ends them. undefined where the model takes no video. */
+/** Frames that engines and context hold: one more token ends them. undefined for a model without video. */
 export function videoFrames({ row, release, limits }: Pick<EngineSpec, "row" | "release" | "limits">) {
   const { video } = row.vision ?? {};
   const visual = visualNumbers(row, limits);

@@ -25,7 +25,7 @@ export const TRITON_PORTS: TritonPorts = { http: 8000, grpc: 8001, metrics: 8002
  */
 export const MPI_ENVIRONMENT = { PMIX_MCA_gds: "hash" } as const;
 
-/** How a server is started, but for the time of its end: see {@link withExitTimeout}. */
+/** Start of a server, except its exit timeout: see {@link withExitTimeout}. */
 export type LaunchPlan = Omit<Launch, "exitTimeoutSeconds">;
 
 /**
@@ -48,7 +48,7 @@ export function modelLaunch(
   const visual = flavour === "multimodal" ? engine?.visual : null;
   // The visual features go from model to model in GPU memory, out of this pool.
   const first = visual ? [`--cuda-memory-pool-byte-size=0:${visual.cudaMemoryPoolBytes}`] : [];
-  // The first rank alone takes requests; the others load no Python model.
+  // Only the first rank accepts requests; the others load no Python model.
   const names = visual ? ["tensorrt_llm", "multimodal_encoders"] : ["tensorrt_llm"];
   const others = ["--model-control-mode=explicit", ...names.map((name) => `--load-model=${name}`)];
   return {

@@ -45,9 +45,9 @@ function keeps(reason: string, ...placeholders: readonly string[]): Rules {
   return Object.fromEntries(placeholders.map((name) => [name, { keep: reason }]));
 }
 
-/** A vision-language model can also be served for text alone. */
+/** A vision-language model can also be served for text only. */
 function forImages(derive: Exclude<Rule, Keep>): Rule {
-  return (facts) => (takesImages(facts.model.serving.flavour) ? derive(facts) : { keep: "text alone" });
+  return (facts) => (takesImages(facts.model.serving.flavour) ? derive(facts) : { keep: "text only" });
 }
 
 export const tokenizerFolder: Rule = ({ engine, model }) =>
@@ -61,7 +61,7 @@ const queueDelay: Rule = ({ model }) => model.serving.maxQueueDelayMicroseconds;
 export const executionRules: Rules = {
   engine_dir: ({ engine }) => engine.places.llm,
   max_tokens_in_paged_kv_cache: ({ model }) =>
-    model.serving.maxTokensInPagedKvCache ?? { keep: "the memory fraction alone sizes the cache" },
+    model.serving.maxTokensInPagedKvCache ?? { keep: "only the memory fraction sizes the cache" },
   max_attention_window_size: ({ model }) =>
     model.serving.maxAttentionWindowTokens ?? { keep: "attention reaches over the whole sequence" },
   kv_cache_free_gpu_mem_fraction: ({ kvCacheFreeGpuMemoryFraction }) => kvCacheFreeGpuMemoryFraction,
@@ -93,7 +93,7 @@ export const executionRules: Rules = {
   ),
 };
 
-/** A placeholder means the same in all templates, but for those of {@link templateRules}. */
+/** Rules of placeholders that mean the same in all templates, except those of {@link templateRules}. */
 export const rules: Rules = {
   ...executionRules,
   triton_max_batch_size: ({ model }) => model.serving.maxBatchSize,

@@ -147,7 +147,7 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
       },
       row.vision !== undefined && {
         ...at(model, "runtime", runtime),
-        reason: `all_models/llmapi takes text alone, and ${name} reads images.`,
+        reason: `all_models/llmapi takes only text, and ${name} reads images.`,
         fix: "Write runtime: engine.",
       },
       quantization !== "none" && {

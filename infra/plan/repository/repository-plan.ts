@@ -182,7 +182,7 @@ function multimodal(facts: ParameterFacts): FlavourPlan {
 /** Folder of triton-inference-server/tutorials; its guides mount it there too. */
 const TUTORIALS_FOLDER = "/tutorials";
 
-/** Of branch r25.07, the same from r24.11 to r26.01. The image has it with the patches of containers/trtllm/patches. */
+/** Commit of branch r25.07, the same from r24.11 to r26.01. The image has it with the patches of containers/trtllm/patches. */
 const TUTORIALS_COMMIT = "17331012af74eab68ad7c86d8a4ae494272ca4f7";
 
 /**
@@ -209,7 +209,7 @@ function llava(facts: ParameterFacts): FlavourPlan {
   });
   const placeholders = { mandatory: [], optional: Object.keys(executionRules) };
   const filled = fillTemplate("llava/tensorrt_llm", placeholders, facts, {
-    // llava-1.5 decodes all that comes back, and wants the answer alone: streamed responses hold only that.
+    // llava-1.5 decodes the whole output, which must be only the answer: streamed responses hold only that.
     exclude_input_in_output: { keep: "streamed answers never hold the prompt" },
     enable_kv_cache_reuse: () => false,
   });
@@ -264,9 +264,9 @@ const TRITON_CLI_RULES: Rules = {
 };
 
 /**
- * The repository of `triton import`: the BLS under the model's own name, always decoupled, without ensemble; made from the
- * release's templates, as each of the CLI's own fits one version of TensorRT-LLM. Values as in parse_and_substitute of
- * https://github.com/triton-inference-server/triton_cli/blob/main/src/triton_cli/trt_llm/engine_config_parser.py, but for the
+ * The repository of `triton import`: the BLS under the model's own name, always decoupled, without ensemble; from the release's
+ * templates, since the CLI's own templates each fit one version of TensorRT-LLM. Values as in parse_and_substitute of
+ * https://github.com/triton-inference-server/triton_cli/blob/main/src/triton_cli/trt_llm/engine_config_parser.py, except the
  * tokenizer, which the CLI's builder puts beside the engine. Serving options that these values fix have no effect.
  */
 function tritonCli(facts: ParameterFacts): FlavourPlan {
@@ -303,7 +303,7 @@ const flavours: Readonly<Record<Exclude<Flavour, "llmapi">, (facts: ParameterFac
  * https://github.com/NVIDIA/TensorRT-LLM/tree/main/triton_backend/all_models/llmapi/tensorrt_llm/1
  *
  * The keys of model.yaml are fields of LlmArgs (tensorrt_llm/llmapi/llm_args.py), which refuses others from 1.0 on. The
- * ones used here were read at 0.20 and 1.1.
+ * keys used here were read at 0.20 and 1.1.
  */
 function llmApiPlan({ engine, serving }: ModelSpec, kvCacheFreeGpuMemoryFraction: number): FlavourPlan {
   const { limits } = engine;

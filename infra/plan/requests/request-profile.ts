@@ -94,7 +94,7 @@ export function chatOf({ engine: { row }, serving }: ModelSpec): LanguageModel["
   return (serving.flavour === "multimodal" && visionTypeOf(row)?.chat) || row.chat;
 }
 
-/** null for a text model, and for a vision-language model that is served for text alone. */
+/** null for a text model, and for a vision-language model that is served for text only. */
 function image({ engine, serving: { flavour } }: ModelSpec, { models }: RepositoryPlan): ImageProfile | null {
   const { vision } = engine.row;
   if (vision === undefined || !takesImages(flavour)) return null;

@@ -129,7 +129,7 @@ function resolveWeights(
       if (revision === null) {
         report({
           path: `${path}.weights.revision`,
-          reason: `No commit of ${repository} is known, and what its branch holds may change between two builds.`,
+          reason: `No commit of ${repository} is known, and the files of its branch may change between two builds.`,
           fix: `Write \`weights: { from: hub, revision: COMMIT }\` with the 40 digits that https://huggingface.co/${repository}/commits/main shows.`,
         });
       }

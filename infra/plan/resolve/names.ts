@@ -7,15 +7,15 @@ import type { Finding } from "../checks/check.ts";
 /** Takes what can't be resolved. */
 export type Report = (finding: Finding) => void;
 
-/** A row by name; own members only, so that `constructor` is no row. */
+/** A row by name; own members only, so that `constructor` is not a row. */
 export function rowOf<T>(rows: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(rows, name) ? rows[name] : undefined;
 }
 
 /**
- * A name that nothing has, with the nearest one, or all that exist where none is near.
+ * Problem of an unknown name; its fix has the most similar name, or all names.
  *
- * @param kind - What it would name, with its article: `a release`.
+ * @param kind - Kind of the names, with its article: `a release`.
  * @param otherwise - Another way out, as a sentence.
  */
 export function unknownName(

@@ -1,4 +1,4 @@
-/** Machines: pools of a cluster, or the one host of a Docker stack; and the choice of one for a model or the encoders. */
+/** Machines: pools of a cluster, or the host of a Docker stack; and the choice of a pool for a model or the encoders. */
 import type { GpuStackConfig } from "../../config/config.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
@@ -101,8 +101,7 @@ export interface PoolChoice {
 }
 
 /**
- * The pool of that name; null where there is none (reported), or where the pool itself could not be resolved (reported
- * there).
+ * The pool of that name; null when no pool has it (reported), or when the pool itself could not be resolved (reported there).
  */
 export function namedPool(
   { platform, declared, pools, report }: PoolChoice,
@@ -135,8 +134,8 @@ interface GpuNeed {
 }
 
 /**
- * A pool with GPUs: the one of that name, or else the only one. null where there is none, or several (reported, unless a pool
- * is missing that could not be resolved). Of pools with one name, which a check reports, it is the first.
+ * A pool with GPUs: the pool of that name, else the only pool with GPUs. null when the choice is empty or ambiguous (reported,
+ * unless a pool could not be resolved). The first of pools with the same name, which a check reports.
  */
 export function gpuPool(
   choice: PoolChoice,
@@ -188,9 +187,9 @@ const ENCODERS_NEED: GpuNeed = {
 };
 
 /**
- * null: the stack has none, or their rows or pool are not known (reported).
+ * null for a stack without encoders, or when their rows or pool are unknown (reported).
  *
- * @param stack All the rest of the specification, without encoders.
+ * @param stack - The rest of the specification.
  */
 export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): EncodersSpec | null {
   const { encoders, catalogue } = choice.config;
@@ -211,8 +210,8 @@ export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): Encode
 }
 
 /**
- * On a CPU the encoders take no place from models where there is a pool without GPU. Of several pools it is the cheapest that
- * has room for them beside the models' servers, or the cheapest where none has; of equal ones the first of the stack file.
+ * Pool of encoders on a CPU: one without GPU, if any, to leave room for models. The cheapest with room beside the models'
+ * servers, else the cheapest; among equal prices the first of the stack file.
  */
 function cheapestWithRoom(
   encoders: Omit<EncodersSpec, "pool">,

@@ -33,7 +33,7 @@ const RUNBOOKS = "docs/runbooks";
 /** A restart of Prometheus or of a pod is over by then. */
 const SETTLED_SECONDS = 300;
 
-/** Of the gateway's places: beyond it the next peak waits. */
+/** Share of the gateway's places above which requests of the next peak wait. */
 const FULL_SHARE = 0.9;
 
 /** Objects that Prometheus' operator and Grafana's sidecar read. */
@@ -65,7 +65,7 @@ export function monitoringPlan(watched: WatchedStack) {
   };
 }
 
-/** Services with a page of metrics, by the name of its port; mongod has none. */
+/** Services with a page of metrics, by the name of its port; mongod has no page. */
 function targetsOf({ servers, databases }: WatchedStack) {
   return [...servers, ...databases].flatMap(({ name, service, pod }) => {
     const port = pod.role === "gateway" || pod.role === "vector" ? "http" : "metrics";

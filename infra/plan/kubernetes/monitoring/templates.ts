@@ -25,7 +25,7 @@ interface Rule {
   readonly annotations?: Labels;
 }
 
-/** Values of placeholders by name; null: the stack has none. */
+/** Values of placeholders by name; null for a value that the stack lacks. */
 export type Values = Readonly<Record<string, string | number | null>>;
 
 export interface Fillings {
@@ -34,7 +34,7 @@ export interface Fillings {
   readonly lists: Readonly<Record<string, readonly Values[]>>;
 }
 
-/** Those parts of Grafana's JSON that depend on which panels there are. */
+/** Parts of Grafana's JSON that depend on the panels. */
 interface Dashboard {
   readonly panels: readonly Panel[];
 }
@@ -56,7 +56,7 @@ export function ruleGroups(fillings: Fillings): readonly RuleGroup[] {
   }));
 }
 
-/** A dashboard with the values of a stack. null: the stack has none of its panels. */
+/** A dashboard with the values of a stack; null without panels for the stack. */
 export function dashboard(name: string, fillings: Fillings): Dashboard | null {
   const result = filled(JSON.parse(fileText(`dashboards/${name}.json`)) as Dashboard, fillings);
   const panels = laidOut(result?.panels ?? []);
