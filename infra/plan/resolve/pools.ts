@@ -210,7 +210,7 @@ export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): Encode
 }
 
 /**
- * Pool of encoders on a CPU: one without GPU, if any, to leave room for models. The cheapest with room beside the models'
+ * Pool of encoders on a CPU, without GPU if possible, to leave room for models: the cheapest with room beside the models'
  * servers, else the cheapest; among equal prices the first of the stack file.
  */
 function cheapestWithRoom(

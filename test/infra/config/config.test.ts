@@ -191,7 +191,7 @@ test.each([
   const { length } = String(account);
   const [problem] = problemsOf({ platform: "aws", account }).filter(({ path }) => path === "account");
   expect(problem?.reason).toContain(`twelve digits, and this has ${length}: without quotes`);
-  expect(problem?.fix).toContain(`Write all twelve in quotes: "${written}"`);
+  expect(problem?.fix).toContain(`Write all twelve digits in quotes: "${written}"`);
 });
 
 test("an account with hyphens is reported with an example", () => {

@@ -184,9 +184,9 @@ test("tokenizer_type is filled on 0.8 only, and the prompt table's type from 1.1
 test("a vision-language model served for text only has no image settings", () => {
   const plan = planFor(modelSpec("llava-1.5-7b", "v0.20.0", "inflight_batcher_llm"));
   expect(folder(plan, "preprocessing").defaults).toMatchObject({
-    engine_dir: "text alone",
-    max_num_images: "text alone",
-    multimodal_model_path: "text alone",
+    engine_dir: "text only",
+    max_num_images: "text only",
+    multimodal_model_path: "text only",
   });
 });
 
@@ -479,7 +479,7 @@ const cases: readonly Case[] = [
     "a model with images on llmapi",
     ["llava-1.5-7b", "v1.1.0", "llmapi"],
     "models[0].runtime",
-    /takes text alone/,
+    /takes only text/,
   ],
   [
     "quantization on llmapi",
