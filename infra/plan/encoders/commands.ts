@@ -65,7 +65,7 @@ const STRONGLY_TYPED: Readonly<Record<Precision, Numerics>> = {
 const WEAKLY_TYPED: Readonly<Record<Precision, Numerics>> = {
   fp32: { dataType: "float32", flags: ["--noTF32"] },
   fp16: { dataType: "float32", flags: ["--fp16"] },
-  // Allowed for a graph with quantize nodes alone: trtexec gives tensors without scale a random one. The other tensors are
+  // Allowed only for a graph with quantize nodes: trtexec gives tensors without scale a random scale. The other tensors are
   // computed in half precision.
   int8: { dataType: "float32", flags: ["--int8", "--fp16"] },
 };

@@ -54,7 +54,7 @@ export function encoderProblems({ device, precision }: EncodersSpec, gpu: Gpu | 
     return (
       precision !== "fp32" && {
         path,
-        reason: "On a CPU the encoders are float32 graphs; fp16 and int8 exist as TensorRT plans alone.",
+        reason: "On a CPU the encoders are float32 graphs; fp16 and int8 exist only as TensorRT plans.",
         fix: "Write fp32, or device: gpu.",
       }
     );
@@ -86,7 +86,7 @@ export function encoderTarget({ encoders, pools }: GpuStackSpec): TargetGpu | nu
 /**
  * Plans CLIP's two towers and the sentence encoder, where {@link encoderProblems} finds nothing.
  *
- * @param target - null: on a CPU.
+ * @param target - null on a CPU.
  */
 export function encoderPlan(spec: EncodersSpec, release: Release, target: TargetGpu | null): EncoderPlan {
   const { device, precision } = spec;
