@@ -39,9 +39,9 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
 }
 
 /**
- * What makes one response of a request's pictures: all_models/multimodal/multimodal_encoders/1/model.py of tensorrtllm_backend at
- * r25.02 and v0.19.0, and of TensorRT-LLM from 0.20 on, makes one of each picture in the last branch of postprocess_output_tensors,
- * and fails at the second. Not so v0.17.0, r25.03 and v0.18.2; 25.02's image may have either.
+ * This project's model that joins a request's pictures in one response. all_models/multimodal/multimodal_encoders/1/model.py of
+ * tensorrtllm_backend at r25.02 and v0.19.0, and of TensorRT-LLM from 0.20 on, sends a response for each picture in the last branch
+ * of postprocess_output_tensors, and fails at the second; v0.17.0, r25.03 and v0.18.2 do not. 25.02's image may have either.
  */
 export function severalPictures({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "sources">> {
   const { release, limits } = engine;
