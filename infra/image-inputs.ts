@@ -22,7 +22,7 @@ export function imageLockFile(): string {
   return process.env.ENGINE_ROOM_IMAGE_LOCK ?? fileURLToPath(new URL("../images.lock.json", import.meta.url));
 }
 
-/** Images of a stack: which are needed, what is known of them, and what each is to an engine that builds them. */
+/** Images of a stack: needed names, known facts, and sources for an engine that builds them. */
 interface PlannedImages {
   readonly needed: readonly ImageName[];
   readonly inputs: ImageOptions;
@@ -37,7 +37,7 @@ export function planImages(plan: DockerCpuPlan | DockerGpuPlan | ClusterPlan): P
   return { needed, inputs, found: dockerImages(needed, inputs) };
 }
 
-/** As {@link planImages}, for a cluster or a machine that builds none: what it pulls, and what keeps it from that. */
+/** As {@link planImages}, for a cluster or a machine that only pulls images, with problems of pulling them. */
 export function pulledImages(plan: ClusterPlan | Ec2Plan): PlannedImages & ReturnType<typeof clusterImages> {
   const planned = planImages(plan);
   const { triton } = planned.inputs;

@@ -185,7 +185,7 @@ function withoutOutputs(file: Readonly<Record<string, unknown>>) {
   return { values: plain(file, []) as Record<string, unknown>, outputs };
 }
 
-/** Puts outputs into properties in place of the ids that stand for them. */
+/** Replaces ids in properties by their outputs. */
 function filler(outputs: ReadonlyMap<string, pulumi.Output<unknown>>) {
   if (outputs.size === 0) return (value: unknown) => value;
   const ids = new RegExp(`(${[...outputs.keys()].join("|")})`);

@@ -33,8 +33,7 @@ export type DeployedStack = Omit<
  *
  * @param nodePool Machines of a model as the platform names them, by the pool of the stack file; null in stacks on CPUs,
  *   which have no pools.
- * @param served Values that only the platform knows, some of them perhaps only after `up`: what is a promise or an output
- *   stays one.
+ * @param served Values that only the platform knows, some of them only after `up`: promises and outputs are kept.
  */
 export function planOutputs<Served extends Pick<DeployedStack, "endpoints" | "engineStore" | "notes">>(
   plan: StackPlan,

@@ -1,5 +1,5 @@
 /**
- * One way to say what is wrong with a stack file. Every check of the program, from a wrong type to a model that does
+ * A mistake in a stack file. Every check of the program, from a wrong type to a model that does
  * not fit its GPU, ends as a Problem, so that all of them can be shown together before anything is created.
  */
 export interface Problem {

@@ -280,7 +280,7 @@ const common = {
     creatorIsAdmin: z.boolean().default(true),
     /** IAM roles or users that administer the cluster. */
     admins: principals,
-    /** IAM roles or users that read what is in the cluster's namespaces, except Secrets. */
+    /** IAM roles or users that read objects in the cluster's namespaces, except Secrets. */
     viewers: principals,
   }),
   iam: section({
@@ -412,11 +412,11 @@ export const eksStack = z.strictObject({
       .array(z.enum(CONTROL_PLANE_LOGS))
       .max(CONTROL_PLANE_LOGS.length)
       .default(["audit", "authenticator"]),
-    /** `existing`: the cluster has the chart already. `none`: the stack leaves out what needs it. Absent: `install`, and `keda` only where a server scales by it; with `cluster.existing`: `existing`. */
+    /** `existing`: the cluster has the chart already. `none`: the stack leaves out objects that need it. Absent: `install`, and `keda` only where a server scales by it; with `cluster.existing`: `existing`. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
     /**
-     * Values of charts that the stack installs, merged over its own: maps key by key, all else as a whole, and `null` takes a key
-     * away. They are in the state as plain text.
+     * Values of charts that the stack installs, merged over its own: maps key by key, other values as a whole, and `null` removes
+     * a key. They are in the state as plain text.
      */
     chartValues: z.partialRecord(z.enum([...CHART_NAMES, LOG_CHART]), chartValues).default({}),
     /** For networks without the internet. Images of EKS' add-ons come from ECR of the region in any case. */

@@ -144,7 +144,7 @@ function leastRefused(kinds: readonly StackKind[], key: KindKey, values: Values)
   return kinds[ranks.indexOf(Math.min(...ranks))] as StackKind;
 }
 
-/** Values that a schema refuses; what the stack file has left out does not count. */
+/** Number of values that a schema refuses; missing values do not count. */
 function refusals({ kind, schema }: StackKind, values: Values): number {
   const { error } = schema.safeParse({ ...values, ...kind }, { reportInput: true });
   const refused = (error?.issues ?? []).filter(({ input }) => input !== undefined);

@@ -236,7 +236,7 @@ const launch = z.strictObject({
   mpirun: z.array(z.string()),
   /** The command of each rank's server. */
   ranks: z.array(argv).min(1),
-  /** Of `--exit-timeout-secs`. */
+  /** Value of `--exit-timeout-secs`. */
   exitTimeoutSeconds: atLeastOne,
 });
 

@@ -90,7 +90,7 @@ export interface ServingSpec {
   readonly batchingStrategy: "inflight_fused_batching" | "inflight_batching";
   /** Fraction of the memory that is free after loading; absent: derived by memoryFit. */
   readonly kvCacheFreeGpuMemoryFraction?: number | undefined;
-  /** Absent: what the fraction gives. */
+  /** Absent: the size that the fraction gives. */
   readonly maxTokensInPagedKvCache?: number | undefined;
   readonly maxAttentionWindowTokens?: number | undefined;
   /** Placeholders of templates that no other field decides; absent: none. */

@@ -13,7 +13,7 @@ import { policyDocument, type RoleTemplate, type Statement } from "./roles.ts";
 
 export type BootstrapPlan = ReturnType<typeof bootstrapPlan>;
 
-/** The command that makes what is planned here, for errors and fixes. */
+/** The command that creates these resources, for errors and fixes. */
 export const BOOTSTRAP_COMMAND = "pulumi -C bootstrap up";
 
 /** Copies of NVIDIA's images, which machines then pull without the internet: `npx engine-room images --mirror` fills it. */

@@ -166,7 +166,7 @@ export function chartPlans({ config, spec, cluster }: EksPlan, context: AwsConte
         chart: mirror.charts === undefined ? chart : `oci://${mirror.charts}/${chart}`,
         repositoryOpts: mirror.charts === undefined ? { repo: repository } : undefined,
         values: [mirrored, own ?? {}].reduce(merged, installation.values),
-        // By which Helm takes a key away that the chart has.
+        // A null removes a key of the chart.
         ...(own === undefined ? {} : { allowNullValues: true }),
       } satisfies ReleaseArgs,
       role: role === undefined ? null : rolePlan(context, role, { monitoringNamespace, topicArn, logGroup }),

@@ -213,7 +213,7 @@ function nodePool(pool: Pool, zones: readonly string[], config: EksConfig) {
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
       updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
       // Where two servers of a model share the only machine, their disruption budget keeps the second until the first runs
-      // elsewhere. Without force EKS gives the update up after 15 minutes, with half of the model away:
+      // elsewhere. Without force EKS cancels the update after 15 minutes, with half of the model unavailable:
       // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
       ...(isMinimal ? { forceUpdateVersion: true } : {}),
       labels,

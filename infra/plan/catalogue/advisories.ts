@@ -19,7 +19,7 @@ export interface Advisory {
   readonly source: string;
 }
 
-/** What data/advisories.json holds. */
+/** Content of data/advisories.json. */
 export interface AdvisoryFile {
   /** Day of the newest bulletin that was read, ISO 8601. */
   readonly asOf: string;

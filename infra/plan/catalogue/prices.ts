@@ -78,7 +78,7 @@ export function onDemandHourlyUsd(region: string, instanceType: string): number 
   return machinePrices.get(region)?.hourlyUsd.get(instanceType) ?? null;
 }
 
-/** Region whose prices order instance types, and stand for a stack's, where its own region is unknown or not in the table. */
+/** Region whose prices order instance types, and replace those of a region that is unknown or not in the table. */
 export const REFERENCE_REGION = "us-east-1";
 
 /**

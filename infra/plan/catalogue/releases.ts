@@ -10,7 +10,7 @@
 import type { TemplateRef } from "./templates.ts";
 import type { Release } from "./types.ts";
 
-/** @default runtimes - `engine` alone. @default verified - true. */
+/** @default runtimes - only `engine`. @default verified - true. */
 type ReleaseRow = Omit<Release, "tag" | "endOfLife" | "templates" | "runtimes" | "verified"> & {
   readonly templates: TemplateRef | null;
 } & Partial<Pick<Release, "runtimes" | "verified">>;

@@ -338,7 +338,7 @@ export interface Release {
    * this project's image installs; absent where none is.
    */
   readonly pythonUpgrades?: readonly string[] | undefined;
-  /** The model of all_models/llmapi takes pictures (`image_url`), and the image's TensorRT-LLM has what it calls for them. */
+  /** The model of all_models/llmapi takes pictures (`image_url`), and the image's TensorRT-LLM has the functions for them. */
   readonly hasLlmapiPictures?: true | undefined;
   /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
   readonly verified: boolean;
@@ -354,7 +354,7 @@ export interface Release {
 export interface Gpu {
   /** Marketing name without vendor: `A10G`. */
   readonly name: string;
-  /** Of CUDA: `8.6`. */
+  /** `8.6`. */
   readonly computeCapability: string;
   readonly architecture: "Turing" | "Ampere" | "Ada" | "Hopper";
   /** Memory that the EC2 API reports for it. */

@@ -53,7 +53,7 @@ interface PublishedPort {
   readonly isDefault: boolean;
 }
 
-/** In the order in which they are given out: what a person chose comes before what is a default. */
+/** Ports in the order in which they are assigned: written values before defaults. */
 function publishedPorts({ config, written }: DockerFile): readonly PublishedPort[] {
   const { models, encoders, databases, databasePorts } = config;
   const { gateway, mongo, vector } = PUBLISHED_PORTS;

@@ -46,7 +46,7 @@ export function buildContainers(plan: GpuPlan, settings: ContainerSettings): rea
   ];
 }
 
-/** @param models - All that need what it makes. */
+/** @param models - All models that need the engine. */
 function engineBuild(
   plan: GpuPlan,
   key: string,

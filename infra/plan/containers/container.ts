@@ -90,9 +90,9 @@ export interface Container {
   readonly gpus: number;
 }
 
-/** A container that runs once, before the servers that load what it makes. */
+/** A container that runs once, before the servers that load its result. */
 export interface BuildContainer extends Container {
-  /** Names of the models that need what it makes; none for the encoders. */
+  /** Names of the models that need its result; none for the encoders. */
   readonly models: readonly string[];
   readonly timeoutSeconds: number;
 }

@@ -82,7 +82,7 @@ function staying(what: string, arithmetic: string, usd: number | null): CostLine
   return { what, arithmetic, hourlyUsd: rounded(usd), asleepHourlyUsd: rounded(usd) };
 }
 
-/** Replaces the lines without a price by one, where the stack file says what they cost together. */
+/** Replaces the lines without a price by a single line, if the stack file has their common price. */
 function withOwnPrice(lines: readonly CostLine[], otherHourlyUsd: number | undefined): readonly CostLine[] {
   const unknown = lines.filter(({ hourlyUsd }) => hourlyUsd === null).map(({ what }) => what);
   if (otherHourlyUsd === undefined || unknown.length === 0) return lines;

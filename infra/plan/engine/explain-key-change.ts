@@ -4,9 +4,8 @@ import type { EngineKeyFields } from "../container-spec-schemas.ts";
 export interface KeyChange {
   /** `gpu`, `steps.vision`, or `steps.llm --max_batch_size`. */
   readonly field: string;
-  /** null: absent. */
+  /** null if the field is absent, as in `after`. */
   readonly before: string | null;
-  /** null: absent. */
   readonly after: string | null;
   /** `engine llava-1.5-7b: rebuild - gpu A10G 8.6 → A100-SXM4-40GB 8.0`. */
   readonly sentence: string;

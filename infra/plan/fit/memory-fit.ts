@@ -135,7 +135,7 @@ function rentablePools(
   return Object.entries<MachineType>(machineTypes)
     .flatMap(([instanceType, machine]) => {
       const gpu = (gpus as Readonly<Record<string, Gpu>>)[machine.gpu];
-      // A region whose prices are known does not offer what it has no price for.
+      // A region in the price table does not offer types without a price.
       const isOffered = !isPriced || onDemandHourlyUsd(region, instanceType) !== null;
       const rented = { instanceType, machine, capacity: "onDemand", hourlyUsd: undefined } as const;
       return gpu?.supported && isOffered ? [{ ...pool, ...rented, gpu }] : [];

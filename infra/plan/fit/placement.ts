@@ -178,7 +178,7 @@ function hostTenants(
 
 /** A container of a Docker host that uses GPUs: rank `i` on `indices[i]`. */
 interface HostContainer {
-  /** null: the encoders. */
+  /** null for the encoders. */
   readonly model: ModelSpec | null;
   readonly indices: readonly number[];
 }

@@ -50,7 +50,7 @@ function term(
 export interface GpuTenant {
   /** Name of the model in the stack, or `encoders`. */
   readonly name: string;
-  /** null: the encoders. */
+  /** null for the encoders. */
   readonly model: ModelSpec | null;
   /** Rank 0 runs Triton's frontend and the visual engine; the others only their part of the language model. */
   readonly leader: boolean;

@@ -112,7 +112,7 @@ const POD_IDENTITY_PORT = 80;
 const PRIVATE_V4 = ["10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"];
 const PRIVATE_V6 = ["fc00::/7", "fe80::/10"];
 
-/** undefined: everybody. */
+/** undefined for any peer. */
 function policyPeers(peer: Peer, selector: Labels): PolicyPeer[] | undefined {
   if (typeof peer === "object") return [namespacePeer(peer.namespace)];
   switch (peer) {

@@ -237,7 +237,7 @@ export interface CpuModel {
   readonly config: string;
   /** Its Python: path below the model's folder to path below {@link PYTHON_MODELS}. */
   readonly sources: Readonly<Record<string, string>>;
-  /** What `python -m engine_room.cpu_models.build` puts into {@link VERSION_FOLDER}; null: nothing. */
+  /** Artifact that `python -m engine_room.cpu_models.build` puts into {@link VERSION_FOLDER}, or null. */
   readonly artifact: {
     readonly artifact: "text-encoder" | "vision-encoder" | "file";
     readonly sources: readonly WeightSource[];

@@ -1,4 +1,4 @@
-/** Names of the stack file that stand for something else. */
+/** Looks up names of the stack file. */
 import { nearestName } from "../../problems.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { MachineType } from "../catalogue/types.ts";
@@ -83,7 +83,7 @@ function meantType(name: string): string | undefined {
   const typed = name.toLowerCase();
   const [family = "", size = ""] = typed.split(/\.(.*)/);
   if (FAMILY.test(family) && SIZE.test(size)) return TYPES.find((type) => type === typed);
-  // Letters and number of a family are short, and one stroke away from those of another machine.
+  // Family names are short, and a single typing error gives another family.
   const generation = /^[a-z]+\d+/.exec(typed)?.[0] ?? "";
   const begin = size !== "" && FAMILY.test(family) ? `${family}.` : generation;
   return nearestName(

@@ -47,12 +47,12 @@ export function composeProject(stack: DockerStack, logging: Logging | null) {
       aliasDuplicateObjects: false,
       lineWidth: 0,
       sortMapEntries: true,
-      // Quotes what the parser of an earlier YAML takes for no text, such as `no`.
+      // Quotes texts that a parser of YAML 1.1 reads as another type, such as `no`.
       version: "1.1",
     }),
     /** Texts by absolute path on the machine. */
     files: Object.fromEntries(files.map(({ hostPath, text }) => [hostPath, text])),
-    /** Content address of each service with its files, without what it comes after, by its name: 64 hexadecimal digits. */
+    /** Content address of each service by name, with its files, without dependencies: 64 hexadecimal digits. */
     digests: Object.fromEntries(
       Object.entries(services).map(([name, { depends_on: _, ...value }]) => [name, jsonDigest(value)]),
     ),
@@ -156,7 +156,7 @@ function healthcheck({ args }: DockerContainer): object | undefined {
 
 /**
  * A server without its engine has nothing to load, so it requires its build. A gateway answers without its databases, and
- * reports what it lacks. A build comes after another one because memory and disk are for one at a time.
+ * reports missing databases. Builds run one after the other because memory and disk are planned for one at a time.
  */
 function dependencies(
   { after, container }: DockerContainer,

@@ -24,7 +24,7 @@ export interface InstanceTask extends Command {
 interface Command {
   /** `files-1`, `setup`, `build-gpt2-medium-0123456789ab`, `services`. */
   readonly name: string;
-  /** Shell text: idempotent, ends with exit code 0 when what it starts has ended or answers. */
+  /** Shell text: idempotent, ends with exit code 0 when its build has ended or its services answer. */
   readonly script: string;
   /** How long the script may take. */
   readonly timeoutSeconds: number;
@@ -62,7 +62,7 @@ export interface InstanceSecret {
   readonly name: SecretName;
   /** Name of the secret that the stack makes in Secrets Manager; null: it exists already. */
   readonly secretName: string | null;
-  /** As a policy may name it: `??????` stands for what only Secrets Manager knows of a secret that the stack makes. */
+  /** ARN for a policy: `??????` stands for the end that Secrets Manager gives a secret of the stack. */
   readonly arn: string;
   readonly region: string;
 }
@@ -203,8 +203,8 @@ function buildCommands(
 }
 
 /**
- * Starts what changed, and waits until all of it answers. It runs again after any other task: a build takes servers away, and
- * new secrets or images are for them. A machine that becomes another type starts again, with all that it runs.
+ * Starts changed services, and waits until they answer. It runs again after any other task: a build stops servers, and new
+ * secrets or images are for them. A machine whose type changes starts again, with all its services.
  */
 function servicesCommand({ plan, stack, secrets }: InstanceHost, before: readonly InstanceTask[]): Command {
   const services = stack.containers.filter(({ container }) => !isTask(container));
