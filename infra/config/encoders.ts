@@ -1,4 +1,4 @@
-/** What stacks say of their encoders, and rows of encoders that they add to the catalogue. */
+/** Schemas of encoders, and of encoders' rows that a stack adds to the catalogue. */
 import { z } from "zod";
 import { VISION_WEIGHTS } from "../plan/catalogue/cpu-models.ts";
 import { CLIP_NAMES, TEXT_ENCODER_NAMES, VISION_ENCODER_NAMES } from "../plan/catalogue/encoders.ts";

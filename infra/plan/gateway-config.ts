@@ -5,7 +5,6 @@ import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
 import { jsonDigest, shortKey } from "./plain-data.ts";
 import { chatOf } from "./requests/request-profile.ts";
-
 import { plannedDatabases, type StackPlan } from "./stack-plan.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -61,7 +60,7 @@ function gpuModel(plan: GpuPlan, { name, spec, request, coldStart }: ModelPlan) 
   };
 }
 
-/** What clients see of a stack's encoders; null: it has none. */
+/** Encoders in the answers to clients; null for a stack without encoders. */
 export function servedEncoders(plan: StackPlan) {
   if (plan.tier === "cpu") {
     const { text, vision, maxBatchSize } = plan.encoders;
@@ -92,7 +91,7 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
 
 /**
  * The collection of a stack with encoders of its own: vectors of another encoder may have the same length, and would be compared with
- * these. The gateway fills a collection that is not there.
+ * these. The gateway fills a missing collection.
  */
 function ownCollection(plan: StackPlan): { readonly collection?: string } {
   const spec = plan.tier === "gpu" ? plan.spec.encoders : null;

@@ -10,12 +10,12 @@ export const TEXT_ENCODER_NAMES = ["all-MiniLM-L6-v2"] as const;
 export type TextEncoderName = (typeof TEXT_ENCODER_NAMES)[number];
 
 /**
- * Operator set of every exported graph: the lowest with LayerNormalization as one operator. Spread over elementary ones, as older
- * opsets do, it overflows in half precision (TensorRT warns of it when it builds).
+ * Operator set of every exported graph: the lowest with LayerNormalization as one operator. Spread over elementary operators, as in
+ * older opsets, it overflows in half precision (TensorRT warns of it when it builds).
  */
 export const ONNX_OPSET = 17;
 
-/** What follows the transformer inside the exported graph, in this order. */
+/** Steps after the transformer inside the exported graph, in this order. */
 type GraphStep =
   /** The first token's vector, in CLIP after the last layer normalisation. */
   | "classTokenPooling"
@@ -61,7 +61,7 @@ export interface EncoderSource {
   readonly repository: string;
   /** Commit, 40 hexadecimal digits. */
   readonly revision: string;
-  /** What a build needs, to sha-256: weights, configuration, tokenizer. null: the commit alone says what the file holds. */
+  /** SHA-256 by name of the files that a build needs: weights, configuration, tokenizer; null when only the commit pins a file. */
   readonly files: Readonly<Record<string, string | null>>;
 }
 
@@ -74,7 +74,7 @@ export interface SentenceEncoderRow<Source extends EncoderSource = EncoderSource
   /** Numbers in an embedding. */
   readonly dimension: number;
   readonly text: TextTowerRow;
-  /** What config.json of the source must say, by path; absent for the catalogue's own rows, whose files are known. */
+  /** Required values of the source's config.json by path; absent for the catalogue's own rows, whose files are known. */
   readonly config?: Readonly<Record<string, string | number>>;
 }
 
@@ -144,7 +144,7 @@ export const CLIP_VOCABULARY = 49_408;
 /** clip/model.py, build_model: heads = width // 64, in both towers. */
 export const CLIP_HEAD_WIDTH = 64;
 
-/** Tokens that CLIP knows positions of. */
+/** Number of positions of CLIP's text tower. */
 export const CLIP_TEXT_TOKENS = 77;
 
 /** Weights and biases of layers whose feed-forward part is four times as wide as a token's vector. */
@@ -215,7 +215,7 @@ export const visionEncoders: Readonly<Record<VisionEncoderName, ClipRow<PinnedSo
   // 151,277,313 parameters in all, one of them the temperature: notebooks/Interacting_with_CLIP.ipynb of the repository.
   "clip-vit-base-patch32": clipRow(CLIP_SHAPES["ViT-B/32"], {
     repository: "openai/clip-vit-base-patch32",
-    // It has its weights as pytorch_model.bin alone.
+    // Its weights are only in pytorch_model.bin.
     revision: "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
     files: {
       "config.json": "b575ef3c36f2a057fa19e221650105052d61cc9c1a972ec15019c6261ec98770",
@@ -253,12 +253,12 @@ export const textEncoders: Readonly<Record<TextEncoderName, SentenceEncoderRow<P
   ),
 };
 
-/** Row of a stack's encoder of images. @param names - Of the catalogue, unless there is a row of the stack file. */
+/** Row of a stack's encoder of images: the stack file's own, or the catalogue's by name. */
 export function visionRow(names: { readonly vision: string; readonly ownVision?: ClipRow }): ClipRow {
   return names.ownVision ?? visionEncoders[names.vision as VisionEncoderName];
 }
 
-/** Row of a stack's encoder of texts. @param names - Of the catalogue, unless there is a row of the stack file. */
+/** Row of a stack's encoder of texts: the stack file's own, or the catalogue's by name. */
 export function textRow(names: {
   readonly text: string;
   readonly ownText?: SentenceEncoderRow;

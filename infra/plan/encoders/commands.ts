@@ -105,7 +105,7 @@ export function exportCommand(
   ];
 }
 
-/** What a row of the stack file says, which the builder compares with the files. */
+/** Values of a stack file's row, which the builder compares with the files. */
 function ownRowWords(
   config: NonNullable<SentenceEncoderRow["config"]>,
   tower: EncoderSubject["tower"],

@@ -16,12 +16,12 @@ import {
 import type { EncodersSpec } from "../spec.ts";
 import { type Report, rowOf, unknownName } from "./names.ts";
 
-/** What both kinds read beside their weights. */
+/** Files of both kinds in addition to the weights. */
 const FILES = ["config.json", "tokenizer.json"];
-/** How a repository of sentence-transformers says what follows the transformer. */
+/** Files in which a repository of sentence-transformers describes the steps after the transformer. */
 const SENTENCE_FILES = ["1_Pooling/config.json", "modules.json", "sentence_bert_config.json"];
 
-/** null: a name has no row, which is reported. */
+/** null when a name has no row, which is reported. */
 export function encoderRows(
   { vision, text }: Pick<EncodersSpec, "vision" | "text">,
   own: Readonly<Record<string, OwnEncoder>>,
