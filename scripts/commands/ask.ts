@@ -77,6 +77,8 @@ export const command = defineCommand({
       process.stderr.write(
         "--temperature 0 takes the most probable token each time: --seed, --top-k and --top-p change nothing.\n",
       );
+    // A request that the model can't take is refused before the stack is asked for addresses.
+    if (endpoint === "triton") forPeople(() => tritonRequest(profile, { http: "", grpc: "" }, question));
     const apiKey = process.env.ENGINE_ROOM_API_KEY;
     return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
       const server = endpoints.models[question.model];
@@ -88,7 +90,7 @@ export const command = defineCommand({
       const request =
         endpoint === "gateway" || server === undefined
           ? gatewayRequest(endpoints.gateway, question, needsKey)
-          : forPeople(() => tritonRequest(profile, server, question));
+          : tritonRequest(profile, server, question);
       if (values.as !== undefined) return { text: PRINTERS[values.as](request, question.images) };
       let text = "";
       const answers: unknown[] = [];

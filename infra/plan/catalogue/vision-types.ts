@@ -117,7 +117,7 @@ const rows = {
     width: 1152,
     features: "TYPE_FP16",
     // llava_onevision_process_image
-    onePicture: "gives the model's processor the mark of one image",
+    onePicture: "gives the image processor the mark of one image",
   },
   mllama: {
     since: "0.15",

@@ -142,7 +142,7 @@ function unknownFlag(
     reason:
       between === undefined
         ? `${title} of TensorRT-LLM ${version} has no --${name}.`
-        : `${title} of TensorRT-LLM ${version} was not read; that of ${between.before} has no --${name}, nor has that of the branch main after it.`,
+        : `The flags of ${title} are known for TensorRT-LLM ${between.before} and for the branch main after ${version}, and neither has --${name}.`,
     fix: nearest === undefined ? "Remove it." : `Did you mean \`${nearest}\`?`,
   };
 }

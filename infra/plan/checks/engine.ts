@@ -117,7 +117,7 @@ export const engineChecks = {
     if (serving.flavour !== "multimodal" || reason === undefined || images <= 1 || images > most) return [];
     return {
       path: `${path}.limits.maxImagesPerRequest`,
-      reason: `NVIDIA's preprocessing ${reason} where \`vision.modelType\` is ${row.vision?.modelType}, and ${model} asks for ${images}.`,
+      reason: `${model} is of the vision type ${row.vision?.modelType}, for which NVIDIA's preprocessing ${reason}, and maxImagesPerRequest is ${images}.`,
       fix: "Use 1.",
     };
   }),

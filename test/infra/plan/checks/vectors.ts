@@ -340,7 +340,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "models[0].engine.extraFlags.builder.use_fused_mpl",
     fails: withBuilderFlags({ use_fused_mpl: "enable" }),
     passes: withBuilderFlags({ use_fused_mlp: "enable" }),
-    says: /0\.20\.0 was not read; that of 0\.16\.0 has no --use_fused_mpl/,
+    says: /known for TensorRT-LLM 0\.16\.0 and for the branch main after 0\.20\.0, and neither has --use_fused_mpl/,
   },
   flagsChangeMemory: {
     path: "models[0].engine.extraFlags",
@@ -395,7 +395,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "models[0].limits.maxImagesPerRequest",
     fails: severalImagesOf("llava_onevision"),
     passes: severalImagesOf("llava"),
-    says: /the mark of one image where `vision\.modelType` is llava_onevision, .* asks for 2/,
+    says: /llava_onevision, .* the mark of one image, and maxImagesPerRequest is 2/,
   },
   tokensPerStepHoldPrompt: {
     path: "models[0].limits.maxNumTokens",
@@ -1484,7 +1484,7 @@ export const moreMistakes: readonly (readonly [
       quantization: "fp8",
       engine: { extraFlags: { converter: { smoothquant: 0.5 } } },
     }),
-    /quantize\.py .* has no --smoothquant/,
+    /quantize\.py .* neither has --smoothquant/,
   ],
   [
     "flagsHaveProgram",
