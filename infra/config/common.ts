@@ -33,6 +33,14 @@ export function formattedText(
 export const absolutePath = (example: string) =>
   formattedText(/^\/\S*$/, "an absolute path without spaces", example);
 
+/** @param what - With its article. */
+export const storePath = (what: string, example: string) =>
+  formattedText(
+    /^\/store(\/[\w.-]*[\w-])+$/,
+    `${what} below /store, which is the engine store in every container`,
+    example,
+  );
+
 /** Names end in paths, Triton model names, Kubernetes objects and host names: RFC 1123 labels, 40 characters at most. */
 export const resourceName = formattedText(
   /^[a-z]([a-z0-9-]*[a-z0-9])?$/,

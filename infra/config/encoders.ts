@@ -12,6 +12,7 @@ import {
   replicas,
   resourceName,
   revision,
+  storePath,
 } from "./common.ts";
 
 const source = {
@@ -73,6 +74,17 @@ const encoders = z.strictObject({
   device: z.enum(["cpu", "gpu"]).default("cpu"),
   /** Number format; absent: `fp32` on a CPU, `fp16` on a GPU. */
   precision: z.enum(["fp32", "fp16", "int8"]).optional(),
+  /** Samples of your own for `precision: int8`; absent: the builder's pictures and texts. */
+  calibration: z
+    .strictObject({
+      /** Folder of at most 128 pictures, JPEG or PNG. */
+      images: storePath("a folder", "/store/calibration/pictures").optional(),
+      /** File of at most 1000 texts, a line each, in UTF-8. */
+      texts: storePath("a file", "/store/calibration/texts.txt").optional(),
+      /** Your label for their content; the encoders are rebuilt when it changes. */
+      revision: z.string().min(1).max(100),
+    })
+    .optional(),
   ...batching,
   /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
   pool: resourceName.optional(),

@@ -1,6 +1,6 @@
 /** How the engine of a model is bounded and built, and how Triton serves it. */
 import { z } from "zod";
-import { formattedText, formMessage, section } from "./common.ts";
+import { formattedText, formMessage, section, storePath } from "./common.ts";
 
 export const tokens = z.int().min(1).max(1_048_576);
 
@@ -63,11 +63,7 @@ export const engine = z
         folder: z
           .strictObject({
             /** Folder in the engine store. */
-            path: formattedText(
-              /^\/store(\/[\w.-]*[\w-])+$/,
-              "a folder below /store, which is the engine store in every container",
-              "/store/calibration/support",
-            ),
+            path: storePath("a folder", "/store/calibration/support"),
             /** Your label for its content; engines are rebuilt when it changes. */
             revision: z.string().min(1).max(100),
           })

@@ -194,6 +194,8 @@ const encoderModel = z.strictObject({
 /** Sorted JSON of this is hashed as the encoders' key. */
 const encoderKeyFields = z.strictObject({
   precision: text,
+  /** The user's word for the content of calibration samples. */
+  calibration: text.optional(),
   /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
   tensorRt: text.nullable(),
   /** `A10G 8.6`, with the MIG profile where there is one; null on a CPU. */

@@ -128,6 +128,12 @@ export interface EncodersSpec {
   readonly device: "cpu" | "gpu";
   /** `int8` needs a calibrated QDQ model, which the encoder builder makes. */
   readonly precision: "fp32" | "fp16" | "int8";
+  /** Samples in the engine store, for int8; `revision` is the user's word for their content. Absent: the builder's. */
+  readonly calibration?: {
+    readonly images?: string | undefined;
+    readonly texts?: string | undefined;
+    readonly revision: string;
+  };
   readonly maxBatchSize: number;
   readonly maxQueueDelayMicroseconds: number;
   /** Pool that runs them. */

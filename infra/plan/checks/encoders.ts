@@ -8,6 +8,24 @@ import type { Check, CheckedStack, Findings } from "./check.ts";
 export const encoderChecks = {
   encodersCanBeBuilt: onPool((encoders, { gpu }) => encoderProblems(encoders, gpu)),
 
+  encoderSamplesAreUsed: onPool(({ calibration, precision }) => {
+    if (calibration === undefined) return [];
+    const path = "encoders.calibration";
+    if (precision !== "int8")
+      return {
+        path,
+        reason: `Precision ${precision} needs no samples.`,
+        fix: "Remove it, or write precision: int8.",
+      };
+    return (
+      (calibration.images ?? calibration.texts) === undefined && {
+        path,
+        reason: "It names neither pictures nor texts.",
+        fix: "Write images, texts or both, such as texts: /store/calibration/texts.txt.",
+      }
+    );
+  }),
+
   encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
     if (gpuIndices === undefined) return [];
     const path = "encoders.gpuIndices";

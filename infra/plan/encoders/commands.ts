@@ -35,6 +35,9 @@ export interface EncoderPlaces {
   readonly quantized: string;
   /** TensorRT's engine. */
   readonly plan: string;
+  /** The stack's own calibration samples: a folder of pictures, a file of texts. Absent: the builder's. */
+  readonly images?: string | undefined;
+  readonly texts?: string | undefined;
 }
 
 type BuildStep = EncoderBuildSpec["plan"]["models"][number]["steps"][number];
@@ -141,7 +144,7 @@ export function buildSteps(
   { kind, tower }: EncoderSubject,
   { device, precision, maxBatchSize }: EncodersSpec,
   { flags }: Numerics,
-  { onnx, quantized, plan }: EncoderPlaces,
+  { onnx, quantized, plan, images, texts }: EncoderPlaces,
 ): readonly BuildStep[] {
   if (device === "cpu") return [];
   const shapes = (batchSize: number, tokens: number) => {
@@ -164,7 +167,7 @@ export function buildSteps(
     ],
   });
   if (precision !== "int8") return [trtexec(onnx)];
-  const samples = CALIBRATION_SAMPLES[kind];
+  const samples = { vision: images, text: texts }[kind] ?? CALIBRATION_SAMPLES[kind];
   return [
     {
       name: "calibrate",

@@ -89,7 +89,7 @@ export function encoderTarget({ encoders, pools }: GpuStackSpec): TargetGpu | nu
  * @param target - null on a CPU.
  */
 export function encoderPlan(spec: EncodersSpec, release: Release, target: TargetGpu | null): EncoderPlan {
-  const { device, precision } = spec;
+  const { device, precision, calibration } = spec;
   const image = `tritonserver:${release.tag}-py3`;
   const gpu = target && gpuIdentity(target);
   const formats = numerics(spec, release);
@@ -100,13 +100,18 @@ export function encoderPlan(spec: EncodersSpec, release: Release, target: Target
   });
   const keyFields: EncoderPlan["keyFields"] = {
     precision,
+    ...(calibration === undefined ? {} : { calibration: calibration.revision }),
     // A plan only runs on the TensorRT that built it. Documents lack its version for some images, so the tag is used.
     tensorRt: device === "gpu" ? `that of ${image}` : null,
     gpu,
     models: Object.fromEntries(
       subjects.map((subject) => {
         const { encoder, row } = subject;
-        const { exported, steps } = commands(subject, PLACE_NAMES);
+        const { exported, steps } = commands(subject, {
+          ...PLACE_NAMES,
+          images: calibration?.images && "<images>",
+          texts: calibration?.texts && "<texts>",
+        });
         return [
           subject.name,
           {
@@ -132,7 +137,10 @@ export function encoderPlan(spec: EncodersSpec, release: Release, target: Target
     gpu,
     models: subjects.map((subject) => {
       const { name, encoder, row, tower } = subject;
-      const { exported, steps } = commands(subject, placesOf(subject, directory));
+      const { exported, steps } = commands(subject, {
+        ...placesOf(subject, directory),
+        ...calibration,
+      });
       return {
         name,
         encoder,

@@ -199,7 +199,9 @@ export function resolveEncoders(choice: PoolChoice, stack: GpuStackSpec): Encode
   const batching = { maxBatchSize, maxQueueDelayMicroseconds };
   const rows = encoderRows(encoders, catalogue.encoders ?? {}, choice.report);
   if (rows === null) return null;
-  const unplaced = { ...rows, device, precision, ...batching, gpuIndices, replicas };
+  const samples = encoders.calibration;
+  const calibration = samples === undefined ? {} : { calibration: samples };
+  const unplaced = { ...rows, ...calibration, device, precision, ...batching, gpuIndices, replicas };
   const pool =
     device === "gpu"
       ? gpuPool(choice, ENCODERS_POOL, encoders.pool, ENCODERS_NEED)

@@ -103,9 +103,11 @@ def quantize(model: onnx.ModelProto, feeds: Sequence[Feeds], output: Path) -> in
 def _feeds(options: CalibrateOptions, model: onnx.ModelProto) -> list[Feeds]:
     """Samples as inputs of the graph, by the asset that the export wrote beside it."""
     assets = options.onnx.parent
-    if options.samples in IMAGE_SETS:
+    is_own = options.samples.startswith("/")
+    takes_pixels = model.graph.input[0].name == "pixel_values"
+    if options.samples in IMAGE_SETS or (is_own and takes_pixels):
         return image_feeds(options.samples, assets / "preprocess.json")
-    if options.samples in TEXT_SETS:
+    if options.samples in TEXT_SETS or is_own:
         positions = next(one for one in model.graph.initializer if one.name == "position_embedding")
         return text_feeds(options.samples, assets / "tokenizer.json", positions.dims[0], _TEXT_ROWS)
     raise ProgramError(

@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 from builder_process import Outcome, Workshop, workshop
 from model_hub import Model
+from PIL import Image
 from reference import Matrix, clip_image_embedding, clip_text_embedding, sentence_embedding
 from small_towers import (
     Tensors,
@@ -314,3 +315,81 @@ def test_a_dense_module_is_refused(shop: Workshop) -> None:
     ]
     outcome = export(shop, family, {**family.hub(), "modules.json": json.dumps(modules).encode()})
     assert "has Dense; a sentence encoder is built of" in outcome.named("failed")[0]["message"]
+
+
+def calibrate(shop: Workshop, name: str, samples: Path | str) -> Outcome:
+    export(shop, FAMILIES[name], FAMILIES[name].hub())
+    graph = shop.store / "own"
+    return shop.run(
+        [
+            "calibrate",
+            f"--samples={samples}",
+            f"--onnx={graph}/model.onnx",
+            f"--output={graph}/model.qdq.onnx",
+        ]
+    )
+
+
+def picture(path: Path, size: tuple[int, int] = (64, 48)) -> None:
+    path.parent.mkdir(exist_ok=True)
+    pixels = np.random.RandomState(3).randint(0, 256, (size[1], size[0], 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(path)
+
+
+def pictures(folder: Path, count: int) -> Path:
+    for number in range(count):
+        picture(folder / f"{number}.png", (2, 2))
+    return folder
+
+
+def test_scales_come_from_a_stacks_own_samples(shop: Workshop) -> None:
+    texts = shop.folder / "texts.txt"
+    texts.write_text("a cat on a sofa\n\na dog\n")
+    picture(shop.folder / "pictures" / "one.png")
+    picture(shop.folder / "pictures" / "two.JPG")
+    for name, own, usual, rows in (
+        (MEAN, texts, "texts-1", 2),
+        (IMAGES, shop.folder / "pictures", "images-1", 4),
+    ):
+        graphs = []
+        for samples in (own, usual):
+            outcome = calibrate(shop, name, samples)
+            assert outcome.code == 0, outcome.lines
+            graphs.append((shop.store / "own/model.qdq.onnx").read_bytes())
+            if samples is own:
+                assert outcome.named("checked")[-1]["samples"] == rows
+        assert graphs[0] != graphs[1]
+
+
+UNFIT: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "absent": (MEAN, lambda _: None, "can't be read: No such file"),
+    "empty": (MEAN, lambda path: path.write_text("\n\n"), "has 0 texts"),
+    "many": (MEAN, lambda path: path.write_text("a\n" * 1001), "has 1001 texts"),
+    "large": (MEAN, lambda path: path.write_text("a" * 2**22 + "\n"), "has more than 4194304 bytes"),
+    "latin-1": (MEAN, lambda path: path.write_bytes(b"caf\xe9\n"), "is not UTF-8 at byte 3"),
+    "no folder": (IMAGES, lambda path: path.write_text("a"), "can't be read: Not a directory"),
+    "no pictures": (IMAGES, lambda path: path.mkdir(), "has 0 pictures"),
+    "pictures": (
+        IMAGES,
+        lambda path: pictures(path, 129),
+        "has 129 pictures",
+    ),
+    "pixels": (IMAGES, lambda path: picture(path / "a.png", (8000, 5001)), "has 8000 × 5001 pixels"),
+    "damaged": (
+        IMAGES,
+        lambda path: (pictures(path, 1) / "a.jpg").write_bytes(b"no picture"),
+        "can't be read as a picture",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_samples_that_do_not_fit_are_refused(shop: Workshop, name: str) -> None:
+    family, make, words = UNFIT[name]
+    make(shop.folder / "samples")
+    outcome = calibrate(shop, family, shop.folder / "samples")
+    assert outcome.code == 2, outcome.lines
+    message = outcome.named("failed")[0]["message"]
+    assert message.startswith(f"{shop.folder}/samples")
+    assert words in message
+    assert not (shop.store / "own/model.qdq.onnx").exists()

@@ -39,6 +39,13 @@ const ownSentences = {
   revision: "5".repeat(40),
   ...{ hiddenSize: 384, layers: 12, maxTokens: 512, pooling: "cls" },
 };
+const withEncoderSamples = (encoders: Values) => ({
+  ...dockerValues,
+  encoders: {
+    ...{ device: "gpu", precision: "int8" },
+    ...{ calibration: { texts: "/store/calibration/texts.txt", revision: "1" }, ...encoders },
+  },
+});
 const onEightGpus = (model: Values) => ({
   ...dockerModel({ model: "llama-2-7b", ...model }),
   host: { instanceType: "p4d.24xlarge", diskGiB: 400 },
@@ -727,6 +734,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "encoders.gpuIndices[0]",
     fails: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [1] } },
     passes: { ...dockerValues, encoders: { device: "gpu", gpuIndices: [0] } },
+  },
+  encoderSamplesAreUsed: {
+    path: "encoders.calibration",
+    fails: withEncoderSamples({ precision: "fp16" }),
+    passes: withEncoderSamples({}),
+    says: /Precision fp16 needs no samples/,
   },
   customEncoderNameIsFree: {
     path: "catalogue.encoders.gpt",
@@ -1621,6 +1634,12 @@ export const moreMistakes: readonly (readonly [
     "engines.whenFull",
     { ...dockerValues, engines: { whenFull: "fail" } },
     /the host does not have room to build gpt, which takes 1 GPU \(0 free\)/,
+  ],
+  [
+    "encoderSamplesAreUsed",
+    "encoders.calibration",
+    withEncoderSamples({ calibration: { revision: "1" } }),
+    /neither pictures nor texts/,
   ],
   [
     "customEncoderNameIsFree",

@@ -243,6 +243,24 @@ test("rows of the stack file are built with the sizes that their config.json mus
   expect(steps(plan, "text_encoder").trtexec).toContain("--maxShapes=input_ids:32x512,attention_mask:32x512");
 });
 
+test("own samples calibrate the towers of their kind, and the key has their label in place of their path", () => {
+  const int8 = { ...b32, precision: "int8" } as const;
+  const planOf = (calibration: EncodersSpec["calibration"]) =>
+    encoderPlan(calibration === undefined ? int8 : { ...int8, calibration }, july, { gpu: gpus.A10G });
+  const first = planOf({ texts: "/store/calibration/texts.txt", revision: "first" });
+  expect(steps(first, "text_encoder").calibrate).toContain("--samples=/store/calibration/texts.txt");
+  expect(steps(first, "clip_text").calibrate).toContain("--samples=/store/calibration/texts.txt");
+  expect(steps(first, "vision_encoder").calibrate).toContain("--samples=images-1");
+  expect(JSON.stringify(first.keyFields)).not.toContain("/store");
+  expect(planOf({ texts: "/store/other.txt", revision: "first" }).key).toBe(first.key);
+  const others = [
+    planOf({ texts: "/store/calibration/texts.txt", revision: "second" }),
+    planOf({ images: "/store/calibration/pictures", revision: "first" }),
+    planOf(undefined),
+  ];
+  expect(new Set([first, ...others].map((plan) => plan.key)).size).toBe(4);
+});
+
 test("rows of the stack file have the parameters of their sizes", () => {
   // Both towers: https://github.com/openai/CLIP, ViT-B/16 has 149,620,737 with the temperature.
   const { vision, text } = visionRow(own);
