@@ -1,5 +1,5 @@
 /**
- * Reads documents and users' strings by Vale's rules in `styles/`: `tsx lint.ts PYTHON`. Ends with 1 where a text breaks a rule, or where
+ * Reads documents, users' strings, comments and titles of tests by Vale's rules in `styles/`: `tsx lint.ts PYTHON`. Ends with 1 where a text breaks a rule, or where
  * a rule misses a line of `wrong.txt`, and with SKIPPED where this machine can't build Vale; its last line then says why.
  */
 import { spawnSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { SKIPPED } from "../../scripts/testing/suites.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
-import { userStrings } from "./user-strings.ts";
+import { allTexts } from "./texts.ts";
 
 /** Of Vale's JSON, by file. */
 type Findings = Readonly<
@@ -32,7 +32,7 @@ async function lint(): Promise<number> {
     process.stderr.write(`${built.reason}\n`);
     return SKIPPED;
   }
-  const problems = [...missedLines(built.vale), ...brokenDocuments(built.vale), ...brokenStrings(built.vale)];
+  const problems = [...missedLines(built.vale), ...brokenDocuments(built.vale), ...brokenTexts(built.vale)];
   process.stdout.write(problems.map((line) => `${line}\n`).join(""));
   return problems.length === 0 ? 0 : 1;
 }
@@ -56,17 +56,15 @@ function brokenDocuments(folder: string): readonly string[] {
 }
 
 /** Each in a paragraph of its own. */
-function brokenStrings(folder: string): readonly string[] {
-  const strings = userStrings(python);
+function brokenTexts(folder: string): readonly string[] {
+  const texts = allTexts(python);
   const directory = mkdtempSync(join(tmpdir(), "engine-room-prose-"));
   try {
-    const file = join(directory, "strings.txt");
-    writeFileSync(file, strings.map(({ text }) => `${withoutCode(text)}\n`).join("\n"));
+    const file = join(directory, "texts.txt");
+    writeFileSync(file, texts.map(({ text }) => `${withoutCode(text)}\n`).join("\n"));
     return (vale(folder, [file])[file] ?? []).flatMap(({ Line, Check, Message }) => {
-      const string = strings[(Line - 1) / 2];
-      return string === undefined
-        ? []
-        : [`${string.file}:${string.line}: ${Message} (${Check})\n    ${string.text}`];
+      const text = texts[(Line - 1) / 2];
+      return text === undefined ? [] : [`${text.file}:${text.line}: ${Message} (${Check})\n    ${text.text}`];
     });
   } finally {
     rmSync(directory, { recursive: true });
