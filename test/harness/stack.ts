@@ -151,7 +151,7 @@ export class TestStack {
     return outputs;
   }
 
-  /** Pids by service, as supervisord has them. */
+  /** Process ids by service, as supervisord has them. */
   async pids(): Promise<Record<string, number | undefined>> {
     const services = await stackStatus(this.name);
     return Object.fromEntries(services.map(({ name, pid }) => [name, pid]));
@@ -163,7 +163,7 @@ export class TestStack {
     return Object.fromEntries(services.map(({ name, state }) => [name, state]));
   }
 
-  /** Pids of every process on this machine that belongs to the stack, by service: its environment says so. */
+  /** Process ids of every process on this machine that belongs to the stack, by service: its environment says so. */
   processes(): Map<string, number[]> {
     const found = new Map<string, number[]>();
     for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

@@ -1,6 +1,6 @@
 /**
  * Reads documents, users' strings, comments and titles of tests by Vale's rules in `styles/`: `tsx lint.ts PYTHON`. Ends with 1 where a text breaks a rule, or where
- * a rule misses a line of `wrong.txt`, and with SKIPPED where this machine can't build Vale; its last line then says why.
+ * a rule misses a line of `wrong.txt`, and with SKIPPED where this machine can't build Vale; its last line then gives the reason.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ type Findings = Readonly<
   Record<string, readonly { readonly Line: number; readonly Check: string; readonly Message: string }[]>
 >;
 
-/** Of Git. Recorded output is checked where its strings are. */
+/** Paths as Git takes them. Recorded output is checked where its strings are. */
 const DOCUMENTS = ["*.md", "containers/services/gateway/public/*.html", ":!test/recorded"];
 
 const [, , python = "python3"] = process.argv;

@@ -29,7 +29,7 @@ const PROSE = /[a-z]\w* [a-z]+ [a-z]+/i;
 /** Programs and templates: shell, Python, JavaScript, Jinja. */
 const CODE = /^(?:#!|import |from \w+ import|const |if |for |values? =|text =)|\{%|\{\{ ?\w|\(\) ?\{/;
 
-/** Of tools that read comments: the reason follows the colon. */
+/** Marks of tools that read comments; the reason follows. */
 const DIRECTIVE =
   /^(?:biome-ignore [\w/]+:|@ts-\S+|type: ignore\S*|noqa\S*( \w+)?|syntax=\S+|yaml-language-server:.*|hadolint \S+|zizmor: \S+)/;
 
@@ -93,7 +93,7 @@ function stringOf(node: ts.Node): string | null {
   );
 }
 
-/** Last name of an expression, for who reads a finding. */
+/** Last name of an expression, for the reader of a finding. */
 function nameOf(expression: ts.Expression): string {
   return /(\w+)\W*$/.exec(expression.getText())?.[1] ?? "value";
 }

@@ -94,7 +94,7 @@ async function isFree(port: number): Promise<boolean> {
 export async function portHolder(port: number): Promise<string> {
   const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  // proc_pid_net(5), state 0A is LISTEN: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …
+  // proc_pid_net(5), state 0A is LISTEN: `sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode …`
   const sockets = (await Promise.all(tables))
     .flatMap((table) => table.split("\n").map((line) => line.trim().split(/\s+/)))
     .filter(([, local, , state]) => state === "0A" && local?.endsWith(suffix));

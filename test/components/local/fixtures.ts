@@ -136,7 +136,7 @@ export async function until<T>(get: () => Promise<T | undefined> | T | undefined
   }
 }
 
-/** Pids of all processes whose environment carries this stack's mark. */
+/** Process ids of all processes whose environment carries this stack's mark. */
 export function stackPids(stack: string, name?: string): number[] {
   const wanted = [`ENGINE_ROOM_STACK=${projectFile(`.stacks/${stack}`)}`];
   if (name !== undefined) wanted.push(`ENGINE_ROOM_PROCESS=${name}`);

@@ -36,7 +36,7 @@ export interface Connection {
 
 export interface Cluster {
   readonly connection: Connection;
-  /** Pids by program. */
+  /** Process ids by program. */
   readonly pids: Readonly<Record<string, number>>;
   /** Folder of logs and data; goes with the cluster. */
   readonly directory: string;

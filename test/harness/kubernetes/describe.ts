@@ -8,7 +8,7 @@ interface ClusterForTests {
   readonly api: ApiServer;
   readonly connection: Connection;
   readonly modules: BuiltModules;
-  /** Pids of the cluster's own programs. */
+  /** Process ids of the cluster's own programs. */
   readonly pids: Cluster["pids"];
 }
 

@@ -83,7 +83,7 @@ test.concurrent.each(["mongo", "vector", "mongo and vector", "gateway"] as const
         await Promise.all([...killed.map((one) => one.kill()), killsGateway && mortal.kill()]);
         await Promise.all([...killed.map((one) => one.start()), ...writers]);
         if (killsGateway) {
-          // It reindexes by itself.
+          // It makes missing vectors by itself.
           mortalUrl = urlIn(await mortal.start());
           await agreed(databases);
         } else {
@@ -105,7 +105,7 @@ test.concurrent.each(["mongo", "vector", "mongo and vector", "gateway"] as const
   },
 );
 
-/** Reindexes as soon as both databases are reached. */
+/** Makes missing vectors as soon as both databases are reached. */
 async function reindex(url: string): Promise<void> {
   await until(async () => (await fetch(`${url}/v1/reindex`, { method: "POST" })).ok);
 }

@@ -38,7 +38,7 @@ const withId =
     };
   };
 
-/** Its name is its id. @param arn - What of the ARN follows the account. */
+/** Its name is its id. @param arn - Part of the ARN behind the account. */
 const withName =
   (service: string, arn: (name: string) => string, isGlobal = false): Maker =>
   ({ name }, { account, region }) => ({

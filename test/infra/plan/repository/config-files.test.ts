@@ -183,7 +183,7 @@ test("arguments of fill_template.py join keys and values as the guides do", () =
   expect(argument).toBe("engine_dir:/e,decoupled_mode:False");
 });
 
-test("arguments escape a comma once and a colon twice: the script unescapes at each split", () => {
+test("arguments escape a comma once and a colon twice: the script removes an escape at each split", () => {
   expect(fillTemplateArgument({ a: "0,1;2,3", b: "x:y" })).toBe("a:0\\,1;2\\,3,b:x\\\\:y");
 });
 
