@@ -382,6 +382,6 @@ const cpuModel = z.strictObject({
   golden: golden.omit({ image: true }).optional(),
 });
 
-/** Models of a stack on CPUs. @param own - What the platform adds to a model. */
+/** Models of a stack on CPUs. @param own - Keys that the platform adds to a model. */
 export const cpuModels = <Own extends z.ZodRawShape>(own: Own) =>
   entries(cpuModel.extend(own), 16, CPU_MODELS);

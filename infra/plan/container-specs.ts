@@ -80,7 +80,7 @@ export function serverSpec(
   } satisfies ModelServerSpec);
 }
 
-/** encoders.json: how the encoders' graphs and plans are made. @param target - null: on a CPU. */
+/** encoders.json: how the encoders' graphs and plans are built. @param target - null on a CPU. */
 export function encoderBuildSpec(
   { device, precision, key, keyFields, directory, models }: EncoderPlan,
   release: Release,
@@ -94,7 +94,7 @@ export function encoderBuildSpec(
   } satisfies EncoderBuildSpec);
 }
 
-/** server.json of the encoders beside language models. @param target - null: on a CPU. */
+/** server.json of the encoders beside language models. @param target - null on a CPU. */
 export function encoderServerSpec(
   { directory, tritonModels }: EncoderPlan,
   release: Release,

@@ -42,7 +42,7 @@ export interface PreparedRequest {
  * The question in the model's own shape.
  *
  * @param server - The model's Triton.
- * @throws RequestError for what the model can't take.
+ * @throws RequestError when the model does not accept a part of the question.
  */
 export function tritonRequest(
   profile: RequestProfile,

@@ -31,7 +31,7 @@ const KEPT_SECONDS = 3600;
 /** Fits the stack's quota for tools. */
 const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
 
-/** @throws UserError for what GenAI-Perf can't measure. @param suffix - Of the Job's name. */
+/** @throws UserError when GenAI-Perf can't measure the model. @param suffix - End of the Job's name. */
 export function genaiPerfJob(target: ClusterTarget, model: string, load: GenaiPerfLoad, suffix: string) {
   const { name: stack, plan } = target;
   requireGpu(plan);

@@ -86,7 +86,7 @@ export function readAwsTarget(stack: StackReference): AwsTarget {
   return awsTarget(plan, stack.name);
 }
 
-/** Parts of a stack of `platform: aws` around its machines; nothing is contacted. @param name - Of the stack. */
+/** Parts of a stack of `platform: aws` around its machines; nothing is contacted. @param name - Name of the stack. */
 export function awsTarget(plan: AwsPlan, name: string): AwsTarget {
   const { problems, ...images } = pulledImages(plan);
   const { registry } = "cluster" in plan ? plan.cluster : plan.host;

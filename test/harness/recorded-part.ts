@@ -8,7 +8,7 @@ import { projectRoot } from "../../scripts/program/stack-file.ts";
 const isUpdating = process.env.UPDATE_RECORDED === "1";
 
 /**
- * @param file - Relative to the project. @param name - Of the part, as its comments have it.
+ * @param file - Relative to the project. @param name - Name of the part, as in its comments.
  * @param test - Path of the test file that keeps it.
  */
 export function expectPart(file: string, name: string, lines: readonly string[], test: string): void {

@@ -118,7 +118,8 @@ function paragraphs(file: string, lines: readonly Line[]): readonly Text[] {
     const begins = raw === "" || /^(?:@\w+|- |\d+\. )/.test(raw) || texts.at(-1)?.last !== line - 1;
     const text = raw
       .replace(DIRECTIVE, "")
-      .replace(/^@(?:param|throws|template) (?:[\w.]+)?(?: -)?|^@\w+|^- |^\d+\. /, "")
+      .replaceAll(/@param \w+ -|@\w+/g, "")
+      .replace(/^- |^\d+\. /, "")
       .trim();
     const before = texts.at(-1);
     if (begins || before === undefined) texts.push({ file, line, last: line, text });

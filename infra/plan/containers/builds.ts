@@ -126,7 +126,7 @@ function storeKey({ spec, engine }: ModelPlan): string | null {
   return jsonDigest({ model, weights, include, exclude });
 }
 
-/** How long a build may take. @param pool - Whose machines build. */
+/** Time limit of a build. @param pool - Pool of the machine that builds. */
 function buildTimeoutSeconds({ spec, engine }: ModelPlan, pool: PoolSpec): number {
   const { seconds, parts } = buildEstimate(spec.engine, pool);
   const estimated = engine === null ? (parts.download ?? 0) : seconds;

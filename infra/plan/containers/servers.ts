@@ -99,7 +99,7 @@ export function encodersContainer(plan: GpuPlan, settings: ContainerSettings): C
   });
 }
 
-/** Server of the CPU tier. @param model - null: the encoders. */
+/** Server of the CPU tier. @param model - null for the encoders. */
 export function cpuServerContainer(
   plan: CpuPlan,
   model: CpuModelPlan | null,

@@ -24,7 +24,7 @@ export const HOURS_PER_MONTH = 730;
  * Pools at the number of machines that their replicas need, on-demand by table, spot and machines outside the table by the
  * stack's own price only. Parts without a price are named in `withoutPrice` and are in no sum.
  *
- * @param engines engines that the stack needs; two models with one key build it once.
+ * @param engines - Engines that the stack needs; two models with one key build it once.
  */
 export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost {
   const { region, rented } = stack;

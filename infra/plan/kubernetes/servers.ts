@@ -92,7 +92,7 @@ export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]
   });
 }
 
-/** A server of the CPU tier, which needs neither store nor builds. @param model - null: the encoders. */
+/** A server of the CPU tier, which needs neither store nor builds. @param model - null for the encoders. */
 export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPlan | null): ServerPlan {
   const { plan } = context;
   return server(context, cpuServerContainer(plan, model, containerSettings(plan)), {

@@ -37,7 +37,7 @@ export async function found(
 export const ofCheck = (findings: readonly Finding[], check: string) =>
   findings.filter((finding) => finding.check === check);
 
-/** In an existing VPC. @param zones - Of both subnets, as in the stack file. */
+/** In an existing VPC. @param zones - Zones of both subnets, as in the stack file. */
 export function inNetwork({ vpcId, subnetIds }: MadeNetwork, zones = ["a", "b"]): Values {
   const privateSubnets = subnetIds.map((id, index) => ({ id, zone: zones[index] }));
   return { ...VALUES, network: { existing: { vpcId, cidr: "10.1.0.0/16", privateSubnets } } };

@@ -16,7 +16,7 @@ export function awsPython(report: (line: string) => void = () => {}): Promise<st
 /**
  * Runs a script of this folder.
  *
- * @param input - Goes to its standard input as JSON. @returns What it printed, read as JSON.
+ * @param input - Goes to its standard input as JSON. @returns Its output, parsed as JSON.
  * @throws Error with the end of its error output when it fails.
  */
 export async function askPython(script: string, input: unknown): Promise<unknown> {

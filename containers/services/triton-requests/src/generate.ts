@@ -7,7 +7,7 @@ import { AnswerError, type GenerationRequest, type TritonRequest } from "./reque
 /**
  * A POST to `/generate`, or to `/generate_stream` where the request says `stream`.
  * A model that can't stream answers `/generate_stream` with a single event.
- * @throws RequestError for what this model can't take, pixels among them.
+ * @throws RequestError when this model does not accept a part of the request, pixels among them.
  */
 export function buildGenerateRequest(profile: RequestProfile, request: GenerationRequest): TritonRequest {
   const [model, endpoint] = request.stream

@@ -133,7 +133,7 @@ function countOf(images: number): string {
   return images === 1 ? "1 image" : `${images} images`;
 }
 
-/** @throws RequestError for what is no image, as far as that shows without decoding it, and where the model takes neither URL nor file. */
+/** @throws RequestError for bytes without the signature of an image, and when the model accepts neither URL nor file. */
 function sentImage({ flavour, image: profile }: RequestProfile, image: ImageInput, field: string): string {
   // A space would end the address.
   const sent =
