@@ -18,7 +18,7 @@ from engine_room.shared.errors import ExitCode, ProgramError
 
 FOLDER = Path(__file__).parent / "samples"
 _PICTURES = (".jpg", ".jpeg", ".png")
-# Of samples of a stack's own: calibration keeps all their pixels, and runs the graph for each.
+# Limits of a stack's own samples: calibration keeps all their pixels, and runs the graph for each.
 _MOST_PICTURES = 128
 _MOST_PIXELS = 40_000_000
 _MOST_TEXTS = 1000
@@ -96,7 +96,7 @@ def _pictures(folder: Path) -> list[Path]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """Raises ProgramError for what is no picture, or one of too many pixels."""
+    """Raises ProgramError for a file that is not a picture, or has too many pixels."""
     try:
         with Image.open(path, formats=("JPEG", "PNG")) as picture:
             if picture.width * picture.height > _MOST_PIXELS:
