@@ -84,9 +84,9 @@ async function answers(endpoint: string): Promise<boolean> {
       port: Number(port) || 443,
       signal: AbortSignal.timeout(ANSWER_TIMEOUT_MILLISECONDS),
     });
-    const end = (isThere: boolean) => {
+    const end = (isPresent: boolean) => {
       socket.destroy();
-      resolve(isThere);
+      resolve(isPresent);
     };
     socket.once("connect", () => end(true)).once("error", () => end(false));
   });

@@ -8,7 +8,7 @@ import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../infra/plan/aws/roles.ts";
 import { installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
-import { count } from "../../infra/plan/checks/words.ts";
+import { count } from "../../infra/plan/checks/shared-messages.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
 import { type ClusterProbe, kubectlItems, kubectlText } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";

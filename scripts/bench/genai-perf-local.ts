@@ -62,12 +62,12 @@ export async function localRun(
 /** @throws UserError where PATH lacks GenAI-Perf, or the program that it runs. */
 function requirePrograms(): void {
   const folders = (process.env.PATH ?? "").split(delimiter);
-  const isThere = (program: string) => folders.some((folder) => existsSync(join(folder, program)));
-  if (!isThere("genai-perf"))
+  const isPresent = (program: string) => folders.some((folder) => existsSync(join(folder, program)));
+  if (!isPresent("genai-perf"))
     throw new UserError(
       `There is no genai-perf on PATH. In a virtual environment of Python 3.10 to 3.13, on Linux with glibc 2.38 or newer: pip install ${PACKAGE}; or \`npx engine-room bench sweep\`, which needs nothing.`,
     );
-  if (!isThere("perf_analyzer"))
+  if (!isPresent("perf_analyzer"))
     throw new UserError(
       "genai-perf is on PATH, and perf_analyzer, which it runs, is not: its wheels are for Linux with glibc 2.38 or newer (Ubuntu 24.04, Debian 13), and elsewhere pip takes version 0.1.0, which has no program. `npx engine-room bench sweep` needs neither.",
     );

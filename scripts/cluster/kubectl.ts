@@ -59,7 +59,7 @@ const NO_ACCESS =
   /context .* does not exist|no context exists|context was not found|exec: |executable .* (failed|not found)|getting credentials|unauthorized|must be logged in|provide credentials|x509|certificate|connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i;
 
 /** Finding for a failed connection; null where the server answered, even with an error. */
-export function silenceFinding(context: string | null, { exitCode, stderr }: ProbeAnswer): Finding | null {
+export function noAnswerFinding(context: string | null, { exitCode, stderr }: ProbeAnswer): Finding | null {
   if (exitCode === 0) return null;
   if (exitCode === null && stderr.includes("ENOENT"))
     return problem(
@@ -83,7 +83,7 @@ export function silenceFinding(context: string | null, { exitCode, stderr }: Pro
 
 /** The same, as an error says it. */
 export function silenceWords(context: string | null, answer: ProbeAnswer): string | null {
-  const silence = silenceFinding(context, answer);
+  const silence = noAnswerFinding(context, answer);
   return silence === null ? null : `${silence.what} ${silence.why}\n${silence.fix}`;
 }
 

@@ -2,7 +2,6 @@ import { RequestError } from "@engine-room/triton-requests";
 import { PIPELINES, type Pipeline } from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
-import { asCurl, asGrpc, asPython } from "../ask/printed.ts";
 import {
   type Asked,
   asked,
@@ -14,6 +13,7 @@ import {
   requirePassedOn,
   usualEndpoint,
 } from "../ask/question.ts";
+import { asCurl, asGrpc, asPython } from "../ask/request-snippets.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { framesOfVideo } from "../ask/video.ts";
 import { withEndpoints } from "../connect/connected-stack.ts";

@@ -17,9 +17,9 @@ import {
   requireDeployedFiles,
   requireImages,
 } from "../ci/stacks.ts";
+import { refusals } from "../diff/blocking-changes.ts";
 import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
-import { refusals } from "../diff/refusals.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { code, counted, link, markdownInline, plainInline, visible } from "../markdown.ts";

@@ -1,9 +1,9 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { refusals } from "../diff/blocking-changes.ts";
 import { compareWithBase } from "../diff/compare.ts";
 import { previewChanges } from "../diff/preview.ts";
 import { markdownComment, textReport } from "../diff/print.ts";
-import { refusals } from "../diff/refusals.ts";
 import { stackSettings } from "../diff/stack-settings.ts";
 import type { StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";

@@ -10,11 +10,11 @@ import { makeImage, mirroredBases, mirrorImage, mirrorLines, mirrorStates } from
 import { duration, textTable } from "../plan/text-table.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackImages } from "../platforms/operations.ts";
-import { readDocker } from "../preflight/docker-reading.ts";
+import { readDocker } from "../preflight/docker-facts.ts";
 import { findingsReport } from "../preflight/finding.ts";
 import { diskFindings } from "../preflight/host-checks.ts";
 import { type HostProbe, hostProbe } from "../preflight/host-probe.ts";
-import { readMachine } from "../preflight/machine-reading.ts";
+import { readMachine } from "../preflight/machine-facts.ts";
 import { type CommandResult, defineCommand } from "./command.ts";
 
 export const command = defineCommand({

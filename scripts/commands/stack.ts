@@ -6,7 +6,7 @@ import { callerDirectory } from "../program/stack-file.ts";
 import { readApprovedPreview } from "../stack/approved-preview.ts";
 import { endStack, openStack, requireOutputs } from "../stack/backend.ts";
 import { isConfirmed } from "../stack/confirm.ts";
-import { endpointTable, silentEndpoints } from "../stack/endpoint-table.ts";
+import { endpointTable, unreachableEndpoints } from "../stack/endpoint-table.ts";
 import { requireKnownStack } from "../stack/stack-paths.ts";
 import { forTerminal, highlighted } from "../terminal-text.ts";
 import { defineCommand } from "./command.ts";
@@ -108,7 +108,7 @@ export const outputs = defineCommand({
     const json = await requireOutputs(stack);
     const isElsewhere = (await operationsOf(stack)).isBehindSsh();
     // Not part of the object, which describes the deployed stack.
-    for (const { name, address } of isElsewhere ? [] : await silentEndpoints(json))
+    for (const { name, address } of isElsewhere ? [] : await unreachableEndpoints(json))
       process.stderr.write(`  No answer: ${name} at ${address}\n`);
     return { json, text: forTerminal(endpointTable(json), process.stdout) };
   },

@@ -17,7 +17,7 @@ interface Downtime {
   /** Follows the names of its servers: `unavailable for …`. */
   readonly words: Inline;
   /** Whether no server answers meanwhile. */
-  readonly isAway: boolean;
+  readonly isUnavailable: boolean;
 }
 
 /** Longest first; servers with the same downtime are one entry. */
@@ -30,9 +30,9 @@ export function downtimeSection(diff: StackDiff): Section {
 }
 
 /** Number of models of which no server answers for a time. */
-export function modelsAway(diff: StackDiff): number {
+export function unavailableModels(diff: StackDiff): number {
   const models = new Set(diff.plan?.servers.map(({ model }) => model));
-  return downtimes(diff).filter(({ who, isAway }) => isAway && models.has(who)).length;
+  return downtimes(diff).filter(({ who, isUnavailable }) => isUnavailable && models.has(who)).length;
 }
 
 function downtimes(diff: StackDiff): readonly Downtime[] {
@@ -56,7 +56,7 @@ function downtimes(diff: StackDiff): readonly Downtime[] {
   const others = [...found].flatMap(([who, change]) =>
     planned.has(who) || change.kind === "create" ? [] : (otherDowntime(who, change) ?? []),
   );
-  return [...ofModels, ...others].toSorted((a, b) => Number(b.isAway) - Number(a.isAway));
+  return [...ofModels, ...others].toSorted((a, b) => Number(b.isUnavailable) - Number(a.isUnavailable));
 }
 
 const CONTAINER = "docker:index/container:Container";
@@ -189,12 +189,12 @@ function downtimeOf(
       changes(change, /^spec\.template\.spec\.nodeSelector\b/)
       ? {
           who,
-          isAway: false,
+          isUnavailable: false,
           words: [`no downtime; ${machines}, and a new server starts there first (${time})`],
         }
       : {
           who,
-          isAway: true,
+          isUnavailable: true,
           words: [strong(`unavailable for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
         };
   }
@@ -203,7 +203,7 @@ function downtimeOf(
     const starts = replaced === null ? 1 : 2;
     return {
       who,
-      isAway: true,
+      isUnavailable: true,
       words: [
         strong(
           `${build.isOwn ? "" : "perhaps "}unavailable for ${duration(build.seconds + starts * startSeconds)}`,
@@ -222,7 +222,7 @@ function downtimeOf(
   if (replaced === "surge")
     return {
       who,
-      isAway: false,
+      isUnavailable: false,
       words: [`no downtime; a new server starts first (surge; ${time}: ${parts})`],
     };
   const last = stopSeconds(change);
@@ -230,14 +230,14 @@ function downtimeOf(
   return replaced === "inPlace" && replicas > 1
     ? {
         who,
-        isAway: false,
+        isUnavailable: false,
         words: [
           `no downtime; one of ${replicas} servers at a time is unavailable for ${time} (${parts})${stop}`,
         ],
       }
     : {
         who,
-        isAway: true,
+        isUnavailable: true,
         words: [strong(`unavailable for ${time}`), ` (${parts}); the old server ends first${stop}`],
       };
 }
@@ -265,7 +265,7 @@ function stopSeconds(change: ResourceChange): number {
 
 /** Gateway, encoders and databases. */
 function otherDowntime(who: string, change: ResourceChange): Downtime | null {
-  if (change.kind === "delete") return { who, isAway: true, words: [strong("no longer served")] };
+  if (change.kind === "delete") return { who, isUnavailable: true, words: [strong("no longer served")] };
   const { type } = change;
   const replaced = rollout(change);
   if (type !== "kubernetes:apps/v1:StatefulSet" && replaced !== "replaced" && replaced !== "inPlace")
@@ -275,7 +275,7 @@ function otherDowntime(who: string, change: ResourceChange): Downtime | null {
     ? null
     : {
         who,
-        isAway: true,
+        isUnavailable: true,
         words: [strong("unavailable"), "; its old container ends before the new container starts"],
       };
 }

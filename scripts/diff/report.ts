@@ -2,7 +2,7 @@
 import type { Problem } from "../../infra/problems.ts";
 import { clipped, code, counted, type Inline, joined, strong } from "../markdown.ts";
 import { NO_PRICE } from "../plan/amounts.ts";
-import { downtimeSection, modelsAway } from "./downtime.ts";
+import { downtimeSection, unavailableModels } from "./downtime.ts";
 import {
   accessSection,
   outsideSection,
@@ -197,7 +197,7 @@ function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] 
   return [
     ...bold(part(head.problems.length, ["problem"], " of the stack file: it can't be deployed")),
     ...(isUnchanged ? [[strong("nothing changes"), `: ${diff.unchanged} unchanged`]] : resourcePart(diff)),
-    ...bold(part(modelsAway(diff), ["model"], " unavailable for a time")),
+    ...bold(part(unavailableModels(diff), ["model"], " unavailable for a time")),
     ...bold(part(protectionSection(diff).entries.length, ["protection"], " gone")),
     ...bold(part(accessSection(diff).entries.length, ["change"], " of access")),
     ...bold(providerVersions(diff)),

@@ -1,7 +1,7 @@
 /** The containers of a stack on its host's Docker engine, and the remains of a killed command. */
 import { labels } from "../../infra/plan/docker/host-objects.ts";
 import { UserError } from "../errors.ts";
-import { engineFinding, engineSilence } from "../preflight/docker-reading.ts";
+import { engineFailure, engineFinding } from "../preflight/docker-facts.ts";
 import { type HostProbe, lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 
 /** The part of `docker inspect` that is read. */
@@ -48,7 +48,7 @@ export async function dockerLines(probe: HostProbe, args: readonly string[]): Pr
 }
 
 function failure(command: string, { uri }: HostProbe, answer: ProbeAnswer): UserError {
-  const silence = engineSilence(answer);
+  const silence = engineFailure(answer);
   if (silence === null || uri === null)
     return new UserError(`\`docker ${command}\` failed at ${uri}: ${lastLine(answer.stderr)}`);
   const { what, why, fix } = engineFinding(uri, silence);

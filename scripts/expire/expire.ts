@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { count } from "../../infra/plan/checks/words.ts";
+import { count } from "../../infra/plan/checks/shared-messages.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";

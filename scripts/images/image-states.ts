@@ -12,7 +12,7 @@ import {
   type LockEntry,
   lockKey,
 } from "../../infra/plan/docker/images.ts";
-import { shortReference } from "../preflight/docker-reading.ts";
+import { shortReference } from "../preflight/docker-facts.ts";
 
 /** Images of a stack, and the Docker engine that builds them. */
 export interface ImageTarget {

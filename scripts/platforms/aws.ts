@@ -36,7 +36,7 @@ import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { asleepHour, NO_PRICE } from "../plan/amounts.ts";
 import { awsPreflight, localAddresses, ownAddress } from "../preflight/aws.ts";
 import { clusterPreflight } from "../preflight/cluster.ts";
-import { ownEngineFinding } from "../preflight/docker-reading.ts";
+import { ownEngineFinding } from "../preflight/docker-facts.ts";
 import { type CheckResult, problem } from "../preflight/finding.ts";
 import { programFindings, pulumiCheck } from "../preflight/programs.ts";
 import {

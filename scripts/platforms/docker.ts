@@ -9,7 +9,7 @@ import { dockerLines, ofStack, removeLeftovers, stackContainers } from "../docke
 import { isServing, serviceStatuses } from "../docker-host/service-states.ts";
 import { duration } from "../plan/text-table.ts";
 import { dockerPreflight } from "../preflight/docker.ts";
-import { engineFinding } from "../preflight/docker-reading.ts";
+import { engineFinding } from "../preflight/docker-facts.ts";
 import { hostProbe, sshDestination } from "../preflight/host-probe.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
 import { type DockerTarget, readDockerTarget } from "../program/targets.ts";

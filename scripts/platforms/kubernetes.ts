@@ -14,7 +14,7 @@ import {
 } from "../connect/forwards.ts";
 import { askRegistry, dockerCredentials } from "../images/registry.ts";
 import { clusterPreflight } from "../preflight/cluster.ts";
-import { ownEngineFinding } from "../preflight/docker-reading.ts";
+import { ownEngineFinding } from "../preflight/docker-facts.ts";
 import { pulumiCheck } from "../preflight/programs.ts";
 import { type ClusterTarget, readClusterTarget } from "../program/targets.ts";
 import {

@@ -7,7 +7,7 @@ import type { ServerChange } from "../cluster/sleep.ts";
 import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
 import { UsageError } from "../errors.ts";
 import type { ImageTarget } from "../images/image-states.ts";
-import type { engineFinding } from "../preflight/docker-reading.ts";
+import type { engineFinding } from "../preflight/docker-facts.ts";
 import type { CheckResult, Finding } from "../preflight/finding.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
 import { projectRoot, type StackReference } from "../program/stack-file.ts";

@@ -4,7 +4,7 @@
  */
 import type { types } from "@pulumi/kubernetes";
 import type { KubernetesStack } from "../../infra/plan/kubernetes/kubernetes-stack.ts";
-import { type ClusterProbe, type Found, silenceFinding } from "../cluster/kubectl.ts";
+import { type ClusterProbe, type Found, noAnswerFinding } from "../cluster/kubectl.ts";
 import type { AskRegistry } from "../images/registry.ts";
 import type { ClusterTarget } from "../program/targets.ts";
 import { isOfStack, machineFindings, quotaFindings } from "./cluster-machines.ts";
@@ -25,7 +25,7 @@ export async function clusterPreflight(
 ): Promise<readonly CheckResult[]> {
   const { stack } = target;
   const version = await probe.kubectl(["get", "--raw", "/version"]);
-  const silence = silenceFinding(probe.context, version);
+  const silence = noAnswerFinding(probe.context, version);
   if (silence !== null) return [{ looksAt: "API server", findings: [silence] }];
   const own = ["--namespace", stack.namespace.name];
   const running = ["--all-namespaces", "--field-selector", "status.phase!=Succeeded,status.phase!=Failed"];
@@ -222,10 +222,10 @@ function classFindings(
   { store, databases, ingress }: KubernetesStack,
   { claimNames, storageClasses, ingressClasses }: ClassReading,
 ): readonly Finding[] {
-  const isThere = (claim: string) => claimNames?.includes(claim) === true;
-  const spec = store === null || isThere(store.claim) ? undefined : store.object?.spec;
+  const isPresent = (claim: string) => claimNames?.includes(claim) === true;
+  const spec = store === null || isPresent(store.claim) ? undefined : store.object?.spec;
   const databaseClasses = new Set(
-    databases.flatMap(({ claim, storageClass }) => (isThere(claim) ? [] : [storageClass])),
+    databases.flatMap(({ claim, storageClass }) => (isPresent(claim) ? [] : [storageClass])),
   );
   const wanted = [
     ...(spec === undefined || spec.volumeName !== undefined

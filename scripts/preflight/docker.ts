@@ -6,7 +6,7 @@ import { GB_PER_GIB } from "../../infra/plan/units.ts";
 import { dockerLines, ofStack } from "../docker-host/containers.ts";
 import { downloadGB, missingImages } from "../images/image-states.ts";
 import type { DockerTarget } from "../program/targets.ts";
-import { type EngineReading, engineFinding, readDocker } from "./docker-reading.ts";
+import { type EngineReading, engineFinding, readDocker } from "./docker-facts.ts";
 import { type Finding, isOlder, noShell, problem, warning } from "./finding.ts";
 import { cardFindings } from "./gpu.ts";
 import {
@@ -17,7 +17,7 @@ import {
   type WantedPort,
 } from "./host-checks.ts";
 import type { HostProbe } from "./host-probe.ts";
-import { type MachineReading, readMachine } from "./machine-reading.ts";
+import { type MachineReading, readMachine } from "./machine-facts.ts";
 
 /** @returns Findings; where the engine does not answer, only that finding. */
 export async function dockerPreflight(target: DockerTarget, probe: HostProbe): Promise<readonly Finding[]> {

@@ -1,6 +1,6 @@
 /** Checks for both this machine and a Docker host: architecture, ports, memory, disks. */
 import { type Finding, problem, warning } from "./finding.ts";
-import type { MachineReading, Space } from "./machine-reading.ts";
+import type { MachineReading, Space } from "./machine-facts.ts";
 
 /**
  * @param kind - Owner of the architecture: `machine`, `Docker engine`.

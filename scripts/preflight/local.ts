@@ -18,7 +18,7 @@ import {
   type WantedPort,
 } from "./host-checks.ts";
 import type { HostProbe } from "./host-probe.ts";
-import { type MachineReading, readMachine } from "./machine-reading.ts";
+import { type MachineReading, readMachine } from "./machine-facts.ts";
 
 /** `cache`: downloads, and builds of them. `stack`: its Python and its state. `data`: documents. */
 type LocalFolder = "cache" | "stack" | "data";

@@ -45,7 +45,7 @@ interface Endpoint {
 const CONNECT_TIMEOUT_MILLISECONDS = 500;
 
 /** Endpoints that this machine should reach, and whose port does not accept a connection. */
-export async function silentEndpoints({ endpoints }: StackOutputs): Promise<readonly Endpoint[]> {
+export async function unreachableEndpoints({ endpoints }: StackOutputs): Promise<readonly Endpoint[]> {
   const { gateway, gatewayReach, encoders, models, mongo, vector, reach } = endpoints;
   const all = [
     { name: "gateway", address: gateway, reach: gatewayReach },

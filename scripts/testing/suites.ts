@@ -22,7 +22,7 @@ interface Suite {
   /** Whether Python with the packages of the services is needed. */
   readonly needsPython: boolean;
   /** Whether it needs the whole machine: no other suite runs at the same time. */
-  readonly alone?: true;
+  readonly isExclusive?: true;
   run(context: SuiteContext): Promise<void>;
 }
 
@@ -119,13 +119,13 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   docker: {
     summary: "images built and run, by a Docker engine of its own; as root",
     needsPython: false,
-    alone: true,
+    isExclusive: true,
     run: (context) => vitest("docker", context),
   },
   cluster: {
     summary: "objects on a Kubernetes API server, scheduler and controllers of its own, built once with Go",
     needsPython: false,
-    alone: true,
+    isExclusive: true,
     run: (context) => vitest("cluster", context),
   },
 };
@@ -133,7 +133,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
 export const SUITE_NAMES = Object.keys(SUITES) as readonly SuiteName[];
 
 /** Suites of `npm test`; the others have their own commands. */
-export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].alone !== true);
+export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].isExclusive !== true);
 
 /**
  * Sets up what the suites need.
@@ -159,10 +159,10 @@ interface SuitesRun {
 export async function runSuites(names: readonly SuiteName[], run: SuitesRun): Promise<void> {
   const chosen = SUITE_NAMES.filter((name) => names.includes(name));
   const runOne = async (name: SuiteName) => run.onEnd(await runSuite(name, run));
-  const shared = chosen.filter((name) => SUITES[name].alone !== true);
+  const shared = chosen.filter((name) => SUITES[name].isExclusive !== true);
   // Suites wait for processes and time-outs: one more than the number of cores keeps the cores busy.
   await sideBySide(shared, availableParallelism() + 1, runOne);
-  for (const name of chosen) if (SUITES[name].alone === true) await runOne(name);
+  for (const name of chosen) if (SUITES[name].isExclusive === true) await runOne(name);
 }
 
 async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promise<SuiteResult> {
@@ -178,7 +178,7 @@ async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promis
   };
   try {
     // Files of killed processes are removed with the run. A container engine's folder has mounts: it removes it itself.
-    const env = SUITES[name].alone === true ? {} : { TMPDIR: directory };
+    const env = SUITES[name].isExclusive === true ? {} : { TMPDIR: directory };
     const execute = executor((data) => output.push(data), env);
     await SUITES[name].run({ python, directory, execute, report });
     const seconds = (performance.now() - started) / 1000;

@@ -46,7 +46,7 @@ export class TryoutEngine implements MonitorOwner {
 
   async register(registration: Registration, failure: Error | undefined): Promise<Registered> {
     if (failure !== undefined) throw new Error("Not started, because another step failed.");
-    this.#refuseWhatIsNotUnderstood(registration);
+    this.#refuseUnsupported(registration);
     const old = this.#old.get(registration.urn);
     if (registration.custom) return this.#registerCustom(registration, old);
     const changes = propertyChanges(old?.inputs ?? {}, registration.inputs);
@@ -95,7 +95,7 @@ export class TryoutEngine implements MonitorOwner {
   }
 
   /** A resource option that this runner does not support is refused: silence would be a wrong result. */
-  #refuseWhatIsNotUnderstood({ type, name, custom, options, inputs, readId }: Registration): void {
+  #refuseUnsupported({ type, name, custom, options, inputs, readId }: Registration): void {
     const option = Object.keys(options).find((key) => !UNDERSTOOD_OPTIONS.includes(key));
     const secret = Object.entries(inputs).find(([, value]) => containsSecret(value));
     const reason =

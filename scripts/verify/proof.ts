@@ -19,7 +19,7 @@ import { SKIP_REASONS, type SkipReason } from "../ask/golden.ts";
 import { UserError } from "../errors.ts";
 import { catalogueName } from "../preflight/gpu.ts";
 import type { HostProbe } from "../preflight/host-probe.ts";
-import { readMachine } from "../preflight/machine-reading.ts";
+import { readMachine } from "../preflight/machine-facts.ts";
 import { ENCODER_CHECKS, type EncoderCheckName, LEVELS, MODEL_CHECKS, type ModelCheckName } from "./check.ts";
 import type { Verified } from "./verify-stack.ts";
 

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { refusedOf } from "../harness/aws/provider/account.ts";
 import { StandInStack } from "../harness/aws/provider/stack.ts";
-import { needs } from "../harness/needs.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { needs } from "../harness/requirements.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
 
 const missing = missingPulumiPrograms("kubernetes");

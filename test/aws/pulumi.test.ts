@@ -14,8 +14,8 @@ import { changesOf, deletionsOf, refusedOf } from "../harness/aws/provider/accou
 import { StandInStack } from "../harness/aws/provider/stack.ts";
 import { PUBLIC_GATEWAY } from "../harness/aws/stacks.ts";
 import { motoUrl } from "../harness/aws/use-moto.ts";
-import { needs } from "../harness/needs.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
+import { needs } from "../harness/requirements.ts";
 import { TestStack } from "../harness/stack.ts";
 import { projectStackValues } from "../harness/stack-files.ts";
 

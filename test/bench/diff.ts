@@ -5,7 +5,7 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "../../scripts/bench/load.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 
 interface DiffFigures {
   readonly stack: string;

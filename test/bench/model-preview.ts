@@ -10,7 +10,7 @@ import { CONFIG_NAMESPACE } from "../../infra/problems.ts";
 import { median } from "../../scripts/bench/load.ts";
 import { UserError } from "../../scripts/errors.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 import { stackFiles } from "./plan.ts";
 
 /** Program that registers nothing, stack of one model, stack of all. */

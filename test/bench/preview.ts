@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { median } from "../../scripts/bench/load.ts";
 import { projectRoot, type StackReference } from "../../scripts/program/stack-file.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 
 interface PreviewResult {
   readonly pairs: number;

@@ -9,7 +9,7 @@ import {
   sampleText,
   textEncoderSender,
 } from "../../scripts/bench/load.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 
 export interface IngestResult {
   readonly documents: number;

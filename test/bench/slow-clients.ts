@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { embeddingsSender, measure } from "../../scripts/bench/load.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 
 const READERS = 1000;
 const WRITERS = 1000;

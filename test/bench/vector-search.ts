@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSender, median } from "../../scripts/bench/load.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 import { type BenchServer, freePort, startServer } from "./server-process.ts";
 
 export interface VectorSearchResult {

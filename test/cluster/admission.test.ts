@@ -8,15 +8,15 @@ import { genaiPerfJob } from "../../scripts/bench/genai-perf-job.ts";
 import { clusterTarget } from "../../scripts/program/targets.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp } from "../harness/kubernetes/bring-up.ts";
-import { describeWithCluster } from "../harness/kubernetes/describe.ts";
-import { objectsOfYaml, SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
-import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import {
   addNamespace,
   removeNamespace,
   restrictedNamespace,
   volumeFor,
-} from "../harness/kubernetes/scenes.ts";
+} from "../harness/kubernetes/cluster-setup.ts";
+import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { objectsOfYaml, SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
+import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { restrictedViolations } from "../infra/plan/kubernetes/restricted.ts";
 import { STACK } from "../scripts/cluster/fake-kubectl.ts";
 import {
@@ -30,7 +30,7 @@ import {
   server,
   service,
   serviceMonitor,
-} from "./shapes.ts";
+} from "./sample-objects.ts";
 
 const NAMESPACE = "admission";
 

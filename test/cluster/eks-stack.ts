@@ -9,10 +9,10 @@ import type { ApiServer } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { claimVolumes } from "../harness/kubernetes/bring-up.ts";
 import type { Connection } from "../harness/kubernetes/cluster.ts";
+import { removeNamespace } from "../harness/kubernetes/cluster-setup.ts";
 import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
 import type { KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { stackObjects } from "../harness/kubernetes/rendered.ts";
-import { removeNamespace } from "../harness/kubernetes/scenes.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

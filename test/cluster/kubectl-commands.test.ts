@@ -18,14 +18,19 @@ import { freePorts } from "../harness/docker/ports.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";
 import { POD_PORT } from "../harness/kubernetes/cluster.ts";
+import { addNamespace, removeNamespace, restrictedNamespace } from "../harness/kubernetes/cluster-setup.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { hasKubectl } from "../harness/kubernetes/kubectl.ts";
 import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
 import { conditionOf, type KubernetesObject } from "../harness/kubernetes/objects.ts";
 import { renderedObjects } from "../harness/kubernetes/rendered.ts";
-import { addNamespace, removeNamespace, restrictedNamespace } from "../harness/kubernetes/scenes.ts";
 import { poolsOf } from "../harness/kubernetes/stack-files.ts";
-import { deploymentAvailable, namespaceReady, removeAndWait, waitFor } from "../harness/kubernetes/waits.ts";
+import {
+  deploymentAvailable,
+  namespaceReady,
+  removeAndWait,
+  waitFor,
+} from "../harness/kubernetes/waiting.ts";
 import { eventually } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 

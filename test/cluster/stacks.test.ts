@@ -15,16 +15,16 @@ import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp, claimVolumes, stackScene } from "../harness/kubernetes/bring-up.ts";
 import { failingJob } from "../harness/kubernetes/builds.ts";
+import { removeNamespace, restrictedNamespace } from "../harness/kubernetes/cluster-setup.ts";
 import { describeWithCluster } from "../harness/kubernetes/describe.ts";
 import { SchemaCheck } from "../harness/kubernetes/kubeconform.ts";
 import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
 import type { KubernetesObject, ObjectReference } from "../harness/kubernetes/objects.ts";
 import { renderedObjects, stackObjects } from "../harness/kubernetes/rendered.ts";
-import { removeNamespace, restrictedNamespace } from "../harness/kubernetes/scenes.ts";
 import { gpuSpecOf, nodesOf } from "../harness/kubernetes/stack-files.ts";
-import { removeAndWait, unschedulable } from "../harness/kubernetes/waits.ts";
+import { removeAndWait, unschedulable } from "../harness/kubernetes/waiting.ts";
 import { writtenStackFile } from "../harness/stack-files.ts";
-import { claim, database, engineBuild, examplePools, server, service } from "./shapes.ts";
+import { claim, database, engineBuild, examplePools, server, service } from "./sample-objects.ts";
 
 /** Stack files of the project, or values where it has no such file. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ApiError } from "../harness/kubernetes/api-server.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { failingJob } from "../harness/kubernetes/builds.ts";
-import { describeWithCluster } from "../harness/kubernetes/describe.ts";
-import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
-import { conditionOf, type KubernetesObject } from "../harness/kubernetes/objects.ts";
 import {
   addNamespace,
   removeNamespace,
   restrictedNamespace,
   volumeFor,
-} from "../harness/kubernetes/scenes.ts";
+} from "../harness/kubernetes/cluster-setup.ts";
+import { describeWithCluster } from "../harness/kubernetes/describe.ts";
+import { addNodes, poolNodes, removeNodes } from "../harness/kubernetes/nodes.ts";
+import { conditionOf, type KubernetesObject } from "../harness/kubernetes/objects.ts";
 import {
   claimBound,
   deploymentAvailable,
@@ -24,7 +24,7 @@ import {
   statefulSetReady,
   unschedulable,
   waitFor,
-} from "../harness/kubernetes/waits.ts";
+} from "../harness/kubernetes/waiting.ts";
 import { eventually } from "../harness/stack.ts";
 import {
   changed,
@@ -36,7 +36,7 @@ import {
   examplePools,
   server,
   service,
-} from "./shapes.ts";
+} from "./sample-objects.ts";
 
 const NAMESPACE = "workloads";
 

@@ -17,7 +17,7 @@ import { baseImage, docker } from "../harness/docker/images.ts";
 import { freePorts } from "../harness/docker/ports.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
 import { ec2Plan, ec2Values, type Values } from "../infra/plan/aws/machine/stacks.ts";
 
 const MACHINE_SECONDS = 240;

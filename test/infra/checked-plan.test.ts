@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { awsValues, clusterModel, dockerModel, dockerValues } from "./plan/checks/stacks.ts";
-import { stackProblems } from "./problems-thrown.ts";
+import { stackProblems } from "./thrown-problems.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

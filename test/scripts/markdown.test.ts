@@ -15,7 +15,7 @@ import {
   strong,
 } from "../../scripts/markdown.ts";
 import { missingCmark, PARSERS, type Page, pageOf, references } from "../harness/gfm.ts";
-import { needs } from "../harness/needs.ts";
+import { needs } from "../harness/requirements.ts";
 import { times } from "../harness/thorough.ts";
 import { change } from "./diff/diffs.ts";
 

@@ -17,7 +17,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
 import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
-import { needs } from "../harness/needs.ts";
+import { needs } from "../harness/requirements.ts";
 import { eventually, TestStack } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 import { eksValues } from "../infra/plan/aws/stacks.ts";

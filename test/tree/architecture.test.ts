@@ -27,7 +27,7 @@ const ROOTS = [
   "containers/services/gateway",
 ];
 
-const isThere = (path: string) => ROOTS.some((root) => existsSync(join(projectRoot, root, path)));
+const isPresent = (path: string) => ROOTS.some((root) => existsSync(join(projectRoot, root, path)));
 
 test("docs/architecture.md describes every folder of the tree", () => {
   const folders = new Set(
@@ -50,7 +50,7 @@ test("every folder and file that docs/architecture.md names is in the tree", () 
     (code) => /^[\w.-]+(?:\/[\w.-]*)+$/.test(code) || /\.(?:ts|py|json|yaml)$/.test(code),
   );
   expect(paths.length).toBeGreaterThan(70);
-  expect(paths.filter((path) => !/[<>*]/.test(path) && !isThere(path))).toEqual([]);
+  expect(paths.filter((path) => !/[<>*]/.test(path) && !isPresent(path))).toEqual([]);
 });
 
 test("every name of code in the walk of docs/architecture.md is declared in the program", () => {

@@ -53,7 +53,7 @@ const BAD: readonly (readonly [keyof typeof RULES, string, string])[] = [
   ["runsAreQueued", "concurrency: { group: good, cancel-in-progress: true }\n", ""],
   ["runsAreQueued", ", cancel-in-progress: true", ""],
   [
-    "skippedRunsEvictNobody",
+    "skippedRunsCancelNone",
     "github.event.pull_request.head.repo",
     "github.event.action == 'x' && github.event.pull_request.head.repo",
   ],

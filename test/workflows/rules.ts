@@ -61,7 +61,7 @@ const OF_THE_RUN =
  * A run enters its workflow's group before the conditions of its jobs are evaluated, and cancels the run that waited there
  * even when all its jobs are skipped. Only a job that runs enters the group of a job.
  */
-const skippedRunsEvictNobody: Rule = ({ concurrency, jobs }) => {
+const skippedRunsCancelNone: Rule = ({ concurrency, jobs }) => {
   if (!isQueue(concurrency)) return [];
   const { group } = concurrency as { readonly group: string };
   const canBeSkipped = Object.values(jobs)
@@ -245,7 +245,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
   permissionsAreNamed,
   jobsEnd,
   runsAreQueued,
-  skippedRunsEvictNobody,
+  skippedRunsCancelNone,
   credentialsAreNotKept,
   scriptsHaveNoExpressions,
   pipesFail,

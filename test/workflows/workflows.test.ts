@@ -8,9 +8,9 @@ import { MATRIX_PURPOSES, matrixStacks, PREVIEW_TEMPLATE } from "../../scripts/c
 import { projectRoot } from "../../scripts/program/stack-file.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
-import { needs } from "../harness/needs.ts";
 import { npmCommands, packageFile, parseNpmCommand } from "../harness/npm-commands.ts";
-import { tell } from "../harness/tell.ts";
+import { tell } from "../harness/progress.ts";
+import { needs } from "../harness/requirements.ts";
 import { ACTIONS, stepsOf, WORKFLOWS } from "./workflows.ts";
 
 const go = await findGo();
@@ -270,7 +270,7 @@ test("an unchanged stack is reported in the run's summary, and needs no approval
   expect(after("{}")).toEqual({ output: "changes=true\n", summary: "" });
   const { output, summary } = after("");
   expect(output).toBe("");
-  expect(summary).toContain("`dev`: nothing changes, so nobody is asked to approve it");
+  expect(summary).toContain("`dev`: nothing changes, so no approval is asked for");
   expect(preview?.steps.at(-1)?.if).toBe("steps.preview.outputs.changes == 'true'");
 });
 

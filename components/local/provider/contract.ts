@@ -108,7 +108,7 @@ function pick<Value>(properties: Readonly<Record<string, Value>>, names: readonl
 }
 
 /** First issue of the union's form that refuses the least of a value. */
-function nearestForm(issue: z.core.$ZodIssue): z.core.$ZodIssue {
+function closestForm(issue: z.core.$ZodIssue): z.core.$ZodIssue {
   if (issue.code !== "invalid_union") return issue;
   const [least] = issue.errors.toSorted((a, b) => a.length - b.length);
   return least?.[0] ?? issue;
@@ -126,7 +126,7 @@ function checkProperties({ shape }: z.ZodObject, given: PropertyMap) {
         reason: "There is no such input.",
       }));
     // The reason for a wrong key, in place of zod's general sentence.
-    const { message } = (issue.code === "invalid_key" && issue.issues[0]) || nearestForm(issue);
+    const { message } = (issue.code === "invalid_key" && issue.issues[0]) || closestForm(issue);
     return [{ property: z.core.toDotPath(issue.path), reason: `${message.replace(/\.$/, "")}.` }];
   });
   return { inputs: { ...given, ...result.data }, failures: failures ?? [] };

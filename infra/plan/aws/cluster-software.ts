@@ -15,7 +15,7 @@ import {
 import type { EksPlan } from "../gpu-stack.ts";
 import { devicePluginConfigs } from "../kubernetes/capacity.ts";
 import { leastReplicas } from "../kubernetes/cluster.ts";
-import { eksAsCluster } from "./as-platforms.ts";
+import { eksAsCluster } from "./base-platforms.ts";
 import {
   type AwsContext,
   clusterWideNames,

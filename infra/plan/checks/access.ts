@@ -2,7 +2,7 @@
 import type { GpuStackConfig, StackConfig } from "../../config/config.ts";
 import { secretCommand } from "../../problems.ts";
 import { type Check, type CheckedFile, type CheckedStack, type Checks, eachModel } from "./check.ts";
-import { repeatedNames } from "./words.ts";
+import { repeatedNames } from "./shared-messages.ts";
 
 /** @param reference - Key by which the platform refers to a token that is kept outside of the stack file. */
 export function hubChecks<Config extends GpuStackConfig>(reference: (config: Config) => string) {

@@ -13,7 +13,7 @@ import {
 import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { canonicalJson } from "../plain-data.ts";
 import type { CheckedStack, Checks, Finding } from "./check.ts";
-import { count, oneOf } from "./words.ts";
+import { count, oneOf } from "./shared-messages.ts";
 
 /** EKS puts its control plane's addresses into two zones, and an application load balancer needs two. */
 const LEAST_ZONES = 2;

@@ -9,7 +9,7 @@ import { instanceTypes, isPricedByTable, poolHourlyUsd } from "../cost/pool-pric
 import { rowOf } from "../resolve/names.ts";
 import { type CheckedStack, type Checks, eachPool } from "./check.ts";
 import { cheapestTypes } from "./machines.ts";
-import { count, oneOf } from "./words.ts";
+import { count, oneOf } from "./shared-messages.ts";
 
 /**
  * Partitions whose services have other domains and principals than those that stacks name, as `amazonaws.com.cn` and

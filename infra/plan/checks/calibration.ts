@@ -4,7 +4,7 @@ import { loadedWeightsGiB } from "../engine/engine-size.ts";
 import { buildRecipe } from "../engine/recipes.ts";
 import { usableGiB, worldSize } from "../fit/placement.ts";
 import { type Check, eachModel } from "./check.ts";
-import { atMost } from "./words.ts";
+import { atMost } from "./shared-messages.ts";
 
 /** GPUs up to which examples/quantization/README.md of NVIDIA/TensorRT-LLM shows AWQ: their parts hold whole groups of 64 weights. */
 const MOST_AWQ_GPUS = 4;

@@ -4,7 +4,7 @@ import { isSecure } from "../../problems.ts";
 import { ownCharts } from "../aws/cluster-software.ts";
 import { type ChartName, isInstalled } from "../catalogue/aws.ts";
 import type { CheckedStack, Checks } from "./check.ts";
-import { oneOf } from "./words.ts";
+import { oneOf } from "./shared-messages.ts";
 
 /** Last words of keys whose text is a secret in charts; `existingSecret` and `passwordKey` name where one is. */
 const SECRET_KEY = /(password|passwd|token|api_?key|private_?key|secret_?key|access_?key|credentials)$/i;

@@ -7,7 +7,7 @@ import { externalDatabaseChecks, gatewayChecks, repeatedKeyNames } from "./acces
 import { asProblems, type CheckedFile, type Checks, flatFindings } from "./check.ts";
 import { dockerChecks } from "./docker.ts";
 import { CERTIFICATE_KEYS, kubernetesChecks, scalingChecks, unreadScaling } from "./kubernetes.ts";
-import { atMost, repeated, repeatedNames } from "./words.ts";
+import { atMost, repeated, repeatedNames } from "./shared-messages.ts";
 
 type ConfigOf<Platform> = Extract<CpuStackConfig, { platform: Platform }>;
 

@@ -1,7 +1,7 @@
 /** One EC2 instance that runs everything. */
 import type { Ec2Config } from "../../config/aws-stacks.ts";
 import type { CheckedStack, Checks } from "./check.ts";
-import { oneOf } from "./words.ts";
+import { oneOf } from "./shared-messages.ts";
 
 export const ec2Checks = {
   ec2IsOneMachine: ({ config: { pools } }) => {

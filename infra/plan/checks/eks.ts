@@ -1,6 +1,6 @@
 /** Node groups and charts of a stack on EKS. */
 import type { EksConfig } from "../../config/aws-stacks.ts";
-import { eksAsCluster } from "../aws/as-platforms.ts";
+import { eksAsCluster } from "../aws/base-platforms.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
 import { machineZones } from "../aws/network.ts";
 import { isInstalled } from "../catalogue/aws.ts";
@@ -10,7 +10,7 @@ import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";
 import { createSecret } from "./aws-network.ts";
 import { type CheckedStack, type Checks, eachPool } from "./check.ts";
-import { count, oneOf } from "./words.ts";
+import { count, oneOf } from "./shared-messages.ts";
 
 const INSTALL = "Remove the line, or write existing if the cluster gets it otherwise.";
 

@@ -11,7 +11,7 @@ import {
 import { unsupportedReason } from "../engine/recipes.ts";
 import type { ModelSpec } from "../spec.ts";
 import { type Check, eachModel, type Finding } from "./check.ts";
-import { oneOf } from "./words.ts";
+import { oneOf } from "./shared-messages.ts";
 
 export const engineFlagChecks = {
   flagsHaveProgram: eachModel(({ engine: { model, row, extraFlags = {} }, serving, path }) =>

@@ -19,7 +19,7 @@ import { repositoryProblems } from "../repository/problems.ts";
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { type Check, eachModel } from "./check.ts";
 import { machineWords, placeOf, rentableGpus, typesWithGpus } from "./machines.ts";
-import { atMost, count, oneOf } from "./words.ts";
+import { atMost, count, oneOf } from "./shared-messages.ts";
 
 /** Largest `tensorParallel` of the schema. */
 const LARGEST_TENSOR_PARALLEL = 16;

@@ -7,7 +7,7 @@ import type { Gpu, MachineType } from "../catalogue/types.ts";
 import type { Shortage } from "../pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import type { Finding } from "./check.ts";
-import { count, gib } from "./words.ts";
+import { count, gib } from "./shared-messages.ts";
 
 /** How a message names a machine of a pool, and what runs on it. A Docker stack has one machine, its host. */
 interface MachineWords {

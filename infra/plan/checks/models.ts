@@ -11,7 +11,7 @@ import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec } from "../spec.ts";
 import { repeatedKeyNames } from "./access.ts";
 import { type Check, eachModel, type Findings } from "./check.ts";
-import { atMost, oneOf, repeatedNames } from "./words.ts";
+import { atMost, oneOf, repeatedNames } from "./shared-messages.ts";
 
 /** Figures of a row that contradict each other. Names of rows may have points: each check looks its value up itself. */
 export const customModelChecks = {

@@ -24,7 +24,7 @@ import {
 import type { PoolSpec } from "../spec.ts";
 import { type Check, eachModel, eachPool } from "./check.ts";
 import { cheapestTypes, machineWords, placeOf, shortageWords, shortNames, useLarger } from "./machines.ts";
-import { atMost, count, gib } from "./words.ts";
+import { atMost, count, gib } from "./shared-messages.ts";
 
 export const poolChecks = {
   nodesInOrder: eachPool(({ nodes, path }) => {

@@ -8,7 +8,7 @@ import { repositoryProblems } from "../repository/problems.ts";
 import { repositoryPlan, valueObstacle } from "../repository/repository-plan.ts";
 import type { ModelSpec } from "../spec.ts";
 import { type Check, eachModel, type Finding } from "./check.ts";
-import { oneOf } from "./words.ts";
+import { oneOf } from "./shared-messages.ts";
 
 type Value = string | number | boolean;
 

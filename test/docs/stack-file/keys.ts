@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { secret } from "../../../infra/config/common.ts";
 import type { SchemaType } from "./comments.ts";
-import { defaultWords, literalWords, MAPPING, valueWords } from "./words.ts";
+import { defaultWords, literalWords, MAPPING, valueWords } from "./value-descriptions.ts";
 
 export interface Key {
   /** `pools[].nodes.min`, `catalogue.models.NAME.title` */

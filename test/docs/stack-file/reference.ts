@@ -2,7 +2,7 @@
 import { KIND_KEYS, stackKinds } from "../../../infra/config/config.ts";
 import { Sources } from "./comments.ts";
 import { type Key, keysOf } from "./keys.ts";
-import { unitOf } from "./words.ts";
+import { unitOf } from "./value-descriptions.ts";
 
 /** `says`: keys by which a stack file has this kind; the first kind of a platform needs only the platform. */
 const KINDS = stackKinds.map(({ kind, schema }) => {

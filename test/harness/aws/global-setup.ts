@@ -4,7 +4,7 @@
  */
 
 import type { TestProject } from "vitest/node";
-import { tell } from "../tell.ts";
+import { tell } from "../progress.ts";
 import { startMoto } from "./moto.ts";
 import { awsPython } from "./python.ts";
 

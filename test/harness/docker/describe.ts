@@ -1,5 +1,5 @@
 import { describe, inject } from "vitest";
-import { needs } from "../needs.ts";
+import { needs } from "../requirements.ts";
 import { DockerApi } from "./api.ts";
 
 interface EngineForTests {

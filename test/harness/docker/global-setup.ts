@@ -4,7 +4,7 @@
  */
 
 import type { TestProject } from "vitest/node";
-import { tell } from "../tell.ts";
+import { tell } from "../progress.ts";
 import { startEngine } from "./engine.ts";
 import { buildAllImages } from "./images.ts";
 

@@ -1,9 +1,9 @@
 /** Brings up a whole stack in the cluster, only through the API. */
 import type { ApiServer } from "./api-server.ts";
 import { type ApplyWarnings, applyAll } from "./apply.ts";
+import { removeNamespace, takenForGranted, volumeFor } from "./cluster-setup.ts";
 import { addNodes, removeNodes } from "./nodes.ts";
 import type { KubernetesObject, ObjectReference } from "./objects.ts";
-import { removeNamespace, takenForGranted, volumeFor } from "./scenes.ts";
 import {
   claimBound,
   deploymentAvailable,
@@ -11,7 +11,7 @@ import {
   namespaceReady,
   noneEnding,
   statefulSetReady,
-} from "./waits.ts";
+} from "./waiting.ts";
 
 /** Waits by kind, as Pulumi's provider does; objects of other kinds are ready as soon as they exist. */
 const WAITS: Readonly<

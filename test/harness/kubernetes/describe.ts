@@ -1,5 +1,5 @@
 import { afterAll, describe, inject } from "vitest";
-import { needs } from "../needs.ts";
+import { needs } from "../requirements.ts";
 import { ApiServer } from "./api-server.ts";
 import type { Cluster, Connection } from "./cluster.ts";
 import type { BuiltModules } from "./go-build.ts";

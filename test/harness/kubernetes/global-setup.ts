@@ -1,8 +1,8 @@
 /** One cluster for all test files of the project `cluster`, or the reason why it can't start. */
 
 import type { TestProject } from "vitest/node";
+import { tell } from "../progress.ts";
 import { missingPulumiPrograms } from "../pulumi-programs.ts";
-import { tell } from "../tell.ts";
 import { ApiServer } from "./api-server.ts";
 import { applyAll, customResourceDefinitions } from "./apply.ts";
 import { type Cluster, type Connection, startCluster } from "./cluster.ts";

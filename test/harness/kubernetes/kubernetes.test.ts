@@ -17,13 +17,13 @@ import type { PoolSpec } from "../../../infra/plan/spec.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import type { RenderedStack } from "../../../scripts/render.ts";
 import { claimVolumes } from "./bring-up.ts";
+import { restrictedNamespace, takenForGranted } from "./cluster-setup.ts";
 import { buildGoModules } from "./go-build.ts";
 import { GO_MODULES, type GoModuleName, goModules, requiredModule } from "./go-modules.ts";
 import { findGo, goEnvironment } from "./go-toolchain.ts";
 import { poolNodes } from "./nodes.ts";
 import type { KubernetesObject } from "./objects.ts";
 import { renderedObjects, stackObjects } from "./rendered.ts";
-import { restrictedNamespace, takenForGranted } from "./scenes.ts";
 import { schemasOfDefinition, schemasOfSwagger } from "./schemas.ts";
 import { poolsOf } from "./stack-files.ts";
 

@@ -6,7 +6,7 @@ import { fromRuntimeConfig, parseConfig } from "../../../infra/config/config.ts"
 import { schedule } from "../../../infra/config/kubernetes-stacks.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
 import { awsValues, customModel } from "../plan/checks/stacks.ts";
-import { problemsThrownBy, stackProblems } from "../problems-thrown.ts";
+import { problemsThrownBy, stackProblems } from "../thrown-problems.ts";
 
 type Values = Record<string, unknown>;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { parseConfig } from "../../../infra/config/config.ts";
 import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { ConfigError, type Problem } from "../../../infra/problems.ts";
-import { problemsThrownBy } from "../problems-thrown.ts";
+import { problemsThrownBy } from "../thrown-problems.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

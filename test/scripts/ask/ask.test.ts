@@ -12,7 +12,6 @@ import {
   type PreparedRequest,
   tritonRequest,
 } from "../../../scripts/ask/prepared-request.ts";
-import { asCurl, asPython } from "../../../scripts/ask/printed.ts";
 import {
   type AskedImage,
   asked,
@@ -22,6 +21,7 @@ import {
   requirePassedOn,
   usualEndpoint,
 } from "../../../scripts/ask/question.ts";
+import { asCurl, asPython } from "../../../scripts/ask/request-snippets.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";

@@ -129,7 +129,7 @@ const PAUSE =
 const RESUME =
   "annotate scaledobjects.keda.sh llava autoscaling.keda.sh/paused-replicas- --namespace engine-room";
 
-const OWNED_BY_NOBODY = { replicas: 2 };
+const UNOWNED = { replicas: 2 };
 
 const FROM_ZERO = { replicas: 2, minReplicas: 0 };
 
@@ -139,14 +139,14 @@ const HPA = { autoscaling: { mechanism: "hpa" } };
 
 describe("sleep", () => {
   test.each([
-    ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(2), [SCALE(0)], /^$/],
+    ["without an autoscaler", UNOWNED, {}, reading(2), [SCALE(0)], /^$/],
     ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(2), [SCALE(0)], /^$/],
     ["owned by KEDA", FROM_ONE, {}, reading(2, null), [PAUSE, SCALE(0)], /^$/],
     // Without a pause, a request would wake it.
     ["at zero by its load", FROM_ZERO, {}, reading(0, null), [PAUSE], /^$/],
     ["that is kept at another number by hand", FROM_ONE, {}, reading(2, "2"), [PAUSE, SCALE(0)], /^$/],
     ["that is paused and not yet at zero", FROM_ONE, {}, reading(2, "0"), [SCALE(0)], /^$/],
-    ["that sleeps", OWNED_BY_NOBODY, {}, reading(0), [], /sleeps already/],
+    ["that sleeps", UNOWNED, {}, reading(0), [], /sleeps already/],
     ["that sleeps by KEDA", FROM_ZERO, {}, reading(0, "0"), [], /sleeps already/],
     ["whose ScaledObject is missing", FROM_ONE, {}, reading(1), [SCALE(0)], /^$/],
   ] as const)("`sleep` of a server %s gives the right commands", (_, model, rest, found, commands, note) => {
@@ -160,7 +160,7 @@ describe("sleep", () => {
 
 describe("wake", () => {
   test.each([
-    ["without an autoscaler", OWNED_BY_NOBODY, {}, reading(0), 2, [SCALE(2)], /starts in about 5 min/],
+    ["without an autoscaler", UNOWNED, {}, reading(0), 2, [SCALE(2)], /starts in about 5 min/],
     ["owned by a HorizontalPodAutoscaler", FROM_ONE, HPA, reading(0), 1, [SCALE(1)], /starts in about 5 min/],
     // KEDA does not start it: without a server its metrics are missing, which is an error for KEDA.
     ["of which KEDA keeps one", FROM_ONE, {}, reading(0, "0"), 1, [RESUME, SCALE(1)], /starts in/],
@@ -176,7 +176,7 @@ describe("wake", () => {
     ["at zero by its load", FROM_ZERO, {}, reading(0, null), 0, [], /^starts at a request/],
     ["that is kept at a number by hand", FROM_ONE, {}, reading(2, "2"), 2, [RESUME], /is awake already/],
     // It was started by its load, or by a user.
-    ["that runs", OWNED_BY_NOBODY, {}, reading(1), 1, [], /is awake already/],
+    ["that runs", UNOWNED, {}, reading(1), 1, [], /is awake already/],
   ] as const)(
     "`wake` of a server %s gives the right commands",
     (_, model, rest, found, to, commands, note) => {
@@ -189,13 +189,13 @@ describe("wake", () => {
   );
 
   test('a woken server without a time estimate just "starts"', () => {
-    const [change] = wakeChanges(stackWith(OWNED_BY_NOBODY), reading(0), new Map());
+    const [change] = wakeChanges(stackWith(UNOWNED), reading(0), new Map());
     expect(change?.note).toBe("starts");
   });
 });
 
 test("`sleep` and `wake` change no server that the cluster lacks", () => {
-  const stack = stackWith(OWNED_BY_NOBODY);
+  const stack = stackWith(UNOWNED);
   for (const changes of [
     sleepChanges(stack, reading(undefined)),
     wakeChanges(stack, reading(undefined), new Map()),

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { COMMANDS } from "../../../scripts/commands/index.ts";
 import { logEntry } from "../../../scripts/commands/logs.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { runCommand } from "../plan/run-plan.ts";
 
 const NAMES = Object.keys(COMMANDS);
@@ -148,11 +148,11 @@ describe("completion", () => {
   const shells = Object.keys(SHELLS) as (keyof typeof SHELLS)[];
 
   describe.each(shells)("by %s", (shell) => {
-    const isThere = spawnSync(shell, ["--version"]).status === 0;
+    const isPresent = spawnSync(shell, ["--version"]).status === 0;
 
     test.each(LINES)(
       "of `%s` is `%s`",
-      needs(isThere ? undefined : `${shell} is not installed`),
+      needs(isPresent ? undefined : `${shell} is not installed`),
       (line, expected) => {
         const { stdout, stderr } = spawnSync(shell, ["-c", SHELLS[shell], shell, ...line.split(" ")], {
           cwd: folder,

@@ -9,7 +9,7 @@ import { forwards, portClaims, remoteEndpoints, sshCommand } from "../../../scri
 import { sshDestination } from "../../../scripts/preflight/host-probe.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { freePorts } from "../../harness/docker/ports.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { missingSsh } from "../../harness/ssh.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
 import { watch } from "../cluster/fake-kubectl.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { modelsAway } from "../../../scripts/diff/downtime.ts";
+import { unavailableModels } from "../../../scripts/diff/downtime.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { diffOfFiles } from "./fixtures.ts";
@@ -55,7 +55,7 @@ async function downtime(before: object, after: object) {
   const section = /\nDowntime.*?\n(.*?)\n\n/s.exec(textReport(diff))?.[1] ?? "";
   const entries = section.replaceAll(/\n {4}/g, " ").split("\n");
   return {
-    away: modelsAway(diff),
+    away: unavailableModels(diff),
     entries: entries.map((entry) => entry.trim()).filter((entry) => entry !== ""),
   };
 }
@@ -91,7 +91,7 @@ test("a report with thousands of servers and engines has the usual words", async
     newBuilds: names.map((model) => ({ ...build, engine: `${model}/1` })),
     servers: names.map((model) => ({ ...server, model })),
   };
-  expect(modelsAway({ ...diff, plan })).toBe(4000);
+  expect(unavailableModels({ ...diff, plan })).toBe(4000);
 });
 
 test("a server stays while its successor starts where there is room, and ends first otherwise", async () => {

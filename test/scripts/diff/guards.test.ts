@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { refusals } from "../../../scripts/diff/blocking-changes.ts";
 import { accessSection } from "../../../scripts/diff/guard-report.ts";
 import { textReport } from "../../../scripts/diff/print.ts";
-import { refusals } from "../../../scripts/diff/refusals.ts";
 import { parsedDiff, type StackDiff } from "../../../scripts/diff/types.ts";
 import { newMandatory } from "../../../scripts/diff/violations.ts";
 import { stackFileText } from "../../harness/stack-files.ts";

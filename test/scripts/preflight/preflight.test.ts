@@ -5,7 +5,7 @@ import { dockerPreflight } from "../../../scripts/preflight/docker.ts";
 import { type Finding, findingsReport, problem, warning } from "../../../scripts/preflight/finding.ts";
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { type LocalReading, localFindings } from "../../../scripts/preflight/local.ts";
-import { type MachineReading, readMachine } from "../../../scripts/preflight/machine-reading.ts";
+import { type MachineReading, readMachine } from "../../../scripts/preflight/machine-facts.ts";
 
 import { pulumiCheck } from "../../../scripts/preflight/programs.ts";
 import { dockerTarget } from "../../../scripts/program/targets.ts";

@@ -6,7 +6,7 @@ import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Endpoints } from "../../../infra/plan/endpoints.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { endpointTable, silentEndpoints } from "../../../scripts/stack/endpoint-table.ts";
+import { endpointTable, unreachableEndpoints } from "../../../scripts/stack/endpoint-table.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { saveState } from "../../../scripts/tryout/state.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";
@@ -248,9 +248,9 @@ test("endpoints whose port does not accept connections are named, except those o
     cost: { hourlyUsd: 0, monthlyUsd: 0, buildUsd: 0, pricesAsOf: null, withoutPrice: [] },
   });
   try {
-    expect(await silentEndpoints(outputs({ mongo: "mongodb://mongo:27017" }))).toEqual([]);
+    expect(await unreachableEndpoints(outputs({ mongo: "mongodb://mongo:27017" }))).toEqual([]);
     // Nothing listens on port 1.
-    expect(await silentEndpoints(outputs({ vector: "http://127.0.0.1:1", reach: "host" }))).toEqual([
+    expect(await unreachableEndpoints(outputs({ vector: "http://127.0.0.1:1", reach: "host" }))).toEqual([
       { name: "vector", address: "http://127.0.0.1:1" },
     ]);
   } finally {

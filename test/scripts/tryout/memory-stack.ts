@@ -4,8 +4,8 @@ import type { RuntimeConfig } from "../../../scripts/program/stack-file.ts";
 import type { Step } from "../../../scripts/stack/preview-text.ts";
 import { TryoutEngine } from "../../../scripts/tryout/engine.ts";
 import type { RunnerState } from "../../../scripts/tryout/state.ts";
+import { THING, ThingHandler } from "./sequence/in-memory-provider.ts";
 import { program, type ThingConfig } from "./sequence/program.ts";
-import { THING, ThingHandler } from "./sequence/things.ts";
 
 export class MemoryStack {
   readonly things = new ThingHandler();

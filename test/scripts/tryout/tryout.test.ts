@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { ProgramMonitor } from "../../../scripts/program/monitor.ts";
 import { findPulumi } from "../../../scripts/stack/pulumi-cli.ts";
 import { loadState, newDeployment, type ResourceState, saveState } from "../../../scripts/tryout/state.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import recorded from "../../recorded/engine-operations.json" with { type: "json" };
 import { a, b, MemoryStack, operations } from "./memory-stack.ts";
 import { program } from "./sequence/program.ts";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCommand } from "../../../components/local/provider/commands.ts";
 import { lockedPython } from "../../../scripts/testing/python.ts";
-import { needs } from "../../harness/needs.ts";
-import { tell } from "../../harness/tell.ts";
+import { tell } from "../../harness/progress.ts";
+import { needs } from "../../harness/requirements.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";
 import { pythonMissing } from "../databases.ts";
 import { closedPort } from "../gateway/support.ts";
@@ -13,8 +13,8 @@ import { IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } from "../gateway-ret
 import { startMongo } from "../mock-mongo/support.ts";
 import { startVector } from "../mock-vector/support.ts";
 import { type ServiceProcess, startService, temporaryFolder, urlIn } from "../service-process.ts";
-import { count, differences, judge, type Outcome } from "./judgement.ts";
 import { unpacked } from "./sources.ts";
+import { count, differences, judge, type Outcome } from "./suite-results.ts";
 import { OPENAI, PYMONGO, QDRANT_CLIENT, type Suite } from "./suites.ts";
 
 const minutes = (count: number) => count * 60_000;

@@ -3,7 +3,7 @@
 import { EventEmitter, once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { sampleManifest } from "../../../scripts/seed/samples.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";
 import { keepScreenshot, NO_BROWSER } from "./browser.ts";
 import { END, type FakeSample, READY, Refusal, SOURCES } from "./fake-gateway.ts";

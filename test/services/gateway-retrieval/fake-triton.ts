@@ -29,7 +29,7 @@ export interface FakeTriton {
     /** Texts that make the encoder refuse a whole batch. */
     refuses: string | undefined;
     /** Answers everything with 503. */
-    isAway: boolean;
+    isUnavailable: boolean;
     /** Answer of the language model, piece by piece. */
     answer: readonly string[];
     /** Breaks a stream after its first piece. */
@@ -45,7 +45,7 @@ export async function startFakeTriton(): Promise<FakeTriton> {
   const generations: Record<string, unknown>[] = [];
   const behaviour: FakeTriton["behaviour"] = {
     refuses: undefined,
-    isAway: false,
+    isUnavailable: false,
     answer: ["It is ", "a cat."],
     breaksStream: false,
     beforeEncoding: async () => undefined,
@@ -53,7 +53,7 @@ export async function startFakeTriton(): Promise<FakeTriton> {
   const server = createServer(async (request, response) => {
     const body = await bodyOf(request);
     const [, model = "", action = ""] = /^\/v2\/models\/([^/]+)\/(\w+)$/.exec(request.url ?? "") ?? [];
-    if (behaviour.isAway) return reply(response, 503, { error: "Server is shutting down" });
+    if (behaviour.isUnavailable) return reply(response, 503, { error: "Server is shutting down" });
     if (!action.startsWith("infer") && !action.startsWith("generate")) return reply(response, 200, {});
     if (action === "infer") return infer(model, request, response, body);
     generations.push({

@@ -89,16 +89,16 @@ describe("interruptions", () => {
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
     expect(await response.json()).toMatchObject({ error: { code: `${step[0]}_unavailable` } });
     // A document exists when MongoDB has it, even if vectors of it remain.
-    const isThere = step[1] !== "update" || step[2] === "loseAnswer";
-    expect((await read(id)).status).toBe(isThere ? 200 : 404);
+    const isPresent = step[1] !== "update" || step[2] === "loseAnswer";
+    expect((await read(id)).status).toBe(isPresent ? 200 : 404);
     heal();
     await reindex();
     const contents = await contentsOf(databases());
     expect(agree(contents)).toBe(true);
-    expect(contents.documents.has(id)).toBe(isThere);
-    expect((await found(document.text)).includes(id)).toBe(isThere);
+    expect(contents.documents.has(id)).toBe(isPresent);
+    expect((await found(document.text)).includes(id)).toBe(isPresent);
     expect(await (await write(document)).json()).toMatchObject({
-      documents: [{ status: isThere ? "unchanged" : "created" }],
+      documents: [{ status: isPresent ? "unchanged" : "created" }],
     });
     expect((await found(document.text))[0]).toBe(id);
   });
@@ -131,14 +131,14 @@ describe("interruptions", () => {
     const fault = failStep(step);
     expect((await remove(id)).status).toBe(503);
     expect(fault.seen).toBe(true);
-    const isThere = step[1] === "delete" && step[2] === "lose";
-    expect((await read(id)).status).toBe(isThere ? 200 : 404);
-    expect((await found("soon gone")).includes(id)).toBe(isThere);
+    const isPresent = step[1] === "delete" && step[2] === "lose";
+    expect((await read(id)).status).toBe(isPresent ? 200 : 404);
+    expect((await found("soon gone")).includes(id)).toBe(isPresent);
     heal();
     await reindex();
     const contents = await contentsOf(databases());
     expect(agree(contents)).toBe(true);
-    expect(contents.documents.has(id)).toBe(isThere);
+    expect(contents.documents.has(id)).toBe(isPresent);
     expect((await remove(id)).status).toBe(204);
     expect((await contentsOf(databases())).documents.has(id)).toBe(false);
   });

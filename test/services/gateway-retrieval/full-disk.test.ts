@@ -1,11 +1,11 @@
 /** Databases whose disk is full for a while. */
 import { expect, test } from "vitest";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { startGateway } from "../gateway/support.ts";
 import { smallDisk, smallDiskMissing } from "../small-disk.ts";
+import { foundBy } from "./document-writes.ts";
 import { startFakeTriton } from "./fake-triton.ts";
 import { agreed, placesOf, postDocuments, retrievalConfig, startDatabases, statusesOf } from "./support.ts";
-import { foundBy } from "./writing.ts";
 
 const DISK_MEBIBYTES = 16;
 const LARGE_TEXT = "large ".repeat(10_000);

@@ -11,6 +11,7 @@ import { isThorough, times } from "../../harness/thorough.ts";
 import { type RunningGateway, startGateway } from "../gateway/support.ts";
 import { Acknowledged } from "../kill-rounds.ts";
 import { temporaryFolder, until, urlIn } from "../service-process.ts";
+import { asWritten, foundBy, put, remove, type Written } from "./document-writes.ts";
 import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
 import {
   agree,
@@ -23,7 +24,6 @@ import {
   retrievalConfig,
   startDatabases,
 } from "./support.ts";
-import { asWritten, foundBy, put, remove, type Written } from "./writing.ts";
 
 /** Kills of each database, of both, and of the gateway. */
 const KILLS = times(3, 50);

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../../harness/random.ts";
 import type { Acknowledged } from "../kill-rounds.ts";
-import { put, remove, type Written } from "./writing.ts";
+import { put, remove, type Written } from "./document-writes.ts";
 
 /** Ids that only one writer writes; few enough that one match finds the ids of all writers. */
 const IDS_PER_WRITER = 15;

@@ -7,14 +7,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { needs } from "../../harness/needs.ts";
+import { tell } from "../../harness/progress.ts";
 import { printedSeed, randomOf } from "../../harness/random.ts";
-import { tell } from "../../harness/tell.ts";
+import { needs } from "../../harness/requirements.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";
 import { closedPort } from "../gateway/support.ts";
 import { Acknowledged } from "../kill-rounds.ts";
 import { openDescriptors, residentBytes, temporaryFolder, until, urlIn } from "../service-process.ts";
 import { type SmallDisk, smallDisk, smallDiskMissing } from "../small-disk.ts";
+import { asWritten, foundBy, type Written } from "./document-writes.ts";
 import { type FakeTriton, startFakeTriton } from "./fake-triton.ts";
 import { Load } from "./soak-load.ts";
 import {
@@ -28,7 +29,6 @@ import {
   retrievalConfig,
   startDatabases,
 } from "./support.ts";
-import { asWritten, foundBy, type Written } from "./writing.ts";
 
 /** Length, by default an hour. */
 const MINUTES = Number(process.env.ENGINE_ROOM_SOAK_MINUTES ?? 60);

@@ -30,7 +30,7 @@ import {
   gatewayMetrics as registerGatewayMetrics,
   retrievalMetrics as registerRetrievalMetrics,
 } from "../../../containers/services/gateway/src/metrics.ts";
-import { KeyRing, requestId } from "../../../containers/services/gateway/src/request-life.ts";
+import { KeyRing, requestId } from "../../../containers/services/gateway/src/request-lifecycle.ts";
 import {
   answeredErrorKind,
   TritonClient,

@@ -5,7 +5,7 @@ import { Agent, get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { times } from "../../harness/thorough.ts";
 import { startFakeTriton } from "../gateway-retrieval/fake-triton.ts";
 import { placesOf, retrievalConfig, startDatabases } from "../gateway-retrieval/support.ts";

@@ -1,7 +1,7 @@
 /** Requests whose upstream, or whose client, stays silent, like a machine that hangs. */
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { drain } from "../../../containers/services/gateway/src/request-life.ts";
+import { drain } from "../../../containers/services/gateway/src/request-lifecycle.ts";
 import { until } from "../service-process.ts";
 import {
   CHAT,

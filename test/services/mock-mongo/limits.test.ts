@@ -10,7 +10,7 @@ import { DEFAULT_LIMITS, type ServerLimits } from "../../../containers/services/
 import { matches } from "../../../containers/services/mock-mongo/src/query.ts";
 import { MongoServer } from "../../../containers/services/mock-mongo/src/server.ts";
 import { Store } from "../../../containers/services/mock-mongo/src/store.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, message, withMongo } from "./support.ts";

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { Database } from "../../../containers/services/mock-vector/src/database.ts";
 import { DEFAULT_LIMITS, type ServerLimits } from "../../../containers/services/mock-vector/src/limits.ts";
 import { createVectorServer } from "../../../containers/services/mock-vector/src/server.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { times } from "../../harness/thorough.ts";
 import { openFilesLimit, residentBytes, temporaryFolder, until } from "../service-process.ts";
 import { clientOf, errorOf, HEAVY_SEARCH, heavyCollection, withVector } from "./support.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lastLines, runCommand } from "../../../components/local/provider/commands.ts";
 import { cacheDirectory, fileSha256 } from "../../../components/local/provider/files.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { needs } from "../../harness/needs.ts";
+import { needs } from "../../harness/requirements.ts";
 import { launchBrowser, NO_BROWSER } from "../gateway-page/browser.ts";
 
 /** Extracted from its package, without that package's 79 dependencies of 177 MB. */

@@ -130,16 +130,16 @@ const LEAST_BYTES_READ_PER_SECOND = 16 * 1024;
 /** One signal for all that can end a request early. Its reason is an ApiError 504 or ClientGone. */
 export class Deadline {
   readonly #controller = new AbortController();
-  readonly #cutOff: () => void;
+  readonly #abort: () => void;
   #timer: NodeJS.Timeout;
   #isOver = false;
 
-  /** @param cutOff - Called when the answer has not begun a second after the limit, or is read too slowly. */
-  constructor(seconds: number, cutOff: () => void = () => undefined) {
-    this.#cutOff = cutOff;
+  /** @param abort - Called when the answer has not begun a second after the limit, or is read too slowly. */
+  constructor(seconds: number, abort: () => void = () => undefined) {
+    this.#abort = abort;
     const message = `The request exceeded its time limit of ${seconds} s; ask for fewer tokens or send less at once.`;
     this.#timer = setTimeout(() => {
-      this.#timer = setTimeout(cutOff, ANSWER_MARGIN_SECONDS * 1000);
+      this.#timer = setTimeout(abort, ANSWER_MARGIN_SECONDS * 1000);
       this.#controller.abort(new ApiError(message, { status: 504, code: "timeout" }));
     }, seconds * 1000);
   }
@@ -156,7 +156,7 @@ export class Deadline {
     if (this.#isOver) return;
     clearTimeout(this.#timer);
     const seconds = readSeconds + bytes / LEAST_BYTES_READ_PER_SECOND;
-    this.#timer = setTimeout(this.#cutOff, seconds * 1000);
+    this.#timer = setTimeout(this.#abort, seconds * 1000);
   }
 
   /** Ends the request because its client left. */
@@ -186,7 +186,7 @@ export const ANSWERING_SHARE = 0.75;
 interface Held {
   readonly bytes: number;
   /** Ends the request; undefined while it does not wait for its client. */
-  readonly cutOff: (() => void) | undefined;
+  readonly abort: (() => void) | undefined;
 }
 
 /**
@@ -214,10 +214,10 @@ export class RequestMemory {
   /**
    * Its client is sending the request, or reading the answer.
    * @param bytes - Bytes received so far, or not read yet.
-   * @param cutOff - Ends the request when room is needed.
+   * @param abort - Ends the request when room is needed.
    */
-  waitsForClient(answer: ServerResponse, bytes: number, cutOff: () => void): void {
-    this.#set(answer, { bytes: bytes + REQUEST_BYTES, cutOff });
+  waitsForClient(answer: ServerResponse, bytes: number, abort: () => void): void {
+    this.#set(answer, { bytes: bytes + REQUEST_BYTES, abort });
   }
 
   /**
@@ -226,7 +226,7 @@ export class RequestMemory {
    */
   isAnswered(answer: ServerResponse, bytes?: number): void {
     const known = this.#held.get(answer)?.bytes ?? REQUEST_BYTES;
-    this.#set(answer, { bytes: bytes === undefined ? known : bytes + REQUEST_BYTES, cutOff: undefined });
+    this.#set(answer, { bytes: bytes === undefined ? known : bytes + REQUEST_BYTES, abort: undefined });
   }
 
   /**
@@ -252,7 +252,7 @@ export class RequestMemory {
     this.#held.delete(answer);
     this.#waiting.delete(answer);
     this.#bytes -= held.bytes;
-    if (held.cutOff === undefined) this.#answeringBytes -= held.bytes;
+    if (held.abort === undefined) this.#answeringBytes -= held.bytes;
   }
 
   /** Error of a request that exceeds the memory for requests. */
@@ -262,18 +262,18 @@ export class RequestMemory {
   }
 
   #set(answer: ServerResponse, held: Held): void {
-    const keepsTurn = this.#waiting.has(answer) && held.cutOff !== undefined;
+    const keepsTurn = this.#waiting.has(answer) && held.abort !== undefined;
     if (keepsTurn) this.#bytes -= this.#held.get(answer)?.bytes ?? 0;
     else this.delete(answer);
     this.#held.set(answer, held);
     this.#bytes += held.bytes;
-    if (held.cutOff === undefined) this.#answeringBytes += held.bytes;
+    if (held.abort === undefined) this.#answeringBytes += held.bytes;
     else this.#waiting.add(answer);
     for (const oldest of this.#waiting) {
       if (this.#bytes <= this.#mostBytes) return;
-      const cutOff = this.#held.get(oldest)?.cutOff;
+      const abort = this.#held.get(oldest)?.abort;
       this.delete(oldest);
-      cutOff?.();
+      abort?.();
     }
   }
 }

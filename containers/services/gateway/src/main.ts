@@ -9,7 +9,7 @@ import {
 } from "@engine-room/service-process";
 import type { GatewayConfig } from "./config.ts";
 import { loadConfig } from "./config-file.ts";
-import { drain } from "./request-life.ts";
+import { drain } from "./request-lifecycle.ts";
 import { createServer } from "./server.ts";
 
 const USAGE = "Usage: main.ts --config FILE.json [--port PORT]";

@@ -11,7 +11,7 @@ import { installErrorHandlers, refuseUnreadable, refuseUnroutable } from "./erro
 import { createImageContext } from "./images/source.ts";
 import { ConcurrencyLimiter, limitConnections, RequestMemory } from "./limits.ts";
 import { gatewayMetrics } from "./metrics.ts";
-import { guardRequests, observeRequests, requestId } from "./request-life.ts";
+import { guardRequests, observeRequests, requestId } from "./request-lifecycle.ts";
 import { createRetrieval } from "./retrieval/retrieval.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { generationRoutes, modelRoutes } from "./routes/openai.ts";
@@ -93,7 +93,7 @@ function createApp({ limits, log }: GatewayConfig): GatewayApp {
     genReqId: requestId,
     clientErrorHandler: refuseUnreadable,
     frameworkErrors: refuseUnroutable,
-    // request-life.ts writes one line a request, without headers.
+    // request-lifecycle.ts writes one line a request, without headers.
     logController: new LogController({ requestIdLogLabel: "requestId", disableRequestLogging: true }),
     logger: { level: log.level, base: { service: "gateway" } },
   }).withTypeProvider<ZodTypeProvider>();

@@ -51,8 +51,8 @@ async function serve(socket: Socket, server: MongoServer): Promise<void> {
       if (reader.bytes === 0) arriving.delete(socket);
       else if (!socket.destroyed) {
         const { messageSeconds: seconds, arrivingBytes: bytes } = limits;
-        const cutOff = () => drop(socket, server, "a message was not complete in time", { seconds });
-        timer ??= setTimeout(cutOff, seconds * 1000);
+        const abort = () => drop(socket, server, "a message was not complete in time", { seconds });
+        timer ??= setTimeout(abort, seconds * 1000);
         const giveWay = () =>
           drop(socket, server, "a message was not complete when others needed room", { bytes });
         arriving.set(socket, reader.bytes, giveWay);
@@ -199,13 +199,13 @@ export class MongoServer {
   async stop(): Promise<void> {
     this.metricsServer.close();
     const closed = new Promise((resolve) => this.server.close(resolve));
-    const cutOff = setTimeout(() => {
+    const abort = setTimeout(() => {
       for (const socket of this.connections.list()) socket.destroy();
     }, this.limits.stopSeconds * 1000);
     this.isStopping = true;
     for (const socket of this.connections.list(true)) socket.destroySoon();
     await closed;
-    clearTimeout(cutOff);
+    clearTimeout(abort);
     this.cursors.close();
   }
 }

@@ -3,6 +3,7 @@
  * share the memory and the time of one process. It depends only on Node.
  */
 export { openStore } from "./data-directory.ts";
+export { ByteBudget, ConnectionsByUse, HeldBytes, TimeSlice, TURN_MILLISECONDS } from "./fair-use.ts";
 export { type Limit, type LimitValues, limitValues, type MemoryUse, worstCaseBytes } from "./limits.ts";
 export {
   type LogLevel,
@@ -14,4 +15,3 @@ export {
   StartError,
   stopOnSignals,
 } from "./process.ts";
-export { ByteBudget, ConnectionsByUse, HeldBytes, TimeSlice, TURN_MILLISECONDS } from "./sharing.ts";

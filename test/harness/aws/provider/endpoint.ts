@@ -9,8 +9,8 @@ import {
   xmlAnswer,
 } from "../../../scripts/aws/fake-aws.ts";
 import type { Account, LiveResource, Properties } from "./account.ts";
+import { type Live, zoneOf } from "./account-queries.ts";
 import type { Place } from "./answers.ts";
-import { type Live, zoneOf } from "./live.ts";
 
 const CLUSTER = "aws:eks/cluster:Cluster";
 const NODE_GROUP = "aws:eks/nodeGroup:NodeGroup";

@@ -11,8 +11,8 @@ import type { FakeService } from "../../../scripts/aws/fake-aws.ts";
 import type { Connection } from "../../kubernetes/cluster.ts";
 import { Account, type Call, type LiveResource } from "./account.ts";
 import { accountService } from "./endpoint.ts";
+import { endingWith } from "./order-errors.ts";
 import type { Settings } from "./plugin.ts";
-import { endingWith } from "./refusals.ts";
 
 interface Options {
   readonly account: string;

@@ -16,7 +16,7 @@ import { deletesFirst, propertyEffect } from "../../../../scripts/diff/replaceme
 import { UNKNOWN_VALUE } from "../../../../scripts/program/serialized.ts";
 import { Account, type LiveResource, type Properties } from "./account.ts";
 import { made, merged, type Place } from "./answers.ts";
-import { endingWith, refusedCreation, refusedDeletion, refusedUpdate } from "./refusals.ts";
+import { endingWith, refusedCreation, refusedDeletion, refusedUpdate } from "./order-errors.ts";
 
 /** Settings from `install.ts`. */
 export interface Settings extends Place {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eksAsCluster } from "../../../../infra/plan/aws/as-platforms.ts";
+import { eksAsCluster } from "../../../../infra/plan/aws/base-platforms.ts";
 import type { ClusterPlan, NodePoolPlan } from "../../../../infra/plan/aws/eks-cluster.ts";
 import type { RolePlan } from "../../../../infra/plan/aws/roles.ts";
 import {

@@ -8,7 +8,7 @@ import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import type { StackPlan } from "../../../../infra/plan/stack-plan.ts";
 import { ConfigError } from "../../../../infra/problems.ts";
 import { times } from "../../../harness/thorough.ts";
-import { problemsThrownBy } from "../../problems-thrown.ts";
+import { problemsThrownBy } from "../../thrown-problems.ts";
 import {
   brokenStackValues,
   ec2Values,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { cpuEncoders } from "../../../../infra/plan/repository/cpu-models.ts";
-import { stackProblems } from "../../problems-thrown.ts";
+import { stackProblems } from "../../thrown-problems.ts";
 import {
   clusterPlan,
   clusterStack,

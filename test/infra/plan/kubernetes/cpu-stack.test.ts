@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { neededImages } from "../../../../infra/plan/images.ts";
 import { networkEdges } from "../../../../infra/plan/kubernetes/network.ts";
-import { stackProblems } from "../../problems-thrown.ts";
+import { stackProblems } from "../../thrown-problems.ts";
 import { stackOf } from "../docker/stacks.ts";
 import {
   clusterPlan,

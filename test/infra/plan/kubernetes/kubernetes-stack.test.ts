@@ -11,7 +11,8 @@ import type { Labels } from "../../../../infra/plan/kubernetes/objects.ts";
 import type { PodPlan } from "../../../../infra/plan/kubernetes/pods.ts";
 import { planStack } from "../../../../infra/plan/plan-stack.ts";
 import { times } from "../../../harness/thorough.ts";
-import { stackProblems } from "../../problems-thrown.ts";
+import { stackProblems } from "../../thrown-problems.ts";
+import { alertsOf } from "./monitored-stacks.ts";
 import { restrictedViolations } from "./restricted.ts";
 import {
   clusterPlan,
@@ -28,7 +29,6 @@ import {
   SHA256,
   type Values,
 } from "./stacks.ts";
-import { alertsOf } from "./watched-stacks.ts";
 
 const NAMESPACE_EXISTS: Values = { ...clusterValues, engineStore: { existingClaim: "models" } };
 

@@ -9,7 +9,7 @@ import type { MonitoringPlan } from "../../../../infra/plan/kubernetes/monitorin
 import { dashboard } from "../../../../infra/plan/kubernetes/monitoring/templates.ts";
 import { projectRoot } from "../../../../scripts/program/stack-file.ts";
 import { debianProgram } from "../../../harness/debian-program.ts";
-import { needs } from "../../../harness/needs.ts";
+import { needs } from "../../../harness/requirements.ts";
 import {
   FAULT_MINUTE,
   type Fired,
@@ -23,19 +23,8 @@ import {
   up,
   WANTED,
   WITHOUT_GPT,
-} from "./alert-scenes.ts";
+} from "./alert-scenarios.ts";
 import { unknownSeries } from "./known-series.ts";
-import { selectors } from "./promql-selectors.ts";
-import {
-  clusterPlan,
-  clusterValues,
-  containerOf,
-  cpuClusterValues,
-  first,
-  fullValues,
-  lockedImages,
-  type Values,
-} from "./stacks.ts";
 import {
   ALERT_NAMES,
   type AlertRule,
@@ -52,7 +41,18 @@ import {
   watched,
   watchedAnew,
   watchedValues,
-} from "./watched-stacks.ts";
+} from "./monitored-stacks.ts";
+import { selectors } from "./promql-selectors.ts";
+import {
+  clusterPlan,
+  clusterValues,
+  containerOf,
+  cpuClusterValues,
+  first,
+  fullValues,
+  lockedImages,
+  type Values,
+} from "./stacks.ts";
 
 const RUNBOOKS = join(projectRoot, "docs/runbooks");
 

@@ -12,7 +12,7 @@ import {
   offered,
 } from "../account.ts";
 import { xmlAnswer } from "../fake-aws.ts";
-import { eks, found, MACHINE, MACHINES, preflight, useWorld, type Values, world } from "./world.ts";
+import { eks, found, MACHINE, MACHINES, preflight, useWorld, type Values, world } from "./account-fixture.ts";
 
 useWorld();
 

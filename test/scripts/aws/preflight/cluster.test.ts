@@ -1,7 +1,7 @@
 /** Preflight of a stack in an existing cluster: its identity, and parts that the stack does not install. */
 import { describe, expect, test } from "vitest";
 import { EXISTING_CLUSTER_STACK as STACK } from "../../../harness/aws/stacks.ts";
-import { preflight, useWorld, type Values, world } from "./world.ts";
+import { preflight, useWorld, type Values, world } from "./account-fixture.ts";
 
 useWorld();
 

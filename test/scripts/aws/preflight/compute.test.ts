@@ -8,7 +8,7 @@ import { EC2_STACK, EKS_STACK } from "../../../harness/aws/stacks.ts";
 import { projectStackValues } from "../../../harness/stack-files.ts";
 import { type Answers, quotaOf, running } from "../account.ts";
 import { xmlAnswer } from "../fake-aws.ts";
-import { eks, found, MACHINES, preflight, useWorld, type Values, world } from "./world.ts";
+import { eks, found, MACHINES, preflight, useWorld, type Values, world } from "./account-fixture.ts";
 
 useWorld();
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { POOL_LABEL } from "../../../../infra/plan/aws/context.ts";
 import type { Answers } from "../account.ts";
-import { eks, found, useWorld } from "./world.ts";
+import { eks, found, useWorld } from "./account-fixture.ts";
 
 useWorld();
 

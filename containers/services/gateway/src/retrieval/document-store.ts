@@ -270,12 +270,12 @@ function toDocument({ _id, ...fields }: Row): StoredDocument {
 function failureKind(thrown: unknown): "away" | "failed" {
   // The driver wraps whatever ended a bulk write.
   const error: unknown = thrown instanceof MongoBulkWriteError ? thrown.errorResponse : thrown;
-  const isAway =
+  const isUnavailable =
     error instanceof MongoNetworkError ||
     error instanceof MongoServerSelectionError ||
     error instanceof MongoTopologyClosedError ||
     // The driver does not export its class.
     (error as Error).name === "MongoWaitQueueTimeoutError" ||
     PASSING_CODES.includes((error as { readonly code?: unknown }).code);
-  return isAway ? "away" : "failed";
+  return isUnavailable ? "away" : "failed";
 }

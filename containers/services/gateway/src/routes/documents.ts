@@ -5,7 +5,7 @@ import type { Gateway, GatewayApp } from "../context.ts";
 import { ApiError } from "../errors.ts";
 import type { CallContext } from "../limits.ts";
 import { failures } from "../openai/schemas.ts";
-import { callContext } from "../request-life.ts";
+import { callContext } from "../request-lifecycle.ts";
 import type { StoredDocument } from "../retrieval/document-store.ts";
 import { removeDocument, writeDocuments } from "../retrieval/documents.ts";
 import { imagePath } from "../retrieval/match.ts";

@@ -30,7 +30,7 @@ import {
   modelListResponse,
   modelResponse,
 } from "../openai/schemas.ts";
-import { answerMade, answerWaits, callContext } from "../request-life.ts";
+import { answerBegun, answerWaits, callContext } from "../request-lifecycle.ts";
 import type { GenerateRequest } from "../triton/generate.ts";
 import { fp32Values } from "../triton/tensors.ts";
 
@@ -214,7 +214,7 @@ export function sendEvents(
       body.push(event);
     }
     body.push(null);
-    answerMade(request, reply, gateway, unreadBytes());
+    answerBegun(request, reply, gateway, unreadBytes());
   };
   make().catch((error: Error) => body.destroy(error));
   return reply

@@ -5,7 +5,7 @@ import type { Gateway, GatewayApp } from "../context.ts";
 import { ApiError, streamFailure, toOpenAiBody } from "../errors.ts";
 import { type Usage, usageOf } from "../openai/answers.ts";
 import { failures } from "../openai/schemas.ts";
-import { callContext } from "../request-life.ts";
+import { callContext } from "../request-lifecycle.ts";
 import {
   answerModel,
   describeImage,

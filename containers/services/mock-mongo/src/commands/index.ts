@@ -14,8 +14,8 @@ import {
   refuseFields,
   targetOf,
 } from "./command.ts";
-import { READING } from "./reading.ts";
-import { MAX_WRITE_BATCH, WRITING } from "./writing.ts";
+import { READING } from "./queries.ts";
+import { MAX_WRITE_BATCH, WRITING } from "./writes.ts";
 
 /** The protocol of MongoDB 7.0, which current drivers require. */
 const WIRE_VERSION = 21;

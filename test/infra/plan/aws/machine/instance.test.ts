@@ -26,7 +26,7 @@ import { type InstancePlan, userDataText } from "../../../../../infra/plan/aws/m
 import { shellVariables } from "../../../../../infra/plan/aws/machine/tasks.ts";
 import type { DockerStack } from "../../../../../infra/plan/docker/docker-stack.ts";
 import { projectRoot } from "../../../../../scripts/program/stack-file.ts";
-import { needs } from "../../../../harness/needs.ts";
+import { needs } from "../../../../harness/requirements.ts";
 import {
   missingMkfsXfs,
   missingShellcheck,

@@ -1,6 +1,6 @@
 /** The same things as a plugin of the Pulumi engine. */
 import { main, type Provider } from "@pulumi/pulumi/provider/index.js";
-import { THING, ThingHandler } from "../things.ts";
+import { THING, ThingHandler } from "../in-memory-provider.ts";
 
 const things = new ThingHandler();
 const version = "0.1.0";
