@@ -18,7 +18,7 @@ import {
 const source = {
   /** Repository of the Hugging Face hub. */
   repository: formattedText(
-    /^[\w.-]{1,96}\/[\w.-]{1,96}$/,
+    /^\w[\w.-]{0,95}\/\w[\w.-]{0,95}$/,
     "a repository of the Hugging Face hub, with its owner",
     "BAAI/bge-small-en-v1.5",
   ),
@@ -29,7 +29,7 @@ const source = {
 };
 
 const clip = z.strictObject({
-  /** A CLIP, which encodes images and texts, or a BERT of sentence-transformers. */
+  /** A CLIP, which encodes images and texts, or a BERT of sentence-transformers; prompts, such as E5's `query: `, are the client's. */
   kind: z.literal("clip"),
   ...source,
   /** Name that OpenAI gave to a CLIP of these sizes. */
@@ -56,7 +56,10 @@ const sentence = z.strictObject({
   pooling: z.enum(["mean", "cls"]).default("mean"),
 });
 
-/** Encoders that are not in the catalogue, by the names that `encoders.vision` and `encoders.text` give. */
+/**
+ * Encoders that are not in the catalogue, by the names that `encoders.vision` and `encoders.text` give. For another encoder the
+ * gateway makes the vectors of all documents again; the documents stay.
+ */
 export const ownEncoders = z
   .record(catalogueName("bge-small-en-v1.5"), z.discriminatedUnion("kind", [clip, sentence]))
   .optional();

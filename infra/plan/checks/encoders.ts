@@ -1,12 +1,14 @@
 /** Encoders: the machines that they run on, and rows that a stack adds to the catalogue. */
 import { showValue } from "../../problems.ts";
 import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
-import { encoderProblems } from "../encoders/encoder-plan.ts";
+import { encoderProblems, graphProblems } from "../encoders/encoder-plan.ts";
 import type { EncodersSpec, PoolSpec } from "../spec.ts";
-import type { Check, CheckedStack, Findings } from "./check.ts";
+import { type Check, type CheckedStack, type Findings, flatFindings } from "./check.ts";
 
 export const encoderChecks = {
-  encodersCanBeBuilt: onPool((encoders, { gpu }) => encoderProblems(encoders, gpu)),
+  encodersCanBeBuilt: onPool((encoders, { gpu }) =>
+    [encoderProblems(encoders, gpu), graphProblems(encoders)].flatMap(flatFindings),
+  ),
 
   encoderSamplesAreUsed: onPool(({ calibration, precision }) => {
     if (calibration === undefined) return [];

@@ -17,8 +17,8 @@ import {
   visionEncoderConfig,
 } from "../repository/cpu-models.ts";
 import { oneInstance, renderTextFormat, tensor } from "../repository/model-config.ts";
-
 import type { EncodersSpec, GpuStackSpec, TargetGpu } from "../spec.ts";
+import { GIB, grouped } from "../units.ts";
 import {
   buildSteps,
   type EncoderPlaces,
@@ -71,6 +71,22 @@ export function encoderProblems({ device, precision }: EncodersSpec, gpu: Gpu | 
       path,
       reason: `${gpu.name} (compute capability ${gpu.computeCapability}) does not compute ${format}.`,
       fix: "Write fp32, or name a pool with another GPU.",
+    }
+  );
+}
+
+/** Protocol buffers, of which ONNX is one, end at 2 GiB; the builder writes every graph in 32 bits first. */
+const ONNX_GIB = 2;
+
+/** Own rows whose graph does not fit into an ONNX file. CLIP's sizes of the catalogue do. */
+export function graphProblems({ text, ownText }: EncodersSpec): Findings {
+  const parameters = ownText?.text.parameters ?? 0;
+  const graphGiB = (parameters * 4) / GIB;
+  return (
+    graphGiB >= ONNX_GIB && {
+      path: `catalogue.encoders.${text}`,
+      reason: `Its graph of ${grouped(parameters)} parameters × 4 bytes is ${graphGiB.toFixed(2)} GiB, and an ONNX file may have ${ONNX_GIB} GiB.`,
+      fix: "Name a smaller encoder; hiddenSize, layers and vocabularySize are those of its config.json.",
     }
   );
 }
@@ -287,6 +303,6 @@ function towerInputs({ kind, tower }: EncoderSubject, tokens: number) {
   return tower.inputs.map((name) =>
     kind === "vision"
       ? tensor(name, "TYPE_FP32", [3, tower.imageSize, tower.imageSize])
-      : tensor(name, "TYPE_INT32", [tokens]),
+      : tensor(name, "TYPE_INT32", [Math.min(tokens, tower.maxTokens)]),
   );
 }

@@ -159,11 +159,14 @@ def _sentences(pooling: Literal["mean", "cls"], source: _Source, assets: Path) -
         for name in ("config.json", "sentence_bert_config.json")
     )
     check_sentence_encoder(source.files, pooling)
-    minilm, limit = read_minilm_config(config, limits)
+    minilm, longest = read_minilm_config(config, limits)
+    positions = len(source.weights.float32("embeddings.position_embeddings.weight", None, None))
+    limit = min(longest, positions)
     if source.max_tokens is not None and source.max_tokens > limit:
         raise ProgramError(
-            f"{limits} has max_seq_length {limit}, and the plan cuts texts at {source.max_tokens} tokens; "
-            f"write maxTokens: {limit} in the row under catalogue.encoders."
+            f"{limits} has max_seq_length {longest}, the weights have {positions} positions, and the plan "
+            f"cuts texts at {source.max_tokens} tokens; write maxTokens: {limit} in the row under "
+            "catalogue.encoders."
         )
     graph = build_minilm(source.weights, replace(minilm, pooling=pooling))
     return _Exported(graph, _texts(source, assets, source.max_tokens or limit))

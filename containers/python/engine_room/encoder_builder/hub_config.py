@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
+
 from engine_room.cpu_models.clip_graph import HEAD_WIDTH, LAYER_NORM_EPSILON, Activation, Preprocessing
 from engine_room.shared.errors import ProgramError
 from engine_room.shared.specs import read_json
@@ -27,10 +29,13 @@ _TEXT = {
     "max_position_embeddings": 77,
     "vocab_size": 49_408,
 }
-# Default of image_processing_clip.py.
+# Defaults of image_processing_clip.py.
 _BICUBIC = 3
+_RESCALE_FACTOR = 1 / 255
+_STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
 
-_POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
+# Keys of 1_Pooling/config.json before sentence-transformers 5.4, which only writes `pooling_mode`.
+_POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 # Modules of modules.json; the graphs have no others, and return vectors of unit length even without the last.
 _MODULES = ("Transformer", "Pooling", "Normalize")
 
@@ -75,12 +80,14 @@ def read_preprocessing(path: Path, planned: Preprocessing) -> Preprocessing:
         "size": edge.get("shortest_edge") if isinstance(edge, dict) else edge,
         "crop_size": crop.get("height") if isinstance(crop, dict) else crop,
         "resample": config.get("resample", _BICUBIC),
-        **{f"do_{step}": config.get(f"do_{step}", True) for step in ("resize", "center_crop", "normalize")},
+        "rescale_factor": config.get("rescale_factor", _RESCALE_FACTOR),
+        **{step: config.get(step, True) for step in _STEPS},
     }
     wanted = {
         **dict.fromkeys(("size", "crop_size"), planned.crop_size),
         "resample": _BICUBIC,
-        **dict.fromkeys(("do_resize", "do_center_crop", "do_normalize"), True),
+        "rescale_factor": _RESCALE_FACTOR,
+        **dict.fromkeys(_STEPS, True),
     }
     wrong = [f"{key} {found[key]}, not {value}" for key, value in wanted.items() if found[key] != value]
     if wrong:
@@ -95,22 +102,56 @@ def read_preprocessing(path: Path, planned: Preprocessing) -> Preprocessing:
 def check_sentence_encoder(files: Mapping[str, Path], pooling: str) -> None:
     """By the files of sentence-transformers, where the plan has them. Raises ProgramError."""
     modules = files.get("modules.json")
-    if modules is not None:
-        types = [str(module.get("type")).rpartition(".")[2] for module in _list(modules)]
-        other = [name for name in types if name not in _MODULES]
-        if other:
-            raise ProgramError(
-                f"{modules} has {', '.join(other)}; a sentence encoder is built of {', '.join(_MODULES)}."
-            )
-    path = files.get("1_Pooling/config.json")
-    if path is not None:
-        config = _read(path)
-        modes = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
-        if modes != [_POOLINGS[pooling]]:
-            raise ProgramError(
-                f"{path} has {', '.join(modes) or 'no pooling'}, and the plan has pooling {pooling}; "
-                "correct the row under catalogue.encoders, which takes the mean or the first token."
-            )
+    if modules is None:
+        return
+    types = [str(module.get("type")).rpartition(".")[2] for module in _list(modules)]
+    other = [name for name in types if name not in _MODULES]
+    if other:
+        raise ProgramError(
+            f"{modules} has {', '.join(other)}; a sentence encoder is built of {', '.join(_MODULES)}."
+        )
+    _check_numbers(files["config.json"])
+    path = files["1_Pooling/config.json"]
+    modes = _pooling_modes(path)
+    if modes != [pooling]:
+        raise ProgramError(
+            f"{path} has {', '.join(modes) or 'no pooling'}, and the plan has pooling {pooling}; "
+            "correct the row under catalogue.encoders, which takes the mean or the first token."
+        )
+    limits = files["sentence_bert_config.json"]
+    if _read(limits).get("do_lower_case") and not _lowers(files["tokenizer.json"]):
+        raise ProgramError(
+            f"{limits} has do_lower_case, and tokenizer.json keeps upper case: text_encoder would see other "
+            "tokens. Name an encoder whose tokenizer.json has a normalizer for it."
+        )
+
+
+def _check_numbers(path: Path) -> None:
+    config = _read(path)
+    heads, width, epsilon = (
+        config.get(key) for key in ("num_attention_heads", "hidden_size", "layer_norm_eps")
+    )
+    if type(heads) is not int or type(width) is not int or heads < 1 or width % heads:
+        raise ProgramError(
+            f"{path} has num_attention_heads {json.dumps(heads)}, which does not divide hidden_size "
+            f"{json.dumps(width)}."
+        )
+    if not isinstance(epsilon, float):
+        raise ProgramError(f"{path} has layer_norm_eps {json.dumps(epsilon)}, which is not a fraction.")
+
+
+def _pooling_modes(path: Path) -> list[str]:
+    config = _read(path)
+    modes = config.get("pooling_mode")
+    if modes is None:
+        keys = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+        return [_POOLINGS.get(key, key) for key in keys]
+    return [modes] if isinstance(modes, str) else [str(mode) for mode in modes]
+
+
+def _lowers(path: Path) -> bool:
+    normalizer = Tokenizer.from_file(str(path)).normalizer
+    return normalizer is not None and normalizer.normalize_str("A") == "a"
 
 
 def _tower(config: Mapping[str, Any], name: str) -> dict[str, Any]:

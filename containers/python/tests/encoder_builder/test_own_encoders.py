@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from small_towers import (
     sentence_encoder,
     small_tokenizer,
 )
+from tokenizers import Tokenizer
+from tokenizers.normalizers import Lowercase
 
 from engine_room.cpu_models.clip_graph import ClipShape, seeded_clip
 from engine_room.encoder_builder.samples import Feeds
@@ -248,7 +250,7 @@ REFUSED: dict[str, tuple[str, str, Change, str]] = {
         MEAN,
         "1_Pooling/config.json",
         lambda one: one.update(pooling_mode_cls_token=True),
-        "pooling_mode_cls_token, pooling_mode_mean_tokens, and the plan has pooling mean",
+        "cls, mean, and the plan has pooling mean",
     ),
     "maximum": (
         MEAN,
@@ -260,7 +262,28 @@ REFUSED: dict[str, tuple[str, str, Change, str]] = {
         MEAN,
         "sentence_bert_config.json",
         lambda one: one.update(max_seq_length=16),
-        "max_seq_length 16, and the plan cuts texts at 32 tokens",
+        "max_seq_length 16, .* the plan cuts texts at 32 tokens",
+    ),
+    "heads": (MEAN, "config.json", lambda one: one.update(num_attention_heads=5), "num_attention_heads 5"),
+    "no heads": (MEAN, "config.json", lambda one: one.pop("num_attention_heads"), "num_attention_heads null"),
+    "epsilon": (MEAN, "config.json", lambda one: one.update(layer_norm_eps="tiny"), "layer_norm_eps"),
+    "case": (
+        MEAN,
+        "sentence_bert_config.json",
+        lambda one: one.update(do_lower_case=True),
+        "do_lower_case, and tokenizer.json",
+    ),
+    "newer pooling": (
+        MEAN,
+        "1_Pooling/config.json",
+        lambda one: (one.clear(), one.update(pooling_mode=["cls", "mean"])),
+        "cls, mean, and the plan has pooling mean",
+    ),
+    "brightness": (
+        IMAGES,
+        "preprocessor_config.json",
+        lambda one: one.update(rescale_factor=1.0),
+        "rescale_factor 1.0, not",
     ),
     "patch": (
         IMAGES,
@@ -306,6 +329,26 @@ def test_files_that_differ_from_the_row_are_refused(shop: Workshop, name: str) -
     assert outcome.code == 2, outcome.lines
     assert re.search(words, outcome.named("failed")[0]["message"]), outcome.lines
     assert not (shop.store / "own/model.onnx").exists()
+
+
+def test_files_of_newer_releases_of_sentence_transformers_are_read(shop: Workshop) -> None:
+    family = FAMILIES[MEAN]
+    lowering = Tokenizer.from_str(TOKENIZER.to_str())
+    lowering.normalizer = Lowercase()
+    newer = {
+        "1_Pooling/config.json": b'{"embedding_dimension": 48, "pooling_mode": "mean"}',
+        "sentence_bert_config.json": b'{"do_lower_case": true}',
+        "tokenizer.json": lowering.to_str().encode(),
+    }
+    outcome = export(shop, family, {**family.hub(), **newer})
+    assert outcome.code == 0, outcome.lines
+
+
+def test_texts_longer_than_the_table_of_positions_are_refused(shop: Workshop) -> None:
+    family = replace(FAMILIES[MEAN], words=("--max-tokens=100",))
+    outcome = export(shop, family, {**family.hub(), "sentence_bert_config.json": b'{"max_seq_length": 128}'})
+    assert outcome.code == 2, outcome.lines
+    assert "write maxTokens: 77" in outcome.named("failed")[0]["message"]
 
 
 def test_a_dense_module_is_refused(shop: Workshop) -> None:

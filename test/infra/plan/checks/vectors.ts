@@ -1649,6 +1649,16 @@ export const moreMistakes: readonly (readonly [
   ],
   ["encodersCanBeBuilt", "encoders.precision", { ...dockerValues, encoders: { precision: "fp16" } }, /CPU/],
   [
+    "encodersCanBeBuilt",
+    "catalogue.encoders.wide",
+    {
+      ...dockerValues,
+      encoders: { text: "wide" },
+      catalogue: { encoders: { wide: { ...ownSentences, hiddenSize: 1536, layers: 24 } } },
+    },
+    /729,.* parameters × 4 bytes is 2\.7. GiB, and an ONNX file may have 2 GiB/,
+  ],
+  [
     "encoderGpuIsOfHost",
     "encoders.gpuIndices",
     { ...dockerValues, encoders: { gpuIndices: [0] } },

@@ -612,6 +612,18 @@ test("CLIP maps texts and images into one space, and MiniLM sentences into anoth
   expect(dimensions("llava_ensemble")).toEqual([768, 384]);
 });
 
+test("the warm-up of a tower is within the tokens of its plan", () => {
+  const spec = encoderRows(
+    { vision: "clip-b16", text: "bge-small" },
+    { ...OWN, "bge-small": { ...OWN["bge-small"], maxTokens: 32 } as OwnEncoder },
+    () => expect.fail(),
+  );
+  const warmUp = (text: string) => /key: "input_ids"\n[\s\S]*?dims: (\d+)/.exec(text)?.[1];
+  const short = encoderPlan({ ...b32, ...spec }, july, { gpu: gpus.A10G });
+  expect(warmUp(config(short, "text_tower"))).toBe("32");
+  expect(warmUp(config(gpu, "text_tower"))).toBe("64");
+});
+
 test("towers run on TensorRT or ONNX Runtime, with the file name of each backend", () => {
   const files = (plan: EncoderPlan) =>
     Object.fromEntries(plan.tritonModels.map((model) => [model.name, model.files]));
