@@ -87,8 +87,8 @@ const network = section({
   /** `one` is cheaper and fails with its zone; `perZone` survives that, and avoids traffic between zones. */
   nat: z.enum(["one", "perZone"]).default(NETWORK_DEFAULTS.nat),
   /**
-   * `free`: S3, where the layers of images lie, is reached without a NAT gateway. `private`: every service of AWS is that the
-   * machines and controllers use, at about a cent an hour for each of them and each zone.
+   * `free`: S3, which has the layers of images, is reached without a NAT gateway. `private`: so is every service of AWS that
+   * machines and controllers use, at about 0.01 US dollars an hour for each service and zone.
    */
   endpoints: z.enum(["free", "private"]).default(NETWORK_DEFAULTS.endpoints),
   /** Flow logs of the VPC, in CloudWatch. */
@@ -270,9 +270,9 @@ const common = {
     "arn:aws:kms:us-east-1:111122223333:key/12345678-1234-1234-1234-123456789012",
   ).optional(),
   access: section({
-    /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: no one does; `privateCidrs` reach it. */
+    /** `public`: the networks of `apiCidrs` reach the cluster's API from the internet. `private`: only the VPC and `privateCidrs` reach it. */
     endpoint: z.enum(["public", "private"]).default("public"),
-    /** Networks of the internet that may reach the cluster's API. A public gateway answers any client that has a key. */
+    /** Networks of the internet that may reach the cluster's API; the gateway's clients are not limited by it. */
     apiCidrs: z.array(apiCidr).max(40).default([]),
     /** Networks of the VPC, or connected to it, from which runners and people reach the cluster's API at its private addresses. */
     privateCidrs: z.array(ipv4Cidr).max(20).default([]),
@@ -298,7 +298,7 @@ const common = {
       .max(512)
       .optional(),
   }),
-  /** Tags of all that takes tags, in addition to the project's own. Another value replaces machines of a cluster, one after the other. */
+  /** Tags of all resources, in addition to the project's own. A changed value replaces the machines of a cluster, one after the other. */
   tags: z.record(tagText(128, ""), tagText(256, "=")).default({}),
   engineStore,
   logs: section({
@@ -341,11 +341,11 @@ const common = {
     ttlHours: z.int().min(1).max(8760).optional(),
   }),
   /**
-   * Cost of an hour of all but the pools, which have `hourlyUsd`, where the price table lacks the region: control plane, NAT
-   * gateways, endpoints, load balancer, disks and engine store, as far as they have no price.
+   * Cost of an hour of everything without a price in the region, except pools, which have `hourlyUsd`: control plane, NAT
+   * gateways, endpoints, load balancer, disks and engine store.
    */
   otherHourlyUsd: hourlyUsd.optional(),
-  /** Stacks whose engine store and databases `down` keeps, and whose cluster is protected. */
+  /** Names of stacks that `down` refuses to delete: cluster, engine store and databases are protected until the name is removed and `up` ran. */
   retain: z.array(z.string().min(1).max(100)).max(50).default([]),
 };
 

@@ -68,7 +68,7 @@ const OCTET = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
 export const ipv4Address = (rule: string, example: string) =>
   formattedText(new RegExp(`^${OCTET}(\\.${OCTET}){3}$`), rule, example);
 
-/** A network of IPv4, with a length that AWS has for a VPC. */
+/** A network of IPv4 with a prefix length of 16 to 28, as AWS allows for a VPC. */
 export const ipv4Cidr = formattedText(
   new RegExp(`^${OCTET}(\\.${OCTET}){3}/(1[6-9]|2[0-8])$`),
   "a network of IPv4 with a length of 16 to 28",
@@ -80,7 +80,7 @@ export const port = z.int().min(0).max(65535).default(0);
 
 export const tritonPorts = section({ http: port, grpc: port, metrics: port });
 
-/** A port of a host that a container is published on; Docker would take another one at every start for 0. */
+/** Fixed port of the host; 0 is not accepted, because Docker would choose another port at every start. */
 export const publishedPort = z.int().min(1).max(65535);
 
 /** Defaults are those of infra/plan/catalogue/published-ports.ts. */
@@ -90,7 +90,7 @@ export const publishedTritonPorts = section({
   metrics: publishedPort.optional(),
 });
 
-/** A value that is encrypted in the stack file; the Pulumi runtime passes it as plain text. */
+/** A secret: `pulumi config set --secret` encrypts it in the stack file, and only the running program reads it. */
 export const secret = z.union([z.string().min(1), z.strictObject({ secure: z.string().min(1) })]);
 
 /** How Triton joins requests to an encoder. */
@@ -120,7 +120,7 @@ const base = formattedText(
   "mirror.example.org/library/debian:12-slim",
 ).optional();
 
-/** The images that this project builds. */
+/** Images that this project builds: their registry and base images. */
 export const cpuImages = z.strictObject({
   /** Where `npx engine-room images` pushes them; absent: each host builds its own. */
   registry: formattedText(
@@ -132,7 +132,7 @@ export const cpuImages = z.strictObject({
   bases: section({ services: base, "cpu-models": base }),
 });
 
-/** `image` of the stack file is the base of trtllm. */
+/** Images that this project builds: their registry and base images; `image.base` is the base of the engines' image. */
 export const gpuImages = cpuImages.extend({ bases: section({ services: base, encoders: base }) });
 
 export const policies = section({
@@ -161,7 +161,7 @@ export const keyHash = z.union([
 ]);
 
 const gatewayParts = {
-  /** Without keys the gateway answers any client that reaches its address. */
+  /** Keys of clients, as SHA-256 hashes (`npx engine-room key`); an empty list: the gateway answers any client that reaches its address. */
   apiKeys: z
     .array(
       z.strictObject({
@@ -175,7 +175,7 @@ const gatewayParts = {
     .default([]),
   /** Per key, or per client address without keys; 0 means no limit. */
   requestsPerMinute: z.int().min(0).max(1_000_000).default(0),
-  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. Without any URLs are refused. */
+  /** Hosts from which images may be fetched: `example.org`, `*.example.org`, `example.org:8443`. An empty list: addresses of images are refused. */
   imageHosts: z.array(z.string().min(1).max(253)).max(100).default([]),
   limits: section({
     /** Largest request body. */

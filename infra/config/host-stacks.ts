@@ -84,7 +84,7 @@ export const dockerStack = z.strictObject({
 export const dockerCpuStack = z.strictObject({
   platform: z.literal("docker"),
   tier: z.literal("cpu"),
-  /** A language model, its name, and how much of the machine it may take. */
+  /** Language models: a name, a row of the catalogue, and limits each. */
   models: cpuModels({ ports: publishedTritonPorts }),
   encoders: cpuEncoders.extend({ ports: publishedTritonPorts }).prefault({}),
   ...dockerDatabases,
@@ -98,7 +98,7 @@ export const dockerCpuStack = z.strictObject({
 export const localStack = z.strictObject({
   platform: z.literal("local"),
   tier: z.literal("cpu").default("cpu"),
-  /** A language model, its name, and how much of the machine it may take. */
+  /** Language models: a name, a row of the catalogue, and limits each. */
   models: cpuModels({ ports: tritonPorts }),
   encoders: cpuEncoders.extend({ ports: tritonPorts }).prefault({}),
   ...localDatabases,

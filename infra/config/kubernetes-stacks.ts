@@ -315,7 +315,7 @@ export const kubernetesStack = z.strictObject({
 export const kubernetesCpuStack = z.strictObject({
   platform: z.literal("kubernetes"),
   tier: z.literal("cpu"),
-  /** A language model, its name, and how much of the machine it may take. */
+  /** Language models: a name, a row of the catalogue, and limits each. */
   models: cpuModels({ replicas, minReplicas }),
   encoders: cpuEncoders.extend({ replicas, minReplicas: minEncoderReplicas }).prefault({}),
   ...existingClusterParts,

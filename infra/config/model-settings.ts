@@ -88,7 +88,7 @@ export const triton = section({
   maxBatchSize: z.int().min(1).max(2048).optional(),
   /** Copies of preprocessing and of postprocessing. */
   instanceCount: z.int().min(1).max(64).default(1),
-  /** Requests that go through tensorrt_llm_bls at the same time; absent: `maxBatchSize`. */
+  /** Instances of tensorrt_llm_bls, Triton's model that calls the others of the ensemble from Python: requests that it handles at a time. Absent: `maxBatchSize`. */
   blsInstanceCount: z.int().min(1).max(2048).optional(),
   /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
   streaming: z.boolean().optional(),
@@ -108,7 +108,7 @@ export const triton = section({
   batchingStrategy: z
     .enum(["inflight_fused_batching", "inflight_batching"])
     .default("inflight_fused_batching"),
-  /** Absent: derived from what lands on the GPU. */
+  /** Share of the GPU's free memory for the KV cache. Absent: computed by the plan from all models on the GPU. */
   kvCacheFreeGpuMemoryFraction: z.number().gt(0).lt(1).optional(),
   /** Most tokens in the KV cache; absent: as many as its share of memory holds. */
   maxTokensInPagedKvCache: tokens.optional(),

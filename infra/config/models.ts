@@ -127,7 +127,7 @@ export const gpuModel = z.strictObject({
   /** Row of the catalogue, or of `catalogue.models` of this file. */
   model: z.string().min(1).max(100),
   runtime: z.enum(RUNTIMES).default("engine"),
-  /** Kind of model repository; absent: the first of the catalogue that can serve the model so on this release. */
+  /** Kind of model repository; absent: the first flavour in the model's row of the catalogue that this release supports. */
   flavour: z.enum(FLAVOURS).optional(),
   dtype: z.enum(DTYPES).optional(),
   quantization: z.enum(QUANTIZATIONS).default("none"),
@@ -342,13 +342,13 @@ export const shared = {
     `"${DEFAULT_RELEASE}"`,
     cutRelease,
   ).default(DEFAULT_RELEASE),
-  /** For your own image, with the contents of `release`. */
+  /** Your own image in place of NVIDIA's; it has the programs of `release`. */
   image: section({
     /** The image by tag or digest; absent: NVIDIA's own of `release`. */
     base: z.string().min(1).max(300).optional(),
     layout: z.enum(IMAGE_LAYOUTS).default("ngc"),
   }),
-  /** Allows releases whose facts are not all verified. */
+  /** Accepts a release whose facts (versions, driver, flags) were not all read from NVIDIA's own documents or sources. */
   acceptUnverified: z.boolean().default(false),
   engines: engines("fail"),
   policies,
@@ -364,7 +364,7 @@ export type MachineConfig = Readonly<z.infer<typeof machine>>;
 const anyGpuModel = gpuModel.extend({ weights: bucketWeights });
 export type GpuModelConfig = Readonly<z.infer<typeof anyGpuModel>>;
 
-/** A language model, its name, and how much of the machine it may take. */
+/** A language model: its name, its row of the catalogue, and its limits. */
 const cpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
   name: resourceName,

@@ -63,7 +63,7 @@ export function computesQuantization({ formats }: Pick<Gpu, "formats">, quantiza
 export const RUNTIMES = ["engine", "llmapi"] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
-/** Where TensorRT-LLM's files are in an image: NVIDIA's own image, or one of TensorRT-LLM's `tritonrelease` stage. */
+/** Layout of TensorRT-LLM's files in the image: `ngc` as in NVIDIA's images, `tritonrelease` as in the stage of that name in TensorRT-LLM's own Dockerfile. */
 export const IMAGE_LAYOUTS = ["ngc", "tritonrelease"] as const;
 export type ImageLayout = (typeof IMAGE_LAYOUTS)[number];
 
@@ -173,9 +173,9 @@ export interface ImageProcessor {
   readonly class: (typeof IMAGE_PROCESSORS)[number];
   /** Pixels of an edge of the result. */
   readonly edge: number;
-  /** Subtracted from red, green and blue, which are 0 to 1. */
+  /** Mean of red, green and blue (0 to 1), which is subtracted. */
   readonly mean: readonly [number, number, number];
-  /** By which red, green and blue are divided then. */
+  /** Standard deviation of red, green and blue, by which the differences are divided. */
   readonly std: readonly [number, number, number];
   /** Path of its `preprocessor_config.json` below the weights, which the build compares with these. */
   readonly file: string;
@@ -229,7 +229,7 @@ export interface VisionTower {
 export interface HubSource {
   /** Hugging Face id. */
   readonly repository: string;
-  /** Commit, 40 hexadecimal digits; null where none could be verified, and the stack must then name one. */
+  /** Commit, 40 hexadecimal digits; null: `models[].revision` must name it. */
   readonly revision: string | null;
   /** Whether the hub requires an accepted licence and a token. */
   readonly gated: boolean;
@@ -306,8 +306,8 @@ export interface LanguageModel {
   /** Text around a question about an image; `{question}` stands for it, and the image's mark is written out. */
   readonly imagePrompt?: string | undefined;
   /**
-   * A question whose answer shows that an engine works. No document gives the answers about a picture: those that documents
-   * ask about may not be given on.
+   * A question whose answer shows that an engine works. Questions about a picture use this project's own picture: the
+   * licences of the pictures in NVIDIA's walkthroughs are unknown.
    */
   readonly golden: GoldenQuestion;
   /** Where the figures come from. */
