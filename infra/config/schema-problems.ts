@@ -122,7 +122,7 @@ export function schemaMessage(issue: RawIssue): string {
     case "invalid_key":
       return flatIssues(issue.issues)[0]?.message ?? INVALID;
     case "invalid_union": {
-      if (issue.errors.length === 0) return "Unknown value.\nChoose another one.";
+      if (Array.isArray(issue.options)) return `Unknown value.\n${choices(issue.options)}`;
       const fixes = issue.errors.flatMap(([first]) => first?.message.split("\n").slice(1) ?? []);
       return `Does not match any allowed form.\n${[...new Set(fixes)].join(" Or: ")}`;
     }

@@ -1,6 +1,6 @@
 /** The gateway's configuration for a stack, which containers/services/gateway/src/config.ts reads. */
 import { requestProfile } from "@engine-room/triton-requests";
-import { textRow, visionRow } from "./catalogue/encoders.ts";
+import { TEXT_ENCODER_NAMES, textRow, VISION_ENCODER_NAMES, visionRow } from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
 import { jsonDigest, shortKey } from "./plain-data.ts";
@@ -90,13 +90,13 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
 }
 
 /**
- * The collection of a stack with encoders of its own: vectors of another encoder may have the same length, and would be compared with
- * these. The gateway fills a missing collection.
+ * The collection of a stack with other encoders than the default ones: their vectors have another length, or would be compared with
+ * those of the default ones. The gateway fills a missing collection.
  */
 function ownCollection(plan: StackPlan): { readonly collection?: string } {
   const spec = plan.tier === "gpu" ? plan.spec.encoders : null;
-  const own = [spec?.ownVision, spec?.ownText].filter((row) => row !== undefined);
-  if (spec === null || own.length === 0) return {};
+  const isUsual = spec?.vision === VISION_ENCODER_NAMES[0] && spec.text === TEXT_ENCODER_NAMES[0];
+  if (spec === null || isUsual) return {};
   const identity = [visionRow(spec), textRow(spec)].map(({ source, text }) => ({
     repository: source.repository,
     revision: source.revision,

@@ -48,8 +48,8 @@ export const encoderChecks = {
   }),
 
   customEncoderNameIsFree: ({ config }) =>
-    Object.keys(config.catalogue.encoders ?? {}).map((name) => {
-      const model = config.models.findIndex((one) => one.name === name);
+    Object.entries(config.catalogue.encoders ?? {}).map(([name, { kind }]) => {
+      const model = kind === "sentence" ? config.models.findIndex((one) => one.name === name) : -1;
       const isKnown = Object.hasOwn(visionEncoders, name) || Object.hasOwn(textEncoders, name);
       if (!isKnown && model < 0) return [];
       return {

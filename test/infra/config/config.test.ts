@@ -249,6 +249,18 @@ test.each<[string, unknown, string, string]>([
   expect(problemsOf({ ...smallestDocker, encoders })).toMatchObject([{ path, fix }]);
 });
 
+test("a form that does not exist is reported with those that do", () => {
+  const weights = { from: "disk", path: "/store/a" };
+  const values = {
+    models: [{ name: "a", model: "x", weights }],
+    catalogue: { encoders: { own: { kind: "bert" } } },
+  };
+  expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([
+    { path: "catalogue.encoders.own.kind", fix: 'Choose one of "clip", "sentence".' },
+    { path: "models[0].weights.from", fix: 'Choose one of "hub", "modelscope", "s3", "folder".' },
+  ]);
+});
+
 test.each<[string, Values, string, string, string]>([
   [
     "with capital letters and spaces",

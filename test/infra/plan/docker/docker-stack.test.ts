@@ -459,7 +459,7 @@ test("the gateway has the dimensions and batch sizes of encoders", () => {
   expect(gatewayOf({ ...gpuValues, encoders: false })).not.toHaveProperty("encoders");
 });
 
-test("vectors of a stack's own encoders have a collection for each encoder", () => {
+test("vectors of other encoders than the default ones have a collection for each encoder", () => {
   const row = {
     kind: "sentence",
     repository: "intfloat/e5-small-v2",
@@ -480,6 +480,10 @@ test("vectors of a stack's own encoders have a collection for each encoder", () 
   expect(second).not.toBe(first);
   expect(collectionOf("1".repeat(40), "mine", "mine")).toBe(first);
   expect(collectionOf("1".repeat(40), "all-MiniLM-L6-v2")).toBe("documents");
+  const { databases } = gatewayOf({ ...gpuValues, encoders: { vision: "clip-vit-large-patch14" } });
+  expect(databases).toMatchObject({
+    vector: { collection: expect.stringMatching(/^documents-[0-9a-f]{12}$/) },
+  });
 });
 
 test("the gateway has aliases of own databases and files for external ones", () => {
