@@ -1,4 +1,4 @@
-/** Links of all documents, without the network: files, folders and headings that they point at exist. */
+/** Links of all documents and paths of docs/proof.md, without the network: files, folders and headings that they name exist. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -66,6 +66,22 @@ test("every link between the documents leads to a file and to a heading of it", 
   );
   expect(links.length).toBeGreaterThan(150);
   expect(links.flatMap(([file, target]) => faultOf(file, target) ?? [])).toEqual([]);
+});
+
+/** Paths of the tree, with or without backquotes; the dot at the end of a sentence is no part of them. */
+const PATH =
+  /(?<![\w./-])(?:components|containers|infra|loader|policy|scripts|test)(?:\/(?:\{[^}]*\}|[\w.-]*\w))+/g;
+
+/** `{a,b}` stands for both. */
+function expanded(path: string): string[] {
+  const [, before, words, after] = /^(.*?)\{(.*?)\}(.*)$/.exec(path) ?? [];
+  return words?.split(",").flatMap((word) => expanded(`${before}${word}${after}`)) ?? [path];
+}
+
+test("every path of the tree in docs/proof.md exists", () => {
+  const paths = [...read("docs/proof.md").matchAll(PATH)].flatMap(([path]) => expanded(path));
+  expect(paths.length).toBeGreaterThan(200);
+  expect(paths.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
 });
 
 test("every reference of a document is defined", () => {
