@@ -8,13 +8,17 @@ from concurrent.futures import TimeoutError as NotInTime
 from contextlib import ExitStack
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from threading import Thread, Timer
 from time import monotonic
 from typing import Any
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
 
 FETCH_SECONDS = 30.0
+# IPv6 addresses of servers by IANA; an address of 2002::/16 has an IPv4 address inside.
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+# RFC 6052: IPv4 addresses, as name servers of networks without IPv4 give them.
+_NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def fetched(url: str, max_bytes: int) -> bytes:
@@ -35,7 +39,12 @@ def fetched(url: str, max_bytes: int) -> bytes:
 
 def is_public(address: str) -> bool:
     """False for machines and networks behind this one, which a client may not ask through it."""
-    return ip_address(address).is_global
+    found = ip_address(address)
+    if isinstance(found, IPv4Address):
+        return found.is_global and not found.is_multicast
+    if found.ipv4_mapped is not None or found in _NAT64:
+        return is_public(str(IPv4Address(found.packed[-4:])))
+    return found.is_global and found in _GLOBAL_UNICAST and found.sixtofour is None
 
 
 class _NoRedirects(HTTPRedirectHandler):

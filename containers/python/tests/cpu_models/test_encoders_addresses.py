@@ -122,6 +122,11 @@ def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -
         image_address.fetched("http://example.org/a.png", 100)
 
 
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+def test_a_public_address_is_asked(address: str) -> None:
+    assert image_address.is_public(address)
+
+
 @pytest.mark.parametrize(
     "host",
     [
@@ -132,6 +137,13 @@ def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -
         "[::1]",
         "[fe80::1]",
         "[::ffff:10.0.0.1]",
+        "224.0.0.1",
+        "[ff02::1]",
+        "[fec0::1]",
+        # IPv4 addresses inside of IPv6 ones: of NAT64, of 6to4, and the old compatible form.
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:7f00:1::]",
+        "[::127.0.0.1]",
     ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
