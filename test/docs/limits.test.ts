@@ -71,16 +71,16 @@ const SERVICES: readonly Service[] = [
 
 const HEAD = `# Limits
 
-The limits of each service for its clients, and its answer beyond them. The numbers are the services' own constants, and those of the
-gateway's configuration its defaults; \`UPDATE_RECORDED=1 npx vitest run test/docs\` writes this file.
+The limits of each service for its clients, and its answer beyond them. \`UPDATE_RECORDED=1 npx vitest run test/docs\` writes this file
+from the services' constants and the defaults of the gateway's configuration.
 
-The second table of a service computes its memory with all limits reached at the same time; a test holds the sum below the memory of the
-service's container. The memory of the kernel for connections is not in it, nor the pages of files that it caches. A stack file's
-\`gateway.limits.bodyMiB\` above 16 raises the memory of requests, of which there is room for four of the largest.
+The second table of a service adds up its memory with all limits reached at once; a test holds the sum below the memory of its container.
+The sum omits the kernel's memory for connections and cached files. A stack file's \`gateway.limits.bodyMiB\` above 16 raises the memory
+of requests, which has room for four of the largest.
 
-The factors are those of bodies that clients send for a reason. Lists of empty objects take more: 16 bytes for each byte in mock-mongo, 40
-in mock-vector while it reads them. mock-mongo does not count whole messages of up to 64 KiB that wait for their turn, mock-vector not the
-answers that it is making. Both are for laptops and tests, and only the gateway protects them from other clients.
+mock-mongo and mock-vector are for laptops and tests: only the gateway protects them from other clients. Lists of empty objects take more
+than the tables say, 16 bytes for each byte in mock-mongo, 40 in mock-vector. mock-mongo does not count messages of up to 64 KiB that wait
+for their turn, nor mock-vector the answers in the making.
 `;
 
 function documentOf(services: readonly Service[]): string {
