@@ -68,7 +68,7 @@ test("every link between the documents leads to a file and to a heading of it", 
   expect(links.flatMap(([file, target]) => faultOf(file, target) ?? [])).toEqual([]);
 });
 
-/** Paths of the tree, with or without backquotes; the dot at the end of a sentence is no part of them. */
+/** Paths of the tree, with or without backquotes, without the dot at the end of a sentence. */
 const PATH =
   /(?<![\w./-])(?:components|containers|infra|loader|policy|scripts|test)(?:\/(?:\{[^}]*\}|[\w.-]*\w))+/g;
 
