@@ -235,6 +235,15 @@ def test_an_own_encoder_computes_what_its_source_does(shop: Workshop, name: str)
 
 Change = Callable[[dict[str, Any]], object]
 
+
+def _replace(**values: Any) -> Change:
+    def change(one: dict[str, Any]) -> None:
+        one.clear()
+        one.update(values)
+
+    return change
+
+
 MEAN, IMAGES = "12 layers, mean", "CLIP, patch 16, images"
 REFUSED: dict[str, tuple[str, str, Change, str]] = {
     "mpnet": (MEAN, "config.json", lambda one: one.update(model_type="mpnet"), 'model_type "mpnet"'),
@@ -276,7 +285,7 @@ REFUSED: dict[str, tuple[str, str, Change, str]] = {
     "newer pooling": (
         MEAN,
         "1_Pooling/config.json",
-        lambda one: (one.clear(), one.update(pooling_mode=["cls", "mean"])),
+        _replace(pooling_mode=["cls", "mean"]),
         "cls, mean, and the plan has pooling mean",
     ),
     "brightness": (
