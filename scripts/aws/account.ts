@@ -18,7 +18,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
     return problem(
       "credentials",
       `Your credentials are of the account ${Account}.`,
-      `The stack file names the account ${account}${isExample ? ", the account of examples" : ""}, and you are ${Arn}. Nothing else was asked.`,
+      `The stack file names the account ${account}${isExample ? ", the account of examples" : ""}, and you are ${Arn}. No other check was run.`,
       isExample
         ? `Write \`account: "${Account}"\` if the stack belongs there; else take credentials of its account, and write that one.`
         : "Take credentials of the stack's account, or correct `account`.",
@@ -29,7 +29,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
     return problem(
       "credentials",
       `AWS does not know who you are in ${region}.`,
-      `${error.words}${profile === "" ? "" : ` (AWS_PROFILE is ${profile})`}. Nothing else was asked.`,
+      `${error.words}${profile === "" ? "" : ` (AWS_PROFILE is ${profile})`}. No other check was run.`,
       "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer. Where AWS was not reached, correct `region`, AWS_ENDPOINT_URL or the proxy.",
     );
   }

@@ -76,14 +76,14 @@ export async function requireMachine(context: AwsContext): Promise<string> {
 /** Error for a machine that ended while a command changed it. */
 function goneMachine(ids: readonly string[], { region, stack }: AwsContext): UserError {
   return new UserError(
-    `EC2 has no ${ids.join(", ")} in ${region} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
+    `EC2 has no ${ids.join(", ")} in ${region} any more; \`npx engine-room up --stack ${stack}\` creates the missing resources.`,
   );
 }
 
 function notRunning({ region, stack }: AwsContext, machine: Machine | null): UserError {
   return new UserError(
     machine === null
-      ? `The stack ${stack} has no machine in ${region} that your credentials see; \`npx engine-room up --stack ${stack}\` makes it.`
+      ? `The stack ${stack} has no machine in ${region} that your credentials see; \`npx engine-room up --stack ${stack}\` creates it.`
       : `The machine ${machine.id} of ${stack} is ${machine.state}; \`npx engine-room wake --stack ${stack}\` starts it.`,
   );
 }
@@ -228,7 +228,7 @@ export async function changeMachine(
   const { region, stack } = context;
   const all = await stackMachines(context, [...AWAKE, ...ASLEEP]);
   if (all.length === 0)
-    return `The stack has no machine; \`npx engine-room up --stack ${stack}\` makes what is missing.\n`;
+    return `The stack has no machine; \`npx engine-room up --stack ${stack}\` creates the missing resources.\n`;
   const isSleep = direction === "sleep";
   const changed = all.filter(({ state }) => (isSleep ? AWAKE : ASLEEP).includes(state));
   const ids = changed.map(({ id }) => id);

@@ -47,7 +47,7 @@ export async function hasStackCluster({ region, cluster: name }: AwsContext): Pr
 
 function missingCluster({ region, cluster, stack }: AwsContext): UserError {
   return new UserError(
-    `There is no cluster ${cluster} in ${region}; \`npx engine-room up --stack ${stack}\` makes it, unless \`cluster.existing\` names one.`,
+    `There is no cluster ${cluster} in ${region}; \`npx engine-room up --stack ${stack}\` creates it, unless \`cluster.existing\` names one.`,
   );
 }
 
@@ -95,7 +95,7 @@ async function resize(
   const answer = await ask("eks:UpdateNodegroupConfig", region, input);
   if (answer === undefined)
     throw new UserError(
-      `The cluster ${input.clusterName} has no node group ${nodegroupName} any more; \`npx engine-room up --stack ${stack}\` makes what is missing.`,
+      `The cluster ${input.clusterName} has no node group ${nodegroupName} any more; \`npx engine-room up --stack ${stack}\` creates the missing resources.`,
     );
 }
 
@@ -137,7 +137,7 @@ export function poolChanges(
         wanted.every(([label, value]) => labels[label] === value) && !LOST_GROUPS.includes(status),
     );
     if (group === undefined)
-      return { pool, least: null, change: null, note: "has no node group; `npx engine-room up` makes it" };
+      return { pool, least: null, change: null, note: "has no node group; `npx engine-room up` creates it" };
     const { name, min, max, desired } = group;
     if (direction === "wake") {
       const least = size.min;

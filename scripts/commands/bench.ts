@@ -88,8 +88,8 @@ const print = (line: string) => void process.stdout.write(`${line}\n`);
 
 export const command = defineCommand({
   argument: {
-    name: "[what]",
-    text: "what is measured",
+    name: "[measurement]",
+    text: "what to measure (default: encoders and models)",
     choices: {
       sweep:
         "one model with streamed questions at rising concurrency, and the largest load that keeps --ttft-ms and --itl-ms",

@@ -236,7 +236,8 @@ export const command = defineCommand({
   options: OPTIONS,
   takesNoStack: true,
   async run({ positionals: [name], values }) {
-    if (name === undefined) throw new UsageError("Missing task.");
+    if (name === undefined)
+      throw new UsageError(`Missing task. Choose from ${Object.keys(TASKS).join(", ")}.`);
     const task: Task = TASKS[name];
     const missing = task.needs.filter((option) => values[option] === undefined);
     if (missing.length > 0)

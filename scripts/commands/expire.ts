@@ -27,7 +27,7 @@ export const command = defineCommand({
     const pulumi = findPulumi();
     if (pulumi === undefined)
       throw new UserError(
-        "Only the Pulumi CLI has stacks with a ttl, and `pulumi` is not on PATH; install it (https://www.pulumi.com/docs/install/) and try again.",
+        "`pulumi` is not on PATH, and only the Pulumi CLI can read the states of stacks that expire; install it (https://www.pulumi.com/docs/install/) and try again.",
       );
     const stacks = await survey(
       stateUrls().map((url) => new PulumiState(pulumi, url)),

@@ -1,6 +1,6 @@
 /** Asks for the values of a new stack, on a terminal or by options, and writes its file. */
 import { existsSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import * as prompts from "@clack/prompts";
 import { GPU_NAMES } from "../../infra/plan/catalogue/gpus.ts";
 import { ConfigError } from "../../infra/problems.ts";
@@ -20,13 +20,13 @@ import {
   planned,
   stackFileText,
 } from "../init/new-stack.ts";
-import { projectRoot, stackOptions, stackReference } from "../program/stack-file.ts";
+import { projectRoot, stackOptions, stackReference, typedPath } from "../program/stack-file.ts";
 import { defineCommand } from "./command.ts";
 
 const DETAIL_OPTIONS = {
   "--account <number>": "number of the AWS account",
   "--region <region>": "AWS region",
-  "--api-cidr <network>": "network that reaches the API of a cluster on AWS, such as your own address",
+  "--api-cidr <network>": "network that may reach the API of a cluster on AWS, often your own address",
   "--registry <address>": "registry from which a cluster pulls images",
   "--host <uri>": "Docker engine: unix:// or ssh://",
   "--hub-token-at <place>":
@@ -108,7 +108,7 @@ export const command = defineCommand({
     const where = await answers<Place>({
       given: values.where,
       ask: () => select("Where does the stack run?", Object.entries(PLACES) as [Place, string][]),
-      missing: "--where is missing.",
+      missing: `--where is missing. Choose from ${Object.keys(PLACES).join(", ")}.`,
     });
     const names = modelsOf(where);
     const models = await answers<readonly string[]>({
@@ -119,7 +119,7 @@ export const command = defineCommand({
           options: names.map((value) => ({ value })),
         }),
       initial: names.length === 1 ? names : undefined,
-      missing: `--model is missing: ${names.join(", ")}.`,
+      missing: `--model is missing. Choose from ${names.join(", ")}.`,
     });
     for (const model of models) refuseUnknown("--model", model, names);
     if (values.gpu !== undefined) refuseUnknown("--gpu", values.gpu.replace(/^\d+x/, ""), GPU_NAMES);
@@ -135,7 +135,7 @@ export const command = defineCommand({
     });
     const stack = reference(name);
     const { configFile } = stack;
-    const file = basename(configFile);
+    const file = typedPath(stack);
     const commands = ["plan", "up"].map((verb) => `npx engine-room ${verb} ${stackOptions(stack)}`);
     const schema = relative(dirname(configFile), join(projectRoot, "docs/stack-file.schema.json"));
     const content = stackFileText(offer.values, commands, schema.startsWith("..") ? schema : `./${schema}`);
@@ -264,9 +264,18 @@ async function chosenOffer(
       ),
     // Only the owner of a machine knows its GPUs.
     initial: isRented ? cheapest.machine : undefined,
-    missing: `--gpu is missing: ${found.map((each) => each.machine).join(", ")}.`,
+    missing: `--gpu is missing. Choose from ${smallestOf(found).join(", ")}, or more GPUs of one kind, such as 2xL40S.`,
   });
   return found.find((each) => each.machine === machine) ?? cheapest;
+}
+
+/** For each GPU the first of the offers, which has the fewest of it. */
+function smallestOf(found: readonly Offer[]): readonly string[] {
+  const gpu = (machine: string) => machine.replace(/^\d+x/, "");
+  const machines = found.map((each) => each.machine);
+  return machines.filter(
+    (machine, index) => machines.findIndex((other) => gpu(other) === gpu(machine)) === index,
+  );
 }
 
 /** @throws UserError where its file exists. */
@@ -274,7 +283,7 @@ function newReference(name: string, configFile: string | undefined) {
   const stack = stackReference(name, configFile);
   if (existsSync(stack.configFile))
     throw new UserError(
-      `${basename(stack.configFile)} exists already; choose another name, or edit the file.`,
+      `${typedPath(stack)} exists already; choose another name or --config-file, or edit the file.`,
     );
   return stack;
 }

@@ -18,7 +18,7 @@ export const command = defineCommand({
     const sha256 = createHash("sha256").update(key).digest("hex");
     return {
       json: { name, key, sha256 },
-      text: `${key}\n\nIt is shown only now. Clients send it as \`Authorization: Bearer …\`; the commands that ask the gateway read it from ENGINE_ROOM_API_KEY.\nAdd to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
+      text: `${key}\n\nThe key is stored nowhere and not printed again. Clients send it as \`Authorization: Bearer …\`; the commands that ask the gateway read it from ENGINE_ROOM_API_KEY.\nAdd to the stack file:\n\n  engine-room:gateway:\n    apiKeys:\n      - name: ${name}\n        sha256: ${sha256}\n`,
     };
   },
 });

@@ -23,7 +23,9 @@ export const command = defineCommand({
     const readers = await operations.logs({ lines, follow });
     if (readers.size === 0) {
       requireKnownStack(stack);
-      throw new UserError(`The stack ${stack.name} has no ${operations.logged}.`);
+      throw new UserError(
+        `The stack ${stack.name} has no ${operations.logged}; \`npx engine-room ${operations.upCommand} --stack ${stack.name}\` brings it up.`,
+      );
     }
     const names = service === undefined ? [...readers.keys()] : [service];
     const width = Math.max(...names.map(({ length }) => length));

@@ -119,7 +119,7 @@ function report(command: string, error: unknown): number {
   const { message, stack } = error as Error;
   const isForPeople = isUsage || error instanceof ConfigError || error instanceof UserError;
   const text = error instanceof CommanderError ? sentence(message) : message;
-  const usage = isUsage ? `\n\`npx engine-room ${command}--help\` shows what it takes.` : "";
+  const usage = isUsage ? `\n\`npx engine-room ${command}--help\` prints the usage.` : "";
   process.stderr.write(
     isForPeople
       ? `${forTerminal(highlighted(`${text}${usage}`, process.stderr), process.stderr)}\n`

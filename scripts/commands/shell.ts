@@ -19,7 +19,9 @@ export const command = defineCommand({
     const names = [...shells.keys()];
     if (names.length === 0) {
       requireKnownStack(stack);
-      throw new UserError(`The stack ${stack.name} has no ${operations.logged}.`);
+      throw new UserError(
+        `The stack ${stack.name} has no ${operations.logged}; \`npx engine-room ${operations.upCommand} --stack ${stack.name}\` brings it up.`,
+      );
     }
     if (service === undefined)
       throw new UsageError(`Missing service: npx engine-room shell NAME. The stack has ${names.join(", ")}.`);

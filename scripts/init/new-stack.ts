@@ -8,7 +8,7 @@ import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import type { LanguageModel } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { CONFIG_NAMESPACE, ConfigError } from "../../infra/problems.ts";
-import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
+import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
 import { figure } from "../plan/text-table.ts";
 
 /** Where a stack can run. */
@@ -122,7 +122,9 @@ function hintOf(machine: string, plan: StackPlan): string {
   const isYourOwn = hourlyUsd === 0 && withoutPrice.length === 0;
   const price = isYourOwn
     ? "your own machine"
-    : `${sumUsd(hourlyUsd, HOURLY_DIGITS, withoutPrice.length > 0)} an hour`;
+    : withoutPrice.length > 0
+      ? `hourly cost not known (parts without a price in the catalogue: ${withoutPrice.length})`
+      : `${usd(hourlyUsd, HOURLY_DIGITS)} an hour`;
   if (plan.tier === "cpu") return price;
   const [fullest] = plan.fit.toSorted((a, b) => b.needGiB / b.capacityGiB - a.needGiB / a.capacityGiB);
   if (fullest === undefined) return price;
@@ -206,9 +208,10 @@ function ownMachine(machine: string): Values {
 /** A line above the key. */
 const COMMENTS: Readonly<Record<string, string>> = {
   account: "No other account is touched.",
-  access: "From where the cluster's API is reached.",
-  host: "The machine of the Docker engine: correct CPUs and memory.",
-  pools: "Machines: `npx engine-room plan` says what they cost, and preflight whether they are available.",
+  access: "Networks that may reach the cluster's API.",
+  host: "The machine of the Docker engine. vcpus and memoryGiB are assumed: write those of the machine.",
+  pools:
+    "Machines: `npx engine-room plan` prints their cost, and preflight checks whether they are available.",
   images: "`npx engine-room images --push` pushes them there once; the cluster pulls them.",
   engines: "A GPU's server stops while its next engine is built.",
   hub: "Where the token of the model hub is.",

@@ -46,9 +46,7 @@ export function planReport(
     ...(isFull && isOnGpus ? [advisorySection(plan)] : []),
   ].filter(({ lines }) => lines.length > 0);
   const commands = [
-    ...(!isFull && (isOnGpus || "cluster" in plan)
-      ? [`All details: npx engine-room plan ${stack.options} --full`]
-      : []),
+    ...(!isFull && isOnGpus ? [`All details: npx engine-room plan ${stack.options} --full`] : []),
     ...(plan.platform === "local" ? [] : [`Next: npx engine-room preflight ${stack.options}`]),
   ];
   const lines = [
@@ -133,7 +131,7 @@ const FIRST_STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = 
 /** A Docker host has no registry before it: its cold start downloads the images. */
 function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
   const parts = steps.map((step) => `${FIRST_STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
-  const images = platform === "docker" ? "" : ", once images are in their registry";
+  const images = platform === "docker" ? "" : " after `npx engine-room images --push`";
   return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts})${images}.`;
 }
 
@@ -184,16 +182,16 @@ function cpuSection({ models, encoders }: CpuPlan): Section {
     String(model.parallelRequests),
     `${model.contextTokens} tokens`,
     `${model.maxTokens} tokens`,
-    model.threads === 0 ? "as the machine has" : String(model.threads),
+    model.threads === 0 ? "CPUs - 1" : String(model.threads),
   ]);
   const { text, vision, maxBatchSize, dynamicBatching } = encoders;
   const batches = dynamicBatching ? `batches of up to ${maxBatchSize}` : "no batching";
   return {
-    title: "Models, each on a Triton of its own on the CPU, no engine",
+    title: "Models (each on a Triton server of its own, on the CPU, without an engine)",
     lines: [
       ...textTable(["MODEL", "WEIGHTS", ">REQUESTS AT A TIME", ">CONTEXT", ">ANSWER", "THREADS"], rows),
       ...paragraph(
-        `Encoders: text_encoder (${text.dimension} numbers), vision_encoder (${vision.dimension} numbers), ${batches}.`,
+        `Encoders: text_encoder (${text.dimension} dimensions), vision_encoder (${vision.dimension} dimensions), ${batches}.`,
       ),
     ],
   };

@@ -354,7 +354,7 @@ async function instanceStatus({ context }: InstanceTarget): Promise<StatusReport
       [],
       false,
       [],
-      [`The stack ${stack} has no machine in ${region}; \`npx engine-room up --stack ${stack}\` makes it.`],
+      [`The stack ${stack} has no machine in ${region}; \`npx engine-room up --stack ${stack}\` creates it.`],
     );
   const { id, type, state } = machine;
   const isRunning = state === "running";

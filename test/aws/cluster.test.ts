@@ -230,7 +230,7 @@ describe("the kubeconfig", () => {
   test("a missing cluster is reported with the command that creates it, and the user's own kubeconfig stays in use", async () => {
     await makeCluster(REGION, "another");
     await expect(usedKubeconfig()).rejects.toThrow(
-      "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` makes it, unless `cluster.existing` names one.",
+      "There is no cluster engine-room-dev in us-west-2; `npx engine-room up --stack dev` creates it, unless `cluster.existing` names one.",
     );
     expect(process.env.KUBECONFIG).toBe("/home/me/.kube/config");
   });

@@ -106,7 +106,7 @@ export function placements(
   if (stack.runsOn === "host") {
     return hostTenants(stack, pool).map(([index, tenants]) => ({
       ...part,
-      label: `${part.label}, number ${index}`,
+      label: `${part.label} (GPU ${index})`,
       tenants,
     }));
   }

@@ -39,7 +39,7 @@ export function encoderRows(
         name,
         kind === "clip" ? "an encoder of images" : "an encoder of texts",
         [...Object.keys(known), ...names],
-        `Another one can be added under \`catalogue.encoders\`, with \`kind: ${kind}\`.`,
+        `Others can be added under \`catalogue.encoders\`, with \`kind: ${kind}\`.`,
       ),
       ...(row && { reason: `${name} is of kind ${row.kind}, and ${path} names a row of kind ${kind}.` }),
     });

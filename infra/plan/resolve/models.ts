@@ -96,7 +96,7 @@ function modelRow(
       name,
       "a model of the catalogue",
       [...Object.keys(languageModels), ...Object.keys(own)],
-      "Another one can be added under `catalogue.models`.",
+      "Others can be added under `catalogue.models`.",
     ),
   );
   return null;

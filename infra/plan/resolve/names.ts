@@ -51,7 +51,7 @@ export function unknownRelease(tag: string, tags: readonly string[]): Finding {
 
 function existing(names: readonly string[]): string {
   if (names.length === 0) return "The list is empty.";
-  return names.length === 1 ? `There is ${names[0]} alone.` : `There are ${names.join(", ")}.`;
+  return names.length === 1 ? `The only name is ${names[0]}.` : `Choose from ${names.join(", ")}.`;
 }
 
 /** `g5` of `g5.xlarge`, `m7i-flex` of `m7i-flex.large`: https://docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html */

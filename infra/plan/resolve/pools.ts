@@ -70,7 +70,7 @@ function resolveMachine(
   const names = Object.keys(gpus);
   const unknown = unknownName(`${path}.machine.gpu`, gpu, "a GPU of the catalogue", names);
   // The nearest name is often that of another card, RTX 3090 for an RTX 3060: all are named beside it.
-  const all = `There are ${names.join(", ")}.`;
+  const all = `Choose from ${names.join(", ")}.`;
   report({ ...unknown, fix: unknown.fix.startsWith(all) ? all : `${unknown.fix} ${all}` });
   return null;
 }

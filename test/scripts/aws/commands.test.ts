@@ -101,7 +101,7 @@ describe("the account of a stack", () => {
         const { exitCode, stdout, stderr } = await run(compute, ofAnother, words);
         expect([exitCode, stdout]).toEqual([1, ""]);
         expect(stderr).toBe(
-          `Your credentials are of the account ${OTHER}.\nThe stack file names the account ${ACCOUNT}, the account of examples, and you are arn:aws:iam::${OTHER}:user/me. Nothing else was asked.\nFix: Write \`account: "${OTHER}"\` if the stack belongs there; else take credentials of its account, and write that one.\n`,
+          `Your credentials are of the account ${OTHER}.\nThe stack file names the account ${ACCOUNT}, the account of examples, and you are arn:aws:iam::${OTHER}:user/me. No other check was run.\nFix: Write \`account: "${OTHER}"\` if the stack belongs there; else take credentials of its account, and write that one.\n`,
         );
         expect(aws?.asked).toEqual(["sts:GetCallerIdentity"]);
         expect(pulumi.calls()).toEqual([]);

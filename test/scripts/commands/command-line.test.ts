@@ -66,7 +66,7 @@ test.each([
   expect([exitCode, stdout]).toEqual([2, ""]);
   const [first, second] = stderr.split("\n");
   expect(first).toBe(sentence);
-  expect(second).toMatch(/^`npx engine-room (?:\S+ )?--help` shows what it takes\.$/);
+  expect(second).toMatch(/^`npx engine-room (?:\S+ )?--help` prints the usage\.$/);
 });
 
 test("the help lists each command on a line of at most 80 columns, in groups", async () => {

@@ -87,9 +87,9 @@ test.each([
 });
 
 test.each([
-  ["--where docker", "--model is missing: gpt2-medium, "],
+  ["--where docker", "--model is missing. Choose from gpt2-medium, "],
   ["--where aws --model gpt2-medium", "--account is missing: "],
-  ["--where docker --model gpt2-medium", "--gpu is missing: "],
+  ["--where docker --model gpt2-medium", "--gpu is missing. Choose from 1xA10G, "],
   ["--where docker --model gpt2-medium --gpu A10G --region us-east-1", "--region has no effect"],
   ["--where local --gpu A10G", "--gpu has no effect"],
   [`${EC2} --model gpt2-medium --gpu A10G`, "--gpu has no effect"],

@@ -98,7 +98,7 @@ test("the summary has no amount for machines without a price, which are the user
   expect(summaryOf(dockerValues)).toContain(
     `First \`up\`: about ${Math.round(seconds / 60)} min until its models answer (estimate: engines 85 s + cold start 5 min).`,
   );
-  expect(summaryOf(clusterValues)).toMatch(/First `up`: .* once images are in their registry\.$/);
+  expect(summaryOf(clusterValues)).toMatch(/First `up`: .* after `npx engine-room images --push`\.$/);
   expect(summaryOf(localValues)).toBe("Cost: your own machine, not priced.");
 });
 
