@@ -27,7 +27,7 @@ test("on a terminal every question is asked, and a wrong answer is asked again",
   await terminal.answer("AWS region", enter);
   await terminal.answer("Which machine?", enter);
   await terminal.answer("Name of the stack", enter);
-  await terminal.answer("Write Pulumi.new.yaml?", enter);
+  await terminal.answer("Pulumi.new.yaml?", enter);
   expect(await terminal.end()).toBe(0);
   expect(terminal.text).toContain(`npx engine-room up --stack my-aws --config-file ${file}`);
   const [exitCode, plan] = await planOf(file);
@@ -48,7 +48,7 @@ test("with options nothing is asked, and the next two commands are printed", asy
   const { exitCode, stdout } = await init(`${EC2} --model llava-1.5-7b --instance-type g5.4xlarge --yes`);
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(
-    /^Wrote Pulumi\.new\.yaml: llava-1\.5-7b; 1 × A10G, .* of 21\.9 GiB of GPU memory, \$.* an hour\.\nNext:\n/,
+    /^Wrote \S+\/Pulumi\.new\.yaml: llava-1\.5-7b; 1 × A10G, .* of 21\.9 GiB of GPU memory, \$.* an hour\.\nNext:\n/,
   );
   expect(stdout).toContain(`  npx engine-room plan --stack new --config-file ${file}\n`);
   expect((await planOf(file))[0]).toBe(0);
