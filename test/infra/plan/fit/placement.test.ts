@@ -121,16 +121,16 @@ describe("placement on a Docker host", () => {
       ],
       encodersOf({ gpuIndices: [1] }),
     );
-    expect(placed(stack).map(({ label, tenants }) => [label.slice(-8), tenants.map((t) => t.name)])).toEqual([
-      ["number 1", ["large", "encoders"]],
-      ["number 2", ["large", "small"]],
+    expect(placed(stack).map(({ label, tenants }) => [label.slice(-7), tenants.map((t) => t.name)])).toEqual([
+      ["(GPU 1)", ["large", "encoders"]],
+      ["(GPU 2)", ["large", "small"]],
     ]);
   });
 
   test("the first of a model's GPUs has the frontend and the visual engine", () => {
     const split = modelOf("llava-1.5-7b", { gpuIndices: [3, 1], engine: { tensorParallel: 2 } });
     const leaders = placed(docker([split])).map(({ label, tenants: [tenant] }) => [
-      label.at(-1),
+      label.at(-2),
       tenant?.leader,
     ]);
     expect(leaders).toEqual([
