@@ -11,6 +11,7 @@ import {
   imageBuildArguments,
   imageSources,
 } from "./plan/docker/images.ts";
+import { modelRequirements } from "./plan/docker/python-packages.ts";
 import type { DockerGpuPlan, Ec2Plan } from "./plan/gpu-stack.ts";
 import { clusterImages, neededImages } from "./plan/images.ts";
 import { jsonDigest } from "./plan/plain-data.ts";
@@ -32,7 +33,14 @@ interface PlannedImages {
 export function planImages(plan: DockerCpuPlan | DockerGpuPlan | ClusterPlan): PlannedImages {
   const needed = neededImages(plan);
   // Images of a stack on CPUs do not depend on a release of Triton.
-  const triton = plan.tier === "cpu" ? null : { release: plan.release.tag, image: plan.spec.image.base };
+  const triton =
+    plan.tier === "cpu"
+      ? null
+      : {
+          release: plan.release.tag,
+          image: plan.spec.image.base,
+          requirements: plan.spec.models.flatMap(modelRequirements),
+        };
   const inputs = imageInputs(needed, { triton, bases: placeOf(plan).imageBases });
   return { needed, inputs, found: dockerImages(needed, inputs) };
 }

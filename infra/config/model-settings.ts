@@ -126,7 +126,8 @@ export const triton = section({
     .optional(),
   /**
    * Folder whose files take the place of the release's templates, relative to the project's: `tensorrt_llm/config.pbtxt`, with
-   * the release's placeholders, or `postprocessing/1/model.py`.
+   * the release's placeholders, or `postprocessing/1/model.py`. Packages of its `requirements.txt`, with versions and hashes, are installed
+   * in the image by pip, without their dependencies.
    */
   templates: formattedText(/^\S{1,300}$/, "the path of a folder without spaces", "templates/chat").optional(),
 });

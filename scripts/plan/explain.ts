@@ -1,6 +1,11 @@
 /** Commands of a plan, as a person would type them: all that happens on a GPU is listed here. */
 import { buildGenerateRequest, RequestError, wrapQuestion } from "@engine-room/triton-requests";
 import { goldenPictures } from "../../infra/plan/catalogue/language-models.ts";
+import {
+  modelRequirements,
+  releaseRequirements,
+  requirementLines,
+} from "../../infra/plan/docker/python-packages.ts";
 import { type EncoderPlan, towerName } from "../../infra/plan/encoders/encoder-plan.ts";
 import { gpuIdentity } from "../../infra/plan/engine/engine-plan.ts";
 import type { RepositoryClone } from "../../infra/plan/engine/release.ts";
@@ -81,6 +86,10 @@ function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): strin
       "In the container: files that NVIDIA's image lacks; this project's image has them, patched where containers/trtllm/patches says so.",
       repository.clones.flatMap(cloneLines),
     ],
+    [
+      "In the container: Python packages that this project's image has beside NVIDIA's.",
+      packageLines(requirementLines([...releaseRequirements(release), ...modelRequirements(spec)])),
+    ],
     ...buildChapters(model),
     [
       `In the container: the model repository, all of its placeholders and no others.${
@@ -104,6 +113,19 @@ function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): strin
     .flatMap(([title, commands], index) => ["", ...comment(`${index + 1}. ${title}`), ...commands]);
   const headline = `${name}: ${spec.engine.row.title} on ${release.tag} (TensorRT-LLM ${release.tensorRtLlm}), ${built} for ${gpu}.`;
   return `${[...comment(headline), ...lines].join("\n")}\n`;
+}
+
+/** As containers/trtllm/Dockerfile installs them. */
+function packageLines(requirements: readonly string[]): readonly string[] {
+  const file = "/tmp/requirements.txt";
+  const flags = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", file];
+  const environment = { PIP_BREAK_SYSTEM_PACKAGES: "1", PIP_CONSTRAINT: "" };
+  return requirements.length === 0
+    ? []
+    : [
+        `${line("printf", "%s\\n", ...requirements)} > ${file}`,
+        shellLine(["python3", "-m", "pip", "install", ...flags], environment),
+      ];
 }
 
 /** The image is started the same way to build and to serve: an engine only runs on the TensorRT that built it. */

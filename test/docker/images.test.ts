@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { releases } from "../../infra/plan/catalogue/releases.ts";
+import { imageBuildArguments } from "../../infra/plan/docker/images.ts";
+import { readRequirements } from "../../infra/plan/docker/python-packages.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import {
   baseImage,
@@ -104,16 +105,24 @@ describeWithEngine("images", ({ socketPath, api }) => {
     ]);
   });
 
-  test.concurrent("the image trtllm has the release's versions of Python packages that are too old in its base", async () => {
-    const { pythonUpgrades = [] } = releases["26.07"];
+  test.concurrent("the image trtllm has the Python packages of the release and of the models' own files", async () => {
+    // The second hash is of no file.
+    const own =
+      "einops==0.8.1 \\\n  --hash=sha256:919387eb55330f5757c6bea9165c5ff5cfe63a642682ea788a6d472576d81737 \\\n" +
+      `  --hash=sha256:${"0".repeat(64)}\n`;
+    const triton = { release: "26.07", requirements: readRequirements(own).requirements };
+    const { PYTHON_UPGRADES = "" } = imageBuildArguments("trtllm", { triton, bases: {} });
     const tag = await buildImage(socketPath, "trtllm", {
       version: "upgraded",
-      buildArguments: { PYTHON_UPGRADES: pythonUpgrades.join("\n") },
+      buildArguments: { PYTHON_UPGRADES },
     });
-    const version = ["-c", "import importlib.metadata as m; print(m.version('openai'))"];
-    expect(await outcomeOf(tag, ["--entrypoint", "python3"], version)).toEqual({
+    const versions = [
+      "-c",
+      "import importlib.metadata as m; print(m.version('openai'), m.version('einops'))",
+    ];
+    expect(await outcomeOf(tag, ["--entrypoint", "python3"], versions)).toEqual({
       code: 0,
-      output: "1.109.1\n",
+      output: "1.109.1 0.8.1\n",
     });
   });
 

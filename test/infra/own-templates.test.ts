@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { checkedPlan } from "../../infra/checked-plan.ts";
+import { planImages } from "../../infra/image-inputs.ts";
 import { InferenceStack, type InferenceStackArgs } from "../../infra/inference-stack.ts";
 import { serverSpec } from "../../infra/plan/container-specs.ts";
 import { ConfigError } from "../../infra/problems.ts";
-import { fillTemplateLines } from "../../scripts/plan/explain.ts";
+import { explain, fillTemplateLines } from "../../scripts/plan/explain.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -109,7 +110,12 @@ test.each([
     /^tensorrtllm\/config\.pbtxt is of no model of the repository, which has ensemble, /,
   ],
   ["a file beside the models", () => put("notes.txt", "x"), /^notes\.txt is of no model/],
-  ["packages", () => put("preprocessing/requirements.txt", "numpy"), /servers install none/],
+  [
+    "a list of packages below a model",
+    () => put("preprocessing/requirements.txt", "einops"),
+    /only requirements\.txt at the top of the folder is installed, when the image is built/,
+  ],
+  ["another list of packages", () => put("requirements-dev.txt", "einops"), /^requirements-dev\.txt lists/],
   [
     "bytes that are no text",
     () => put("preprocessing/1/model.py", Buffer.from([0x80, 0])),
@@ -172,6 +178,81 @@ test("files on a machine of EC2 have a lower limit, which the problem contains",
   const { host: _host, ...ec2 } = values;
   expect(problemsOf(ec2)).toEqual([
     `${PATH}: Its files have 32001 bytes, and servers of this platform get at most 32000.`,
+  ]);
+});
+
+const EINOPS = `einops==0.8.1 --hash=sha256:${"1".repeat(64)}`;
+const FTFY = `ftfy==6.3.1 --hash=sha256:${"2".repeat(64)}`;
+
+const own = { registry: "registry.example.org/engine-room" };
+const pools = [{ name: "gpu", instanceType: "g5.4xlarge" }];
+const inCluster = { pools, images: own, host: undefined, engines: { whenFull: "stopServer" } };
+const onAws = { ...inCluster, platform: "aws", account: "111122223333", region: "us-east-1" };
+
+test.each([
+  ["docker", {}],
+  ["docker on a base of the user's own", { image: { base: "registry.example.org/tritonserver:25.07-own" } }],
+  ["kubernetes", { ...inCluster, platform: "kubernetes" }],
+  ["ec2", { ...onAws, compute: "ec2" }],
+  ["eks", { ...onAws, compute: "eks", access: { apiCidrs: ["203.0.113.7/32"] } }],
+])("the image that builds and serves gets the packages of requirements.txt: %s", (_name, platform) => {
+  put("postprocessing/1/model.py", "# mine\n");
+  const imagesOf = () => {
+    const values = JSON.parse(JSON.stringify({ ...stack(folder), ...platform, encoders: {} }));
+    const { plan } = checkedPlan(values);
+    if (plan.tier !== "gpu") throw new Error("A plan on GPUs is expected.");
+    const server = plan.models.map((model) => serverSpec(model, 30)).join();
+    return { server, ...planImages(plan) };
+  };
+  const before = imagesOf();
+  put("requirements.txt", `# of the tokenizer\n${FTFY}\n\n${EINOPS}\n`);
+  const after = imagesOf();
+  const changed = after.found.filter(
+    ({ reference }) => !before.found.some((image) => image.reference === reference),
+  );
+  expect(changed).toEqual([
+    expect.objectContaining({
+      name: "trtllm",
+      kind: "build",
+      buildArguments: expect.objectContaining({ PYTHON_UPGRADES: `${EINOPS}\n${FTFY}` }),
+    }),
+  ]);
+  expect(before.found).not.toContainEqual(
+    expect.objectContaining({
+      buildArguments: expect.objectContaining({ PYTHON_UPGRADES: expect.anything() }),
+    }),
+  );
+  // Servers install none.
+  expect(after.server).toBe(before.server);
+  put("requirements.txt", FTFY.replace("6.3.1", "6.3.0"));
+  expect(imagesOf().inputs.contentHashes.trtllm).not.toBe(after.inputs.contentHashes.trtllm);
+});
+
+test("the commands of a model install the packages by hand, and a release's beside them", () => {
+  const linesOf = (values: object) => {
+    const { plan } = checkedPlan(values as Record<string, unknown>);
+    if (plan.tier !== "gpu") throw new Error("A plan on GPUs is expected.");
+    return explain(plan, "gpt", "/store")
+      .split("\n")
+      .filter((text) => text.startsWith("printf '%s\\n'"));
+  };
+  put("requirements.txt", `${FTFY}\n${EINOPS}\n`);
+  expect(linesOf(stack(folder))).toEqual([`printf '%s\\n' '${EINOPS}' '${FTFY}' > /tmp/requirements.txt`]);
+  const newest = {
+    ...stack(undefined, { model: "llama-2-7b", runtime: "llmapi", flavour: "llmapi" }),
+    release: "26.07",
+    acceptUnverified: true,
+    hub: { token: "hf_example" },
+  };
+  expect(linesOf(newest)).toEqual([expect.stringContaining("'openai==1.109.1 --hash=sha256:")]);
+  expect(linesOf(stack(undefined))).toEqual([]);
+});
+
+test("every line of requirements.txt that can't be installed is reported", () => {
+  put("requirements.txt", `${EINOPS}\nftfy>=6\ntorch==2.8.0 --hash=sha256:${"3".repeat(64)}\n`);
+  expect(problemsOf(stack(folder))).toEqual([
+    `${PATH}: Line 2 of requirements.txt is not NAME==VERSION: the same files would give another image on another day.`,
+    `${PATH}: Line 3 of requirements.txt would replace torch, whose version TensorRT-LLM in the image depends on.`,
   ]);
 });
 

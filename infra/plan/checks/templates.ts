@@ -1,5 +1,12 @@
 /** A user's own files in place of the release's templates. */
 import { nearestName } from "../../problems.ts";
+import {
+  modelRequirements,
+  REQUIREMENTS_FILE,
+  readRequirements,
+  releaseRequirements,
+  requirementLines,
+} from "../docker/python-packages.ts";
 import { enginePlan } from "../engine/engine-plan.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
@@ -7,18 +14,54 @@ import { type RepositoryModel, repositoryPlan } from "../repository/repository-p
 import type { ModelSpec } from "../spec.ts";
 import { type Check, eachModel, type Finding } from "./check.ts";
 
+/** The build's shell gets them as one variable, of at most 128 KiB in Linux, with those of the release. */
+const MOST_BYTES_OF_PACKAGES = 120_000;
+
 export const templateChecks = {
   templatesAreServed: eachModel((model) => {
     const { templateFiles, ...serving } = model.serving;
     if (templateFiles === undefined || !hasRepository(model)) return [];
     const engine = serving.runtime === "engine" ? enginePlan(model.engine) : null;
     const { models } = repositoryPlan({ ...model, serving }, engine, 1);
-    return Object.entries(templateFiles).map(([file, text]) => {
-      const problem = fileProblem(file, text, models);
-      return problem === null ? [] : { path: `${model.path}.triton.templates`, ...problem };
-    });
+    return Object.entries(templateFiles).flatMap(([file, text]) =>
+      fileProblems(file, text, models).map((problem) => ({ path: pathOf(model), ...problem })),
+    );
   }),
+
+  packagesFitTogether: ({ spec: { release, models } }) => {
+    const first = new Map(
+      releaseRequirements(release).map(({ name, version }) => [
+        name,
+        { version, owner: `release ${release.tag}` },
+      ]),
+    );
+    const conflicts = models.flatMap((model) =>
+      modelRequirements(model).flatMap(({ name, version }) => {
+        const { version: other, owner } = first.get(name) ?? { version, owner: pathOf(model) };
+        first.set(name, { version: other, owner });
+        if (version === other) return [];
+        return {
+          path: pathOf(model),
+          reason: `${REQUIREMENTS_FILE} has ${name} ${version}, and ${owner} has ${other}: one image serves all models.`,
+          fix: `Write ${name}==${other} with its hashes here too.`,
+        };
+      }),
+    );
+    const lines = requirementLines(models.flatMap(modelRequirements));
+    const bytes = Buffer.byteLength(lines.join("\n"));
+    const tooLong = bytes > MOST_BYTES_OF_PACKAGES && {
+      path: "models",
+      value: `${lines.length} packages`,
+      reason: `Packages of all models have ${bytes} bytes with their hashes, and the image's build takes at most ${MOST_BYTES_OF_PACKAGES}.`,
+      fix: "Keep only the hash of the wheel that the image's Python takes, for each package.",
+    };
+    return [...conflicts, tooLong];
+  },
 } satisfies Record<string, Check>;
+
+function pathOf({ path }: ModelSpec): string {
+  return `${path}.triton.templates`;
+}
 
 /** Others are reported already. */
 function hasRepository(model: ModelSpec): boolean {
@@ -28,13 +71,23 @@ function hasRepository(model: ModelSpec): boolean {
 
 type Problem = Pick<Finding, "reason" | "fix">;
 
+function fileProblems(file: string, text: string, models: readonly RepositoryModel[]): readonly Problem[] {
+  if (file === REQUIREMENTS_FILE)
+    return readRequirements(text).refused.map(({ line, reason, fix }) => ({
+      reason: `Line ${line} of ${file} ${reason}`,
+      fix,
+    }));
+  const problem = fileProblem(file, text, models);
+  return problem === null ? [] : [problem];
+}
+
 function fileProblem(file: string, text: string, models: readonly RepositoryModel[]): Problem | null {
   const [folder = "", ...rest] = file.split("/");
   const inner = rest.join("/");
   if (/(^|\/)requirements[^/]*\.txt$/.test(file)) {
     return {
-      reason: `${file} lists packages, and servers install none: each start would need a package index.`,
-      fix: "Install them in an image of your own, and name it in image.base.",
+      reason: `${file} lists packages, and only ${REQUIREMENTS_FILE} at the top of the folder is installed, when the image is built.`,
+      fix: `Move its lines to ${REQUIREMENTS_FILE} there.`,
     };
   }
   const names = models.map(({ name }) => name);

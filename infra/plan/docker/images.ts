@@ -1,5 +1,7 @@
 /** Images of a stack: what each is made from, and by which reference or tag a stack runs it. Pure: hashes and lock file are given. */
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
+import type { Release } from "../catalogue/types.ts";
+import { type Requirement, releaseRequirements, requirementLines } from "./python-packages.ts";
 
 /** Images by use; `mongo` and `qdrant` are the databases' own. */
 export type ImageName = "services" | "cpu-models" | "trtllm" | "encoders" | "mongo" | "qdrant";
@@ -33,6 +35,8 @@ interface TritonBase {
   readonly release: string;
   /** Own image of the stack file. */
   readonly image?: string | undefined;
+  /** Python packages of the models' own files. @default none */
+  readonly requirements?: readonly Requirement[];
 }
 
 /** Bases of a stack's images. */
@@ -134,12 +138,13 @@ export const imageSources: Readonly<Record<ImageName, BuiltSource | OfficialSour
     ],
     hasRelease: true,
     base: ({ release, image }) => image ?? `${REGISTRY}:${release}-trtllm-python-py3`,
-    buildArguments: ({ release }) => {
-      if (!isReleaseTag(release)) return {};
-      const { backendCommit, pythonUpgrades } = releases[release];
+    buildArguments: ({ release, requirements = [] }) => {
+      const row: Partial<Release> = isReleaseTag(release) ? releases[release] : {};
+      const { backendCommit } = row;
+      const packages = requirementLines([...releaseRequirements(row), ...requirements]);
       return {
         ...(backendCommit === undefined ? {} : { BACKEND_COMMIT: backendCommit }),
-        ...(pythonUpgrades === undefined ? {} : { PYTHON_UPGRADES: pythonUpgrades.join("\n") }),
+        ...(packages.length === 0 ? {} : { PYTHON_UPGRADES: packages.join("\n") }),
       };
     },
     baseGB: ({ release }) => (isReleaseTag(release) ? releases[release].imageGB : null),

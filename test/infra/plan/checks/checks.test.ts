@@ -11,6 +11,15 @@ import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
 const TEMPLATES = new Map([
   ["templates/own", { "tensorrt_llm/1/model.py": "# own" }],
   ["templates/strange", { "tensorrt/1/model.py": "# own" }],
+  ["templates/packages", { "requirements.txt": `einops==0.8.1 --hash=sha256:${"1".repeat(64)}` }],
+  ["templates/newer", { "requirements.txt": `einops==0.8.2 --hash=sha256:${"2".repeat(64)}` }],
+  ["templates/openai", { "requirements.txt": `OpenAI==2.0.0 --hash=sha256:${"3".repeat(64)}` }],
+  [
+    "templates/long",
+    {
+      "requirements.txt": `long==1 ${[...Array(2000).keys()].map((n) => `--hash=sha256:${String(n).padStart(64, "0")}`).join(" ")}`,
+    },
+  ],
 ]);
 
 function checkedStack(values: Values): CheckedStack {

@@ -69,6 +69,14 @@ const largeRow = (model: Values) => ({
   ),
   host: { instanceType: "g5.8xlarge", diskGiB: 400 },
 });
+const twoTemplates = (...folders: readonly string[]) => ({
+  ...dockerValues,
+  models: folders.map((templates, index) => ({
+    name: `gpt${index}`,
+    model: "gpt2-medium",
+    triton: { templates },
+  })),
+});
 const golden = { prompt: "2 + 2 =", answerContains: ["4"] };
 const schedule = { start: "0 8 * * *", end: "0 20 * * *", timeZone: "UTC" };
 const publicGateway = {
@@ -543,6 +551,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: dockerModel({ triton: { templates: "templates/strange" } }),
     passes: dockerModel({ triton: { templates: "templates/own" } }),
     says: /tensorrt\/1\/model\.py is of no model/,
+  },
+  packagesFitTogether: {
+    path: "models[1].triton.templates",
+    fails: twoTemplates("templates/packages", "templates/newer"),
+    passes: twoTemplates("templates/packages", "templates/packages"),
+    says: /has einops 0\.8\.2, and models\[0\]\.triton\.templates has 0\.8\.1/,
   },
   llavaTutorialLimits: {
     path: "models[0].limits.maxInputTokens",
@@ -1463,6 +1477,18 @@ export const moreMistakes: readonly (readonly [
     "models[0].pipelineParallel",
     dockerCustom({ recipe: "phi", pipelineParallel: true }, "own", { pipelineParallel: 2 }),
     /converter of phi splits no model/,
+  ],
+  [
+    "packagesFitTogether",
+    "models[0].triton.templates",
+    dockerModel({ triton: { templates: "templates/openai" } }, { release: "26.07" }),
+    /has openai 2\.0\.0, and release 26\.07 has 1\.109\.1/,
+  ],
+  [
+    "packagesFitTogether",
+    "models",
+    dockerModel({ triton: { templates: "templates/long" } }),
+    /have 158007 bytes with their hashes, and the image's build takes at most 120000/,
   ],
   ["imageOfRelease", "image.base", { ...dockerValues, image: { base: "example.org/triton" } }, /fixed tag/],
   [
