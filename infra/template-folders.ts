@@ -3,6 +3,7 @@ import { type Dirent, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { StackConfig } from "./config/config.ts";
+import { REQUIREMENTS_FILE } from "./plan/docker/python-packages.ts";
 import type { TemplateFiles } from "./plan/spec.ts";
 import { type Problem, showValue } from "./problems.ts";
 
@@ -69,8 +70,7 @@ function readFolder(folder: string, mostBytes: number): Folder {
   const files: Record<string, string> = {};
   const refused: Refused[] = [];
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
-  const sizes = entries.map((entry) => (entry.isFile() ? statSync(pathOf(entry)).size : 0));
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  const bytes = entries.reduce((sum, entry) => sum + servedBytes(folder, entry), 0);
   if (bytes > mostBytes) {
     const reason = `Its files have ${bytes} bytes, and servers of this platform get at most ${mostBytes}.`;
     const fix = "Put large files into an image of your own, and name it in image.base.";
@@ -96,6 +96,13 @@ function readFolder(folder: string, mostBytes: number): Folder {
   if (Object.keys(files).length === 0 && refused.length === 0)
     refused.push({ reason: "The folder has no file.", fix: "Put a file there, or remove the key." });
   return { files, refused };
+}
+
+/** The image gets the list of packages, not servers; the plan counts a list that is short enough to be read. */
+function servedBytes(folder: string, entry: Dirent): number {
+  const path = pathOf(entry);
+  const size = entry.isFile() ? statSync(path).size : 0;
+  return path === join(folder, REQUIREMENTS_FILE) && size <= MOST_BYTES ? 0 : size;
 }
 
 function pathOf({ parentPath, name }: Dirent): string {

@@ -75,6 +75,8 @@ test("files of the folder reach the server in place of the release's, and anothe
 });
 
 const PATH = "models[0].triton.templates";
+const EINOPS = `einops==0.8.1 --hash=sha256:${"1".repeat(64)}`;
+const FTFY = `ftfy==6.3.1 --hash=sha256:${"2".repeat(64)}`;
 
 test.each([
   ["an empty folder", () => {}, "The folder has no file."],
@@ -98,6 +100,14 @@ test.each([
       truncateSync(join(folder, "preprocessing/1/model.py"), 3 * 2 ** 30);
     },
     "Its files have 3221225472 bytes, and servers of this platform get at most 500000.",
+  ],
+  [
+    "a list of packages that is too long to be read",
+    () => {
+      put("requirements.txt", "#");
+      truncateSync(join(folder, "requirements.txt"), 3 * 2 ** 30);
+    },
+    /^Its files have 3221225472 bytes/,
   ],
   [
     "the place of the template's own model.py",
@@ -176,13 +186,12 @@ test("files on a machine of EC2 have a lower limit, which the problem contains",
     images: { registry: "registry.example.org/engine-room" },
   };
   const { host: _host, ...ec2 } = values;
+  // Servers don't get it.
+  put("requirements.txt", `${EINOPS}\n${"# long\n".repeat(10_000)}`);
   expect(problemsOf(ec2)).toEqual([
     `${PATH}: Its files have 32001 bytes, and servers of this platform get at most 32000.`,
   ]);
 });
-
-const EINOPS = `einops==0.8.1 --hash=sha256:${"1".repeat(64)}`;
-const FTFY = `ftfy==6.3.1 --hash=sha256:${"2".repeat(64)}`;
 
 const own = { registry: "registry.example.org/engine-room" };
 const pools = [{ name: "gpu", instanceType: "g5.4xlarge" }];
