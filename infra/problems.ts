@@ -30,13 +30,17 @@ export class ConfigError extends Error {
 
 /** Text for people: a numbered list, three lines a problem; a reason may have more. */
 function formatProblems(problems: readonly Problem[], file = "the stack's configuration"): string {
-  const count = problems.length === 1 ? "1 problem" : `${problems.length} problems`;
   const lines = problems.map(({ path, value, reason, fix, line }, index) => {
     const what = path === file ? "" : `${path} = ${value}`;
     const head = line === undefined ? what : `${file}:${line}  ${what}`.trimEnd();
     return `  ${index + 1}. ${head}\n     ${reason.replaceAll("\n", "\n     ")}\n     Fix: ${fix}`;
   });
-  return `${count} in ${file}:\n${lines.join("\n")}`;
+  return `${counted(problems.length, "problem")} in ${file}:\n${lines.join("\n")}`;
+}
+
+/** `1 problem`, `2 problems`. */
+export function counted(count: number, singular: string, plural = `${singular}s`): string {
+  return `${count} ${count === 1 ? singular : plural}`;
 }
 
 /** Each mistake once: two checks may find the same. */

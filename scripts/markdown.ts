@@ -30,11 +30,6 @@ export function joined(parts: readonly Inline[], separator: string): Inline {
   return parts.flatMap((part, index) => (index === 0 ? part : [separator, ...part]));
 }
 
-/** `1 model`, `2 models`. */
-export function counted(count: number, singular: string, plural = `${singular}s`): string {
-  return `${count} ${count === 1 ? singular : plural}`;
-}
-
 /** Another author's text of at most so many characters, with `…` in place of the rest. */
 export function clipped(text: string, characters: number): string {
   return text.length > characters ? `${text.slice(0, characters)}…` : text;

@@ -1,6 +1,7 @@
 /** Describes what a schema refuses. Messages have a line with the reason and one with each fix. */
 import type { z } from "zod";
 import {
+  counted,
   distinct,
   formatPath,
   isSecure,
@@ -180,13 +181,12 @@ function boundMessage(issue: z.core.$ZodRawIssue<z.core.$ZodIssueTooSmall | z.co
   const isTooSmall = issue.code === "too_small";
   const number = Number(isTooSmall ? issue.minimum : issue.maximum);
   if (origin === "array") {
-    const entries = `${number} ${number === 1 ? "entry" : "entries"}`;
+    const entries = counted(number, "entry", "entries");
     if (isTooSmall && number === 1)
       return "The list is empty.\nAdd an entry, or leave out the key if it has a default.";
     return isTooSmall ? `Fewer than ${entries}.\nAdd more.` : `More than ${entries}.\nKeep ${entries}.`;
   }
-  const bound =
-    origin === "string" ? `${number} character${number === 1 ? "" : "s"}` : `${number}${unitOf(issue.path)}`;
+  const bound = origin === "string" ? counted(number, "character") : `${number}${unitOf(issue.path)}`;
   const more = isTooSmall ? "more" : "less";
   if (!inclusive) return `It must be ${more} than ${bound}.\nUse ${more} than ${bound}.`;
   return `${isTooSmall ? "Smaller than the minimum" : "Larger than the maximum"} allowed, ${bound}.\nUse ${bound} or ${more}.`;

@@ -19,8 +19,7 @@ import {
   pipelineProfile,
 } from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
-import { nearestName } from "../../infra/problems.ts";
-import { UsageError, UserError } from "../errors.ts";
+import { nameHint, UsageError, UserError } from "../errors.ts";
 
 export interface Question {
   /** Name in the stack. */
@@ -331,11 +330,12 @@ export function asked(plan: StackPlan, name: string): Asked {
 }
 
 /** @throws UserError with the nearest name, or all names. */
-function named<Model extends { readonly name: string }>(models: readonly Model[], name: string): Model {
+export function named<Model extends { readonly name: string }>(
+  models: readonly Model[],
+  name: string,
+): Model {
   const model = models.find((one) => one.name === name);
   if (model !== undefined) return model;
   const names = models.map((one) => one.name);
-  const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? `It has ${names.join(", ")}.` : `Did you mean ${nearest}?`;
-  throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${hint}`);
+  throw new UserError(`The stack has no model ${JSON.stringify(name)}. ${nameHint(name, names)}`);
 }

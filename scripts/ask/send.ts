@@ -2,6 +2,7 @@
 
 import { AnswerError } from "@engine-room/triton-requests";
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import { counted } from "../../infra/problems.ts";
 import { errorWords, UserError } from "../errors.ts";
 import { assertSuccess, fetchWithin, gatewayHeaders } from "../http.ts";
 import type { AnswerPart, PreparedRequest } from "./prepared-request.ts";
@@ -61,13 +62,13 @@ export async function send(request: PreparedRequest, options: SendOptions): Prom
     throw failure(error as Error, request.url, options.whenUnreachable);
   }
   show(text.end());
-  const counted = last.completionTokens;
+  const byServer = last.completionTokens;
   const streamed = request.stream ? events : null;
   return {
     promptTokens: last.promptTokens ?? null,
     // TensorRT-LLM counts the tokens of each event of a stream, other models the tokens so far.
-    completionTokens: counted === undefined ? streamed : Math.max(counted, streamed ?? 0),
-    isEstimate: counted === undefined,
+    completionTokens: byServer === undefined ? streamed : Math.max(byServer, streamed ?? 0),
+    isEstimate: byServer === undefined,
     firstTextSeconds: request.stream ? firstTextSeconds : null,
     totalSeconds: secondsSince(),
     finishReason: last.finishReason ?? null,
@@ -81,7 +82,7 @@ export function figuresLine(figures: AnswerFigures): string {
   const tokens =
     completionTokens === null
       ? "an answer of uncounted tokens"
-      : `${isEstimate ? "about " : ""}${completionTokens} ${completionTokens === 1 ? "token" : "tokens"}`;
+      : `${isEstimate ? "about " : ""}${counted(completionTokens, "token")}`;
   const prompt = promptTokens === null ? "" : ` for a prompt of ${promptTokens}`;
   const first = firstTextSeconds === null ? [] : [`the first after ${firstTextSeconds.toFixed(2)} s`];
   // The rate of a stream after its first token; otherwise over the whole time, reading the prompt included.

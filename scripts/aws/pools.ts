@@ -1,4 +1,5 @@
 /** Node groups of a stack's cluster on EKS: their sizes at `sleep` and `wake`. */
+
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +9,8 @@ import { documentText } from "../../infra/plan/aws/data-files.ts";
 import { nodePoolPlans } from "../../infra/plan/aws/eks-cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../infra/plan/aws/roles.ts";
 import { installedCharts, sleepsWithoutMachines } from "../../infra/plan/catalogue/aws.ts";
-import { count } from "../../infra/plan/checks/shared-messages.ts";
 import type { EksPlan } from "../../infra/plan/gpu-stack.ts";
+import { counted } from "../../infra/problems.ts";
 import { type ClusterProbe, kubectlItems, kubectlText } from "../cluster/kubectl.ts";
 import { UserError } from "../errors.ts";
 import { textTable } from "../plan/text-table.ts";
@@ -157,7 +158,7 @@ export function poolChanges(
 /** Machines cost money until they have ended. The autoscaler's default is 10 minutes (--scale-down-unneeded-time). */
 function sleepNote(machines: number, isWhole: boolean): string {
   if (machines === 0) return "no machine runs";
-  const all = count(machines, "machine");
+  const all = counted(machines, "machine");
   return isWhole
     ? `${all} end${machines === 1 ? "s" : ""} within 15 minutes`
     : `${all} until the autoscaler ends what no pod used for about 10 minutes`;

@@ -1,19 +1,20 @@
 /** GenAI-Perf of PyPI, against the gateway of a stack on this machine. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import type { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { named } from "../ask/question.ts";
 import { UserError } from "../errors.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
+import { findProgram } from "../stack/pulumi-cli.ts";
 import {
   argumentsOf,
   commandRun,
   type GenaiPerfRequest,
   type GenaiPerfRun,
   genaiPerfScript,
-  namedModel,
   requireNoKey,
 } from "./genai-perf.ts";
 
@@ -32,7 +33,7 @@ export async function localRun(
 ): Promise<GenaiPerfRun> {
   const plan = readPlan(stack);
   if (plan.tier !== "cpu") throw new Error(`${stack.name} is not a local stack.`);
-  const planned = namedModel(plan.models, name);
+  const planned = named(plan.models, name);
   requireNoKey(plan.gateway);
   const url = await gateway();
   const argumentsFor = (artifacts: string) =>
@@ -61,13 +62,11 @@ export async function localRun(
 
 /** @throws UserError where PATH lacks GenAI-Perf, or the program that it runs. */
 function requirePrograms(): void {
-  const folders = (process.env.PATH ?? "").split(delimiter);
-  const isPresent = (program: string) => folders.some((folder) => existsSync(join(folder, program)));
-  if (!isPresent("genai-perf"))
+  if (findProgram("genai-perf") === undefined)
     throw new UserError(
       `There is no genai-perf on PATH. In a virtual environment of Python 3.10 to 3.13, on Linux with glibc 2.38 or newer: pip install ${PACKAGE}; or \`npx engine-room bench sweep\`, which needs nothing.`,
     );
-  if (!isPresent("perf_analyzer"))
+  if (findProgram("perf_analyzer") === undefined)
     throw new UserError(
       "genai-perf is on PATH, and perf_analyzer, which it runs, is not: its wheels are for Linux with glibc 2.38 or newer (Ubuntu 24.04, Debian 13), and elsewhere pip takes version 0.1.0, which has no program. `npx engine-room bench sweep` needs neither.",
     );

@@ -12,6 +12,7 @@ import { GATEWAY_PORT } from "../../infra/plan/containers/gateway.ts";
 import { tokenizerDirectory, weightsDirectory } from "../../infra/plan/engine/weights.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
+import { named } from "../ask/question.ts";
 import { UserError } from "../errors.ts";
 import { isOlder } from "../preflight/finding.ts";
 
@@ -122,16 +123,6 @@ export function requireGpu<Plan extends StackPlan>(
     );
 }
 
-/** @throws UserError for a model that the stack lacks. */
-export function namedModel<Model extends { readonly name: string }>(
-  models: readonly Model[],
-  name: string,
-): Model {
-  const model = models.find((one) => one.name === name);
-  if (model !== undefined) return model;
-  throw new UserError(`The stack has no model ${name}; it has ${models.map((one) => one.name).join(", ")}.`);
-}
-
 /** A model of a stack on GPUs, its release and image. @throws UserError for what GenAI-Perf can't measure. */
 export function measured(plan: StackPlan, name: string) {
   requireGpu(plan);
@@ -140,7 +131,7 @@ export function measured(plan: StackPlan, name: string) {
     throw new UserError(
       `GenAI-Perf measures models of release ${LEAST_RELEASE} and newer, and the stack has ${tag}; ${INSTEAD}`,
     );
-  const planned = namedModel(plan.models, name);
+  const planned = named(plan.models, name);
   const { request } = planned;
   if (request.image?.isRequired === true)
     throw new UserError(

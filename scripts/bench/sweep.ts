@@ -1,5 +1,6 @@
 /** Streamed questions to one model at rising concurrency, until a latency limit is broken. */
 
+import { counted } from "../../infra/problems.ts";
 import type { AnswerFigures } from "../ask/send.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { type Cell, measure, quantile } from "./load.ts";
@@ -100,7 +101,9 @@ function broken(row: SweepRow, limits: Limits): readonly string[] {
   return [
     ...(failed === 0
       ? []
-      : [`${failed} of ${failed + requests} requests failed${failure === undefined ? "" : ` (${failure})`}`]),
+      : [
+          `${failed} of ${counted(failed + requests, "request")} failed${failure === undefined ? "" : ` (${failure})`}`,
+        ]),
     ...above("ttftMs"),
     ...above("itlMs"),
   ];
@@ -119,7 +122,7 @@ export function sweepVerdict(rows: readonly SweepRow[], limits: Limits): string 
   const why =
     next === undefined
       ? "No larger load was measured."
-      : `At a concurrency of ${next.concurrency} ${broken(next, limits).join(", and ")}.`;
+      : `At a concurrency of ${next.concurrency}, ${broken(next, limits).join(", and ")}.`;
   if (largest === undefined) return `No load keeps the limits. ${why}`;
   const kept = (["ttftMs", "itlMs"] as const).flatMap((name) => {
     const limit = limits[name];

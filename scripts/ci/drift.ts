@@ -1,6 +1,7 @@
 /** Differences between deployed stacks and the program: from `pulumi preview --refresh`. */
+import { counted } from "../../infra/problems.ts";
 import type { PreviewStep } from "../diff/preview.ts";
-import { code, counted, type Inline, markdownInline } from "../markdown.ts";
+import { code, type Inline, markdownInline } from "../markdown.ts";
 import { urnParts } from "../program/serialized.ts";
 
 const SCALED = ["kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:StatefulSet"];

@@ -3,12 +3,14 @@
  * request, so nothing in them is trusted: the pull request comes from the event and from GitHub, and artifacts have
  * differences as data, which this tree's own code checks, escapes and words.
  */
+
 import { unzipSync } from "fflate";
 import { z } from "zod";
+import { counted } from "../../infra/problems.ts";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
-import { code, counted, type Inline, link, markdownInline, strong } from "../markdown.ts";
+import { code, type Inline, link, markdownInline, strong } from "../markdown.ts";
 import { type GitHub, GitHubError, MAX_COMMENT_CHARACTERS, upsertComment } from "./github.ts";
 
 /** Name of the JSON within each artifact. */

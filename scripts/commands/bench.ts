@@ -1,5 +1,5 @@
-import { existsSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { asked, type NumberOption, readNumbers, whole } from "../ask/question.ts";
 import { send } from "../ask/send.ts";
@@ -14,7 +14,7 @@ import { operationsOf } from "../platforms/index.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
 import { requireOutputs } from "../stack/backend.ts";
-import { type CommandResult, defineCommand, EXIT, type Values } from "./command.ts";
+import { type CommandResult, defineCommand, EXIT, requireFolders, type Values } from "./command.ts";
 
 const OPTIONS = {
   "-o, --out <file>": "write the figures as JSON, in addition to the table",
@@ -107,7 +107,7 @@ export const command = defineCommand({
     const { model, out } = values;
     const form = what === "sweep" ? SWEEP : model === undefined ? undefined : GENAI_PERF;
     requireForm(values, form);
-    requireFolders(values);
+    requireFolders({ "--out": out, "--csv": values.csv, "--svg": values.svg });
     if (what === "sweep") return runSweep(stack, values);
     if (model !== undefined) return runGenaiPerf(stack, model, values);
     return withEndpoints(stack, ["triton"], async (outputs) => {
@@ -175,21 +175,6 @@ async function runGenaiPerf(
   write(values.out, `${JSON.stringify({ ...run.record, figures }, null, 2)}\n`);
   write(values.csv, csv);
   return { text: `${genaiPerfTable(figures).join("\n")}\n` };
-}
-
-/**
- * Measurements take minutes: a file that is not writable is reported before them.
- * @throws UsageError with a sentence for each.
- */
-function requireFolders(values: BenchValues): void {
-  const problems = (["out", "csv", "svg"] as const).flatMap((name) => {
-    const file = values[name];
-    const folder = file === undefined ? undefined : dirname(resolve(callerDirectory(), file));
-    return folder === undefined || existsSync(folder)
-      ? []
-      : [`${flagOf(name)}: there is no folder ${folder}.`];
-  });
-  if (problems.length > 0) throw new UsageError(problems.join("\n"));
 }
 
 /** @param file - Relative to the user's folder; undefined: nothing is written. */

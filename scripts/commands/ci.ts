@@ -1,6 +1,7 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { z } from "zod";
+import { counted } from "../../infra/problems.ts";
 import { driftOf, driftReport } from "../ci/drift.ts";
 import { githubFromEnvironment, keepIssue, upsertComment } from "../ci/github.ts";
 import { openLockPullRequest } from "../ci/lock-pull-request.ts";
@@ -22,10 +23,10 @@ import { parsePreview } from "../diff/preview.ts";
 import { markdownComment } from "../diff/print.ts";
 import { parsedDiff, type StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";
-import { code, counted, link, markdownInline, plainInline, visible } from "../markdown.ts";
+import { code, link, markdownInline, plainInline, visible } from "../markdown.ts";
 import { callerDirectory, stackNamesOf, stackReference } from "../program/stack-file.ts";
 import { approvedPreview, changesNothing } from "../stack/approved-preview.ts";
-import { findPulumi } from "../stack/pulumi-cli.ts";
+import { findProgram } from "../stack/pulumi-cli.ts";
 import { defineCommand, EXIT, type Values as OptionValues } from "./command.ts";
 
 const OPTIONS = {
@@ -276,7 +277,7 @@ function previewStackText({ pullRequest: number, outputs, failed, run }: Values)
 }
 
 async function pulumiBackend(stack: string | undefined) {
-  const executable = findPulumi();
+  const executable = findProgram("pulumi");
   if (executable === undefined) throw new UserError("There is no Pulumi CLI on PATH.");
   const { PulumiBackend } = await import("../stack/pulumi-backend.ts");
   return new PulumiBackend(stackReference(text(stack)), executable);

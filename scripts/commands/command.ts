@@ -1,7 +1,9 @@
 /** Common form of the project's commands: their description, and commander's parser for it. */
+import { statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { Option, type Command as Parser } from "commander";
-import { UsageError, unknownName } from "../errors.ts";
-import type { StackReference } from "../program/stack-file.ts";
+import { UsageError, UserError, unknownName } from "../errors.ts";
+import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 
 /** Help of an option; a string is the sentence. */
 type OptionText =
@@ -114,6 +116,22 @@ export function printResult({ json, text = "" }: CommandResult, isJson: boolean 
 /** Columns of the help; longer lines are hard to read, however wide the terminal is. */
 export const helpColumns = () => Math.min(80, process.stdout.columns ?? 80);
 
+/**
+ * Checks that files can be written, before minutes of work whose result would be lost.
+ *
+ * @param files - By option, relative to the user's folder; undefined: not given.
+ * @throws UserError with a sentence for each that can't.
+ */
+export function requireFolders(files: Readonly<Record<string, string | undefined>>): void {
+  const problems = Object.entries(files).flatMap(([option, file = "."]) => {
+    const folder = dirname(resolve(callerDirectory(), file));
+    return statSync(folder, { throwIfNoEntry: false })?.isDirectory()
+      ? []
+      : [`There is no folder ${folder} for ${option}; make it, or name a file elsewhere.`];
+  });
+  if (problems.length > 0) throw new UserError(problems.join("\n"));
+}
+
 /** A command line without mistakes. */
 export interface ParsedLine {
   readonly values: Values<OptionTable>;
@@ -165,7 +183,7 @@ function optionOf(flags: string, { text, default: value, choices }: Exclude<Opti
     flags.replace("...>", ">"),
     isList ? `${text}; may be given more than once` : text,
   );
-  if (value !== undefined) option.default(value);
+  if (value !== undefined) option.default(value, value);
   if (choices !== undefined) option.choices(choices);
   if (isList) option.argParser((word, before: readonly string[] = []) => [...before, word]);
   else if (choices !== undefined) option.argParser((word) => word);
@@ -177,7 +195,9 @@ function refuseUnknown(parser: Parser, argument: Command["argument"]): void {
   const { args, registeredArguments, options } = parser;
   const last = registeredArguments.at(-1);
   const most = last === undefined ? 0 : last.variadic ? Number.POSITIVE_INFINITY : 1;
-  if (args.length > most) throw new UsageError(`Unexpected argument: ${args.slice(most).join(" ")}`);
+  const advice = argument?.name === "[text]" ? "; put the text in quotes" : "";
+  if (args.length > most)
+    throw new UsageError(`Unexpected argument: ${args.slice(most).join(" ")}${advice}.`);
   if (argument?.choices !== undefined) requireKnown(last?.name() ?? "", args, Object.keys(argument.choices));
   for (const option of options) {
     const given: string | readonly string[] = parser.getOptionValue(option.attributeName()) ?? [];

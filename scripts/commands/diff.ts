@@ -1,5 +1,5 @@
-import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { readFileSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { refusals } from "../diff/blocking-changes.ts";
 import { compareWithBase } from "../diff/compare.ts";
 import { previewChanges } from "../diff/preview.ts";
@@ -9,7 +9,7 @@ import type { StackDiff } from "../diff/types.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { prettyJson } from "../program/serialized.ts";
 import { callerDirectory } from "../program/stack-file.ts";
-import { defineCommand, EXIT } from "./command.ts";
+import { defineCommand, EXIT, requireFolders } from "./command.ts";
 
 const REPORTS = {
   text: textReport,
@@ -38,26 +38,18 @@ export const command = defineCommand({
   async run({ stack, values }) {
     const { base = "", format, failOn, out } = values;
     if (base === "") throw new UsageError("Missing commit to compare with, such as --base origin/main.");
-    const file = out === undefined ? undefined : outFile(out);
+    requireFolders({ "--out": out });
     const preview =
       values.preview === undefined
         ? undefined
         : previewChanges(savedText(values.preview), stackSettings(stack).secrets.values());
     const diff = await compareWithBase({ stack, ref: base, preview });
     const text = REPORTS[format](diff);
-    if (file === undefined) process.stdout.write(text);
-    else writeFileSync(file, text);
+    if (out === undefined) process.stdout.write(text);
+    else writeFileSync(resolve(callerDirectory(), out), text);
     return failOn !== undefined && refusals(diff).length > 0 ? EXIT.failed : EXIT.ok;
   },
 });
-
-/** Checked before a comparison of half a minute whose output could not be written. */
-function outFile(out: string): string {
-  const path = resolve(callerDirectory(), out);
-  if (!statSync(dirname(path), { throwIfNoEntry: false })?.isDirectory())
-    throw new UserError(`There is no folder ${dirname(path)} for --out; make it, or name a file elsewhere.`);
-  return path;
-}
 
 function savedText(file: string): string {
   const path = resolve(callerDirectory(), file);

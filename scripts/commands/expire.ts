@@ -1,7 +1,7 @@
 import { UsageError, UserError } from "../errors.ts";
 import { endAll, endIfOver, survey, surveyReport } from "../expire/expire.ts";
 import { PulumiState, stateUrls } from "../expire/pulumi-states.ts";
-import { findPulumi } from "../stack/pulumi-cli.ts";
+import { findProgram } from "../stack/pulumi-cli.ts";
 import { defineCommand } from "./command.ts";
 
 export const command = defineCommand({
@@ -24,7 +24,7 @@ export const command = defineCommand({
       throw new UsageError(
         `--begin-within must be a whole number of minutes from 1 to 9999, such as 15; it is ${beginWithin}.`,
       );
-    const pulumi = findPulumi();
+    const pulumi = findProgram("pulumi");
     if (pulumi === undefined)
       throw new UserError(
         "`pulumi` is not on PATH, and only the Pulumi CLI can read the states of stacks that expire; install it (https://www.pulumi.com/docs/install/) and try again.",

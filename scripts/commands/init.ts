@@ -99,19 +99,14 @@ export const command = defineCommand({
   takesNoStack: true,
   async run({ values, positionals: [givenName] }) {
     const asks = values.yes !== true && process.stdin.isTTY && process.stdout.isTTY;
-    const answers: Answers = async ({ given, ask, initial, missing }) => {
-      if (given !== undefined) return given;
-      if (asks) return answered(await ask());
-      if (initial !== undefined) return initial;
-      throw new UsageError(missing);
-    };
-    const where = await answers<Place>({
+    const answers = new Answers(asks);
+    const where = await answers.answer<Place>({
       given: values.where,
       ask: () => select("Where does the stack run?", Object.entries(PLACES) as [Place, string][]),
       missing: `--where is missing. Choose from ${Object.keys(PLACES).join(", ")}.`,
     });
-    const names = modelsOf(where);
-    const models = await answers<readonly string[]>({
+    const names = modelsOf(where ?? "docker");
+    const named = await answers.answer<readonly string[]>({
       given: values.model,
       ask: () =>
         prompts.multiselect({
@@ -121,18 +116,22 @@ export const command = defineCommand({
       initial: names.length === 1 ? names : undefined,
       missing: `--model is missing. Choose from ${names.join(", ")}.`,
     });
-    for (const model of models) refuseUnknown("--model", model, names);
-    if (values.gpu !== undefined) refuseUnknown("--gpu", values.gpu.replace(/^\d+x/, ""), GPU_NAMES);
-    const choice = await withDetails(answers, { where, models, details: {} }, values);
-    const offer = await chosenOffer(answers, choice, values.instanceType, values.gpu);
+    for (const model of named ?? []) answers.requireKnown("--model", model, names);
+    // Right names only: models decide which other options are needed.
+    const models = answers.problems.length === 0 && named !== undefined ? named : [];
+    if (values.gpu !== undefined) answers.requireKnown("--gpu", values.gpu.replace(/^\d+x/, ""), GPU_NAMES);
+    const choice = where && (await withDetails(answers, { where, models, details: {} }, values));
+    const offer = choice && (await chosenOffer(answers, choice, values.instanceType, values.gpu));
     const reference = (name: string) => newReference(name, values.configFile);
     const initial = `my-${where}`;
     const message = "Name of the stack";
     const mistake = (name: string) => mistakeOf(() => void reference(name));
-    const name = await answers({
-      ...{ given: givenName, initial, missing: "" },
-      ask: () => text({ message, initial, mistake }),
-    });
+    if (offer === undefined) {
+      const ofName = givenName === undefined ? undefined : mistake(givenName);
+      throw new UsageError([...answers.problems, ...(ofName === undefined ? [] : [ofName])].join("\n"));
+    }
+    const ask = () => text({ message, initial, mistake });
+    const name = givenName ?? (asks ? answered(await ask()) : initial);
     const stack = reference(name);
     const { configFile } = stack;
     const file = typedPath(stack);
@@ -149,13 +148,42 @@ export const command = defineCommand({
   },
 });
 
-/** Gives an answer: of the option, of the user, or the default. @throws UsageError without any of them. */
-type Answers = <Value>(question: {
-  readonly given: Value | undefined;
-  readonly ask: () => Promise<Value | symbol>;
-  readonly initial?: Value | undefined;
-  readonly missing: string;
-}) => Promise<Value>;
+/** Answers of options and of the user. */
+class Answers {
+  /** Sentences on missing and wrong options, which are reported together. */
+  readonly problems: string[] = [];
+  readonly #asks: boolean;
+
+  constructor(asks: boolean) {
+    this.#asks = asks;
+  }
+
+  /** Answer of the option or of the user, or the default; undefined: it is missing. */
+  async answer<Value>(question: {
+    readonly given: Value | undefined;
+    readonly ask: () => Promise<Value | symbol>;
+    readonly initial?: Value | undefined;
+    readonly missing: string;
+  }): Promise<Value | undefined> {
+    const { given, ask, initial, missing } = question;
+    if (given !== undefined) return given;
+    if (this.#asks) return answered(await ask());
+    if (initial === undefined) this.refuse(missing);
+    return initial;
+  }
+
+  /** @throws UsageError on a terminal, before further questions. */
+  refuse(problem: string): void {
+    this.problems.push(problem);
+    if (this.#asks) throw new UsageError(problem);
+  }
+
+  /** Refuses another name with the nearest, or all of them. */
+  requireKnown(option: string, value: string, names: readonly string[]): void {
+    if (!names.includes(value))
+      this.refuse(`Unknown value ${JSON.stringify(value)} of ${option}. ${nameHint(value, names)}`);
+  }
+}
 
 const nothingWritten = () => new UserError("Nothing was written.");
 
@@ -191,8 +219,9 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
     const { flags, path, example, initial, isAsked } = question;
     const [option = ""] = flags.split(" ");
     if (!isAsked(choice)) {
-      if (given[key] !== undefined)
-        throw new UsageError(`${option} has no effect with --where ${choice.where}.`);
+      // Only models say whether a token is needed.
+      if (given[key] !== undefined && (key !== "hubTokenAt" || choice.models.length > 0))
+        answers.refuse(`${option} has no effect with --where ${choice.where}.`);
       continue;
     }
     const before = choice;
@@ -204,21 +233,17 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
     const mistake = (typed: string) =>
       mistakeOf(() => void planned(extended(typed), largestMachine(before.where)), path);
     const message = DETAIL_OPTIONS[flags].replace(/^./, (letter) => letter.toUpperCase());
-    const value = await answers({
+    const wrong = given[key] === undefined ? undefined : mistake(given[key]);
+    if (wrong !== undefined) answers.refuse(`${option}: ${wrong}`);
+    const value = await answers.answer({
       given: given[key],
       ask: () => text({ message, example, initial, mistake }),
       initial,
       missing: `${option} is missing: ${DETAIL_OPTIONS[flags]}, such as ${example}.`,
     });
-    choice = extended(value);
+    if (value !== undefined) choice = extended(value);
   }
   return choice;
-}
-
-/** @throws UsageError with the nearest name, or all of them. */
-function refuseUnknown(option: string, value: string, names: readonly string[]): void {
-  if (names.includes(value)) return;
-  throw new UsageError(`Unknown value ${JSON.stringify(value)} of ${option}. ${nameHint(value, names)}`);
 }
 
 /**
@@ -236,18 +261,27 @@ function mistakeOf(use: () => void, path = ""): string | undefined {
   }
 }
 
-/** @throws ConfigError with the plan's problems where the machine does not hold the models. */
+/**
+ * @returns undefined where an option is missing or wrong.
+ * @throws ConfigError with the plan's problems where the machine does not hold the models.
+ */
 async function chosenOffer(
   answers: Answers,
   choice: Choice,
   instanceType: string | undefined,
   gpu: string | undefined,
-): Promise<Offer> {
+): Promise<Offer | undefined> {
   const isRented = isOnAws(choice.where);
   const onCpu = isOnCpu(choice.models);
   if (instanceType !== undefined && (onCpu || !isRented))
-    throw new UsageError("--instance-type has no effect here.");
-  if (gpu !== undefined && (onCpu || isRented)) throw new UsageError("--gpu has no effect here.");
+    answers.refuse("--instance-type has no effect here.");
+  if (gpu !== undefined && (onCpu || isRented)) answers.refuse("--gpu has no effect here.");
+  if (answers.problems.length > 0) {
+    // GPUs that hold the models are known once all else is right.
+    if (gpu === undefined && !isRented && !onCpu && choice.models.length > 0)
+      answers.refuse("--gpu is missing: GPU of your own machine, such as L40S, or 2xL40S for two.");
+    return undefined;
+  }
   if (onCpu) return planned(choice, "");
   const named = gpu === undefined || /^\d+x/.test(gpu) ? (gpu ?? instanceType) : `1x${gpu}`;
   if (named !== undefined) return planned(choice, named);
@@ -255,7 +289,7 @@ async function chosenOffer(
   const [cheapest] = found;
   // The problems explain why no machine is offered.
   if (cheapest === undefined) return planned(choice, largestMachine(choice.where));
-  const machine = await answers({
+  const machine = await answers.answer({
     given: undefined,
     ask: () =>
       select(
@@ -266,7 +300,7 @@ async function chosenOffer(
     initial: isRented ? cheapest.machine : undefined,
     missing: `--gpu is missing. Choose from ${smallestOf(found).join(", ")}, or more GPUs of one kind, such as 2xL40S.`,
   });
-  return found.find((each) => each.machine === machine) ?? cheapest;
+  return found.find((each) => each.machine === machine);
 }
 
 /** For each GPU the first of the offers, which has the fewest of it. */

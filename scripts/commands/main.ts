@@ -82,7 +82,7 @@ async function runCommand(command: Command, { values, positionals }: ParsedLine)
   const result = await command
     .run({ values, positionals, stack, out, describedCommands })
     .catch((error: unknown) => {
-      throw withStackLines(error, stack);
+      throw command.takesNoStack === true ? error : withStackLines(error, stack);
     });
   if (typeof result === "number") return result;
   printResult(result, isJson);

@@ -212,7 +212,7 @@ export async function commitOf(project: string, ref: string): Promise<string> {
   const argv = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
   const commit = await git(project, ...argv).catch(() => {
     throw new UserError(
-      `Git has no commit ${JSON.stringify(ref)} here; fetch it (\`git fetch origin\`, in full where the clone is shallow) or name another one with --base.`,
+      `Git has no commit ${JSON.stringify(ref)} here; fetch it (\`git fetch origin\`, in full where the clone is shallow) or name another commit with --base.`,
     );
   });
   return commit.trim();

@@ -1,5 +1,6 @@
 /** Reasons for which `ci diff-policies` and `diff --fail-on mandatory` fail. */
-import { clipped, code, counted, type Inline, joined } from "../markdown.ts";
+import { counted } from "../../infra/problems.ts";
+import { clipped, code, type Inline, joined } from "../markdown.ts";
 import { goneProblems, problemText } from "./report.ts";
 import type { PolicyViolation, StackDiff } from "./types.ts";
 import { newMandatory, perhapsNewMandatory } from "./violations.ts";

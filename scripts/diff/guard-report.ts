@@ -1,5 +1,6 @@
 /** Reports lost protection, granted access, and changes other than those of resources. */
-import { clipped, code, counted, type Inline, joined, link, strong } from "../markdown.ts";
+import { counted } from "../../infra/problems.ts";
+import { clipped, code, type Inline, joined, link, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
 import { UNKNOWN_PLACEHOLDER } from "../program/serialized.ts";
 import {

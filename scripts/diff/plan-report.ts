@@ -1,6 +1,8 @@
 /** Reports changes of a stack's plan: engines and why they are rebuilt, money, memory, time to the first answer. */
+
 import { rebuildPrefix } from "../../infra/plan/engine/explain-key-change.ts";
-import { code, counted, type Inline, joined, strong } from "../markdown.ts";
+import { counted } from "../../infra/problems.ts";
+import { code, type Inline, joined, strong } from "../markdown.ts";
 import { HOURLY_DIGITS, SUM_DIGITS, sumUsd, usd } from "../plan/amounts.ts";
 import { VERDICTS } from "../plan/sections.ts";
 import { duration, figure } from "../plan/text-table.ts";

@@ -2,9 +2,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
-import { withoutCredentials } from "../../infra/problems.ts";
+import { counted, withoutCredentials } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
-import { clipped, counted, visible } from "../markdown.ts";
+import { clipped, visible } from "../markdown.ts";
 import { isSecret, leafDifferences } from "../program/changes.ts";
 import { redacted, secretMark, UNKNOWN_PLACEHOLDER, UNKNOWN_VALUE, urnParts } from "../program/serialized.ts";
 import { describedChange, type GraphChanges, shownDifference } from "./graph-changes.ts";

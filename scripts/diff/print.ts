@@ -1,5 +1,6 @@
 /** Reports as one comment of a pull request for all its stacks, and as text for terminals and pipes. */
-import { characters, code, counted, type Inline, markdownInline, plainInline, visible } from "../markdown.ts";
+import { counted } from "../../infra/problems.ts";
+import { characters, code, type Inline, markdownInline, plainInline, visible } from "../markdown.ts";
 import { PAGE_COLUMNS, wrapText } from "../plan/text-table.ts";
 import { type StackReport, stackReport } from "./report.ts";
 import type { Entry, Section } from "./resource-report.ts";

@@ -1,6 +1,8 @@
 /** Reports a change of a stack, in the order in which a reviewer needs it. */
+
 import type { Problem } from "../../infra/problems.ts";
-import { clipped, code, counted, type Inline, joined, strong } from "../markdown.ts";
+import { counted } from "../../infra/problems.ts";
+import { clipped, code, type Inline, joined, strong } from "../markdown.ts";
 import { NO_PRICE } from "../plan/amounts.ts";
 import { downtimeSection, unavailableModels } from "./downtime.ts";
 import {

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { count } from "../../infra/plan/checks/shared-messages.ts";
-import { ConfigError } from "../../infra/problems.ts";
+import { ConfigError, counted } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { HOURLY_DIGITS, sumUsd } from "../plan/amounts.ts";
 import { figure, textTable } from "../plan/text-table.ts";
@@ -252,7 +251,7 @@ export async function endAll(
 }
 
 function lateEnding(limitMinutes: number): Ending {
-  const limit = count(limitMinutes, "minute");
+  const limit = counted(limitMinutes, "minute");
   return {
     isSettled: false,
     words: `not destroyed, still costs money: the limit of ${limit} has passed, and credentials could expire in its middle; the next run destroys it`,
@@ -270,6 +269,6 @@ export function surveyReport(stacks: readonly SurveyedStack[]): string {
     lifetime.why,
   ]);
   const over = stacks.filter(({ lifetime }) => lifetime.time === "over").length;
-  const next = `${over === 1 ? "1 stack is" : `${over} stacks are`} expired${over === 0 ? "." : `; \`npx engine-room expire --down\` destroys ${over === 1 ? "it" : "them"}.`}`;
+  const next = `${counted(over, "stack is", "stacks are")} expired${over === 0 ? "." : `; \`npx engine-room expire --down\` destroys ${over === 1 ? "it" : "them"}.`}`;
   return `${[...textTable(columns, rows, { indent: 0 }), "", next].join("\n")}\n`;
 }

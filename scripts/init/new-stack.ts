@@ -61,7 +61,7 @@ export const isOnAws = (where: Place) => where === "aws" || where === "eks";
 
 /** Whether the models run on CPUs, so that no GPU is chosen. */
 export const isOnCpu = (models: readonly string[]) =>
-  models.every((model) => MODEL_NAMES.some((name) => name === model));
+  models.length > 0 && models.every((model) => MODEL_NAMES.some((name) => name === model));
 
 /** Models that a place can serve. */
 export function modelsOf(where: Place): readonly string[] {

@@ -1,4 +1,6 @@
 /** A plan as text for people; the same plan, the same bytes. */
+
+import { LISTED_BY_FULL } from "../../infra/plan/checks/release.ts";
 import { knownSum, monthOf } from "../../infra/plan/cost/cost.ts";
 import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { FirstUp } from "../../infra/plan/cost/types.ts";
@@ -6,6 +8,7 @@ import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import type { Problem } from "../../infra/problems.ts";
+import { counted } from "../../infra/problems.ts";
 import { asleepHour, HOURLY_DIGITS, isLowerBound, SUM_DIGITS, sumUsd } from "./amounts.ts";
 import {
   advisorySection,
@@ -42,18 +45,19 @@ export function planReport(
     ...(isFull && isOnGpus ? [engineSection(plan), memorySection(plan), costSection(plan)] : []),
     ...(isFull && isOnGpus ? [coldStartSection(plan)] : []),
     ...(isFull ? [autoscalerSection(stack.name, plan), awsSection(plan)] : []),
-    warningSection(warnings, stack.file),
+    warningSection(warnings, stack.file, isFull),
     ...(isFull && isOnGpus ? [advisorySection(plan)] : []),
   ].filter(({ lines }) => lines.length > 0);
   const commands = [
     ...(!isFull && isOnGpus ? [`All details: npx engine-room plan ${stack.options} --full`] : []),
-    ...(plan.platform === "local" ? [] : [`Next: npx engine-room preflight ${stack.options}`]),
+    `Next: npx engine-room ${plan.platform === "local" ? "start" : "preflight"} ${stack.options}`,
   ];
   const lines = [
     ...wrapText(`Stack ${stack.name}: ${headline(plan)}`, PAGE_COLUMNS),
     ...summaryLines(plan),
     ...sections.flatMap((section) => ["", section.title, ...section.lines]),
-    ...(commands.length === 0 ? [] : ["", ...commands]),
+    "",
+    ...commands,
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -115,7 +119,9 @@ function costWords({ cost, spec }: GpuPlan): string {
       ? `${amounts(cost.hourlyUsd, cost.monthlyUsd, asleepHour(cost))}${once}`
       : `no price table for ${spec.region}; in ${elsewhere.region} it would be ${amounts(elsewhere.hourlyUsd, monthOf(elsewhere.hourlyUsd), sumUsd(elsewhere.asleepHourlyUsd, HOURLY_DIGITS, isLowerBound(cost)))}`;
   const missing =
-    withoutPrice.length === 0 ? "" : ` Without a price: ${withoutPrice.length} of ${lines.length} parts.`;
+    withoutPrice.length === 0
+      ? ""
+      : ` Without a price: ${withoutPrice.length} of ${counted(lines.length, "part")}.`;
   const ownWords = own.length === 0 ? "" : ` Your own machines are not priced: ${own.join(", ")}.`;
   return `Cost: ${known}.${missing}${ownWords}`;
 }
@@ -180,8 +186,8 @@ function cpuSection({ models, encoders }: CpuPlan): Section {
     model.name,
     model.model,
     String(model.parallelRequests),
-    `${model.contextTokens} tokens`,
-    `${model.maxTokens} tokens`,
+    counted(model.contextTokens, "token"),
+    counted(model.maxTokens, "token"),
     model.threads === 0 ? "CPUs - 1" : String(model.threads),
   ]);
   const { text, vision, maxBatchSize, dynamicBatching } = encoders;
@@ -198,7 +204,7 @@ function cpuSection({ models, encoders }: CpuPlan): Section {
 }
 
 /** Several warnings about a key are listed below it. */
-function warningSection(warnings: readonly Problem[], file: string): Section {
+function warningSection(warnings: readonly Problem[], file: string, isFull: boolean): Section {
   const byKey = new Map<string, Problem[]>();
   for (const warning of warnings) {
     const { path, value, line } = warning;
@@ -208,7 +214,7 @@ function warningSection(warnings: readonly Problem[], file: string): Section {
   const lines = [...byKey].flatMap(([key, about]) => [
     ...paragraph(key),
     ...about.flatMap(({ reason, fix }) => {
-      const [first = "", ...rest] = paragraph(reason, 6);
+      const [first = "", ...rest] = paragraph(isFull ? reason.replace(LISTED_BY_FULL, "") : reason, 6);
       return [`    - ${first.trimStart()}`, ...rest, ...paragraph(fix, 6)];
     }),
   ]);

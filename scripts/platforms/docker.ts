@@ -1,8 +1,10 @@
 /** Stacks on a Docker host, of this machine or behind ssh. */
+
 import { planImages } from "../../infra/image-inputs.ts";
 import { dockerEndpoints } from "../../infra/plan/docker/endpoints.ts";
 import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
+import { counted } from "../../infra/problems.ts";
 import { commandRun, containerRun } from "../bench/genai-perf.ts";
 import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { dockerLines, ofStack, removeLeftovers, stackContainers } from "../docker-host/containers.ts";
@@ -132,7 +134,7 @@ async function status(docker: DockerTarget): Promise<StatusReport> {
     const life = [
       ...(uptimeSeconds === undefined ? [] : [`up ${duration(uptimeSeconds)}`]),
       ...(exitCode === undefined ? [] : [`exit code ${exitCode}`]),
-      ...(restarts === 0 ? [] : [`${restarts} restarts`]),
+      ...(restarts === 0 ? [] : [counted(restarts, "restart")]),
     ];
     return [name, state, life.join(", "), container, Object.values(ports).join(", ")];
   });

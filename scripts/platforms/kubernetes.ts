@@ -1,6 +1,8 @@
 /** Stacks in a cluster that a kubeconfig reaches. */
+
 import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
+import { counted } from "../../infra/problems.ts";
 import { jobRun } from "../bench/genai-perf-job.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { changeServers, sleepReport, wakeReport } from "../cluster/sleep.ts";
@@ -119,13 +121,13 @@ async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
   const rows = services.map(({ name: service, kind, state, pods, restarts, why }) => {
     const life = [
       ...(pods === null ? [] : [`${pods.ready} of ${pods.wanted} ready`]),
-      ...(restarts === 0 ? [] : [`${restarts} restarts`]),
+      ...(restarts === 0 ? [] : [counted(restarts, "restart")]),
     ];
     return [service, state, kind, life.join(", "), why ?? ""];
   });
   return statusReport(services, isHealthy, rows, [
     sleeping > 0 &&
-      `${sleeping === 1 ? "1 server sleeps" : `${sleeping} servers sleep`}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
+      `${counted(sleeping, "server sleeps", "servers sleep")}; \`npx engine-room wake --stack ${name}\` brings ${sleeping === 1 ? "it" : "them"} back.`,
     !isHealthy &&
       `Some of them differ from the stack file; \`npx engine-room logs\` says more, and ${up} creates missing objects.`,
   ]);

@@ -1,8 +1,10 @@
 /** Checks of a Docker host for a stack: from its plan, and from answers of its engine and the machine. Nothing is changed. */
+
 import type { DockerGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { buildDiskGiB, buildRequest, storedGiB } from "../../infra/plan/pool-space.ts";
 import type { PoolSpec } from "../../infra/plan/spec.ts";
 import { GB_PER_GIB } from "../../infra/plan/units.ts";
+import { counted } from "../../infra/problems.ts";
 import { dockerLines, ofStack } from "../docker-host/containers.ts";
 import { downloadGB, missingImages } from "../images/image-states.ts";
 import type { DockerTarget } from "../program/targets.ts";
@@ -167,7 +169,7 @@ function gpuFindings(
   const fix = "Correct host.instanceType or host.machine, and models[].gpuIndices, of the stack file.";
   const tooFew = problem(
     "gpus",
-    `The host has ${gpus.length} ${gpus.length === 1 ? "GPU" : "GPUs"}.`,
+    `The host has ${counted(gpus.length, "GPU")}.`,
     `${needed}${indices.size === 0 ? "" : `; containers are given the numbers ${[...indices].sort().join(", ")}`}.`,
     fix,
   );

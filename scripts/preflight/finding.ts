@@ -1,4 +1,5 @@
 /** Findings of a preflight on a host. */
+import { counted } from "../../infra/problems.ts";
 import { UserError } from "../errors.ts";
 import { PAGE_COLUMNS, textTable, wrapText } from "../plan/text-table.ts";
 
@@ -48,7 +49,7 @@ export function noShell(host: string, words: string): Finding {
 function counts(findings: readonly Finding[]): string {
   return (["problem", "warning"] as const)
     .map((kind) => ({ kind, count: findings.filter(({ severity }) => severity === kind).length }))
-    .flatMap(({ kind, count }) => (count === 0 ? [] : [`${count} ${kind}${count === 1 ? "" : "s"}`]))
+    .flatMap(({ kind, count }) => (count === 0 ? [] : [counted(count, kind)]))
     .join(", ");
 }
 

@@ -1,11 +1,14 @@
 /** Whether this machine has the programs that deploy to other machines, and that connect to them. */
 import type { AwsConfig } from "../../infra/config/aws-stacks.ts";
-import { findPulumi } from "../stack/pulumi-cli.ts";
+import { findProgram } from "../stack/pulumi-cli.ts";
 import { type CheckResult, type Finding, problem, warning } from "./finding.ts";
 import { probeProgram } from "./host-probe.ts";
 
 /** @param target - Kind of target: `a cluster`. @param path - Path of the CLI; null when it is missing. */
-export function pulumiCheck(target: string, path: string | null = findPulumi() ?? null): CheckResult {
+export function pulumiCheck(
+  target: string,
+  path: string | null = findProgram("pulumi") ?? null,
+): CheckResult {
   const missing = problem(
     "pulumi",
     "This machine has no Pulumi CLI.",

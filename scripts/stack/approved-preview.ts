@@ -3,14 +3,15 @@
  * other changes. An update plan (`pulumi up --plan`) does not serve: it is experimental, has the stack's secrets, encrypted, and stops
  * half-way where it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
  */
+
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { jsonDigest } from "../../infra/plan/plain-data.ts";
+import { counted } from "../../infra/problems.ts";
 import { previewChanges } from "../diff/preview.ts";
 import { resourceDifferences } from "../diff/resource-names.ts";
 import type { ResourceChange, StackDiff } from "../diff/types.ts";
 import { UserError } from "../errors.ts";
-import { counted } from "../markdown.ts";
 import { propertyPath } from "../program/changes.ts";
 import { withoutMarks } from "../program/serialized.ts";
 

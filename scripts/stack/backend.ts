@@ -4,7 +4,7 @@ import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import type { StackReference } from "../program/stack-file.ts";
-import { findPulumi, noSuchStack } from "./pulumi-cli.ts";
+import { findProgram, noSuchStack } from "./pulumi-cli.ts";
 import type { StackChanges } from "./reporter.ts";
 import { assertTryoutOwns, requireKnownStack, stackPaths } from "./stack-paths.ts";
 import type { StackBackend } from "./state.ts";
@@ -20,7 +20,7 @@ export async function openStack(
   stack: StackReference,
   operation: "up" | "other" = "other",
 ): Promise<StackBackend> {
-  const pulumi = process.env.ENGINE_ROOM_RUNNER === "tryout" ? undefined : findPulumi();
+  const pulumi = process.env.ENGINE_ROOM_RUNNER === "tryout" ? undefined : findProgram("pulumi");
   const isOfTryout = operation === "other" && existsSync(stackPaths(stack.name).tryoutState);
   if (pulumi !== undefined && !isOfTryout) {
     const { PulumiBackend } = await import("./pulumi-backend.ts");

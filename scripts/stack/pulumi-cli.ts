@@ -17,13 +17,13 @@ const MAX_OUTPUT_BYTES = 64 * 2 ** 20;
 
 type Environment = NodeJS.ProcessEnv;
 
-/** Absolute path of `pulumi` on PATH; undefined when it is missing. */
-export function findPulumi({ PATH = "" }: Environment = process.env): string | undefined {
+/** Absolute path of a program on PATH; undefined when it is missing. */
+export function findProgram(name: string, { PATH = "" }: Environment = process.env): string | undefined {
   return (
     PATH.split(delimiter)
-      // `npm run` and `npx` put node_modules/.bin first; the npm package there is a downloader, not the CLI.
+      // `npm run` and `npx` put node_modules/.bin first; the npm package `pulumi` there is a downloader, not the CLI.
       .filter((directory) => directory !== "" && !directory.endsWith(join("node_modules", ".bin")))
-      .map((directory) => join(directory, "pulumi"))
+      .map((directory) => join(directory, name))
       .find(isExecutable)
   );
 }
@@ -110,7 +110,7 @@ interface ExecFileFailure {
 /**
  * Runs the CLI without questions, and without showing its output.
  *
- * @param executable - Result of {@link findPulumi}.
+ * @param executable - Path of the CLI.
  * @param url - Address of the backend.
  * @param cwd - Folder of Pulumi.yaml.
  * @param timeout - In milliseconds.

@@ -20,7 +20,7 @@ const TIMEOUT_MILLISECONDS = 30 * 60_000;
 /** A stack in a backend of the CLI. */
 export interface StackPlace {
   readonly stack: StackReference;
-  /** Result of `findPulumi`. */
+  /** Path of the CLI. */
   readonly executable: string;
   /** Address of the backend. */
   readonly url: string;

@@ -169,8 +169,10 @@ export async function changeStack(
   const reporter = new StepReporter();
   try {
     await work(reporter);
-    reporter.note(reporter.summary());
-    return reporter.result();
+    const result = reporter.result();
+    const isEmpty = result.changes.length + result.unchanged === 0;
+    reporter.note(`${reporter.summary()}${isEmpty ? `: the stack ${name} has no resources` : ""}`);
+    return result;
   } catch (error) {
     if (reporter.result().changes.length > 0)
       reporter.note(

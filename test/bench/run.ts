@@ -18,7 +18,7 @@ import { withEndpoints } from "../../scripts/connect/connected-stack.ts";
 import { UserError } from "../../scripts/errors.ts";
 import { gatewayHeaders } from "../../scripts/http.ts";
 import { type StackReference, stackReference } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
+import { findProgram } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { batchingText, compareBatching } from "./batching.ts";
 import { diffText, measureDiff } from "./diff.ts";
@@ -82,7 +82,7 @@ const BENCHMARKS: Readonly<Record<string, (context: Context) => Promise<void>>> 
     result("render", render, modelPreviewText("in one process", render));
     const graph = measureStackRender(LARGEST_STACK);
     result("graph", graph, stackPreviewText(graph));
-    const pulumi = findPulumi();
+    const pulumi = findProgram("pulumi");
     if (pulumi === undefined) return print("by the Pulumi CLI: skipped, there is none on PATH");
     const preview = measureModelPreview(pulumi);
     result("preview", preview, modelPreviewText("by the Pulumi CLI", preview));

@@ -3,11 +3,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
+import { findProgram } from "../../scripts/stack/pulumi-cli.ts";
 
 /** The missing program, with the command that installs it; undefined when both are installed. */
 export function missingPulumiPrograms(provider: "aws" | "docker" | "kubernetes"): string | undefined {
-  if (findPulumi() === undefined) return "no Pulumi CLI on PATH";
+  if (findProgram("pulumi") === undefined) return "no Pulumi CLI on PATH";
   const plugin = `pulumi-resource-${provider}`;
   const version = sdkVersion(provider);
   const home = process.env.PULUMI_HOME ?? join(homedir(), ".pulumi");

@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { stackStatus } from "../../components/local/provider/supervisor.ts";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
+import { findProgram } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { outputsOf } from "../../scripts/stack/state.ts";
 import { loadState } from "../../scripts/tryout/state.ts";
@@ -99,7 +99,7 @@ export class TestStack {
 
   /** A command of Pulumi's own, by the CLI on PATH. */
   runPulumi(environment: NodeJS.ProcessEnv, command: string, ...args: string[]): Promise<CommandResult> {
-    const executable = findPulumi() ?? "pulumi";
+    const executable = findProgram("pulumi") ?? "pulumi";
     // `pulumi stack …` has no such option.
     const file = command === "stack" ? [] : ["--config-file", this.configFile];
     const options = ["--stack", this.name, ...file, "--non-interactive"];

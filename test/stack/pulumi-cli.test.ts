@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { projectName, projectRoot } from "../../scripts/program/stack-file.ts";
-import { findPulumi } from "../../scripts/stack/pulumi-cli.ts";
+import { findProgram } from "../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../scripts/stack/stack-paths.ts";
 import { needs } from "../harness/requirements.ts";
 import { eventually, TestStack } from "../harness/stack.ts";
@@ -24,7 +24,7 @@ import { eksValues } from "../infra/plan/aws/stacks.ts";
 import { account } from "../scripts/aws/account.ts";
 import { type FakeAws, startFakeAws } from "../scripts/aws/fake-aws.ts";
 
-const pulumi = findPulumi();
+const pulumi = findProgram("pulumi");
 const missing = pulumi === undefined ? "no Pulumi CLI on PATH" : undefined;
 
 // Each test continues with the stack of the test before it.

@@ -320,7 +320,7 @@ describe("a running stack", { shuffle: false }, () => {
     const broken = await stack.run("bench", "sweep", "--itl-ms", "0.001", ...load);
     expect(broken.code).toBe(1);
     expect(broken.stdout).toMatch(
-      /No load keeps the limits\. At a concurrency of 1 the p95 of the inter-token latency is/,
+      /No load keeps the limits\. At a concurrency of 1, the p95 of the inter-token latency is/,
     );
     const tooLong = await stack.run("bench", "sweep", "--itl-ms", "9", "--input-tokens", "600");
     expect(tooLong.stderr).toContain("--input-tokens is 600, and smollm2 takes 512 at most.");

@@ -1,5 +1,7 @@
 /** `platform: aws`: a cluster on EKS, or one machine of EC2. */
+
 import type { AwsConfig, Ec2Config, EksConfig } from "../../config/aws-stacks.ts";
+import { counted } from "../../problems.ts";
 import { installedCharts, sleepsWithoutMachines } from "../catalogue/aws.ts";
 import { externalDatabaseChecks, gatewayChecks, hubChecks } from "../checks/access.ts";
 import { accountChecks, regionChecks } from "../checks/aws.ts";
@@ -120,7 +122,7 @@ function rentedParts(config: AwsConfig): RentedParts {
     {
       service: "interface endpoints",
       count: endpoints * zones.length,
-      words: `${endpoints} in ${zones.length} ${zones.length === 1 ? "zone" : "zones"}`,
+      words: `${endpoints} in ${counted(zones.length, "zone")}`,
     },
     // One for each NAT gateway, and one for each zone of a public load balancer.
     { service: "public IPv4 address", count: natGateways + (hasEdge(config) ? addresses : 0) },

@@ -1,5 +1,7 @@
 /** Network of a stack on AWS, its load balancer and its file system. */
+
 import type { AwsConfig } from "../../config/aws-stacks.ts";
+import { counted } from "../../problems.ts";
 import { hasDatabases } from "../aws/backups.ts";
 import {
   formatCidr,
@@ -13,7 +15,7 @@ import {
 import { NETWORK_DEFAULTS, RESERVED_NETWORKS } from "../catalogue/aws.ts";
 import { canonicalJson } from "../plain-data.ts";
 import type { CheckedStack, Checks, Finding } from "./check.ts";
-import { count, oneOf } from "./shared-messages.ts";
+import { oneOf } from "./shared-messages.ts";
 
 /** EKS puts its control plane's addresses into two zones, and an application load balancer needs two. */
 const LEAST_ZONES = 2;
@@ -311,7 +313,7 @@ function repeatedZones(zones: readonly string[], path: string): readonly (Findin
     (zone, index) =>
       zones.indexOf(zone) !== index && {
         path: `${path}[${index}]`,
-        reason: `Zone ${zone} is listed ${count(zones.filter((other) => other === zone).length, "time")}.`,
+        reason: `Zone ${zone} is listed ${counted(zones.filter((other) => other === zone).length, "time")}.`,
         fix: "Name each zone once.",
       },
   );

@@ -1,6 +1,6 @@
 /** Region, prices, budget and capacity of a stack on AWS. */
 import type { AwsConfig } from "../../config/aws-stacks.ts";
-import { nearestName } from "../../problems.ts";
+import { counted, nearestName } from "../../problems.ts";
 import { hasWordsOfRegions, isRegion, partitionOf, REGION_NAMES, REGIONS_AS_OF } from "../catalogue/aws.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { onDemandHourlyUsd, PRICE_REGIONS, pricesAsOf, regionsOffering } from "../catalogue/prices.ts";
@@ -9,7 +9,7 @@ import { instanceTypes, isPricedByTable, poolHourlyUsd } from "../cost/pool-pric
 import { rowOf } from "../resolve/names.ts";
 import { type CheckedStack, type Checks, eachPool } from "./check.ts";
 import { cheapestTypes } from "./machines.ts";
-import { count, oneOf } from "./shared-messages.ts";
+import { oneOf } from "./shared-messages.ts";
 
 /**
  * Partitions whose services have other domains and principals than those that stacks name, as `amazonaws.com.cn` and
@@ -119,7 +119,7 @@ export const accountChecks = {
   tagsAreFew: ({ config: { tags } }) =>
     Object.keys(tags).length > MOST_TAGS && {
       path: "tags",
-      value: count(Object.keys(tags).length, "tag"),
+      value: counted(Object.keys(tags).length, "tag"),
       reason: "AWS allows 50 tags per resource, and the stack sets up to ten of them.",
       fix: `Keep ${MOST_TAGS}.`,
     },
@@ -147,7 +147,7 @@ export const accountChecks = {
     ttlHours !== undefined &&
     retain.length > 0 && {
       path: "guard.ttlHours",
-      reason: `\`retain\` protects the stacks that it names (${oneOf(retain)}), and this would destroy them ${count(ttlHours, "hour")} after their last \`up\`.`,
+      reason: `\`retain\` protects the stacks that it names (${oneOf(retain)}), and this would destroy them ${counted(ttlHours, "hour")} after their last \`up\`.`,
       fix: "Remove it, or write `retain: []`.",
     },
 

@@ -1,5 +1,7 @@
 /** Node groups and charts of a stack on EKS. */
+
 import type { EksConfig } from "../../config/aws-stacks.ts";
+import { counted } from "../../problems.ts";
 import { eksAsCluster } from "../aws/base-platforms.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
 import { machineZones } from "../aws/network.ts";
@@ -10,7 +12,7 @@ import { leastReplicas } from "../kubernetes/cluster.ts";
 import { frontPool } from "../pool-space.ts";
 import { createSecret } from "./aws-network.ts";
 import { type CheckedStack, type Checks, eachPool } from "./check.ts";
-import { count, oneOf } from "./shared-messages.ts";
+import { oneOf } from "./shared-messages.ts";
 
 const INSTALL = "Remove the line, or write existing if the cluster gets it otherwise.";
 
@@ -42,7 +44,7 @@ export const eksChecks = {
       ({ warm, nodes }, index) =>
         warm > nodes.max && {
           path: `pools[${index}].warm`,
-          reason: `The pool has at most ${count(nodes.max, "machine")}, and warm is ${warm}.`,
+          reason: `The pool has at most ${counted(nodes.max, "machine")}, and warm is ${warm}.`,
           fix: `Write ${nodes.max}, or raise nodes.max to ${warm}.`,
         },
     ),
@@ -138,7 +140,7 @@ export const eksChecks = {
     return {
       severity: "warning",
       path: `pools[${index}].zones`,
-      reason: `Each database has a disk in one zone. The pool keeps ${count(min, "machine")}, and AWS may start the next in any of ${zones.join(", ")}: a database does not start in another zone than its disk.`,
+      reason: `Each database has a disk in one zone. The pool keeps ${counted(min, "machine")}, and AWS may start the next in any of ${zones.join(", ")}: a database does not start in another zone than its disk.`,
       fix: `Write zones: [${zones[0]}], or nodes.min: ${zones.length} for one machine in each zone. In a running stack use the zone of the disks, which \`kubectl describe pv\` shows, or nodes.min where they have two.`,
     };
   },

@@ -6,6 +6,7 @@
  * docs/source/performance/performance-tuning-guide/tuning-max-batch-size-and-max-num-tokens.md of the same repository; number
  * formats: https://nvidia.github.io/TensorRT-LLM/reference/support-matrix.html.
  */
+import { counted } from "../../problems.ts";
 import { releases } from "../catalogue/releases.ts";
 import { computesQuantization, type Release } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
@@ -19,7 +20,7 @@ import { repositoryProblems } from "../repository/problems.ts";
 import type { GpuStackSpec, ModelSpec } from "../spec.ts";
 import { type Check, eachModel } from "./check.ts";
 import { machineWords, placeOf, rentableGpus, typesWithGpus } from "./machines.ts";
-import { atMost, count, oneOf } from "./shared-messages.ts";
+import { atMost, oneOf } from "./shared-messages.ts";
 
 /** Largest `tensorParallel` of the schema. */
 const LARGEST_TENSOR_PARALLEL = 16;
@@ -141,7 +142,7 @@ export const engineChecks = {
     if (sequences <= perStep) return [];
     return {
       path: `${path}.limits.maxNumTokens`,
-      reason: `${maxBatchSize} requests × ${maxBeamWidth} beams write ${sequences} tokens in each step, and a step has ${perStep}.`,
+      reason: `${counted(maxBatchSize, "request")} × ${counted(maxBeamWidth, "beam")} write ${sequences} tokens in each step, and a step has ${perStep}.`,
       fix: `Use ${sequences} or more.`,
     };
   }),
@@ -295,7 +296,7 @@ export const gpuChecks = {
     const servers = serving.replicas === 1 ? "" : ` × ${serving.replicas} replicas`;
     return {
       path: `${path}.gpuIndices`,
-      reason: `${count(gpuIndices.length, "GPU")} listed; tensorParallel ${engine.tensorParallel} × pipelineParallel ${engine.pipelineParallel}${servers} take ${needed}.`,
+      reason: `${counted(gpuIndices.length, "GPU")} listed; tensorParallel ${engine.tensorParallel} × pipelineParallel ${engine.pipelineParallel}${servers} take ${needed}.`,
       fix: `List ${needed}, or remove them.`,
     };
   }),

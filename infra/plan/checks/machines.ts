@@ -1,5 +1,5 @@
 /** How messages name machines, and which other machines could be rented. */
-import { showValue } from "../../problems.ts";
+import { counted, showValue } from "../../problems.ts";
 import { gpus } from "../catalogue/gpus.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import { orderingHourlyUsd } from "../catalogue/prices.ts";
@@ -7,7 +7,7 @@ import type { Gpu, MachineType } from "../catalogue/types.ts";
 import type { Shortage } from "../pool-space.ts";
 import type { GpuStackSpec, ModelSpec, PoolSpec } from "../spec.ts";
 import type { Finding } from "./check.ts";
-import { count, gib } from "./shared-messages.ts";
+import { gib } from "./shared-messages.ts";
 
 /** How a message names a machine of a pool, and what runs on it. A Docker stack has one machine, its host. */
 interface MachineWords {
@@ -42,8 +42,8 @@ export function placeOf(
 export function shortageWords(short: readonly Shortage[]): string {
   return short
     .map(({ resource, needed, free }) => {
-      if (resource === "gpu") return `${count(needed, "GPU")} (${free} free)`;
-      if (resource === "cpu") return `${count(needed / 1000, "CPU")} (${free / 1000} free)`;
+      if (resource === "gpu") return `${counted(needed, "GPU")} (${free} free)`;
+      if (resource === "cpu") return `${counted(needed / 1000, "CPU")} (${free / 1000} free)`;
       return `${gib(needed)} of memory (${gib(free)} free)`;
     })
     .join(" and ");

@@ -2,7 +2,7 @@
  * Models: names, rows that a stack adds to the catalogue, and how Triton serves them. Rules of one kind of repository are with it,
  * in repository/.
  */
-import { pathParts, showValue, valueAt } from "../../problems.ts";
+import { counted, pathParts, showValue, valueAt } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import { LLMAPI_PICTURES_SOURCE, RELEASE_TAGS, releases } from "../catalogue/releases.ts";
 import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
@@ -181,7 +181,7 @@ export const servingChecks = {
     if (serving.maxBatchSize <= limits.maxBatchSize) return [];
     return {
       path: `${path}.triton.maxBatchSize`,
-      reason: `The engine is built for ${limits.maxBatchSize} requests in a batch, and refuses ${serving.maxBatchSize}.`,
+      reason: `The engine is built for ${counted(limits.maxBatchSize, "request")} in a batch, and refuses ${serving.maxBatchSize}.`,
       fix: `${atMost(limits.maxBatchSize)}, or raise limits.maxBatchSize, which builds another engine.`,
     };
   }),
@@ -192,7 +192,7 @@ export const servingChecks = {
     if (serving.concurrentRequests <= serving.maxBatchSize) return [];
     return {
       path: `${path}.concurrentRequests`,
-      reason: `A server processes at most ${serving.maxBatchSize} requests at a time (its maxBatchSize); the rest of ${serving.concurrentRequests} would wait.`,
+      reason: `A server processes at most ${counted(serving.maxBatchSize, "request")} at a time (its maxBatchSize); the rest of ${serving.concurrentRequests} would wait.`,
       fix: `${atMost(serving.maxBatchSize)}, or raise limits.maxBatchSize and triton.maxBatchSize.`,
     };
   }),
@@ -211,7 +211,7 @@ export const servingChecks = {
       maxTokens > limits.maxOutputTokens && {
         path: `${path}.maxTokens`,
         value: showValue(maxTokens),
-        reason: `The engine gives answers of at most ${limits.maxOutputTokens} tokens.`,
+        reason: `The engine gives answers of at most ${counted(limits.maxOutputTokens, "token")}.`,
         fix: `${atMost(limits.maxOutputTokens)}, or raise limits.maxOutputTokens, which builds another engine.`,
       },
     ];

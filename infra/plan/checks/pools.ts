@@ -1,5 +1,5 @@
 /** Pools and the host against the servers and builds that they have to hold. */
-import { pathParts, valueAt } from "../../problems.ts";
+import { counted, pathParts, valueAt } from "../../problems.ts";
 import { SYSTEM_POOL } from "../aws/context.ts";
 import { onDemandHourlyUsd, REFERENCE_REGION } from "../catalogue/prices.ts";
 import { stackCost } from "../cost/cost.ts";
@@ -24,7 +24,7 @@ import {
 import type { PoolSpec } from "../spec.ts";
 import { type Check, eachModel, eachPool } from "./check.ts";
 import { cheapestTypes, machineWords, placeOf, shortageWords, shortNames, useLarger } from "./machines.ts";
-import { atMost, count, gib } from "./shared-messages.ts";
+import { atMost, gib } from "./shared-messages.ts";
 
 export const poolChecks = {
   nodesInOrder: eachPool(({ nodes, path }) => {
@@ -154,11 +154,11 @@ export const poolChecks = {
     if (first === undefined) return [];
     const names = [...new Set(unplaced.map(({ name }) => name))];
     const pods = podsOf(spec, pool);
-    const gpus = pool.gpu === null ? "" : ` with ${count(sum(pods.map(({ slots }) => slots)), "GPU")}`;
-    const machines = `${count(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
+    const gpus = pool.gpu === null ? "" : ` with ${counted(sum(pods.map(({ slots }) => slots)), "GPU")}`;
+    const machines = `${counted(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
     return {
       path: `${pool.path}.nodes.max`,
-      reason: `${count(pods.length, "server")}${gpus} need to run on ${machines}, without room for ${names.join(", ")}: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
+      reason: `${counted(pods.length, "server")}${gpus} need to run on ${machines}, without room for ${names.join(", ")}: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
       fix: "Raise it, lower replicas, or use larger machines.",
     };
   }),
@@ -281,7 +281,7 @@ export const buildChecks = {
       return [];
     return {
       path: `${model.path}.buildPool`,
-      reason: `A finished engine is tested with all ${ranks} ranks, and a machine of ${builds.name} has ${count(builds.machine.gpus, "GPU")}.`,
+      reason: `A finished engine is tested with all ${ranks} ranks, and a machine of ${builds.name} has ${counted(builds.machine.gpus, "GPU")}.`,
       fix: `Use a pool whose machines have ${ranks} GPUs, or leave buildPool out.`,
     };
   }),

@@ -1,8 +1,12 @@
 /** The release: verified facts, end of support, advisories and its image. */
+import { counted } from "../../problems.ts";
 import { type Advisory, openAdvisories } from "../catalogue/advisories.ts";
 import { compareVersions, isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import { type Checks, eachModel } from "./check.ts";
+
+/** End of the reason of a warning, superfluous where the list follows. */
+export const LISTED_BY_FULL = " `npx engine-room plan --full` lists each.";
 
 export const releaseChecks = {
   releaseIsVerified: ({ spec: { release, acceptUnverified } }) =>
@@ -37,7 +41,7 @@ export const releaseChecks = {
     return {
       severity: "warning",
       path: "release",
-      reason: `${open.length} known vulnerabilities: ${counts.join(", ")}. \`npx engine-room plan --full\` lists each.`,
+      reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${counts.join(", ")}.${LISTED_BY_FULL}`,
       fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then allow only the gateway to reach Triton's ports.`,
     };
   },

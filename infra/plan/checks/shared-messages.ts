@@ -9,11 +9,6 @@ export function oneOf(values: readonly (string | number)[]): string {
   return others.length === 0 ? last : `${others.join(", ")} or ${last}`;
 }
 
-/** `1 GPU`, `2 GPUs` */
-export function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
-}
-
 /** `Use 4 or less`; where nothing is less than 1: `Use 1`. */
 export function atMost(number: number): string {
   return number <= 1 ? `Use ${number}` : `Use ${number} or less`;

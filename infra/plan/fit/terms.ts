@@ -3,6 +3,7 @@
  * with the measurements. The memory guide is https://nvidia.github.io/TensorRT-LLM/reference/memory.html
  */
 
+import { counted } from "../../problems.ts";
 import { textRow, visionRow } from "../catalogue/encoders.ts";
 import { compareVersions } from "../catalogue/releases.ts";
 import { visionTypes } from "../catalogue/vision-types.ts";
@@ -157,7 +158,7 @@ function expertBuffers({ row, tensorParallel }: EngineSpec, tokens: number): rea
       "before",
       bytes / GIB,
       INFERRED_ERROR_SHARE,
-      `experts: ${grouped(tokens)} tokens × ${perToken} experts × ${inner} × 2 bytes`,
+      `experts: ${grouped(tokens)} tokens × ${counted(perToken, "expert")} × ${inner} × 2 bytes`,
     ),
   ];
 }
@@ -168,7 +169,7 @@ function buffers(engine: EngineSpec): readonly Term[] {
   const tokens = maxTokensPerStep(engine);
   const sequences = engine.limits.maxBatchSize * engine.limits.maxBeamWidth;
   const shape = { tokens, hiddenSize, sequences, vocabularySize };
-  const logits = `${grouped(sequences)} sequences × ${grouped(vocabularySize)} logits`;
+  const logits = `${sequences === 1 ? "1 sequence" : `${grouped(sequences)} sequences`} × ${grouped(vocabularySize)} logits`;
   const layers = `${ACTIVATION_FACTOR} × ${grouped(tokens)} tokens × ${grouped(hiddenSize)} × 2 bytes`;
   const decoder = `decoder and runtime buffers: ${logits} × ${DECODER_BYTES} bytes`;
   return [
@@ -237,7 +238,7 @@ function kvCache(
   const uses =
     tokens < wanted
       ? `maxTokensInPagedKvCache ${grouped(tokens)} tokens`
-      : `${requests} requests${beams} × ${grouped(inBlocks)} tokens`;
+      : `${counted(requests, "request")}${beams} × ${grouped(inBlocks)} tokens`;
   const selfUse = `${uses} × ${grouped(perToken)} bytes`;
   if (encoderTokens === 0) return { terms: [term("kvCache", "cache", selfGiB, 0, selfUse)], ceilingGiB };
 
@@ -245,7 +246,7 @@ function kvCache(
   const selfShare = 1 - crossShare;
   const crossPerToken = bytesPerToken(layers - kvLayers);
   const crossGiB = (requests * encoderTokens * crossPerToken) / GIB;
-  const crossUse = `${requests} requests × ${grouped(encoderTokens)} encoder positions × ${grouped(crossPerToken)} bytes`;
+  const crossUse = `${counted(requests, "request")} × ${grouped(encoderTokens)} encoder positions × ${grouped(crossPerToken)} bytes`;
   const poolGiB = Math.max(selfGiB / selfShare, crossGiB / crossShare);
   const part = (what: Term["what"], use: string, share: number) =>
     term(what, "cache", poolGiB * share, 0, `${use}; ${share} of a pool that holds both uses`);
@@ -316,7 +317,7 @@ function visualTerms(engine: EngineSpec, maxBatchSize: number): readonly Term[] 
       "anyTime",
       activationsGiB,
       INFERRED_ERROR_SHARE,
-      `${ACTIVATION_FACTOR} × ${maxBatchSize} runs × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
+      `${ACTIVATION_FACTOR} × ${counted(maxBatchSize, "run")} × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
     ),
   ];
 }
@@ -349,7 +350,7 @@ export function encodersTenant(spec: EncodersSpec): GpuTenant {
         "anyTime",
         (parameters * weightBytes) / GIB,
         errorShare,
-        `${tower}: ${grouped(parameters)} parameters × ${weightBytes} bytes (${spec.precision})`,
+        `${tower}: ${grouped(parameters)} parameters × ${counted(weightBytes, "byte")} (${spec.precision})`,
       ),
       term(
         "activations",

@@ -240,7 +240,12 @@ describe("a benchmark that can't run is refused before anything runs:", () => {
   const cpu = { platform: "docker", tier: "cpu", models: LOCAL.models };
 
   test.each<readonly [string, Values, readonly string[], string | RegExp]>([
-    ["an unknown model", TUTORIAL, ["--model", "gpt"], "no model gpt; it has llama-2-7b, llama-2-7b-cli."],
+    [
+      "an unknown model",
+      TUTORIAL,
+      ["--model", "gpt"],
+      'no model "gpt". Choose from llama-2-7b, llama-2-7b-cli.',
+    ],
     [
       "a release whose GenAI-Perf asks the hub",
       { ...TUTORIAL, release: "24.08" },

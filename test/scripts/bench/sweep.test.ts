@@ -71,8 +71,9 @@ describe("a load", () => {
     const none = sweepRow({ ...cell, requests: 0, requestsPerSecond: 0, failed: 9 }, []);
     expect(none).toMatchObject({ outputTokens: 0, promptTokens: null, itlMs: null });
     expect(sweepVerdict([none], { ttftMs: 1 })).toBe(
-      "No load keeps the limits. At a concurrency of 4 9 of 9 requests failed.",
+      "No load keeps the limits. At a concurrency of 4, 9 of 9 requests failed.",
     );
+    expect(sweepVerdict([{ ...none, failed: 1 }], { ttftMs: 1 })).toContain(" 1 of 1 request failed.");
   });
 });
 
@@ -91,13 +92,13 @@ describe("the largest load", () => {
     const rows = [row(1, 100, 10), row(2, 100, null)];
     expect(largestLoad(rows, { ttftMs: 100 })?.concurrency).toBe(2);
     expect(sweepVerdict(rows, { itlMs: 50 })).toMatch(
-      /concurrency of 1, .* At a concurrency of 2 no answer had two tokens\.$/,
+      /concurrency of 1, .* At a concurrency of 2, no answer had two tokens\.$/,
     );
   });
 
   test("the verdict has the load, its figures, and the reason why the next load is too high", () => {
     expect(sweepVerdict(RISING, { ttftMs: 300, itlMs: 50 })).toBe(
-      "The largest load that keeps the limits is a concurrency of 4, with 40.0 output tokens a second: the p95 of the time to first token is 300.0 of 300 ms, and the p95 of the inter-token latency is 30.0 of 50 ms. At a concurrency of 8 the p95 of the time to first token is 900.0 ms, above 300.",
+      "The largest load that keeps the limits is a concurrency of 4, with 40.0 output tokens a second: the p95 of the time to first token is 300.0 of 300 ms, and the p95 of the inter-token latency is 30.0 of 50 ms. At a concurrency of 8, the p95 of the time to first token is 900.0 ms, above 300.",
     );
     expect(sweepVerdict(RISING, { ttftMs: 1000 })).toMatch(/No larger load was measured\.$/);
   });
@@ -174,7 +175,7 @@ describe("the command line", () => {
     [
       "with a file in no folder",
       { ttftMs: "9", svg: "/nowhere/x.svg", csv: "/nowhere/x.csv" },
-      "--csv: there is no folder /nowhere.\n--svg: there is no folder /nowhere.",
+      "There is no folder /nowhere for --csv; make it, or name a file elsewhere.\nThere is no folder /nowhere for --svg;",
     ],
     ["with answers of one token", { ttftMs: "9", outputTokens: "1" }, "--output-tokens is"],
   ])("a sweep %s is refused before the stack file is read", async (_, values, message) => {

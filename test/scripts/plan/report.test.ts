@@ -126,12 +126,23 @@ test("warnings about vulnerabilities come before notes", () => {
   expect(warnings.findIndex(({ reason }) => reason.includes("no further fixes"))).toBe(warnings.length - 1);
 });
 
-test("the summary comes first, and next steps last where there are any", () => {
+test.each([false, true])(
+  "the warning about vulnerabilities names `--full` in the report that is full: %s",
+  (isFull) => {
+    const { plan, warnings } = checkedPlan(eksValues);
+    const text = words([planReport(stack, plan, warnings, isFull)]);
+    expect(text).toMatch(
+      isFull ? /17 medium\. Triton/ : /17 medium\. `npx engine-room plan --full` lists each\. Triton/,
+    );
+  },
+);
+
+test("the summary comes first, and the next step last", () => {
   const lastOf = (values: Values) =>
     planReport(stack, planOf(values), [], false).trimEnd().split("\n").slice(-1);
   for (const values of [eksValues, ec2Values, dockerValues, clusterValues])
     expect(lastOf(values)).toEqual(["Next: npx engine-room preflight --stack dev"]);
-  expect(lastOf(localValues).join()).not.toContain("Next:");
+  expect(lastOf(localValues)).toEqual(["Next: npx engine-room start --stack dev"]);
 });
 
 test("the table of costs has no amounts for machines without a price, and no sum", () => {

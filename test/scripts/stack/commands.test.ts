@@ -205,7 +205,7 @@ describe("`down` of a stack on a Docker host", () => {
 
   test("`down` succeeds where the Docker host has no containers of the stack", async () => {
     const { exitCode, stderr } = await down("exit 0");
-    expect([exitCode, stderr]).toEqual([0, "  nothing to do\n"]);
+    expect([exitCode, stderr]).toEqual([0, "  nothing to do: the stack end-stack has no resources\n"]);
   });
 });
 

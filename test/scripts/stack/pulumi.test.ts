@@ -10,7 +10,7 @@ import { approvedPreview } from "../../../scripts/stack/approved-preview.ts";
 import { openStack } from "../../../scripts/stack/backend.ts";
 import { lockName, lockStack, StackLockedError } from "../../../scripts/stack/lock.ts";
 import { PulumiBackend } from "../../../scripts/stack/pulumi-backend.ts";
-import { findPulumi, loginUrl, PulumiError, runPulumi } from "../../../scripts/stack/pulumi-cli.ts";
+import { findProgram, loginUrl, PulumiError, runPulumi } from "../../../scripts/stack/pulumi-cli.ts";
 import { stackPaths } from "../../../scripts/stack/stack-paths.ts";
 import { unfinishedResources } from "../../../scripts/stack/state.ts";
 import { type FakePulumi, useFakePulumi } from "./fake-pulumi.ts";
@@ -95,11 +95,11 @@ test("the Pulumi CLI is the first on PATH that can be executed, and never npm's 
     return file;
   };
   const find = (...folders: string[]) =>
-    findPulumi({ PATH: folders.map((path) => join(folder, path)).join(delimiter) });
+    findProgram("pulumi", { PATH: folders.map((path) => join(folder, path)).join(delimiter) });
   try {
     place("node_modules/.bin");
     place("text", 0o644);
-    expect(findPulumi({})).toBeUndefined();
+    expect(findProgram("pulumi", {})).toBeUndefined();
     expect(find("empty", "node_modules/.bin", "text")).toBeUndefined();
     const program = place("bin");
     place("other");

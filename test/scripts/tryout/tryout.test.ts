@@ -6,7 +6,7 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ProgramMonitor } from "../../../scripts/program/monitor.ts";
-import { findPulumi } from "../../../scripts/stack/pulumi-cli.ts";
+import { findProgram } from "../../../scripts/stack/pulumi-cli.ts";
 import { loadState, newDeployment, type ResourceState, saveState } from "../../../scripts/tryout/state.ts";
 import { needs } from "../../harness/requirements.ts";
 import recorded from "../../recorded/engine-operations.json" with { type: "json" };
@@ -31,7 +31,7 @@ test("operations of a history of changes equal those recorded from the real engi
 
 const NO_CLI = "no Pulumi CLI on PATH";
 
-const cli = findPulumi();
+const cli = findProgram("pulumi");
 test("operations of a history of changes equal the installed engine's", {
   timeout: 180_000,
   ...needs(cli === undefined ? NO_CLI : undefined),
@@ -241,7 +241,7 @@ describe("the state", () => {
     writeFileSync(join(directory, "Pulumi.yaml"), "name: engine-room\nruntime: nodejs\n");
     writeFileSync(join(directory, "state.json"), JSON.stringify(newDeployment(stack.state)));
     const pulumi = (...args: string[]) =>
-      execFileSync(findPulumi() ?? "", [...args, "--stack", "test", "--non-interactive"], {
+      execFileSync(findProgram("pulumi") ?? "", [...args, "--stack", "test", "--non-interactive"], {
         cwd: directory,
         env: {
           ...process.env,
