@@ -3,7 +3,7 @@ import { stringify } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
 import { GPU_NAMES, gpus } from "../../infra/plan/catalogue/gpus.ts";
-import { LANGUAGE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
+import { ENGINE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
 import type { LanguageModel } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
@@ -63,10 +63,10 @@ export const isOnAws = (where: Place) => where === "aws" || where === "eks";
 export const isOnCpu = (models: readonly string[]) =>
   models.length > 0 && models.every((model) => MODEL_NAMES.some((name) => name === model));
 
-/** Models that a place can serve. */
+/** Models that a place can serve on the default release. */
 export function modelsOf(where: Place): readonly string[] {
   if (where === "local") return MODEL_NAMES;
-  return isOnAws(where) ? LANGUAGE_MODELS : [...LANGUAGE_MODELS, ...MODEL_NAMES];
+  return isOnAws(where) ? ENGINE_MODELS : [...ENGINE_MODELS, ...MODEL_NAMES];
 }
 
 /** Whether the model hub gives one of the models only with a token. */

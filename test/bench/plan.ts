@@ -1,7 +1,7 @@
 /** Time of planning many models, in stacks of the maximum size. */
 import { parseConfig, type StackConfig } from "../../infra/config/config.ts";
 import {
-  LANGUAGE_MODELS,
+  ENGINE_MODELS,
   type LanguageModelName,
   languageModels,
 } from "../../infra/plan/catalogue/language-models.ts";
@@ -119,10 +119,10 @@ function poolName(index: number): string {
 }
 
 function modelEntry(index: number): Record<string, unknown> {
-  const model = LANGUAGE_MODELS[index % LANGUAGE_MODELS.length] as LanguageModelName;
+  const model = ENGINE_MODELS[index % ENGINE_MODELS.length] as LanguageModelName;
   const { limits } = languageModels[model];
   // Each full round through the catalogue takes another batch, so that most engine keys differ.
-  const round = Math.floor(index / LANGUAGE_MODELS.length);
+  const round = Math.floor(index / ENGINE_MODELS.length);
   return {
     name: `model-${index}`,
     model,

@@ -160,6 +160,15 @@ describe("image marks", () => {
     expect(() => buildGenerateRequest(mllama, ask([MERLION], "<image>"))).toThrow(
       "this model's mark is <|image|>",
     );
+    const qwen = requestProfile("llmapi", {
+      image: imageProfile("qwen2_5_vl", "llmapi", { maxImages: 2, tokensPerImage: 1280 }),
+    });
+    const mark = "<|vision_start|><|image_pad|><|vision_end|>";
+    expect(bodyOf(buildGenerateRequest(qwen, ask([MERLION], `${mark}a`))).image_url).toBe(MERLION);
+    for (const prompt of [`${mark}a<|image_pad|>`, "<|image_pad|>a"])
+      expect(() => buildGenerateRequest(qwen, ask([MERLION], prompt))).toThrow(
+        refusal("image_marks_mismatch", /holds <\|image_pad\|>, and this model's mark is <\|vision_start/),
+      );
   });
 
   test("a text model accepts image marks as text", () => {

@@ -1,9 +1,10 @@
 /**
- * Every language and vision-language model that a stack may name. A new model is a new row, here or in vision-models.ts; names,
+ * Every language and vision-language model that a stack may name. A new model is a new row, here, in vision-models.ts or in llmapi-models.ts; names,
  * types and lists derive from the rows.
  *
  * Revisions are commits of the hub's repositories, each found in public code that pins it to that repository.
  */
+import { llmapiModels } from "./llmapi-models.ts";
 import type { GoldenPicture, LanguageModel } from "./types.ts";
 import { visionModels } from "./vision-models.ts";
 
@@ -170,6 +171,7 @@ const rows = {
     ],
   },
   ...visionModels,
+  ...llmapiModels,
 } satisfies Record<string, LanguageModel>;
 
 /** Name of a model, as a stack file writes it. */
@@ -182,6 +184,11 @@ export const LANGUAGE_MODELS = Object.keys(rows) as unknown as readonly [
   LanguageModelName,
   ...LanguageModelName[],
 ];
+
+/** Names of the models that engines are built for. */
+export const ENGINE_MODELS = LANGUAGE_MODELS.filter((name) =>
+  languageModels[name].runtimes.includes("engine"),
+);
 
 /** Addresses of the pictures, for requests and for images that lack them. All are CC0-1.0, so that an image may be given on with them. */
 export const goldenPictures: Readonly<Record<GoldenPicture, string>> = {

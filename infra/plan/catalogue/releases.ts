@@ -15,12 +15,6 @@ type ReleaseRow = Omit<Release, "tag" | "endOfLife" | "templates" | "runtimes" |
   readonly templates: TemplateRef | null;
 } & Partial<Pick<Release, "runtimes" | "verified">>;
 
-/**
- * Merged in September 2026, for TensorRT-LLM 1.3; TensorRT-LLM 1.2.1 of 26.04 to 26.07 lacks the functions that its model.py calls.
- * Which version later containers have was in no document.
- */
-export const LLMAPI_PICTURES_SOURCE = "https://github.com/NVIDIA/TensorRT-LLM/pull/18381";
-
 const ENGINE_REMOVED: Release["endOfLife"][number] = {
   runtime: "engine",
   statement:
@@ -86,6 +80,13 @@ const release12 = {
 const OPEN_12 =
   "No template or converter of TensorRT-LLM 1.2 was read, so it is listed for `runtime: llmapi` only, whose repository " +
   "was not read at this version either.";
+
+/**
+ * Its all_models/llmapi takes text only: pictures came with TensorRT-LLM 1.3 (https://github.com/NVIDIA/TensorRT-LLM/pull/18381),
+ * which no container up to 26.07 has. Its LLM API takes them: Popular_Models_Guide/Qwen2.5-VL of
+ * https://github.com/triton-inference-server/tutorials serves the model in 26.07 with a model.py of its own.
+ */
+const release121 = { ...release12, tensorRtLlm: "1.2.1", hasLlmapiPictures: true } as const;
 
 const rows = {
   "24.02": beforeMatrix,
@@ -288,10 +289,10 @@ const rows = {
     imageGB: 14.18,
     note: `The matrix names TensorRT-LLM 1.2.0, the Dockerfile of r26.03 1.2.0rc8. ${OPEN_12}`,
   },
-  "26.04": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, note: OPEN_12 },
-  "26.05": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.22, note: OPEN_12 },
-  "26.06": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.24, note: OPEN_12 },
-  "26.07": { ...release12, tensorRtLlm: "1.2.1", imageGB: 14.2, note: OPEN_12 },
+  "26.04": { ...release121, imageGB: 14.22, note: OPEN_12 },
+  "26.05": { ...release121, imageGB: 14.22, note: OPEN_12 },
+  "26.06": { ...release121, imageGB: 14.24, note: OPEN_12 },
+  "26.07": { ...release121, imageGB: 14.2, note: OPEN_12 },
 } satisfies Record<string, ReleaseRow>;
 
 export type ReleaseTag = keyof typeof rows;

@@ -59,7 +59,7 @@ export function computesQuantization({ formats }: Pick<Gpu, "formats">, quantiza
   return quantization === "none" || formats.includes(quantizations[quantization].format);
 }
 
-/** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine, text models only. */
+/** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine; pictures from 26.04 on. */
 export const RUNTIMES = ["engine", "llmapi"] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
@@ -90,6 +90,7 @@ export const FLAVOURS = [
 ] as const;
 export type Flavour = (typeof FLAVOURS)[number];
 
+/** Repositories with a visual engine. */
 export function takesImages(flavour: Flavour): flavour is "multimodal" | "llava" {
   return flavour === "multimodal" || flavour === "llava";
 }
@@ -338,7 +339,7 @@ export interface Release {
    * this project's image installs; absent where none is.
    */
   readonly pythonUpgrades?: readonly string[] | undefined;
-  /** The model of all_models/llmapi takes pictures (`image_url`), and the image's TensorRT-LLM has the functions for them. */
+  /** The LLM API of the image's TensorRT-LLM takes pictures beside a prompt, which this project's part of its llmapi model hands it. */
   readonly hasLlmapiPictures?: true | undefined;
   /** Whether every fact that a plan needs was read in a source; the others are refused without `acceptUnverified`. */
   readonly verified: boolean;

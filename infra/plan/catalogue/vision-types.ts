@@ -1,8 +1,8 @@
 /** Kinds of visual half. How requests hold their images is in containers/services/triton-requests/src/profile.ts. */
 
 interface VisionTypeRow {
-  /** First TensorRT-LLM whose documents show the visual engine. */
-  readonly since: string;
+  /** First TensorRT-LLM whose documents show the visual engine; null: `runtime: llmapi` serves the model without engines. */
+  readonly since: string | null;
   /** Whether NVIDIA's guides build the unquantized language model with the fused MLP. */
   readonly usesFusedMlp: boolean;
   /**
@@ -30,6 +30,8 @@ interface VisionTypeRow {
   readonly chat?: { readonly template: string; readonly stopWords: readonly string[] };
   /** Folder of the tokenizer below the weights; absent: the weights' own. */
   readonly tokenizerFolder?: string;
+  /** Edge in pixels of the square that is one token, of a model of pictures of any size; absent: all pictures have `tokensPerImage`. */
+  readonly tokenEdgePixels?: number;
   /** Lines of the model's source code that no image can run, and sed's commands, which find nothing in edited code. */
   readonly sourceEdits?: readonly { readonly file: string; readonly sed: string }[];
 }
@@ -129,6 +131,16 @@ const rows = {
     features: "TYPE_BF16",
     // mllama_process: an item of IMAGE_URL, whose dims are [ 1 ], is one image.
     onePicture: "reads one image for each prompt",
+  },
+  qwen2_5_vl: {
+    since: null,
+    usesFusedMlp: false,
+    checkInput: "{question}",
+    // A picture has 1280 tokens at most, and a token 4 patches of 14 pixels: https://huggingface.co/Qwen/Qwen2.5-VL-3B-Instruct/blob/main/config.json
+    patches: 5120,
+    tokenEdgePixels: 28,
+    width: 1280,
+    features: "TYPE_BF16",
   },
 } satisfies Record<string, VisionTypeRow>;
 

@@ -4,7 +4,6 @@
  */
 import { counted, pathParts, showValue, valueAt } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
-import { LLMAPI_PICTURES_SOURCE, RELEASE_TAGS, releases } from "../catalogue/releases.ts";
 import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
@@ -58,7 +57,8 @@ export const customModelChecks = {
 
   customFlavoursTakeInput: eachRow(({ vision, flavours }, path) => {
     const withImages = flavours.filter(takesImages);
-    if (withImages.length === (vision === undefined ? 0 : flavours.length)) return [];
+    const textOnly = flavours.filter((flavour) => !takesImages(flavour) && flavour !== "llmapi");
+    if ((vision === undefined ? withImages : textOnly).length === 0) return [];
     return {
       path: `${path}.flavours`,
       value: showValue(flavours),
@@ -68,8 +68,8 @@ export const customModelChecks = {
             fix: "Write flavours: [inflight_batcher_llm].",
           }
         : {
-            reason: "The row has `vision`, and only multimodal and llava take images.",
-            fix: "Write flavours: [multimodal].",
+            reason: "The row has `vision`, and only multimodal, llava and llmapi take images.",
+            fix: "Write flavours: [multimodal], or [llmapi] with runtimes: [llmapi].",
           }),
     };
   }),
@@ -164,15 +164,9 @@ export const servingChecks = {
 
   runtimeOfModel: eachModel(({ engine: { row, model }, serving: { runtime }, path }) => {
     if (row.runtimes.includes(runtime)) return [];
-    const isPictureless =
-      runtime === "llmapi" &&
-      row.vision !== undefined &&
-      !RELEASE_TAGS.some((tag) => releases[tag].hasLlmapiPictures);
     return {
       path: `${path}.runtime`,
-      reason: isPictureless
-        ? `${model} is asked about pictures, which the model of ${runtime} takes in no container up to ${RELEASE_TAGS.at(-1)} (${LLMAPI_PICTURES_SOURCE}).`
-        : `${model} is not known to run with ${runtime}.`,
+      reason: `${model} is not known to run with ${runtime}.`,
       fix: `Use ${oneOf(row.runtimes)}.`,
     };
   }),
@@ -282,7 +276,7 @@ export const servingChecks = {
 
   reuseWithImages: eachModel(({ serving, engine, path }) => {
     const isPromptTable = engine.row.vision?.attention === "prompt";
-    if (!serving.kvCacheReuse || !isPromptTable || serving.flavour === "llava") return [];
+    if (!serving.kvCacheReuse || !isPromptTable || serving.flavour !== "multimodal") return [];
     return {
       severity: "warning",
       path: `${path}.triton.kvCacheReuse`,

@@ -17,15 +17,16 @@ export const releaseChecks = {
       fix: `Use the newest verified release, ${newest(({ verified }) => verified)}, or write \`acceptUnverified: true\`.`,
     },
 
-  runtimeOfRelease: eachModel(({ engine: { release }, serving, path }) => {
+  runtimeOfRelease: eachModel(({ engine: { release, row }, serving, path }) => {
     // The repository of llmapi has a check of its own.
     if (serving.runtime !== "engine" || release.runtimes.includes("engine")) return [];
     const end = release.endOfLife.find(({ runtime }) => runtime === "engine");
+    const isServed = [release, row].every(({ runtimes }) => runtimes.includes("llmapi"));
     const unknown = `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`;
     return {
       path: `${path}.runtime`,
       reason: end === undefined ? unknown : `${unknown} ${end.statement} ${end.source}`,
-      fix: `Use ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${release.runtimes.includes("llmapi") ? ", or write runtime: llmapi for a text model" : ""}.`,
+      fix: `Use ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${isServed ? ", or write runtime: llmapi" : ""}.`,
     };
   }),
 
@@ -42,7 +43,7 @@ export const releaseChecks = {
       severity: "warning",
       path: "release",
       reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${counts.join(", ")}.${LISTED_BY_FULL}`,
-      fix: `${lastUpdates(open).join(" and ")} fix all of them. Until then allow only the gateway to reach Triton's ports.`,
+      fix: `All of them are fixed in ${lastUpdates(open).join(" and ")}. Until then allow only the gateway to reach Triton's ports.`,
     };
   },
 

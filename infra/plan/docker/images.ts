@@ -128,6 +128,7 @@ export const imageSources: Readonly<Record<ImageName, BuiltSource | OfficialSour
     paths: [
       "containers/cpu-models/models/encoders/image_address.py",
       "containers/cpu-models/models/encoders/image_input.py",
+      "containers/cpu-models/models/encoders/llmapi_pictures.py",
       "containers/cpu-models/models/encoders/picture_preprocessing.py",
       "containers/cpu-models/models/encoders/several_pictures.py",
       "containers/python/engine_room/engine_builder",

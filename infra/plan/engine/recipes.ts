@@ -178,6 +178,8 @@ export function unsupportedReason(
   if (row.vision === undefined) return null;
   const { modelType } = row.vision;
   const { since } = visionTypes[modelType];
+  if (since === null)
+    return `models of the type ${modelType}, such as ${model}, have no recipe for a visual engine`;
   if (compareVersions(release.tensorRtLlm, since) >= 0) return null;
   // Before 0.10 the builder's arguments were others.
   return compareVersions(release.tensorRtLlm, "0.10") < 0

@@ -64,13 +64,17 @@ export function rankTenant(model: ModelSpec, leader: boolean): GpuTenant {
   const { engine, serving } = model;
   const visual = visualNumbers(engine.row, engine.limits);
   const cache = kvCache(model, visual?.maxEncoderInputTokens ?? 0);
+  // The PyTorch backend loads the visual half in its own process, on every rank.
+  const hasVisualEngine = serving.runtime === "engine";
   const terms = [
     weights(model),
     ...buffers(engine),
     ...cache.terms,
-    memoryPool("before", leader ? visual?.cudaMemoryPoolBytes : undefined),
+    memoryPool("before", leader && hasVisualEngine ? visual?.cudaMemoryPoolBytes : undefined),
     ...contexts(model),
-    ...(leader && visual !== null ? visualTerms(engine, visual.visionMaxBatchSize) : []),
+    ...(visual !== null && (leader || !hasVisualEngine)
+      ? visualTerms(engine, hasVisualEngine, visual.visionMaxBatchSize)
+      : []),
   ].map((bare) => ({ ...bare, tenant: serving.name }));
   const cacheCeilingGiB = cache.ceilingGiB === null ? null : round3(cache.ceilingGiB);
   return { name: serving.name, model, leader, terms, cacheCeilingGiB };
@@ -297,27 +301,30 @@ function stubOf(what: string): string {
 }
 
 /** https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md */
-function visualTerms(engine: EngineSpec, maxBatchSize: number): readonly Term[] {
+function visualTerms(engine: EngineSpec, hasVisualEngine: boolean, maxBatchSize: number): readonly Term[] {
   const { vision } = engine.row;
   if (vision === undefined) return [];
+  // The PyTorch backend computes the pictures of the prompts that a step reads.
+  const inStep = Math.ceil(maxTokensPerStep(engine) / vision.tokensPerImage);
+  const runs = hasVisualEngine ? maxBatchSize : Math.min(maxBatchSize, inStep);
   const { width, patches } = visionTypes[vision.modelType];
   const tokens = patches ?? vision.tokensPerImage;
-  const activationsGiB = (ACTIVATION_FACTOR * maxBatchSize * tokens * width * 2) / GIB;
+  const activationsGiB = (ACTIVATION_FACTOR * runs * tokens * width * 2) / GIB;
   return [
-    stubContext("anyTime", stubOf("visual engine")),
+    ...(hasVisualEngine ? [stubContext("anyTime", stubOf("visual engine"))] : []),
     term(
       "visionEngine",
-      "anyTime",
+      hasVisualEngine ? "anyTime" : "before",
       engineBytesGiB(engine).visionGiB,
       ENGINE_ERROR_SHARE,
-      `${grouped(vision.parameters)} parameters × 2 bytes, on rank 0 only`,
+      `${grouped(vision.parameters)} parameters × 2 bytes, on ${hasVisualEngine ? "rank 0 only" : "each rank"}`,
     ),
     term(
       "visionActivations",
       "anyTime",
       activationsGiB,
       INFERRED_ERROR_SHARE,
-      `${ACTIVATION_FACTOR} × ${counted(maxBatchSize, "run")} × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
+      `${ACTIVATION_FACTOR} × ${counted(runs, "run")} × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
     ),
   ];
 }

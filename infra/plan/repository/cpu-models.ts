@@ -27,6 +27,7 @@ const MODULES = {
   vision_encoder: ["encoders", "vision_encoder", "image_input", ...ENCODER_MODULES],
   preprocessing: ["encoders", "picture_preprocessing", "image_address", "image_input"],
   multimodal_encoders: ["encoders", "several_pictures"],
+  llmapi: ["encoders", "llmapi_pictures", "image_address", "image_input"],
 } as const;
 
 /** The Python files of a model: path below its folder in a repository to path below {@link PYTHON_MODELS}. */

@@ -1,10 +1,12 @@
-/** This project's own part of `preprocessing` and `multimodal_encoders`: image processors, frames of a video, several pictures. */
+/** This project's own part of the models of the templates: image processors, frames of a video, several pictures, pictures for llmapi. */
 import { compareVersions } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import type { ModelServerSpec } from "../container-spec-schemas.ts";
 import { visualNumbers } from "../engine/engine-size.ts";
 import type { EngineSpec, ModelSpec } from "../spec.ts";
 import { MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, pythonModelFiles } from "./cpu-models.ts";
+import { type DataType, oneInstance, optional, renderTextFormat, tensor } from "./model-config.ts";
 
 /** config.pbtxt of tensorrt_llm_bls has image_url_input and video_bytes_input from tag v0.16.0 on. */
 export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
@@ -48,6 +50,66 @@ export function severalPictures({ engine }: ModelSpec): Partial<Pick<RepositoryM
   const isPerPicture = compareVersions(release.tensorRtLlm, "0.19") >= 0 || release.templates === "r25.02";
   if (limits.maxImagesPerRequest <= 1 || !isPerPicture) return {};
   return { sources: pythonModelFiles("multimodal_encoders") };
+}
+
+/**
+ * Optional inputs of all_models/llmapi at TensorRT-LLM 1.2.1, except those of performance metrics: its config.pbtxt in
+ * Popular_Models_Guide/Qwen2.5-VL of https://github.com/triton-inference-server/tutorials.
+ */
+const LLMAPI_INPUTS: Readonly<Record<string, DataType>> = {
+  image_url: "TYPE_STRING",
+  streaming: "TYPE_BOOL",
+  sampling_param_best_of: "TYPE_INT32",
+  sampling_param_temperature: "TYPE_FP32",
+  sampling_param_top_k: "TYPE_INT32",
+  sampling_param_top_p: "TYPE_FP32",
+  sampling_param_frequency_penalty: "TYPE_FP32",
+  sampling_param_presence_penalty: "TYPE_FP32",
+  sampling_param_max_tokens: "TYPE_INT32",
+  sampling_param_stop: "TYPE_STRING",
+  sampling_param_seed: "TYPE_UINT64",
+  sampling_param_exclude_input_from_output: "TYPE_BOOL",
+  return_finish_reason: "TYPE_BOOL",
+  return_stop_reason: "TYPE_BOOL",
+  return_cumulative_logprob: "TYPE_BOOL",
+  stop: "TYPE_BOOL",
+};
+
+/** This project's part of llmapi's model for pictures, for which the image's config.pbtxt has no input. */
+export function llmapiPictures({
+  engine: { row, limits },
+  serving,
+}: ModelSpec): Pick<RepositoryModel, "files" | "sources"> | null {
+  const tokenEdgePixels = visionTypeOf(row)?.tokenEdgePixels;
+  if (row.vision === undefined || tokenEdgePixels === undefined) return null;
+  const settings = {
+    maxBytes: MAX_IMAGE_BYTES,
+    maxImages: limits.maxImagesPerRequest,
+    maxPixels: MAX_IMAGE_PIXELS,
+    maxTokens: row.vision.tokensPerImage,
+    tokenEdgePixels,
+  };
+  const text = (name: string) => tensor(name, "TYPE_STRING", [-1]);
+  const config = renderTextFormat({
+    name: "tensorrt_llm",
+    backend: "python",
+    model_transaction_policy: { decoupled: serving.streaming },
+    input: [
+      text("text_input"),
+      ...Object.entries(LLMAPI_INPUTS).map(([name, type]) =>
+        optional(name, type, [type === "TYPE_STRING" ? -1 : 1]),
+      ),
+    ],
+    output: [
+      ...["text_output", "finish_reason", "stop_reason"].map(text),
+      tensor("cumulative_logprob", "TYPE_FP32", [-1]),
+    ],
+    instance_group: oneInstance("KIND_CPU"),
+  });
+  return {
+    files: { "config.pbtxt": config, "1/preprocess.json": `${JSON.stringify(settings)}\n` },
+    sources: pythonModelFiles("llmapi"),
+  };
 }
 
 function processorSettings({ row, release, limits }: EngineSpec): object | null {

@@ -3,6 +3,7 @@ import { showValue } from "../../problems.ts";
 import { compareVersions } from "../catalogue/releases.ts";
 import { type TemplateSet, templateSet } from "../catalogue/templates.ts";
 import type { Flavour } from "../catalogue/types.ts";
+import { VISION_TYPES, visionTypes } from "../catalogue/vision-types.ts";
 import { type Finding, type Findings, flatFindings } from "../checks/check.ts";
 import { worldSize } from "../fit/placement.ts";
 import type { ModelSpec } from "../spec.ts";
@@ -145,11 +146,18 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
         reason: `${version(model)} is not known to serve without an engine; the keys of all_models/llmapi are known from 0.20 on.`,
         fix: "Write runtime: engine, or take a release from 25.06 on.",
       },
-      row.vision !== undefined && {
-        ...at(model, "runtime", runtime),
-        reason: `all_models/llmapi takes only text, and ${name} reads images.`,
-        fix: "Write runtime: engine.",
-      },
+      row.vision !== undefined &&
+        visionTypes[row.vision.modelType].tokenEdgePixels === undefined && {
+          ...at(model, "runtime", runtime),
+          reason: `Models of the vision type ${row.vision.modelType}, such as ${name}, are not known to be served without an engine; ${WITHOUT_ENGINE.join(" and ")} is.`,
+          fix: "Write runtime: engine.",
+        },
+      row.vision !== undefined &&
+        release.hasLlmapiPictures !== true && {
+          ...at(model, "runtime", runtime),
+          reason: `${name} reads images, and ${version(model)} is not known to serve them without an engine; TensorRT-LLM 1.2.1 is.`,
+          fix: `Take a release from 26.04 on, such as 26.07, with acceptUnverified: true${row.runtimes.includes("engine") ? ", or write runtime: engine" : ""}.`,
+        },
       quantization !== "none" && {
         ...at(model, "quantization", quantization),
         reason: "Without an engine the weights are served as the hub has them; nothing is quantized.",
@@ -164,6 +172,8 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
     ];
   },
 };
+
+const WITHOUT_ENGINE = VISION_TYPES.filter((type) => visionTypes[type].tokenEdgePixels !== undefined);
 
 /** For every flavour that is made of all_models/inflight_batcher_llm. */
 function chosenBackend(model: ModelSpec, templates: Templates): Findings {

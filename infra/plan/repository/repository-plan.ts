@@ -7,7 +7,7 @@ import type { EnginePlan, ModelServerSpec } from "../container-spec-schemas.ts";
 import { imageFiles, type RepositoryClone } from "../engine/release.ts";
 import { weightsDirectory } from "../engine/weights.ts";
 import type { ModelSpec } from "../spec.ts";
-import { blsTakesPictures, imageProcessing, severalPictures } from "./image-processing.ts";
+import { blsTakesPictures, imageProcessing, llmapiPictures, severalPictures } from "./image-processing.ts";
 import { type LaunchPlan, MODEL_REPOSITORY, modelLaunch } from "./launch.ts";
 import {
   executionRules,
@@ -305,7 +305,8 @@ const flavours: Readonly<Record<Exclude<Flavour, "llmapi">, (facts: ParameterFac
  * The keys of model.yaml are fields of LlmArgs (tensorrt_llm/llmapi/llm_args.py), which refuses others from 1.0 on. The
  * keys used here were read at 0.20 and 1.1.
  */
-function llmApiPlan({ engine, serving }: ModelSpec, kvCacheFreeGpuMemoryFraction: number): FlavourPlan {
+function llmApiPlan(spec: ModelSpec, kvCacheFreeGpuMemoryFraction: number): FlavourPlan {
+  const { engine, serving } = spec;
   const { limits } = engine;
   const window = serving.maxAttentionWindowTokens;
   const settings: Settings = {
@@ -334,6 +335,7 @@ function llmApiPlan({ engine, serving }: ModelSpec, kvCacheFreeGpuMemoryFraction
   };
   // The template's config.pbtxt has it written in.
   const name = "tensorrt_llm";
+  const pictures = llmapiPictures(spec);
   return {
     models: [
       {
@@ -341,9 +343,11 @@ function llmApiPlan({ engine, serving }: ModelSpec, kvCacheFreeGpuMemoryFraction
         template: `llmapi/${name}`,
         substitutions: {},
         defaults: {},
-        // Triton is started without auto-completion, which would copy this from model.yaml.
-        configFields: { model_transaction_policy: `{ decoupled: ${serving.streaming} }` },
-        files: { "1/model.yaml": yaml(settings, "") },
+        ...(pictures === null
+          ? // Triton is started without auto-completion, which would copy this from model.yaml.
+            { configFields: { model_transaction_policy: `{ decoupled: ${serving.streaming} }` } }
+          : { sources: pictures.sources }),
+        files: { "1/model.yaml": yaml(settings, ""), ...pictures?.files },
       },
     ],
     clientModel: name,

@@ -97,7 +97,7 @@ export function chatOf({ engine: { row }, serving }: ModelSpec): LanguageModel["
 /** null for a text model, and for a vision-language model that is served for text only. */
 function image({ engine, serving: { flavour } }: ModelSpec, { models }: RepositoryPlan): ImageProfile | null {
   const { vision } = engine.row;
-  if (vision === undefined || !takesImages(flavour)) return null;
+  if (vision === undefined || !(takesImages(flavour) || flavour === "llmapi")) return null;
   return imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.

@@ -23,6 +23,9 @@ function plannedFile(name: string): unknown {
   return JSON.parse(model?.files?.["1/preprocess.json"] ?? "null");
 }
 
+/** The samples have more than so many squares of 28 pixels; the planned limit is larger than all of them. */
+const SCALED = { tokenEdgePixels: 28, maxTokens: 100 };
+
 test("pixels of 20 pictures are those of the image processors of transformers", {
   timeout: 300_000,
 }, async () => {
@@ -33,10 +36,11 @@ test("pixels of 20 pictures are those of the image processors of transformers", 
       return [model, { preprocess: plannedFile(NAMES[model]), processor }];
     }),
   );
+  const scaled = { preprocess: SCALED, processor: { image_processor_type: "Qwen2VLImageProcessor" } };
   const python = await lockedPython([join(import.meta.dirname, "requirements.lock")], () => undefined);
   const folder = mkdtempSync(join(tmpdir(), "image-processors-"));
   const file = join(folder, "plan.json");
-  writeFileSync(file, JSON.stringify(plan));
+  writeFileSync(file, JSON.stringify({ ...plan, scaled }));
   const output = execFileSync(python, [join(import.meta.dirname, "compare.py"), file, PICTURES], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
@@ -52,4 +56,10 @@ test("pixels of 20 pictures are those of the image processors of transformers", 
     expect(shape).toEqual([3, EDGES[model], EDGES[model]]);
     expect(largestDifference, model).toBeLessThan(1e-6);
   }
+  const { pictures, shape, largestDifference } = results.scaled ?? expect.fail("scaled");
+  expect(new Set(pictures).size).toBe(20);
+  // 4 patches a token, each of 2 frames × 3 channels × 14 × 14 pixels; an image is both frames.
+  expect(shape[0]).toBeLessThanOrEqual(4 * SCALED.maxTokens);
+  expect(shape[1]).toBe(2 * 3 * 14 * 14);
+  expect(largestDifference).toBe(0);
 });

@@ -197,6 +197,12 @@ const STACKS: Readonly<Record<string, Values>> = {
     host,
     models: [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi", tensorParallel: 2 }],
   },
+  "llmapi-pictures": {
+    ...model,
+    release: "26.07",
+    acceptUnverified: true,
+    models: [{ name: "eyes", model: "qwen2.5-vl-3b", runtime: "llmapi" }],
+  },
   "4-ranks": {
     ...model,
     host,

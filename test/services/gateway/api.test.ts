@@ -553,6 +553,9 @@ describe("images and repositories", () => {
     }),
     blind: requestProfile("llava", { image: null }),
     llmapi: requestProfile("llmapi", { decoupled: true }),
+    qwen: requestProfile("llmapi", {
+      image: imageProfile("qwen2_5_vl", "llmapi", { maxImages: 4, tokensPerImage: 1280 }),
+    }),
   };
 
   interface Asked {
@@ -649,6 +652,16 @@ describe("images and repositories", () => {
         },
       },
     ]);
+  });
+
+  test("several images reach the model of llmapi as a list, with their marks in the prompt", async () => {
+    answer = { text_output: "Two cups", finish_reason: "stop" };
+    await chat("qwen", [image(PNG_URL), image(PNG_URL), text("What is there?")]);
+    const mark = "<|vision_start|><|image_pad|><|vision_end|>";
+    expect(asked[0]?.body).toMatchObject({
+      text_input: `${mark}\n${mark}What is there?`,
+      image_url: Array(2).fill(`data:image/jpeg;base64,${PNG}`),
+    });
   });
 
   test("an image reaches the model of the llava tutorial as a data URL", async () => {

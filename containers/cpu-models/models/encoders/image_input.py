@@ -6,6 +6,7 @@ import base64
 import binascii
 import io
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 # A longer image is cut around its centre first: only a square of it is seen, and scaling the whole of a strip
 # one pixel high would need memory without bound.
 MAX_ASPECT_RATIO = 8
+# smart_resize of transformers refuses longer shapes: models/qwen2_vl/image_processing_qwen2_vl.py.
+MAX_TOKENS_ASPECT_RATIO = 200
 
 _DATA_URL = re.compile(rb"data:image/[a-z0-9.+-]+;base64,", re.IGNORECASE)
 
@@ -86,6 +89,22 @@ def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
     # Decoders of damaged files raise many types: OSError, SyntaxError, ValueError, struct.error, zlib.error …
     except Exception as error:
         raise ValueError(f"it is damaged: {error}") from error
+
+
+def within_tokens(image: Image.Image, edge: int, max_tokens: int) -> Image.Image:
+    """The image, scaled down where it has more than `max_tokens` squares of `edge` pixels, to the size that
+    smart_resize of transformers computes for this limit."""
+    width, height = image.size
+    if max(width, height) > MAX_TOKENS_ASPECT_RATIO * min(width, height):
+        raise ValueError(
+            f"it has {width} x {height} pixels, and its longer edge may be {MAX_TOKENS_ASPECT_RATIO} times "
+            "the shorter one at most; cut it"
+        )
+    if round(width / edge) * round(height / edge) <= max_tokens:
+        return image
+    shrink = math.sqrt(width * height / (max_tokens * edge * edge))
+    across, down = (max(edge, math.floor(side / shrink / edge) * edge) for side in image.size)
+    return image.resize((across, down), Image.Resampling.BICUBIC)
 
 
 def _from_data_url(value: bytes, limits: ImageLimits) -> bytes:

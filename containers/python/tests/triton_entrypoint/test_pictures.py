@@ -1,25 +1,34 @@
 """Pictures of a request to `preprocessing` become pixels of the model's image processor, frames of a video
-the tensor that the template takes, and features of several pictures one table, in a real Triton."""
+the tensor that the template takes, features of several pictures one table, and pictures of llmapi a part of
+its prompt, in a real Triton."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import numpy.typing as npt
+import PIL.Image
 import pytest
 import tritonclient.http as triton
 from encoder_server import running_server
 from entrypoint_image import Image
-from models.encoders.image_input import ImageLimits, Preprocessing, decode_image
+from models.encoders.image_input import ImageLimits, Preprocessing, decode_image, within_tokens
 from tritonclient.utils import InferenceServerException
 
 VILA, ONEVISION = "multimodal-guide.vila", "multimodal-guide.onevision"
+LLMAPI = "llmapi-pictures.eyes"
+NAMES = ("rocket", "coffee")
 SAMPLES = Path(__file__).parents[2] / "engine_room/encoder_builder/samples/images-1"
 LIMITS = ImageLimits(max_bytes=10 * 2**20, max_pixels=40_000_000)
 # The tensors of NVIDIA's that matter here, as its config.pbtxt has them from 0.15 on.
@@ -105,6 +114,46 @@ class TritonPythonModel:
         return responses
 """
 
+# Like NVIDIA's, it answers by a response sender from an event loop in a thread; its text says what the LLM
+# API would get.
+LLMAPI_MODEL = """import asyncio
+import threading
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+
+    def execute(self, requests):
+        for request in requests:
+            asyncio.run_coroutine_threadsafe(self._execute_single_request(request), self.loop)
+
+    async def _execute_single_request(self, request):
+        prompt, tokens = self._convert_request(request)
+        # Another request may run before this one goes on.
+        await asyncio.sleep(0.01)
+        if isinstance(prompt, dict):
+            sizes = [image.size for image in prompt["multi_modal_data"]["image"]]
+            prompt = f"{prompt['prompt']} {sizes}"
+        text = pb_utils.Tensor("text_output", np.array([f"{prompt} {tokens}"], dtype=np.object_))
+        request.get_response_sender().send(
+            pb_utils.InferenceResponse([text]), flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+        )
+
+    def _convert_request(self, request):
+        text = pb_utils.get_input_tensor_by_name(request, "text_input").as_numpy()[0].decode()
+        tokens = pb_utils.get_input_tensor_by_name(request, "sampling_param_max_tokens")
+        return text, None if tokens is None else int(tokens.as_numpy()[0])
+
+    def finalize(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+"""
+
 Floats = npt.NDArray[np.float32]
 
 
@@ -166,6 +215,16 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[triton.Infere
 def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with planned_server(tmp_path_factory.mktemp("image"), ONEVISION, OWN_PROCESSOR) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def llmapi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    # The plan has its config.pbtxt.
+    image = planned(
+        tmp_path_factory.mktemp("image"), LLMAPI, ("llmapi", 'name: "tensorrt_llm"', LLMAPI_MODEL)
+    )
+    with running_server(image.repository, stops_in_order=True) as addresses:
+        yield f"http://{addresses.http}/v2/models/tensorrt_llm"
 
 
 @contextmanager
@@ -290,3 +349,66 @@ def test_each_request_has_one_table_of_all_its_pictures(encoders: triton.Inferen
         prompts, pictures = pixels.shape[:2]
         expected = pixels[:, :, 0].reshape(prompts, pictures * 7, 5)
         assert np.array_equal(answer.get_result().as_numpy("OUT_PROMPT_EMBEDDING_TABLE"), expected)
+
+
+def generated(model: str, **fields: object) -> str:
+    """The text of an answer, as the gateway asks for it, or Triton's error."""
+    body = json.dumps({"text_input": "what", **fields}).encode()
+    request = Request(f"{model}/generate", body, {"content-type": "application/json"})
+    try:
+        with urlopen(request, timeout=60) as response:
+            answer = json.load(response)
+    except HTTPError as refused:
+        answer = json.load(refused)
+    return str(answer.get("text_output") or answer["error"])
+
+
+def test_pictures_are_beside_the_prompt_of_llmapi(llmapi: str) -> None:
+    rocket, coffee = (decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS) for name in NAMES)
+    assert generated(llmapi) == "what None"
+    assert generated(llmapi, sampling_param_max_tokens=3) == "what 3"
+    assert generated(llmapi, image_url=data_url("rocket")) == f"what [{rocket.size}] None"
+    both = [data_url(name) for name in NAMES]
+    assert generated(llmapi, image_url=both) == f"what [{rocket.size}, {coffee.size}] None"
+
+
+def test_requests_to_llmapi_keep_their_own_pictures(llmapi: str) -> None:
+    sizes = {name: decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS).size for name in NAMES}
+    asked = [*NAMES, None] * 8
+    with ThreadPoolExecutor(len(asked)) as pool:
+        answers = pool.map(
+            lambda name: generated(llmapi, **({} if name is None else {"image_url": data_url(name)})), asked
+        )
+    expected = ["what None" if name is None else f"what [{sizes[name]}] None" for name in asked]
+    assert list(answers) == expected
+
+
+def test_large_pictures_for_llmapi_have_the_planned_tokens(llmapi: str) -> None:
+    file = BytesIO()
+    PIL.Image.new("RGB", (4000, 3000)).save(file, "PNG")
+    url = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    # 41 x 30 squares of 28 pixels: 1230 of 1280 tokens.
+    assert generated(llmapi, image_url=url) == "what [(1148, 840)] None"
+
+
+@pytest.mark.parametrize(
+    ("pictures", "sentence"),
+    [
+        (["data:image/jpeg;base64,/9j/4AAQ"], "image 1 of the request is refused: it is not a readable JPEG"),
+        (
+            [data_url("rocket"), "http://127.0.0.1:9/a.png"],
+            "image 2 of the request is refused: its address can't be fetched: <urlopen error 127.0.0.1 is not"
+            " public",
+        ),
+        ([data_url("brick")] * 3, "The request has 3 images, and this model takes 2 at most; send fewer."),
+    ],
+)
+def test_what_llmapi_can_t_see_is_refused_with_a_sentence(
+    llmapi: str, pictures: list[str], sentence: str
+) -> None:
+    assert sentence in generated(llmapi, image_url=pictures)
+
+
+def test_a_strip_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer edge may be 200 times the shorter one at most; cut it"):
+        within_tokens(PIL.Image.new("RGB", (2010, 10)), 28, 1280)

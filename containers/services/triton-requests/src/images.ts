@@ -100,11 +100,12 @@ function checkCount({ maxImages, isRequired }: ImageProfile, count: number): voi
 }
 
 /** Marks of the models that this library knows; where none is expected, the tokenizer would read one as an empty image. */
-const KNOWN_MARKS = [SPLIT_MARK, "<|image|>"];
+const KNOWN_MARKS = [SPLIT_MARK, "<|image|>", "<|image_pad|>"];
 
 /** @throws RequestError unless the prompt has exactly one mark for each image, where it needs marks. */
 function checkMarks({ mark }: ImageProfile, text: string, imageCount: number): void {
-  const stray = KNOWN_MARKS.find((known) => known !== mark && text.includes(known));
+  const others = mark === null ? text : text.replaceAll(mark, "");
+  const stray = KNOWN_MARKS.find((known) => others.includes(known));
   if (stray !== undefined) {
     throw marksMismatch(
       mark === null

@@ -145,7 +145,7 @@ export function requestProfile(
 }
 
 /** `model_type` of a visual engine, as its config.json records it (`blip2` stands for `blip2-opt`). */
-export type VisionModelType = "llava" | "blip2" | "vila" | "llava_onevision" | "mllama";
+export type VisionModelType = "llava" | "blip2" | "vila" | "llava_onevision" | "mllama" | "qwen2_5_vl";
 
 /** Models whose images the templates' own preprocessing refuses as URLs and bytes. */
 const PROCESSED = { takesFiles: false, isRequired: true } as const;
@@ -163,6 +163,15 @@ const VISION_ROWS: Readonly<Record<VisionModelType, VisionRow>> = {
   llava_onevision: { takesFiles: true, isRequired: true, mark: null, prompt: "{question}" },
   // multimodal_encoders skips itself where there is no image.
   mllama: { takesFiles: true, isRequired: false, mark: "<|image|>", prompt: "{marks}{question}" },
+  // The LLM API adds nothing to a prompt: this is the model's chat with one question.
+  qwen2_5_vl: {
+    takesFiles: true,
+    isRequired: false,
+    mark: "<|vision_start|><|image_pad|><|vision_end|>",
+    prompt:
+      "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" +
+      "<|im_start|>user\n{marks}{question}<|im_end|>\n<|im_start|>assistant\n",
+  },
 };
 
 /** Where `max_num_images` is above 1, preprocessing splits the text at this mark instead of placing the image first. */
@@ -178,7 +187,7 @@ const SEVERAL_IMAGES = { mark: SPLIT_MARK, prompt: "{marks}\n {question}" };
  */
 export function imageProfile(
   modelType: VisionModelType,
-  flavour: "multimodal" | "llava",
+  flavour: "multimodal" | "llava" | "llmapi",
   {
     maxImages,
     tokensPerImage,

@@ -48,7 +48,9 @@ test.each(rows)("the default limits of %s are within the context it was trained 
 
 test.each(rows)("the flavours of %s suit its runtimes and its kind of model", (_name, row) => {
   expect(row.flavours.includes("llmapi")).toBe(row.runtimes.includes("llmapi"));
-  expect(row.flavours.includes("multimodal")).toBe(row.vision !== undefined);
+  expect(row.flavours.includes("multimodal")).toBe(
+    row.vision !== undefined && row.runtimes.includes("engine"),
+  );
   expect(row.golden.image !== undefined).toBe(row.vision !== undefined);
 });
 
@@ -69,6 +71,8 @@ test.each([
   ["vila1.5-3b", 327_680],
   ["llava-onevision-qwen2-7b", 57_344],
   ["llama-3.2-11b-vision", 131_072],
+  ["qwen2.5-vl-3b", 36_864],
+  ["qwen2.5-vl-7b", 57_344],
 ] as const)("%s keeps %d bytes of KV cache a token", (name, bytes) => {
   const { architecture } = languageModels[name];
   const layers = architecture.kvLayers ?? architecture.layers;
@@ -101,6 +105,17 @@ test("the chat template of LLaVA-1.5 names the speakers", () => {
 test("the chat template of OneVision writes ChatML", () => {
   expect(render("llava-onevision-qwen2-7b", turns.slice(0, 1))).toBe(
     "<|im_start|>user \nHi<|im_end|><|im_start|>assistant\n",
+  );
+});
+
+test("the chat template of Qwen2.5-VL adds its usual system prompt to a chat without a system prompt", () => {
+  const question = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+  const [hi] = turns;
+  expect(render("qwen2.5-vl-3b", turns.slice(0, 1))).toBe(
+    `<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n${question}`,
+  );
+  expect(render("qwen2.5-vl-7b", [{ role: "system", content: "Be brief." }, hi ?? {}])).toBe(
+    `<|im_start|>system\nBe brief.<|im_end|>\n${question}`,
   );
 });
 

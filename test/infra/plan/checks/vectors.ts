@@ -526,7 +526,6 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "models[0].runtime",
     fails: dockerModel({ ...llava, runtime: "llmapi" }, { release: "25.12" }),
     passes: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }, { release: "25.12" }),
-    says: /asked about pictures, which the model of llmapi takes in no container up to 26\.07/,
   },
   tritonBatchWithinEngine: {
     path: "models[0].triton.maxBatchSize",

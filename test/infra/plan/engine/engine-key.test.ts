@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { checkedPlan } from "../../../../infra/checked-plan.ts";
 import { gpus } from "../../../../infra/plan/catalogue/gpus.ts";
-import { LANGUAGE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
+import { ENGINE_MODELS } from "../../../../infra/plan/catalogue/language-models.ts";
 import { releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { EngineKeyFields } from "../../../../infra/plan/container-spec-schemas.ts";
 import { enginePlan } from "../../../../infra/plan/engine/engine-plan.ts";
@@ -24,7 +24,7 @@ test.each([
 });
 
 test("engines' keys are the same on 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT", () => {
-  for (const model of LANGUAGE_MODELS) {
+  for (const model of ENGINE_MODELS) {
     const [older, newer] = (["25.06", "25.07"] as const).map((release) =>
       enginePlan(engineSpec(model, { release })),
     );
@@ -52,7 +52,7 @@ test("an engine's key does not change with anything that no engine depends on", 
   );
   fc.assert(
     fc.property(
-      fc.constantFrom(...LANGUAGE_MODELS),
+      fc.constantFrom(...ENGINE_MODELS),
       other,
       fc.constantFrom("ngc" as const, "tritonrelease" as const),
       fc.string(),
@@ -73,7 +73,7 @@ test("an engine's key does not change with anything that no engine depends on", 
 });
 
 test("one changed word changes the key of its engine only", () => {
-  const all = LANGUAGE_MODELS.map((model) => enginePlan(engineSpec(model)).keyFields);
+  const all = ENGINE_MODELS.map((model) => enginePlan(engineSpec(model)).keyFields);
   const keys = all.map(jsonDigest);
   fc.assert(
     fc.property(fc.nat(), fc.nat(), fc.nat(), fc.string(), (engine, step, place, text) => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LANGUAGE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
+import { ENGINE_MODELS, languageModels } from "../../../../infra/plan/catalogue/language-models.ts";
 import { compareVersions, RELEASE_TAGS, releases } from "../../../../infra/plan/catalogue/releases.ts";
 import type { LanguageModel } from "../../../../infra/plan/catalogue/types.ts";
 import { goldenQuestion } from "../../../../infra/plan/engine/build-steps.ts";
@@ -25,7 +25,7 @@ import { namedWords } from "./support.ts";
 
 /** Any engine that a release has a recipe for. */
 const anySpec: fc.Arbitrary<EngineSpec> = fc
-  .constantFrom(...LANGUAGE_MODELS)
+  .constantFrom(...ENGINE_MODELS)
   .chain((model) => {
     const row: LanguageModel = languageModels[model];
     const weights: fc.Arbitrary<WeightsSource> = fc.oneof(
@@ -288,7 +288,7 @@ test.each([
 );
 
 test("every model of the catalogue has a recipe on 25.07", () => {
-  for (const model of LANGUAGE_MODELS) expect(unsupportedReason(engineSpec(model))).toBeNull();
+  for (const model of ENGINE_MODELS) expect(unsupportedReason(engineSpec(model))).toBeNull();
 });
 
 const withEngines = RELEASE_TAGS.filter((tag) => releases[tag].runtimes.includes("engine"));
@@ -408,7 +408,7 @@ test.each([
 });
 
 test("multimodal tokens divide by the batch, as Triton's preprocessing needs, and a full batch fits the pool", () => {
-  const visual = LANGUAGE_MODELS.filter((name) => languageModels[name].vision !== undefined);
+  const visual = ENGINE_MODELS.filter((name) => languageModels[name].vision !== undefined);
   fc.assert(
     fc.property(
       fc.constantFrom(...visual),

@@ -476,10 +476,16 @@ const cases: readonly Case[] = [
   ],
   ["llmapi before 0.19", ["llama-2-7b", "v0.18.2", "llmapi"], "models[0].runtime", /not known to serve/],
   [
-    "a model with images on llmapi",
+    "a model on llmapi whose type of vision only engines serve",
     ["llava-1.5-7b", "v1.1.0", "llmapi"],
     "models[0].runtime",
-    /takes only text/,
+    /vision type llava, such as llava-1.5-7b, are not known to be served without an engine; qwen2_5_vl is/,
+  ],
+  [
+    "a model with images on llmapi before TensorRT-LLM 1.2.1",
+    ["qwen2.5-vl-3b", "v1.1.0", "llmapi"],
+    "models[0].runtime",
+    /reads images, and 25.12 .* is not known to serve them without an engine/,
   ],
   [
     "quantization on llmapi",

@@ -139,6 +139,22 @@ test.each([true, false])(
   },
 );
 
+test("the profile of llmapi has the pictures of a model that sees", () => {
+  const wish: Wish = {
+    model: "qwen2.5-vl-3b",
+    serving: { flavour: "llmapi", runtime: "llmapi" },
+    release: { tag: "26.07", tensorRtLlm: "1.2.1", templates: null, hasLlmapiPictures: true },
+  };
+  expect(profile(wish).image).toEqual({
+    takesFiles: true,
+    isRequired: false,
+    mark: "<|vision_start|><|image_pad|><|vision_end|>",
+    prompt: expect.stringContaining("<|im_start|>user\n{marks}{question}<|im_end|>\n"),
+    maxImages: 4,
+    tokensPerImage: 1280,
+  });
+});
+
 const model = spec({ model: "gpt2-medium", serving: { flavour: "inflight_batcher_llm" } });
 const july2025 = repositoryPlan(model, enginePlan(model.engine), 0.5);
 const renamed = TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.20.0"));

@@ -1,0 +1,86 @@
+"""Triton Python model `tensorrt_llm` of all_models/llmapi, with pictures beside the prompt in `image_url`.
+
+The template's `model.py` is beside this one as `template_model.py`. Up to TensorRT-LLM 1.2 it hands only a
+text to the LLM API, which takes pictures too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+from PIL import Image
+
+from .image_address import fetched
+from .image_input import ImageLimits, decode_image, within_tokens
+from .template_model import TritonPythonModel as TemplateModel
+
+INPUT = "image_url"
+# Decoded pictures are large: 120 MB for the largest that is accepted.
+DECODERS = 4
+
+# Each request runs as a task, which has its own value.
+_PICTURES: ContextVar[tuple[Image.Image, ...]] = ContextVar("pictures", default=())
+
+
+class TritonPythonModel(TemplateModel):  # type: ignore[misc]
+    """Leaves a request without pictures to the template. The prompt has the model's mark for each picture."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """`preprocess.json` of the version folder has the limits."""
+        file = Path(args["model_repository"]) / args["model_version"] / "preprocess.json"
+        fields = json.loads(file.read_bytes())
+        self._limits = ImageLimits(max_bytes=fields["maxBytes"], max_pixels=fields["maxPixels"])
+        self._max_images = int(fields["maxImages"])
+        self._edge, self._max_tokens = int(fields["tokenEdgePixels"]), int(fields["maxTokens"])
+        self._decoders = ThreadPoolExecutor(DECODERS, "pictures")
+        super().initialize(args)
+
+    async def _execute_single_request(self, request: Any) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            _PICTURES.set(await loop.run_in_executor(self._decoders, self._pictures, request))
+        except ValueError as error:
+            refused = pb_utils.InferenceResponse(
+                error=pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
+            )
+            final = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+            request.get_response_sender().send(refused, flags=final)
+            return
+        await super()._execute_single_request(request)
+
+    def _convert_request(self, request: Any) -> tuple[Any, ...]:
+        prompt, *others = super()._convert_request(request)
+        pictures = _PICTURES.get()
+        if pictures:
+            prompt = {"prompt": prompt, "multi_modal_data": {"image": list(pictures)}}
+        return prompt, *others
+
+    def finalize(self) -> None:
+        """Ends the template's threads, then those of the pictures."""
+        super().finalize()
+        self._decoders.shutdown()
+
+    def _pictures(self, request: Any) -> tuple[Image.Image, ...]:
+        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
+        values = [] if tensor is None else np.ravel(tensor.as_numpy()).tolist()
+        if len(values) > self._max_images:
+            raise ValueError(
+                f"The request has {len(values)} images, and this model takes {self._max_images} at most; "
+                "send fewer."
+            )
+        return tuple(self._picture(*one) for one in enumerate(values, 1))
+
+    def _picture(self, number: int, value: bytes) -> Image.Image:
+        try:
+            if value[:8].lower().startswith((b"http://", b"https://")):
+                value = fetched(value.decode(), self._limits.max_bytes)
+            return within_tokens(decode_image(value, self._limits), self._edge, self._max_tokens)
+        except ValueError as error:
+            raise ValueError(f"image {number} of the request is refused: {error}.") from error
