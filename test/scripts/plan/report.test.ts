@@ -127,12 +127,12 @@ test("warnings about vulnerabilities come before notes", () => {
 });
 
 test.each([false, true])(
-  "the warning about vulnerabilities names `--full` in the report that is full: %s",
+  "the warning about vulnerabilities names `--full` unless the report is full: %s",
   (isFull) => {
     const { plan, warnings } = checkedPlan(eksValues);
     const text = words([planReport(stack, plan, warnings, isFull)]);
     expect(text).toMatch(
-      isFull ? /17 medium\. Triton/ : /17 medium\. `npx engine-room plan --full` lists each\. Triton/,
+      isFull ? /17 medium\. All of/ : /17 medium\. `npx engine-room plan --full` lists each\. All of/,
     );
   },
 );
