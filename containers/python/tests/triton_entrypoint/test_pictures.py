@@ -400,7 +400,7 @@ def test_large_pictures_for_llmapi_have_the_planned_tokens(llmapi: str) -> None:
             "image 2 of the request is refused: its address can't be fetched: <urlopen error 127.0.0.1 is not"
             " public",
         ),
-        ([data_url("brick")] * 3, "The request has 3 images, and this model takes 2 at most; send fewer."),
+        ([data_url("brick")] * 5, "The request has 5 images, and this model takes 4 at most; send fewer."),
     ],
 )
 def test_what_llmapi_can_t_see_is_refused_with_a_sentence(
