@@ -1,6 +1,6 @@
 /** Answers of the plan for one model on one GPU or release: what the cells of docs/support-matrix.md say. */
 import { parseConfig } from "../../../infra/config/config.ts";
-import type { LanguageModelName } from "../../../infra/plan/catalogue/language-models.ts";
+import { ENGINE_MODELS, type LanguageModelName } from "../../../infra/plan/catalogue/language-models.ts";
 import { DEFAULT_RELEASE, RELEASE_TAGS, type ReleaseTag } from "../../../infra/plan/catalogue/releases.ts";
 import type { Flavour } from "../../../infra/plan/catalogue/types.ts";
 import type { Verdict } from "../../../infra/plan/fit/verdicts.ts";
@@ -9,6 +9,9 @@ import { planStack } from "../../../infra/plan/plan-stack.ts";
 
 /** GPUs of the machine of each cell: as many as in the largest instance types. */
 export const GPUS_OF_MACHINE = 8;
+
+/** Release of models without an engine. */
+export const NEWEST_RELEASE = RELEASE_TAGS.at(-1) ?? DEFAULT_RELEASE;
 
 /** A GPU with room for every model, so that a cell about releases does not depend on memory. */
 const ROOMY_GPU = "H100";
@@ -29,7 +32,13 @@ function plannedFit(model: LanguageModelName, gpu: string): string {
 
 /** undefined where a problem other than memory forbids the combination. */
 function verdictOf(model: LanguageModelName, gpu: string, tensorParallel: number): Verdict | undefined {
-  const plan = planOf({ gpu, release: DEFAULT_RELEASE, model: { model, tensorParallel } });
+  const hasEngine = ENGINE_MODELS.includes(model);
+  const plan = planOf({
+    gpu,
+    release: hasEngine ? DEFAULT_RELEASE : NEWEST_RELEASE,
+    acceptUnverified: !hasEngine,
+    model: { model, tensorParallel, runtime: hasEngine ? "engine" : "llmapi" },
+  });
   const verdicts = plan?.fit.map(({ verdict }) => verdict);
   if (verdicts === undefined) return undefined;
   return (

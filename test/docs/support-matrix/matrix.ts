@@ -17,7 +17,7 @@ import type { Gpu, Release } from "../../../infra/plan/catalogue/types.ts";
 import { figure } from "../../../scripts/plan/text-table.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
 import { PROOF_FOLDER, type Proof, parseProof, proofFileName } from "../../../scripts/verify/proof.ts";
-import { fitCell, GPUS_OF_MACHINE, releaseRanges, tagRanges } from "./cells.ts";
+import { fitCell, GPUS_OF_MACHINE, NEWEST_RELEASE, releaseRanges, tagRanges } from "./cells.ts";
 import { PROVEN_TITLES, provenCell, provenReleases, provenRows } from "./proof.ts";
 
 export const SUPPORT_MATRIX_FILE = "docs/support-matrix.md";
@@ -56,9 +56,9 @@ export function supportMatrix(proofs: readonly Proof[]): string {
     "",
     "## Models and GPUs",
     "",
-    `One server of each model on release ${DEFAULT_RELEASE}, with the limits of the catalogue and KV cache for a full batch. Memory`,
-    "is an estimate; *tight* is a need within its error of the capacity. *TP n*: the smallest tensor parallelism that fits, on",
-    `a machine with ${GPUS_OF_MACHINE} of these GPUs. *Run on a GPU*: every check of \`npx engine-room verify\` passed there.`,
+    `One server of each model on release ${DEFAULT_RELEASE}, of models without an engine on ${NEWEST_RELEASE}, with the limits of the catalogue`,
+    "and KV cache for a full batch. Memory is an estimate; *tight* is a need within its error of the capacity. *TP n*: the",
+    `smallest tensor parallelism that fits, on a machine with ${GPUS_OF_MACHINE} of these GPUs. *Run on a GPU*: every check of \`npx engine-room verify\` passed there.`,
     "",
     ...markdownTable(
       ["Model", ...supportedGpus().map(gpuHeading)],

@@ -35,3 +35,8 @@ test("a small model fits every GPU, and a large model needs several small GPUs",
   expect(on("A10G")).toMatch(/^no; TP 2$/);
   expect(on("H100")).toBe("fits");
 });
+
+test("a model without an engine has the verdict of its own runtime", () => {
+  const [, , ...cells] = row("Models and GPUs", "qwen2.5-vl-3b");
+  expect(new Set(cells.slice(0, -1))).toEqual(new Set(["fits"]));
+});
