@@ -165,9 +165,14 @@ describe("image marks", () => {
     });
     const mark = "<|vision_start|><|image_pad|><|vision_end|>";
     expect(bodyOf(buildGenerateRequest(qwen, ask([MERLION], `${mark}a`))).image_url).toBe(MERLION);
-    for (const prompt of [`${mark}a<|image_pad|>`, "<|image_pad|>a"])
+    for (const prompt of [
+      `${mark}a<|image_pad|>`,
+      "<|image_pad|>a",
+      `${mark}<|video_pad|>`,
+      `<|vision_pad|>${mark}`,
+    ])
       expect(() => buildGenerateRequest(qwen, ask([MERLION], prompt))).toThrow(
-        refusal("image_marks_mismatch", /holds <\|image_pad\|>, and this model's mark is <\|vision_start/),
+        refusal("image_marks_mismatch", /holds <\|\w+_pad\|>, and this model's mark is <\|vision_start/),
       );
   });
 

@@ -1,4 +1,5 @@
 /** This project's own part of the models of the templates: image processors, frames of a video, several pictures, pictures for llmapi. */
+import { imageProfile } from "@engine-room/triton-requests";
 import { compareVersions } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
@@ -82,11 +83,15 @@ export function llmapiPictures({
 }: ModelSpec): Pick<RepositoryModel, "files" | "sources"> | null {
   const tokenEdgePixels = visionTypeOf(row)?.tokenEdgePixels;
   if (row.vision === undefined || tokenEdgePixels === undefined) return null;
+  const maxImages = limits.maxImagesPerRequest;
+  const maxTokens = row.vision.tokensPerImage;
+  const { mark } = imageProfile(row.vision.modelType, "llmapi", { maxImages, tokensPerImage: maxTokens });
   const settings = {
+    mark,
     maxBytes: MAX_IMAGE_BYTES,
-    maxImages: limits.maxImagesPerRequest,
+    maxImages,
     maxPixels: MAX_IMAGE_PIXELS,
-    maxTokens: row.vision.tokensPerImage,
+    maxTokens,
     tokenEdgePixels,
   };
   const text = (name: string) => tensor(name, "TYPE_STRING", [-1]);

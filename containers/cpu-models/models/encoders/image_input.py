@@ -93,7 +93,8 @@ def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
 
 def within_tokens(image: Image.Image, edge: int, max_tokens: int) -> Image.Image:
     """The image, scaled down where it has more than `max_tokens` squares of `edge` pixels, to the size that
-    smart_resize of transformers computes for this limit."""
+    smart_resize of transformers computes for this limit; a strip to a shorter size where that has more
+    squares, or a shape that smart_resize refuses."""
     width, height = image.size
     if max(width, height) > MAX_TOKENS_ASPECT_RATIO * min(width, height):
         raise ValueError(
@@ -104,7 +105,8 @@ def within_tokens(image: Image.Image, edge: int, max_tokens: int) -> Image.Image
         return image
     shrink = math.sqrt(width * height / (max_tokens * edge * edge))
     across, down = (max(edge, math.floor(side / shrink / edge) * edge) for side in image.size)
-    return image.resize((across, down), Image.Resampling.BICUBIC)
+    longest = min(MAX_TOKENS_ASPECT_RATIO * min(across, down), max_tokens * edge)
+    return image.resize((min(across, longest), min(down, longest)), Image.Resampling.BICUBIC)
 
 
 def _from_data_url(value: bytes, limits: ImageLimits) -> bytes:

@@ -37,23 +37,26 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         file = Path(args["model_repository"]) / args["model_version"] / "preprocess.json"
         fields = json.loads(file.read_bytes())
         self._limits = ImageLimits(max_bytes=fields["maxBytes"], max_pixels=fields["maxPixels"])
-        self._max_images = int(fields["maxImages"])
+        self._max_images, self._mark = int(fields["maxImages"]), str(fields["mark"])
         self._edge, self._max_tokens = int(fields["tokenEdgePixels"]), int(fields["maxTokens"])
         self._decoders = ThreadPoolExecutor(DECODERS, "pictures")
         super().initialize(args)
 
     async def _execute_single_request(self, request: Any) -> None:
-        loop = asyncio.get_running_loop()
+        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
         try:
-            _PICTURES.set(await loop.run_in_executor(self._decoders, self._pictures, request))
+            # Without pictures it would wait for those of other requests.
+            if tensor is not None:
+                loop = asyncio.get_running_loop()
+                _PICTURES.set(await loop.run_in_executor(self._decoders, self._pictures, request, tensor))
         except ValueError as error:
-            refused = pb_utils.InferenceResponse(
-                error=pb_utils.TritonError(str(error), pb_utils.TritonError.INVALID_ARG)
-            )
-            final = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
-            request.get_response_sender().send(refused, flags=final)
-            return
-        await super()._execute_single_request(request)
+            _refuse(request, str(error), pb_utils.TritonError.INVALID_ARG)
+        # Nothing else would answer the request.
+        except Exception as error:
+            words = f"The images of the request can't be read: {type(error).__name__}: {error}."
+            _refuse(request, words, pb_utils.TritonError.INTERNAL)
+        else:
+            await super()._execute_single_request(request)
 
     def _convert_request(self, request: Any) -> tuple[Any, ...]:
         prompt, *others = super()._convert_request(request)
@@ -67,13 +70,20 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         super().finalize()
         self._decoders.shutdown()
 
-    def _pictures(self, request: Any) -> tuple[Image.Image, ...]:
-        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
-        values = [] if tensor is None else np.ravel(tensor.as_numpy()).tolist()
+    def _pictures(self, request: Any, tensor: Any) -> tuple[Image.Image, ...]:
+        values = np.ravel(tensor.as_numpy()).tolist()
         if len(values) > self._max_images:
             raise ValueError(
                 f"The request has {len(values)} images, and this model takes {self._max_images} at most; "
                 "send fewer."
+            )
+        # Features without places, and places without features, fail all requests of the model's next step.
+        text = pb_utils.get_input_tensor_by_name(request, "text_input")
+        marks = sum(prompt.count(self._mark.encode()) for prompt in np.ravel(text.as_numpy()).tolist())
+        if marks != len(values):
+            raise ValueError(
+                f"The prompt has the mark {self._mark} {marks} times, and the request {len(values)} images; "
+                "write one mark for each image."
             )
         return tuple(self._picture(*one) for one in enumerate(values, 1))
 
@@ -84,3 +94,8 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
             return within_tokens(decode_image(value, self._limits), self._edge, self._max_tokens)
         except ValueError as error:
             raise ValueError(f"image {number} of the request is refused: {error}.") from error
+
+
+def _refuse(request: Any, words: str, code: Any) -> None:
+    refused = pb_utils.InferenceResponse(error=pb_utils.TritonError(words, code))
+    request.get_response_sender().send(refused, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)

@@ -100,7 +100,7 @@ function checkCount({ maxImages, isRequired }: ImageProfile, count: number): voi
 }
 
 /** Marks of the models that this library knows; where none is expected, the tokenizer would read one as an empty image. */
-const KNOWN_MARKS = [SPLIT_MARK, "<|image|>", "<|image_pad|>"];
+const KNOWN_MARKS = [SPLIT_MARK, "<|image|>", "<|image_pad|>", "<|video_pad|>", "<|vision_pad|>"];
 
 /** @throws RequestError unless the prompt has exactly one mark for each image, where it needs marks. */
 function checkMarks({ mark }: ImageProfile, text: string, imageCount: number): void {
