@@ -12,9 +12,11 @@ interface VisionTypeRow {
   readonly checkInput: string;
   /**
    * Patches and width of one run of the visual engine, from the tower's config.json; the language model may see fewer tokens.
-   * Patches are null when a run has the four tiles of an image, exactly `tokensPerImage`.
+   * Patches are null when a run has as many as `tokensPerImage`, of a model of pictures of any size `patchesPerToken` times as many.
    */
   readonly patches: number | null;
+  /** @default 1 */
+  readonly patchesPerToken?: number;
   readonly width: number;
   /** Format of the features that the builder's visual engine computes. */
   readonly features: "TYPE_FP16" | "TYPE_BF16";
@@ -136,8 +138,9 @@ const rows = {
     since: null,
     usesFusedMlp: false,
     checkInput: "{question}",
-    // A picture has 1280 tokens at most, and a token 4 patches of 14 pixels: https://huggingface.co/Qwen/Qwen2.5-VL-3B-Instruct/blob/main/config.json
-    patches: 5120,
+    patches: null,
+    // A patch has 14 × 14 pixels: https://huggingface.co/Qwen/Qwen2.5-VL-3B-Instruct/blob/main/config.json
+    patchesPerToken: 4,
     tokenEdgePixels: 28,
     width: 1280,
     features: "TYPE_BF16",

@@ -91,7 +91,7 @@ export const engineChecks = {
     };
   }),
 
-  imagesWithinModel: eachModel(({ engine: { row, model, limits }, path: modelPath }) => {
+  imagesWithinModel: eachModel(({ engine: { row, model, limits }, serving, path: modelPath }) => {
     const path = `${modelPath}.limits.maxImagesPerRequest`;
     const images = limits.maxImagesPerRequest;
     const most = row.vision?.maxImagesPerRequest ?? 0;
@@ -106,7 +106,10 @@ export const engineChecks = {
     if (most === 0 || images > 0) return [];
     return {
       path,
-      reason: `${model} has a visual engine, which can't be built for 0 images.`,
+      reason:
+        serving.runtime === "engine"
+          ? `${model} has a visual engine, which can't be built for 0 images.`
+          : `${model} reads images, and 0 would refuse all of them.`,
       fix: `Use 1${most > 1 ? ` to ${most}` : ""}.`,
     };
   }),
@@ -173,7 +176,9 @@ export const engineChecks = {
       reason: `No recipe is known: ${reason}.`,
       fix:
         nearest === null
-          ? "Use another model: no verified release serves this one with these settings."
+          ? visionTypeOf(engine.row)?.since === null
+            ? "Write runtime: llmapi, on a release from 26.04 on."
+            : "Use another model: no verified release serves this one with these settings."
           : `Use ${nearest}, the nearest release with a recipe, or another model.`,
     };
   }),

@@ -5,6 +5,7 @@
 import { counted, pathParts, showValue, valueAt } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
 import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
 import type { EngineSpec } from "../spec.ts";
@@ -55,7 +56,15 @@ export const customModelChecks = {
       },
   ),
 
-  customFlavoursTakeInput: eachRow(({ vision, flavours }, path) => {
+  customFlavoursTakeInput: eachRow((row, path) => {
+    const { vision, flavours } = row;
+    if (visionTypeOf(row)?.since === null && flavours.some((flavour) => flavour !== "llmapi"))
+      return {
+        path: `${path}.flavours`,
+        value: showValue(flavours),
+        reason: `Models of the vision type ${vision?.modelType} have no visual engine, and only llmapi serves them without.`,
+        fix: "Write flavours: [llmapi] with runtimes: [llmapi].",
+      };
     const withImages = flavours.filter(takesImages);
     const textOnly = flavours.filter((flavour) => !takesImages(flavour) && flavour !== "llmapi");
     if ((vision === undefined ? withImages : textOnly).length === 0) return [];

@@ -6,7 +6,7 @@
 import { counted } from "../../problems.ts";
 import { textRow, visionRow } from "../catalogue/encoders.ts";
 import { compareVersions } from "../catalogue/releases.ts";
-import { visionTypes } from "../catalogue/vision-types.ts";
+import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { DEFAULT_MAX_NUM_TOKENS } from "../engine/build-steps.ts";
 import { engineBytesGiB, visualNumbers } from "../engine/engine-size.ts";
 
@@ -303,13 +303,14 @@ function stubOf(what: string): string {
 /** https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md */
 function visualTerms(engine: EngineSpec, hasVisualEngine: boolean, maxBatchSize: number): readonly Term[] {
   const { vision } = engine.row;
-  if (vision === undefined) return [];
+  const type = visionTypeOf(engine.row);
+  if (vision === undefined || type === undefined) return [];
   // The PyTorch backend computes the pictures of the prompts that a step reads.
   const inStep = Math.ceil(maxTokensPerStep(engine) / vision.tokensPerImage);
   const runs = hasVisualEngine ? maxBatchSize : Math.min(maxBatchSize, inStep);
-  const { width, patches } = visionTypes[vision.modelType];
-  const tokens = patches ?? vision.tokensPerImage;
-  const activationsGiB = (ACTIVATION_FACTOR * runs * tokens * width * 2) / GIB;
+  const { width, patches, patchesPerToken = 1 } = type;
+  const inRun = patches ?? vision.tokensPerImage * patchesPerToken;
+  const activationsGiB = (ACTIVATION_FACTOR * runs * inRun * width * 2) / GIB;
   return [
     ...(hasVisualEngine ? [stubContext("anyTime", stubOf("visual engine"))] : []),
     term(
@@ -324,7 +325,7 @@ function visualTerms(engine: EngineSpec, hasVisualEngine: boolean, maxBatchSize:
       "anyTime",
       activationsGiB,
       INFERRED_ERROR_SHARE,
-      `${ACTIVATION_FACTOR} × ${counted(runs, "run")} × ${grouped(tokens)} patches × ${grouped(width)} × 2 bytes`,
+      `${ACTIVATION_FACTOR} × ${counted(runs, "run")} × ${grouped(inRun)} patches × ${grouped(width)} × 2 bytes`,
     ),
   ];
 }

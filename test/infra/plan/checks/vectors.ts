@@ -1592,6 +1592,15 @@ export const moreMistakes: readonly (readonly [
     /take images/,
   ],
   [
+    "customFlavoursTakeInput",
+    "catalogue.models.own.flavours",
+    dockerCustom({
+      flavours: ["multimodal", "llmapi"],
+      vision: { ...customVision, modelType: "qwen2_5_vl" },
+    }),
+    /the vision type qwen2_5_vl have no visual engine/,
+  ],
+  [
     "customGoldenShowsVision",
     "catalogue.models.own.golden.image",
     dockerCustom({ golden: { prompt: "Hello", answerContains: ["world"], image: "coffee" } }),
@@ -1607,7 +1616,16 @@ export const moreMistakes: readonly (readonly [
     "imagesWithinModel",
     "models[0].limits.maxImagesPerRequest",
     dockerModel({ ...llava, limits: { maxImagesPerRequest: 0 } }),
-    /0 images/,
+    /visual engine, which can't be built for 0 images/,
+  ],
+  [
+    "imagesWithinModel",
+    "models[0].limits.maxImagesPerRequest",
+    dockerModel(
+      { model: "qwen2.5-vl-3b", runtime: "llmapi", limits: { maxImagesPerRequest: 0 } },
+      { release: "26.07", acceptUnverified: true },
+    ),
+    /reads images, and 0 would refuse all of them/,
   ],
   ["tensorParallelDividesHeads", "models[0].tensorParallel", qwen(8), /28 attention heads \(4 of keys/],
   [

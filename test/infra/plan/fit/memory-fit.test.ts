@@ -99,6 +99,23 @@ test("only rank 0 has the visual engine, its stub and its memory pool", () => {
   });
 });
 
+test("without a visual engine each rank has the visual half, for pictures of the row's tokens in a step", () => {
+  const serving = { runtime: "llmapi", flavour: "llmapi" } as const;
+  const activations = (tokensPerImage: number) => {
+    const row = languageModels["qwen2.5-vl-7b"];
+    const vision = { ...present(row.vision, "visual half"), tokensPerImage };
+    const engine = { row: { ...row, vision }, tensorParallel: 2 };
+    return fitsOf("qwen2.5-vl-7b", "g6e.12xlarge", { serving, engine }).map((fit) => {
+      expect(termsOf(fit, "visionEngine")).toMatchObject([{ gib: 1.26 }]);
+      expect(termsOf(fit, "cudaContext")).toHaveLength(2);
+      return termsOf(fit, "visionActivations").map(({ arithmetic }) => arithmetic);
+    });
+  };
+  const runs = (words: string) => Array(2).fill([`18 × ${words} patches × 1,280 × 2 bytes`]);
+  expect(activations(1280)).toEqual(runs("7 runs × 5,120"));
+  expect(activations(7000)).toEqual(runs("2 runs × 28,000"));
+});
+
 test("cross-attention has a cache of its own beside that of text", () => {
   const [fit] = fitsOf("llama-3.2-11b-vision", "g6e.xlarge", { serving: { concurrentRequests: 8 } });
   const [self] = termsOf(fit, "kvCache");
