@@ -307,8 +307,14 @@ test("images are built when a source of an image or the choice of images changes
     const source = imageSources[name];
     return source.kind === "built" ? [source.dockerfile, ...source.paths].map(pattern) : [];
   });
-  // Releases, bases and versions of databases.
-  const choices = ["Pulumi.*.yaml", "infra/plan/catalogue/releases.ts", "infra/plan/docker/images.ts"];
+  // Releases, bases, versions of databases, and packages of folders that stack files name.
+  const choices = [
+    "**/requirements.txt",
+    "Pulumi.*.yaml",
+    "infra/plan/catalogue/releases.ts",
+    "infra/plan/docker/images.ts",
+    "infra/plan/docker/python-packages.ts",
+  ];
   const { on } = WORKFLOWS.find(({ file }) => file.endsWith("/images.yml")) ?? {};
   expect(on?.push).toEqual({ branches: ["main"], paths: [...new Set([...choices, ...sources])].toSorted() });
 });

@@ -1,6 +1,7 @@
 /** Images of a stack: what each is made from, and by which reference or tag a stack runs it. Pure: hashes and lock file are given. */
 import { isReleaseTag, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
+import { jsonDigest, shortKey } from "../plain-data.ts";
 import { type Requirement, releaseRequirements, requirementLines } from "./python-packages.ts";
 
 /** Images by use; `mongo` and `qdrant` are the databases' own. */
@@ -224,10 +225,13 @@ export function dockerImages(
   });
 }
 
-/** Key of an image in the lock file: `services`, `trtllm-25.07`. */
+/** Key of an image in the lock file: `services`, `trtllm-25.07`, and with packages of the models' own files `trtllm-25.07-0123456789ab`. */
 export function lockKey(name: ImageName, triton: TritonBase | null): string {
   const base = releaseBase(name, triton);
-  return base === null ? name : `${name}-${base.release}`;
+  if (base === null) return name;
+  const packages = name === "trtllm" ? requirementLines(base.requirements ?? []) : [];
+  const own = packages.length === 0 ? "" : `-${shortKey(jsonDigest(packages))}`;
+  return `${name}-${base.release}${own}`;
 }
 
 /** Tag of a built image: `0123456789ab`, `25.07-0123456789ab`. No two contents of one project meet in 12 digits. */

@@ -21,18 +21,23 @@ export interface RefusedLine {
   readonly fix: string;
 }
 
-const REQUIREMENT =
-  /^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9,._-]*\])?==([A-Za-z0-9][A-Za-z0-9.!+_-]*)$/;
+/** https://packaging.python.org/en/latest/specifications/version-specifiers/#appendix-parsing-version-strings-with-regular-expressions */
+const VERSION =
+  /v?(?:\d+!)?\d+(?:\.\d+)*(?:[-_.]?(?:alpha|a|beta|b|preview|pre|c|rc)[-_.]?\d*)?(?:-\d+|[-_.]?(?:post|rev|r)[-_.]?\d*)?(?:[-_.]?dev[-_.]?\d*)?(?:\+[a-z0-9]+(?:[-_.][a-z0-9]+)*)?/;
+const REQUIREMENT = new RegExp(
+  `^([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?:\\[[a-z0-9,._-]*\\])?==(${VERSION.source})$`,
+  "i",
+);
 const HASH = /^--hash=sha256:([0-9a-f]{64})$/;
 
 /**
- * Packages that stay as the base has them: TensorRT-LLM's requirements.txt binds their versions, its wheel is compiled against them, or
+ * Packages that stay as the base has them: TensorRT-LLM's requirements.txt pins their versions, its wheel is compiled against them, or
  * transformers, which it pins, compares them when it is imported.
  * https://github.com/NVIDIA/TensorRT-LLM/blob/000867d9b1ad62f3de1e54e111c094da492a5626/requirements.txt
  * https://github.com/huggingface/transformers/blob/0023a9af404e64943fc0a36fa92ef87763744a7e/src/transformers/dependency_versions_check.py
  */
 const OF_THE_SERVER =
-  /^(torch|torchvision|triton|tensorrt(-.+)?|numpy|mpi4py|transformers|tokenizers|huggingface-hub|(cuda|nvidia)-.+)$/;
+  /^(torch|torchvision|torch-c-dlpack-ext|triton|tensorrt(-.+)?|numpy|mpi4py|h5py|transformers|tokenizers|huggingface-hub|datasets|flashinfer-python|xgrammar|llguidance|openai-harmony|mistral-common|apache-tvm-ffi|(cuda|nvidia)-.+)$/;
 
 const WITH_HASHES =
   "Write NAME==VERSION --hash=sha256:…, as `uv pip compile --generate-hashes` does for the image's Python.";

@@ -143,6 +143,21 @@ test("the lock key of an image on a release has the release", () => {
   expect(imageTag("services", hash("c"), null)).toBe("cccccccccccc");
 });
 
+test("stacks of one release with different packages have lock keys of their own for the image that has them", () => {
+  const keys = (name: ImageName, ...hashes: readonly string[]) =>
+    hashes.map((digit) =>
+      lockKey(name, {
+        ...triton,
+        requirements: [{ name: "einops", version: "0.8.1", hashes: [hash(digit)] }],
+      }),
+    );
+  const [first, again, other] = keys("trtllm", "1", "1", "2");
+  expect(first).toMatch(/^trtllm-25\.07-[0-9a-f]{12}$/);
+  expect(again).toBe(first);
+  expect(other).not.toBe(first);
+  expect(keys("encoders", "1")).toEqual(["encoders-25.07"]);
+});
+
 test("content hashes differ between images, releases and bases", () => {
   const hashes = [
     ...IMAGE_NAMES.map((name) => imageContentHash(name, { triton, bases: {} })),

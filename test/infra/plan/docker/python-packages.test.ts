@@ -46,6 +46,9 @@ const refusedLines: readonly (readonly [line: string, reason: RegExp])[] = [
   [`einops>=0.8 ${HASH}`, /^is not NAME==VERSION/],
   [`einops==0.* ${HASH}`, /^is not NAME==VERSION/],
   [`einops==0.8,<1 ${HASH}`, /^is not NAME==VERSION/],
+  ...["latest", "1.", "1..0", "1.0-", "0.8.1x"].map(
+    (version) => [`einops==${version} ${HASH}`, /^is not NAME==VERSION/] as const,
+  ),
   ["https://user:secret@example.org/einops-0.8.1-py3-none-any.whl", /^is not NAME==VERSION/],
   [`./einops-0.8.1-py3-none-any.whl ${HASH}`, /^is not NAME==VERSION/],
   [`einops @ https://user:secret@example.org/einops.whl ${HASH}`, /^is not NAME==VERSION/],
@@ -55,9 +58,16 @@ const refusedLines: readonly (readonly [line: string, reason: RegExp])[] = [
   [`einops==0.8.1 ${HASH} --no-binary=:all:`, /and nothing else\.$/],
   [`einops==0.8.1 ${HASH} $(id)`, /and nothing else\.$/],
   [`einops==0.8.1; python_version >= "3.9" ${HASH}`, /^has a condition/],
-  ...["torch", "NumPy", "tensorrt_llm", "tensorrt-cu12", "nvidia-nccl-cu12", "huggingface_hub"].map(
-    (name) => [`${name}==1.0 ${HASH}`, new RegExp(`^would replace ${name}, `)] as const,
-  ),
+  ...[
+    "torch",
+    "NumPy",
+    "tensorrt_llm",
+    "tensorrt-cu12",
+    "nvidia-nccl-cu12",
+    "huggingface_hub",
+    "FlashInfer.Python",
+    "xgrammar",
+  ].map((name) => [`${name}==1.0 ${HASH}`, new RegExp(`^would replace ${name}, `)] as const),
 ];
 
 test.each(refusedLines)("the line %s is refused", (text, reason) => {
@@ -67,4 +77,16 @@ test.each(refusedLines)("the line %s is refused", (text, reason) => {
     { line: 3, reason: expect.stringMatching(reason), fix: expect.stringMatching(/\.$/) },
   ]);
   expect(JSON.stringify(refused)).not.toContain("secret@");
+});
+
+test.each([
+  "1!2.0",
+  "2024.5.15",
+  "1.0rc1",
+  "1.0.post1",
+  "2.0.0.dev20240101",
+  "1.0b2+cu13.local-1",
+  "v1.0-ALPHA.2",
+])("%s is a version", (version) => {
+  expect(readRequirements(`einops==${version} ${HASH}`).requirements).toMatchObject([{ version }]);
 });
