@@ -123,9 +123,13 @@ export const helpColumns = () => Math.min(80, process.stdout.columns ?? 80);
  * @throws UserError with a sentence for each that can't.
  */
 export function requireFolders(files: Readonly<Record<string, string | undefined>>): void {
-  const problems = Object.entries(files).flatMap(([option, file = "."]) => {
-    const folder = dirname(resolve(callerDirectory(), file));
-    return statSync(folder, { throwIfNoEntry: false })?.isDirectory()
+  const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  const problems = Object.entries(files).flatMap(([option, file]) => {
+    if (file === undefined) return [];
+    const path = resolve(callerDirectory(), file);
+    const folder = dirname(path);
+    if (isFolder(path)) return [`${option} is ${path}, and a folder is there; name a file in it.`];
+    return isFolder(folder)
       ? []
       : [`There is no folder ${folder} for ${option}; make it, or name a file elsewhere.`];
   });

@@ -177,6 +177,11 @@ describe("the command line", () => {
       { ttftMs: "9", svg: "/nowhere/x.svg", csv: "/nowhere/x.csv" },
       "There is no folder /nowhere for --csv; make it, or name a file elsewhere.\nThere is no folder /nowhere for --svg;",
     ],
+    [
+      "with a folder in place of a file",
+      { ttftMs: "9", out: "/" },
+      "--out is /, and a folder is there; name a file in it.",
+    ],
     ["with answers of one token", { ttftMs: "9", outputTokens: "1" }, "--output-tokens is"],
   ])("a sweep %s is refused before the stack file is read", async (_, values, message) => {
     await expect(run(["sweep"], values)).rejects.toThrow(message);

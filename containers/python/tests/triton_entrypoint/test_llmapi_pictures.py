@@ -21,7 +21,7 @@ EDGE = 28
 
 
 class Request:
-    """Of Triton's Python backend, as far as the models read it, and its own response sender."""
+    """A request of the Python backend, as far as models read it, and its own response sender."""
 
     def __init__(self, **inputs: object) -> None:
         self.inputs = {name: np.array([value], dtype=np.object_) for name, value in inputs.items()}
@@ -35,7 +35,7 @@ class Request:
 
 
 class TritonError(SimpleNamespace):
-    """Of Triton's Python backend."""
+    """An error of the Python backend."""
 
     INVALID_ARG, INTERNAL = "invalid", "internal"
 
@@ -44,7 +44,7 @@ class TritonError(SimpleNamespace):
 
 
 def backend() -> ModuleType:
-    """Stands in for triton_python_backend_utils."""
+    """The module triton_python_backend_utils, as far as models use it."""
 
     def input_tensor(request: Request, name: str) -> Any:
         values = request.inputs.get(name)
