@@ -158,6 +158,11 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
           reason: `${name} reads images, and ${version(model)} is not known to serve them without an engine; TensorRT-LLM 1.2.1 is.`,
           fix: `Take a release from 26.04 on, such as 26.07, with acceptUnverified: true${row.runtimes.includes("engine") ? ", or write runtime: engine" : ""}.`,
         },
+      row.vision?.video !== undefined && {
+        ...at(model, "runtime", runtime),
+        reason: `The row of ${name} has vision.video, and this project's part of all_models/llmapi takes pictures, and no video.`,
+        fix: "Remove vision.video from the row.",
+      },
       quantization !== "none" && {
         ...at(model, "quantization", quantization),
         reason: "Without an engine the weights are served as the hub has them; nothing is quantized.",

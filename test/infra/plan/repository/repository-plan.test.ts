@@ -488,6 +488,12 @@ const cases: readonly Case[] = [
     /reads images, and 25.12 .* is not known to serve them without an engine/,
   ],
   [
+    "a row with videos on llmapi",
+    ["llava-onevision-qwen2-7b", "v1.1.0", "llmapi"],
+    "models[0].runtime",
+    /takes pictures, and no video/,
+  ],
+  [
     "quantization on llmapi",
     ["llama-2-7b", "v1.1.0", "llmapi", { engine: { quantization: "int8" } }],
     "models[0].quantization",
