@@ -128,7 +128,7 @@ export function requireFolders(files: Readonly<Record<string, string | undefined
     if (file === undefined) return [];
     const path = resolve(callerDirectory(), file);
     const folder = dirname(path);
-    if (isFolder(path)) return [`${option} is ${path}, and a folder is there; name a file in it.`];
+    if (isFolder(path)) return [`${option} is ${path}, a folder; name a file in it.`];
     return isFolder(folder)
       ? []
       : [`There is no folder ${folder} for ${option}; make it, or name a file elsewhere.`];

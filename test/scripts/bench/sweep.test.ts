@@ -180,7 +180,7 @@ describe("the command line", () => {
     [
       "with a folder in place of a file",
       { ttftMs: "9", out: "/" },
-      "--out is /, and a folder is there; name a file in it.",
+      "--out is /, a folder; name a file in it.",
     ],
     ["with answers of one token", { ttftMs: "9", outputTokens: "1" }, "--output-tokens is"],
   ])("a sweep %s is refused before the stack file is read", async (_, values, message) => {
