@@ -59,7 +59,7 @@ export function computesQuantization({ formats }: Pick<Gpu, "formats">, quantiza
   return quantization === "none" || formats.includes(quantizations[quantization].format);
 }
 
-/** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine; pictures from 26.04 on. */
+/** `engine`: TensorRT engines built ahead. `llmapi`: TensorRT-LLM's PyTorch backend, no engine; pictures of Qwen2.5-VL from 26.04 on. */
 export const RUNTIMES = ["engine", "llmapi"] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
@@ -184,7 +184,7 @@ export interface ImageProcessor {
 
 /** The visual half of a vision-language model. */
 export interface VisionTower {
-  /** Kind of visual engine, as TensorRT-LLM's multimodal example names it. */
+  /** Kind of visual engine, as TensorRT-LLM's multimodal example names it; `qwen2_5_vl` is served without an engine. */
   readonly modelType: VisionType;
   /** Parameters of the tower and its projector. */
   readonly parameters: number;
