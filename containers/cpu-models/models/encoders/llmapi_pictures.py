@@ -43,12 +43,12 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         super().initialize(args)
 
     async def _execute_single_request(self, request: Any) -> None:
-        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
         try:
+            values = self._values(request)
             # Without pictures it would wait for those of other requests.
-            if tensor is not None:
+            if values:
                 loop = asyncio.get_running_loop()
-                _PICTURES.set(await loop.run_in_executor(self._decoders, self._pictures, request, tensor))
+                _PICTURES.set(await loop.run_in_executor(self._decoders, self._pictures, values))
         except ValueError as error:
             _refuse(request, str(error), pb_utils.TritonError.INVALID_ARG)
         # Nothing else would answer the request.
@@ -70,8 +70,10 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         super().finalize()
         self._decoders.shutdown()
 
-    def _pictures(self, request: Any, tensor: Any) -> tuple[Image.Image, ...]:
-        values = np.ravel(tensor.as_numpy()).tolist()
+    def _values(self, request: Any) -> list[bytes]:
+        """The pictures as they came, as many as the prompt has marks."""
+        tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
+        values: list[bytes] = [] if tensor is None else np.ravel(tensor.as_numpy()).tolist()
         if len(values) > self._max_images:
             raise ValueError(
                 f"The request has {len(values)} images, and this model takes {self._max_images} at most; "
@@ -85,6 +87,9 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
                 f"The prompt has the mark {self._mark} {marks} times, and the request {len(values)} images; "
                 "write one mark for each image."
             )
+        return values
+
+    def _pictures(self, values: list[bytes]) -> tuple[Image.Image, ...]:
         return tuple(self._picture(*one) for one in enumerate(values, 1))
 
     def _picture(self, number: int, value: bytes) -> Image.Image:

@@ -375,3 +375,5 @@ def test_a_prompt_without_a_mark_for_each_picture_is_refused(llmapi: str) -> Non
     assert f"The prompt has the mark {MARK} 0 times, and the request 1 image".replace(MARK, "") in generated(
         llmapi, data_url("brick"), text_input="what"
     )
+    sentence = f"The prompt has the mark {MARK} 1 times, and the request 0 images".replace(MARK, "")
+    assert sentence in generated(llmapi, text_input=f"{MARK}what")
