@@ -38,6 +38,14 @@ esac
 if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi
 `;
 
+/**
+ * Automation reads the file of events every 200 ms, and at the end once more; where that read meets another that began before the
+ * events were written, it takes the other's end for its own and drops them.
+ */
+const READ_EVENTS = `
+if [ "$1" = preview ] && [ -n "$log" ]; then sleep 0.3; fi
+`;
+
 interface PulumiCall {
   /** Address of the state. */
   readonly backend: string;
@@ -53,7 +61,7 @@ export interface FakePulumi {
 
 /** Installs it in a folder, which is then first on the PATH. @param more - Further commands in sh. */
 export function useFakePulumi(folder: string, more = ""): FakePulumi {
-  writeFileSync(join(folder, "pulumi"), SCRIPT + more, { mode: 0o755 });
+  writeFileSync(join(folder, "pulumi"), SCRIPT + more + READ_EVENTS, { mode: 0o755 });
   vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);
   const lines = (name: string) =>
     existsSync(join(folder, name))
