@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import ExitStack
@@ -11,14 +12,42 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from threading import Thread, Timer
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
+
+from PIL import Image
+
+from .image_input import ImageLimits, decode_image
 
 FETCH_SECONDS = 30.0
 # IPv6 addresses of servers by IANA; an address of 2002::/16 has an IPv4 address inside.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 # RFC 6052: IPv4 addresses, as name servers of networks without IPv4 give them.
 _NAT64 = IPv6Network("64:ff9b::/96")
+
+Result = TypeVar("Result")
+
+
+def read_images(
+    values: Sequence[bytes], limits: ImageLimits, use: Callable[[Image.Image], Result]
+) -> list[Result]:
+    """What `use` makes of each image of a request: of a file, a data URL, or an http or https address. Raises
+    ValueError with the number of the first that is refused."""
+    results = []
+    for number, value in enumerate(values, 1):
+        try:
+            is_address = value[:8].lower().startswith((b"http://", b"https://"))
+            file = fetched(value.decode(), limits.max_bytes) if is_address else value
+            results.append(use(decode_image(file, limits)))
+        except ValueError as error:
+            raise ValueError(f"image {number} of the request is refused: {error}.") from error
+    return results
+
+
+def require_count(count: int, most: int) -> None:
+    """Raises ValueError for more images than a request may have."""
+    if count > most:
+        raise ValueError(f"The request has {count} images, and this model takes {most} at most; send fewer.")
 
 
 def fetched(url: str, max_bytes: int) -> bytes:

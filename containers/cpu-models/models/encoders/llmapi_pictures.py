@@ -17,8 +17,8 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from PIL import Image
 
-from .image_address import fetched
-from .image_input import ImageLimits, decode_image, within_tokens
+from .image_address import read_images, require_count
+from .image_input import ImageLimits, within_tokens
 from .template_model import TritonPythonModel as TemplateModel
 
 INPUT = "image_url"
@@ -26,7 +26,7 @@ INPUT = "image_url"
 DECODERS = 4
 
 # Each request runs as a task, which has its own value.
-_PICTURES: ContextVar[tuple[Image.Image, ...]] = ContextVar("pictures", default=())
+_PICTURES: ContextVar[list[Image.Image] | None] = ContextVar("pictures", default=None)
 
 
 class TritonPythonModel(TemplateModel):  # type: ignore[misc]
@@ -62,7 +62,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         prompt, *others = super()._convert_request(request)
         pictures = _PICTURES.get()
         if pictures:
-            prompt = {"prompt": prompt, "multi_modal_data": {"image": list(pictures)}}
+            prompt = {"prompt": prompt, "multi_modal_data": {"image": pictures}}
         return prompt, *others
 
     def finalize(self) -> None:
@@ -74,11 +74,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         """The pictures as they came, as many as the prompt has marks."""
         tensor = pb_utils.get_input_tensor_by_name(request, INPUT)
         values: list[bytes] = [] if tensor is None else np.ravel(tensor.as_numpy()).tolist()
-        if len(values) > self._max_images:
-            raise ValueError(
-                f"The request has {len(values)} images, and this model takes {self._max_images} at most; "
-                "send fewer."
-            )
+        require_count(len(values), self._max_images)
         # Features without places, and places without features, fail all requests of the model's next step.
         text = pb_utils.get_input_tensor_by_name(request, "text_input")
         marks = sum(prompt.count(self._mark.encode()) for prompt in np.ravel(text.as_numpy()).tolist())
@@ -89,16 +85,10 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
             )
         return values
 
-    def _pictures(self, values: list[bytes]) -> tuple[Image.Image, ...]:
-        return tuple(self._picture(*one) for one in enumerate(values, 1))
-
-    def _picture(self, number: int, value: bytes) -> Image.Image:
-        try:
-            if value[:8].lower().startswith((b"http://", b"https://")):
-                value = fetched(value.decode(), self._limits.max_bytes)
-            return within_tokens(decode_image(value, self._limits), self._edge, self._max_tokens)
-        except ValueError as error:
-            raise ValueError(f"image {number} of the request is refused: {error}.") from error
+    def _pictures(self, values: list[bytes]) -> list[Image.Image]:
+        return read_images(
+            values, self._limits, lambda image: within_tokens(image, self._edge, self._max_tokens)
+        )
 
 
 def _refuse(request: Any, words: str, code: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 
-from .image_address import fetched
+from .image_address import read_images, require_count
 from .image_input import ImageLimits, Preprocessing, decode_image
 from .template_model import TritonPythonModel as TemplateModel
 
@@ -69,24 +69,11 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         values = tensor.as_numpy()
         prompts = [b" ".join(np.ravel(value).tolist()).split() for value in values]
         counts = {len(pictures) for pictures in prompts}
-        if max(counts) > self._max_images:
-            raise ValueError(
-                f"The request has {max(counts)} images, and this model takes {self._max_images} at most; "
-                "send fewer."
-            )
+        require_count(max(counts), self._max_images)
         if len(counts) > 1 or 0 in counts:
             raise ValueError("Each prompt of a request needs the same number of images, at least one.")
-        return np.stack(
-            [np.stack([self._picture(preprocessing, *one) for one in enumerate(row, 1)]) for row in prompts]
-        )
-
-    def _picture(self, preprocessing: Preprocessing, number: int, value: bytes) -> Pixels:
-        try:
-            if value[:8].lower().startswith((b"http://", b"https://")):
-                value = fetched(value.decode(), self._limits.max_bytes)
-            return preprocessing.pixel_values(decode_image(value, self._limits)).astype(np.float16)
-        except ValueError as error:
-            raise ValueError(f"image {number} of the request is refused: {error}.") from error
+        rows = [read_images(row, self._limits, preprocessing.pixel_values) for row in prompts]
+        return np.stack([np.stack(row) for row in rows]).astype(np.float16)
 
     def _for_template(self, request: Any) -> Any:
         """The request without what the template refuses: pictures of another processor, frames as text."""

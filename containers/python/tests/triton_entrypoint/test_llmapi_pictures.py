@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+from models.encoders import image_address
 from models.encoders.image_input import MAX_TOKENS_ASPECT_RATIO, within_tokens
 
 TEMPLATE = Path(__file__).parents[1] / "fixtures/llmapi_model.py"
@@ -100,7 +101,7 @@ def test_a_request_without_pictures_does_not_wait_for_those_of_others(
 ) -> None:
     release = Event()
     monkeypatch.setattr(
-        pictures, "decode_image", lambda *_: release.wait(60) and PIL.Image.new("RGB", (1, 1))
+        image_address, "decode_image", lambda *_: release.wait(60) and PIL.Image.new("RGB", (1, 1))
     )
     seeing = [Request(text_input=b"<m>see", image_url=b"x") for _ in range(pictures.DECODERS)]
     text = Request(text_input=b"read")
@@ -120,13 +121,11 @@ def test_a_request_without_pictures_does_not_wait_for_those_of_others(
     assert [one.answers for one in seeing] == [[("<m>see [(1, 1)] None", 1)]] * pictures.DECODERS
 
 
-def test_a_failure_of_any_kind_is_an_answer(
-    model: Any, pictures: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_of_any_kind_is_an_answer(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_others: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr(pictures, "decode_image", fails)
+    monkeypatch.setattr(image_address, "decode_image", fails)
     request = Request(text_input=b"<m>see", image_url=b"x")
     asyncio.run(model._execute_single_request(request))
     [(answer, flags)] = request.answers
