@@ -1,6 +1,6 @@
 /**
- * Every language and vision-language model that a stack may name. A new model is a new row, here, in vision-models.ts or in llmapi-models.ts; names,
- * types and lists derive from the rows.
+ * Every language and vision-language model that a stack may name. A new model is a new row, here, in vision-models.ts or in
+ * llmapi-models.ts; names, types and lists derive from the rows.
  *
  * Revisions are commits of the hub's repositories, each found in public code that pins it to that repository.
  */

@@ -95,6 +95,11 @@ export function takesImages(flavour: Flavour): flavour is "multimodal" | "llava"
   return flavour === "multimodal" || flavour === "llava";
 }
 
+/** Repositories for models with images: with a visual engine, or with the model's own visual half. */
+export function mayTakeImages(flavour: Flavour): flavour is "multimodal" | "llava" | "llmapi" {
+  return takesImages(flavour) || flavour === "llmapi";
+}
+
 /** Pictures of golden questions; the builder's image has each as `/opt/engine-room/golden/<name>.png`. */
 export const GOLDEN_PICTURE_NAMES = ["coffee"] as const;
 export type GoldenPicture = (typeof GOLDEN_PICTURE_NAMES)[number];

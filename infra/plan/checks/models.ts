@@ -4,7 +4,7 @@
  */
 import { counted, pathParts, showValue, valueAt } from "../../problems.ts";
 import { languageModels } from "../catalogue/language-models.ts";
-import { GOLDEN_PICTURE_NAMES, type LanguageModel, takesImages } from "../catalogue/types.ts";
+import { GOLDEN_PICTURE_NAMES, type LanguageModel, mayTakeImages, takesImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
 import { repositoryProblems } from "../repository/problems.ts";
@@ -66,7 +66,7 @@ export const customModelChecks = {
         fix: "Write flavours: [llmapi] with runtimes: [llmapi].",
       };
     const withImages = flavours.filter(takesImages);
-    const textOnly = flavours.filter((flavour) => !takesImages(flavour) && flavour !== "llmapi");
+    const textOnly = flavours.filter((flavour) => !mayTakeImages(flavour));
     if ((vision === undefined ? withImages : textOnly).length === 0) return [];
     return {
       path: `${path}.flavours`,

@@ -35,8 +35,9 @@ export const templateChecks = {
         { version, owner: `release ${release.tag}` },
       ]),
     );
-    const conflicts = models.flatMap((model) =>
-      modelRequirements(model).flatMap(({ name, version }) => {
+    const listed = models.map((model) => ({ model, requirements: modelRequirements(model) }));
+    const conflicts = listed.flatMap(({ model, requirements }) =>
+      requirements.flatMap(({ name, version }) => {
         const { version: other, owner } = first.get(name) ?? { version, owner: pathOf(model) };
         first.set(name, { version: other, owner });
         if (version === other) return [];
@@ -47,7 +48,7 @@ export const templateChecks = {
         };
       }),
     );
-    const lines = requirementLines(models.flatMap(modelRequirements));
+    const lines = requirementLines(listed.flatMap(({ requirements }) => requirements));
     const bytes = Buffer.byteLength(lines.join("\n"));
     const tooLong = bytes > MOST_BYTES_OF_PACKAGES && {
       path: "models",

@@ -6,7 +6,7 @@ import {
   type RequestProfile,
 } from "@engine-room/triton-requests";
 import { templateSet } from "../catalogue/templates.ts";
-import { type Flavour, type LanguageModel, takesImages } from "../catalogue/types.ts";
+import { type Flavour, type LanguageModel, mayTakeImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
 import { blsTakesPictures, videoFrames } from "../repository/image-processing.ts";
 import type { RepositoryPlan } from "../repository/repository-plan.ts";
@@ -97,7 +97,7 @@ export function chatOf({ engine: { row }, serving }: ModelSpec): LanguageModel["
 /** null for a text model, and for a vision-language model that is served for text only. */
 function image({ engine, serving: { flavour } }: ModelSpec, { models }: RepositoryPlan): ImageProfile | null {
   const { vision } = engine.row;
-  if (vision === undefined || !(takesImages(flavour) || flavour === "llmapi")) return null;
+  if (vision === undefined || !mayTakeImages(flavour)) return null;
   return imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.

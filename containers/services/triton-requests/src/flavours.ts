@@ -107,7 +107,8 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
   tritonCli: INFLIGHT_BATCHER,
   /**
    * triton_backend/all_models/llmapi/tensorrt_llm of TensorRT-LLM (config.pbtxt and 1/helpers.py). It counts no tokens.
-   * `image_url` is this project's part of it. `sampling_param_stop` is not used: helpers.py passes the tensor's bytes to SamplingParams.stop, which takes text.
+   * `image_url` is this project's part of it. `sampling_param_stop` is not used: helpers.py passes the tensor's bytes to
+   * SamplingParams.stop, which takes text.
    */
   llmapi: {
     inputs: {
