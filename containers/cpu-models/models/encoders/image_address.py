@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 def read_images(
     values: Sequence[bytes], limits: ImageLimits, use: Callable[[Image.Image], Result]
 ) -> list[Result]:
-    """What `use` makes of each image of a request: of a file, a data URL, or an http or https address. Raises
+    """The results of `use` for the images of a request: files, data URLs, http and https addresses. Raises
     ValueError with the number of the first that is refused."""
     results = []
     for number, value in enumerate(values, 1):
