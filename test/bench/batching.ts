@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { cpuServerSpec } from "../../infra/plan/container-specs.ts";
 import { measure, median, type Send, textEncoderSender } from "../../scripts/bench/load.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { freePort } from "../harness/ports.ts";
 import { tell } from "../harness/progress.ts";
-import { type BenchServer, freePort, startServer } from "./server-process.ts";
+import { type BenchServer, startServer } from "./server-process.ts";
 
 interface BatchingResult {
   readonly concurrency: number;

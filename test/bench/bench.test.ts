@@ -6,6 +6,7 @@ import { fromRuntimeConfig, parseConfig } from "../../infra/config/config.ts";
 import { loadPlan } from "../../infra/load-plan.ts";
 import { planStack } from "../../infra/plan/plan-stack.ts";
 import { readStackFile } from "../../scripts/program/stack-file.ts";
+import { freePort } from "../harness/ports.ts";
 import { engineCopyFigures, engineCopyText } from "./engine-copy.ts";
 import {
   modelPreviewFigures,
@@ -17,7 +18,7 @@ import {
 } from "./model-preview.ts";
 import { stackFiles } from "./plan.ts";
 import { main } from "./run.ts";
-import { freePort, startServer } from "./server-process.ts";
+import { startServer } from "./server-process.ts";
 
 function round(empty: number, one: number, all: number, hasCpu = true): PreviewRound {
   const cost = (wallSeconds: number) => ({ wallSeconds, cpuSeconds: hasCpu ? 2 * wallSeconds : null });

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSender, median } from "../../scripts/bench/load.ts";
 import { projectRoot } from "../../scripts/program/stack-file.ts";
+import { freePort } from "../harness/ports.ts";
 import { tell } from "../harness/progress.ts";
-import { type BenchServer, freePort, startServer } from "./server-process.ts";
+import { type BenchServer, startServer } from "./server-process.ts";
 
 export interface VectorSearchResult {
   readonly vectors: number;

@@ -14,7 +14,6 @@ import { type Forward, kubectlForwards } from "../../scripts/connect/forwards.ts
 import { clusterPreflight } from "../../scripts/preflight/cluster.ts";
 import { projectRoot, stackReference } from "../../scripts/program/stack-file.ts";
 import { type ClusterTarget, clusterTarget, readClusterTarget } from "../../scripts/program/targets.ts";
-import { freePorts } from "../harness/docker/ports.ts";
 import { applyAll } from "../harness/kubernetes/apply.ts";
 import { bringUp, claimVolumes } from "../harness/kubernetes/bring-up.ts";
 import { POD_PORT } from "../harness/kubernetes/cluster.ts";
@@ -31,6 +30,7 @@ import {
   removeAndWait,
   waitFor,
 } from "../harness/kubernetes/waiting.ts";
+import { freePorts } from "../harness/ports.ts";
 import { eventually } from "../harness/stack.ts";
 import { stackFileText } from "../harness/stack-files.ts";
 

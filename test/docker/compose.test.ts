@@ -14,9 +14,9 @@ import { dockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { neededImages } from "../../infra/plan/images.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage, docker } from "../harness/docker/images.ts";
-import { freePorts } from "../harness/docker/ports.ts";
 import { buildGoModules } from "../harness/kubernetes/go-build.ts";
 import { findGo } from "../harness/kubernetes/go-toolchain.ts";
+import { freePorts } from "../harness/ports.ts";
 import { tell } from "../harness/progress.ts";
 import { ec2Plan, ec2Values, type Values } from "../infra/plan/aws/machine/stacks.ts";
 

@@ -12,8 +12,8 @@ import { smokeChecks } from "../../scripts/smoke/checks.ts";
 import { verifyStack } from "../../scripts/verify/verify-stack.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { builtImage } from "../harness/docker/images.ts";
-import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
+import { freePorts } from "../harness/ports.ts";
 import { eventually } from "../harness/stack.ts";
 
 describeWithEngine("a stack of tier cpu on a Docker host", ({ socketPath, api }) => {

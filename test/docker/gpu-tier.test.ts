@@ -11,8 +11,8 @@ import type { DockerContainer } from "../../infra/plan/docker/container-args.ts"
 import type { DockerStack } from "../../infra/plan/docker/docker-stack.ts";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { builtImage } from "../harness/docker/images.ts";
-import { freePorts } from "../harness/docker/ports.ts";
 import { RunningStack } from "../harness/docker/stack.ts";
+import { freePorts } from "../harness/ports.ts";
 import { exampleValues, stackOf, type Values } from "../infra/plan/docker/stacks.ts";
 import { containerOf, type EncodersSpec, fillEncoders, partOf } from "./gpu-tier-stack.ts";
 

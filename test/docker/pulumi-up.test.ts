@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describeWithEngine } from "../harness/docker/describe.ts";
 import { baseImage, builtImage } from "../harness/docker/images.ts";
-import { freePorts } from "../harness/docker/ports.ts";
+import { freePorts } from "../harness/ports.ts";
 import { missingPulumiPrograms } from "../harness/pulumi-programs.ts";
 import { eventually } from "../harness/stack.ts";
 import { exampleValues } from "../infra/plan/docker/stacks.ts";

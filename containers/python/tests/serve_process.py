@@ -6,13 +6,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +157,14 @@ def is_alive(process_id: int) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ports."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    """
+    Free ports, below those of local stacks (from 20,000) and of outgoing connections (from 32,768): a
+    connection of another test could take such a port before the server listens.
+    """
+    ports: set[int] = set()
+    while len(ports) < count:
+        port = 10_000 + secrets.randbelow(10_000)
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)

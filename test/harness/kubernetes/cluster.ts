@@ -8,7 +8,7 @@ import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { freePorts } from "../docker/ports.ts";
+import { freePorts } from "../ports.ts";
 import { eventually } from "../stack.ts";
 import type { BuiltModules } from "./go-build.ts";
 import { Program } from "./processes.ts";

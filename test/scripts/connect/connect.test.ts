@@ -8,7 +8,7 @@ import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
 import { forwards, portClaims, remoteEndpoints, sshCommand } from "../../../scripts/connect/forwards.ts";
 import { sshDestination } from "../../../scripts/preflight/host-probe.ts";
 import { projectRoot } from "../../../scripts/program/stack-file.ts";
-import { freePorts } from "../../harness/docker/ports.ts";
+import { freePorts } from "../../harness/ports.ts";
 import { needs } from "../../harness/requirements.ts";
 import { missingSsh } from "../../harness/ssh.ts";
 import { writtenStackFile } from "../../harness/stack-files.ts";

@@ -28,7 +28,7 @@ import { operations as kubernetesOperations } from "../../../scripts/platforms/k
 import { hostProbe } from "../../../scripts/preflight/host-probe.ts";
 import { certificateFor } from "../../harness/certificate.ts";
 import { debianProgram } from "../../harness/debian-program.ts";
-import { freePorts } from "../../harness/docker/ports.ts";
+import { freePorts } from "../../harness/ports.ts";
 import { needs } from "../../harness/requirements.ts";
 import { stackFileText } from "../../harness/stack-files.ts";
 import { runCommand } from "../plan/run-plan.ts";

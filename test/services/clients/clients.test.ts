@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { runCommand } from "../../../components/local/provider/commands.ts";
 import { lockedPython } from "../../../scripts/testing/python.ts";
+import { freePort } from "../../harness/ports.ts";
 import { tell } from "../../harness/progress.ts";
 import { needs } from "../../harness/requirements.ts";
 import { AT_NIGHT } from "../../harness/thorough.ts";
 import { pythonMissing } from "../databases.ts";
-import { closedPort } from "../gateway/support.ts";
 import { IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } from "../gateway-retrieval/fake-triton.ts";
 import { startMongo } from "../mock-mongo/support.ts";
 import { startVector } from "../mock-vector/support.ts";
@@ -99,7 +99,7 @@ async function runTests(suite: Suite, tests: string, port: number, folder: strin
         // Folder of `plugin`.
         PYTHONPATH: import.meta.dirname,
         SUITE: suite.client,
-        SUITE_CLOSED_PORT: String(await closedPort()),
+        SUITE_CLOSED_PORT: String(await freePort()),
         SUITE_PORT: String(port),
       },
     },

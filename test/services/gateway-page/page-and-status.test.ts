@@ -11,10 +11,10 @@ import { imageProfile, requestProfile } from "@engine-room/triton-requests";
 import type { Browser } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
+import { freePort } from "../../harness/ports.ts";
 import { needs } from "../../harness/requirements.ts";
 import {
   CHATML,
-  closedPort,
   type RunningGateway,
   type SilentPeer,
   sha256,
@@ -388,7 +388,7 @@ describe("status", () => {
 
   test("/status distinguishes starting and unavailable services, and waits a second at most", async () => {
     readyModels = new Set(["text_encoder"]);
-    const gone = await closedPort();
+    const gone = await freePort();
     const rows = await statusOf({
       encoders: encoders(),
       models: [

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { pointId } from "../../../containers/services/gateway/src/retrieval/vector-store.ts";
+import { freePort } from "../../harness/ports.ts";
 import {
-  closedPort,
   configOf,
   errorOf,
   type RunningGateway,
@@ -561,7 +561,7 @@ describe("gateway and databases", () => {
   });
 
   test("requests to an unavailable database are 503 with Retry-After, and /readyz names it", async () => {
-    const port = await closedPort();
+    const port = await freePort();
     for (const name of ["mongo", "vector"] as const) {
       const halfPlaces = { ...places(), [name]: port };
       const half = await startGateway(retrievalConfig(triton(), halfPlaces));

@@ -4,7 +4,8 @@ import { type Db, MongoClient } from "mongodb";
 import sharp from "sharp";
 import { afterAll, beforeAll, beforeEach, expect, vi } from "vitest";
 import type { GatewayConfigInput } from "../../../containers/services/gateway/src/config.ts";
-import { CHATML, closedPort, type RunningGateway, sha256, startGateway } from "../gateway/support.ts";
+import { freePort } from "../../harness/ports.ts";
+import { CHATML, type RunningGateway, sha256, startGateway } from "../gateway/support.ts";
 import { type ServiceProcess, startService, temporaryFolder } from "../service-process.ts";
 import { type FakeTriton, IMAGE_DIMENSION, startFakeTriton, TEXT_DIMENSION } from "./fake-triton.ts";
 
@@ -50,7 +51,7 @@ async function databaseProcess(
   more: readonly string[] = [],
 ): Promise<DatabaseProcess> {
   const folder = temporaryFolder(service, disk);
-  const port = await closedPort();
+  const port = await freePort();
   const database = restartableService(service, ["--data", folder.path, "--port", String(port), ...more]);
   return {
     ...database,

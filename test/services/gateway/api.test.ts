@@ -7,15 +7,16 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createImageContext } from "../../../containers/services/gateway/src/images/source.ts";
 import { readChatImages } from "../../../containers/services/gateway/src/openai/generation.ts";
+import { freePort } from "../../harness/ports.ts";
 import { networkOf, type Site, startSite } from "../gateway-images/web.ts";
 import { until } from "../service-process.ts";
-import { CHAT, closedPort, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
+import { CHAT, configOf, errorOf, type RunningGateway, sha256, startGateway } from "./support.ts";
 
 describe("api", () => {
   let gateway: RunningGateway;
 
   beforeAll(async () => {
-    const port = await closedPort();
+    const port = await freePort();
     gateway = await startGateway(configOf({ encoders: port, model: port }));
   });
 
@@ -141,7 +142,7 @@ describe("api", () => {
   describe("API keys", () => {
     let guarded: RunningGateway;
     beforeAll(async () => {
-      const port = await closedPort();
+      const port = await freePort();
       guarded = await startGateway(
         configOf(
           { encoders: port, model: port },
@@ -192,7 +193,7 @@ describe("api", () => {
   });
 
   test("the rate limit counts requests over all endpoints, for each key separately", async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const apiKeys = ["alice", "bob"].map((name) => ({ name, sha256: sha256(`sk-${name}`) }));
     const limited = await startGateway(
       configOf({ encoders: port, model: port }, { apiKeys, rateLimit: { requestsPerMinute: 2 } }),
@@ -221,7 +222,7 @@ describe("refused requests", () => {
   let gateway: RunningGateway;
 
   beforeAll(async () => {
-    const port = await closedPort();
+    const port = await freePort();
     gateway = await startGateway(configOf({ encoders: port, model: port }));
   });
 
@@ -438,7 +439,7 @@ describe("refused requests", () => {
 
 describe("unknown paths", () => {
   test("an unknown path is 404 with any body, such as the empty body of the OpenAI client's DELETE", async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const gateway = await startGateway(configOf({ encoders: port, model: port }));
     const type = { "content-type": "application/json" };
     for (const request of [
@@ -456,7 +457,7 @@ describe("requests that no route gets", () => {
   let gateway: RunningGateway;
 
   beforeAll(async () => {
-    const port = await closedPort();
+    const port = await freePort();
     gateway = await startGateway(configOf({ encoders: port, model: port }));
   });
 

@@ -36,9 +36,10 @@ import {
   TritonClient,
   tritonMessage,
 } from "../../../containers/services/gateway/src/triton/client.ts";
+import { freePort } from "../../harness/ports.ts";
 import { gatewayMetrics, retrievalMetrics } from "../../infra/plan/kubernetes/known-series.ts";
 import { retrievalConfig } from "../gateway-retrieval/support.ts";
-import { closedPort, configOf, type RunningGateway, sha256, silentPeer, startGateway } from "./support.ts";
+import { configOf, type RunningGateway, sha256, silentPeer, startGateway } from "./support.ts";
 
 const good = configOf({ encoders: 8000, model: 8100 });
 
@@ -531,7 +532,7 @@ test("a pending request is counted until its answer begins", async () => {
 test("a refused request counts as pending until its client may retry, and for at least 90 s", async () => {
   let now = performance.now();
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
-  const origin = `http://127.0.0.1:${await closedPort()}`;
+  const origin = `http://127.0.0.1:${await freePort()}`;
   const options = { name: "llama", origin, onError: () => undefined };
   for (const [coldStartSeconds, wantedMs] of [
     [240, 240_000],
@@ -551,7 +552,7 @@ test("a refused request counts as pending until its client may retry, and for at
 describe("pending requests", () => {
   let gateway: RunningGateway;
   beforeEach(async () => {
-    const port = await closedPort();
+    const port = await freePort();
     const config = configOf({ encoders: port, model: port });
     const [first, ...others] = config.models ?? [];
     if (first === undefined) throw new Error("The configuration has no model.");

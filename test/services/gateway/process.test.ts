@@ -5,6 +5,7 @@ import { Agent, get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { freePort } from "../../harness/ports.ts";
 import { needs } from "../../harness/requirements.ts";
 import { times } from "../../harness/thorough.ts";
 import { startFakeTriton } from "../gateway-retrieval/fake-triton.ts";
@@ -19,7 +20,7 @@ import {
   until,
   urlIn,
 } from "../service-process.ts";
-import { CHAT, closedPort, configOf, listenTcp, sha256, silentPeer } from "./support.ts";
+import { CHAT, configOf, listenTcp, sha256, silentPeer } from "./support.ts";
 
 const folder = temporaryFolder("gateway-process");
 afterAll(() => folder.remove());
@@ -33,7 +34,7 @@ function run(config: unknown, ...args: string[]): ServiceProcess {
 const lines = (text: string) => text.trimEnd().split("\n");
 
 test("the gateway prints only its address, in one JSON line", async () => {
-  const port = await closedPort();
+  const port = await freePort();
   const gateway = run(configOf({ encoders: port, model: port }, { log: {} }));
   const line = await gateway.listening();
   const url = urlIn(line);
@@ -94,7 +95,7 @@ test("on SIGTERM the gateway finishes the running request, is not ready any more
 });
 
 test("the log has one line a request with its id, and neither texts nor keys", async () => {
-  const port = await closedPort();
+  const port = await freePort();
   const gateway = run(
     configOf(
       { encoders: port, model: port },

@@ -70,13 +70,6 @@ export async function listenTcp(
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-/** A port at which nothing listens: it was free a moment ago. */
-export async function closedPort(): Promise<number> {
-  const { server, port } = await listenTcp((socket) => socket.destroy());
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** A host that accepts connections and never responds, like a machine that hangs. */
 export interface SilentPeer {
   readonly port: number;
