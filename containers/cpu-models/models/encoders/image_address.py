@@ -1,4 +1,4 @@
-"""The picture at an address that a client names: of a public server, in one request, within a time."""
+"""The picture at an address that a client names: of a public server, in one request, within a time limit."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ Result = TypeVar("Result")
 def read_images(
     values: Sequence[bytes], limits: ImageLimits, use: Callable[[Image.Image], Result]
 ) -> list[Result]:
-    """The results of `use` for the images of a request: files, data URLs, http and https addresses. Raises
-    ValueError with the number of the first that is refused."""
+    """The results of `use` for the images of a request: files, data URLs, http and https addresses, which
+    have FETCH_SECONDS together. Raises ValueError with the number of the first that is refused."""
+    deadline = monotonic() + FETCH_SECONDS
     results = []
     for number, value in enumerate(values, 1):
         try:
             is_address = value[:8].lower().startswith((b"http://", b"https://"))
-            file = fetched(value.decode(), limits.max_bytes) if is_address else value
+            file = fetched(value.decode(), limits.max_bytes, deadline) if is_address else value
             results.append(use(decode_image(file, limits)))
         except ValueError as error:
             raise ValueError(f"image {number} of the request is refused: {error}.") from error
@@ -50,9 +51,9 @@ def require_count(count: int, most: int) -> None:
         raise ValueError(f"The request has {count} images, and this model takes {most} at most; send fewer.")
 
 
-def fetched(url: str, max_bytes: int) -> bytes:
-    """The file at an http or https address, or its first bytes, which are too many."""
-    deadline = monotonic() + FETCH_SECONDS
+def fetched(url: str, max_bytes: int, deadline: float) -> bytes:
+    """The file at an http or https address, or its first bytes, which are too many. Raises ValueError at the
+    deadline, which is at most FETCH_SECONDS away."""
     with ExitStack() as ends:
         opener = build_opener(ProxyHandler({}), _NoRedirects(), _Public(ends, deadline))
         try:
@@ -63,7 +64,7 @@ def fetched(url: str, max_bytes: int) -> bytes:
                 raise ValueError(f"its address can't be fetched: {error}") from error
         if monotonic() < deadline:
             return content
-    raise ValueError(f"its address can't be fetched: it takes longer than {FETCH_SECONDS:g} seconds")
+    raise ValueError(f"its address can't be fetched: the images take longer than {FETCH_SECONDS:g} seconds")
 
 
 def is_public(address: str) -> bool:

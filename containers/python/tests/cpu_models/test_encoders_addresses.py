@@ -11,6 +11,8 @@ from threading import Event, Thread
 
 import pytest
 from models.encoders import image_address
+from models.encoders.image_input import ImageLimits
+from PIL import Image
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -58,10 +60,14 @@ def open_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_address, "is_public", lambda _address: True)
 
 
+def fetched(url: str, max_bytes: int) -> bytes:
+    return image_address.fetched(url, max_bytes, time.monotonic() + image_address.FETCH_SECONDS)
+
+
 @pytest.mark.usefixtures("open_addresses")
 def test_a_file_comes_up_to_one_byte_too_many() -> None:
     with server(sends(OK + b"content-length: 6\r\n\r\nabcdef")) as url:
-        assert image_address.fetched(url, 4) == b"abcde"
+        assert fetched(url, 4) == b"abcde"
 
 
 @pytest.mark.usefixtures("open_addresses")
@@ -78,12 +84,12 @@ def test_a_broken_answer_and_a_redirect_are_refused(answer: bytes, sentence: str
         server(sends(answer)) as url,
         pytest.raises(ValueError, match=rf"its address can't be fetched: .*{sentence}"),
     ):
-        image_address.fetched(url, 100)
+        fetched(url, 100)
 
 
 def test_an_address_that_is_no_address_is_refused() -> None:
     with pytest.raises(ValueError, match="its address can't be fetched: nonnumeric port"):
-        image_address.fetched("http://example.org:x/", 100)
+        fetched("http://example.org:x/", 100)
 
 
 @pytest.mark.usefixtures("open_addresses")
@@ -93,9 +99,11 @@ def test_a_server_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch, be
     started = time.monotonic()
     with (
         server(drips(begin)) as url,
-        pytest.raises(ValueError, match=r"its address can't be fetched: it takes longer than 0\.5 seconds"),
+        pytest.raises(
+            ValueError, match=r"its address can't be fetched: the images take longer than 0\.5 seconds"
+        ),
     ):
-        image_address.fetched(url, 10_000)
+        fetched(url, 10_000)
     assert time.monotonic() - started < 5
 
 
@@ -105,12 +113,27 @@ def test_a_look_up_without_an_answer_is_left_in_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: answered.wait(60) and [])
     try:
         with pytest.raises(
-            ValueError, match=r"its address can't be fetched: it takes longer than 0\.5 seconds"
+            ValueError, match=r"its address can't be fetched: the images take longer than 0\.5 seconds"
         ):
-            image_address.fetched("http://example.org/a.png", 100)
+            fetched("http://example.org/a.png", 100)
         assert not answered.is_set()
     finally:
         answered.set()
+
+
+def test_the_images_of_a_request_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines: list[float] = []
+
+    def record(_url: str, _max_bytes: int, deadline: float) -> bytes:
+        deadlines.append(deadline)
+        return b"a file"
+
+    monkeypatch.setattr(image_address, "fetched", record)
+    monkeypatch.setattr(image_address, "decode_image", lambda _file, _limits: Image.new("RGB", (1, 1)))
+    addresses = [b"http://example.org/a.png", b"HTTPS://example.org/b.png"]
+    image_address.read_images(addresses, ImageLimits(100, 100), lambda image: image)
+    assert len(deadlines) == len(addresses)
+    assert len(set(deadlines)) == 1
 
 
 def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +142,7 @@ def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(ValueError, match=r"its address can't be fetched: .*Name or service not known"):
-        image_address.fetched("http://example.org/a.png", 100)
+        fetched("http://example.org/a.png", 100)
 
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
@@ -150,4 +173,4 @@ def test_a_public_address_is_asked(address: str) -> None:
 def test_a_host_that_is_not_public_is_not_asked(scheme: str, host: str) -> None:
     sentence = f"{host.strip('[]')} is not public; send a data URL, or ask through the gateway"
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        image_address.fetched(f"{scheme}://{host}:9/latest", 100)
+        fetched(f"{scheme}://{host}:9/latest", 100)
