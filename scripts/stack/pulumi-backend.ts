@@ -314,6 +314,11 @@ export class PulumiBackend implements StackBackend {
           });
         await start().catch((error: unknown) => this.#afterLock(error, stack, start));
       });
+      // Automation loses the end of a file of events; a CLI that can't send them ends with success all the same.
+      if (!report.hasSummary)
+        throw new UserError(
+          `\`pulumi ${operation}\` ended without an error, but its summary did not arrive, so changes may be missing from the report. Run the command again. A Pulumi CLI before 3.206 can lose its last events (this is ${stack.workspace.pulumiVersion}): docs/pulumi.md has the version to install.`,
+        );
     } catch (error) {
       throw await this.#failure(operation, error, report);
     } finally {

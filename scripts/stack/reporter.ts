@@ -202,6 +202,8 @@ const ENGINE_OPERATIONS: Partial<Record<OpType, Operation>> = {
 export class EngineReport {
   /** In the engine's words, without repetition. */
   readonly errors = new Set<string>();
+  /** Whether the summary came, which ends the events of each operation of the engine. */
+  hasSummary = false;
   readonly #reporter: StepReporter;
   readonly #isRefresh: boolean;
 
@@ -212,8 +214,10 @@ export class EngineReport {
 
   readonly take = (event: EngineEvent): void => {
     const { resourcePreEvent, resOutputsEvent, resOpFailedEvent, diagnosticEvent, policyEvent } = event;
-    if (event.summaryEvent !== undefined && this.#isRefresh)
-      this.#reporter.recount(event.summaryEvent.resourceChanges);
+    if (event.summaryEvent !== undefined) {
+      this.hasSummary = true;
+      if (this.#isRefresh) this.#reporter.recount(event.summaryEvent.resourceChanges);
+    }
     if (resourcePreEvent !== undefined) this.#begin(resourcePreEvent.metadata);
     if (resOutputsEvent !== undefined) this.#end(resOutputsEvent.metadata);
     if (resOpFailedEvent !== undefined) this.#reporter.fail(resOpFailedEvent.metadata);

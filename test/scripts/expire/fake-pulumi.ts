@@ -41,6 +41,7 @@ while [ $# -gt 0 ]; do
     --page) page=$2 ;;
     --page-size) [ "$2" = ${PAGE_SIZE} ] || [ "$2" = 1 ] || { echo "error: pages have ${PAGE_SIZE} entries" >&2; exit 1; } ;;
     --config-file) file=$2 ;;
+    --event-log) log=$2 ;;
   esac
   shift
 done
@@ -48,7 +49,7 @@ stack="$here/stacks/$name"
 echo "$words $name" >> "$here/calls"
 fail() { echo "error: $1" >&2; exit 1; }
 case "$words" in
-  # Before Pulumi 3.206 events go to a file, which may stay empty.
+  # Before Pulumi 3.206 events go to a file.
   "version ") echo v3.100.0 ;;
   "stack ls")
     separator=
@@ -75,7 +76,10 @@ case "$words" in
     if read -r other < "$stack/up-meanwhile"; then
       for part in listed history-1; do cp "$here/stacks/$other/up/$part" "$here/stacks/$other/$part"; done
     fi
-    for part in listed exported; do cp "$stack/destroyed/$part" "$stack/$part"; done ;;
+    for part in listed exported; do cp "$stack/destroyed/$part" "$stack/$part"; done
+    echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log"
+    # As in test/scripts/stack/fake-pulumi.ts.
+    sleep 0.3 ;;
 esac
 `;
 

@@ -33,17 +33,18 @@ case "$1 $2" in
 esac
 case "$1 $2" in
   "preview --json" | "preview --policy-pack") printf '%s\\n' "$FAKE_PREVIEW"; printf '%s' "$FAKE_PREVIEW_ERROR" >&2; exit "\${FAKE_PREVIEW_CODE:-0}" ;;
-  "preview "*) echo '{"summaryEvent":{"resourceChanges":{}}}' > "$log" ;;
 esac
-if [ "$1" = up ]; then exit "\${FAKE_UP:-0}"; fi
 `;
 
 /**
- * Automation reads the file of events every 200 ms, and at the end once more; where that read meets another that began before the
- * events were written, it takes the other's end for its own and drops them.
+ * The engine's last events, of every operation. Automation reads the file every 200 ms, and at the end once more; where that read meets
+ * another that began before the events were written, it takes the other's end for its own and drops them.
  */
-const READ_EVENTS = `
-if [ "$1" = preview ] && [ -n "$log" ]; then sleep 0.3; fi
+const LAST_EVENTS = `
+if [ -n "$log" ]; then
+  if [ -z "$FAKE_LOST" ]; then printf '%s\\n' '{"summaryEvent":{"resourceChanges":{}}}' '{"cancelEvent":{}}' >> "$log"; fi
+  sleep 0.3
+fi
 `;
 
 interface PulumiCall {
@@ -61,7 +62,7 @@ export interface FakePulumi {
 
 /** Installs it in a folder, which is then first on the PATH. @param more - Further commands in sh. */
 export function useFakePulumi(folder: string, more = ""): FakePulumi {
-  writeFileSync(join(folder, "pulumi"), SCRIPT + more + READ_EVENTS, { mode: 0o755 });
+  writeFileSync(join(folder, "pulumi"), SCRIPT + more + LAST_EVENTS, { mode: 0o755 });
   vi.stubEnv("PATH", `${folder}${delimiter}${process.env.PATH}`);
   const lines = (name: string) =>
     existsSync(join(folder, name))

@@ -283,6 +283,21 @@ describe("a stack in the backend of the CLI", () => {
     });
   });
 
+  test.each(["preview", "up", "refresh", "down"] as const)(
+    "`%s` fails where the CLI succeeds and its summary is lost, and succeeds once it arrives",
+    async (operation) => {
+      await (await openStack(stack)).up();
+      vi.stubEnv("FAKE_LOST", "1");
+      const run = (await openStack(stack))[operation]();
+      await expect(run).rejects.toThrow(
+        /^`pulumi \w+` ended without an error, but its summary did not arrive, .* again\. .* \(this is 3\.100\.0\)/,
+      );
+      expect(pulumi.stacks()).toEqual([NAME]);
+      vi.stubEnv("FAKE_LOST", "");
+      await (await openStack(stack))[operation]();
+    },
+  );
+
   test("outputs are read from the backend, and are undefined for a stack that it lacks", async () => {
     const backend = await openStack(stack);
     expect(await backend.outputs()).toBeUndefined();
