@@ -12,7 +12,7 @@ import { loadPlan } from "./load-plan.ts";
 import type { StackPlan } from "./plan/stack-plan.ts";
 import { deploy } from "./platforms/index.ts";
 
-/** The configuration arrives without a file; the stack's usual file is read where there are problems, for their lines. */
+/** The configuration arrives without a file; the stack's usual file is read if there are problems, for their lines. */
 async function plannedStack(): Promise<StackPlan> {
   const all = pulumi.runtime.allConfig();
   try {

@@ -150,7 +150,7 @@ function register(plan: ReturnType<typeof checkedPlan>["plan"], place: Place) {
  * The values for the plan, with an id in place of each output that is one, and a mark in place of a secret.
  *
  * @returns Those outputs by their ids.
- * @throws ConfigError where another value is an output.
+ * @throws ConfigError if another value is an output.
  */
 function withoutOutputs(file: Readonly<Record<string, unknown>>) {
   const outputs = new Map<string, pulumi.Output<unknown>>();

@@ -5,12 +5,12 @@
 export interface Problem {
   /** Where in the stack file: `models[0].maxTokens`. */
   readonly path: string;
-  /** The value found there, as JSON; `[secret]` for a secret, `(absent)` where nothing is set. */
+  /** The value found there, as JSON; `[secret]` for a secret, `(absent)` if nothing is set. */
   readonly value: string;
   /** Why it can't be used, with the numbers that decide. */
   readonly reason: string;
   readonly fix: string;
-  /** Line of the stack file, from 1; absent where it is not known. */
+  /** Line of the stack file, from 1; absent if it is not known. */
   readonly line?: number;
 }
 
@@ -165,7 +165,7 @@ export function pathParts(path: string): readonly string[] {
   return path.match(/[^.[\]]+/g) ?? [];
 }
 
-/** The value at a path; undefined where the path leads nowhere. */
+/** The value at a path; undefined if the path leads nowhere. */
 export function valueAt(values: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>(
     (inner, key) =>
@@ -180,7 +180,7 @@ export function secretCommand(path: string): string {
 }
 
 /**
- * The nearest name, ignoring case, for a suggestion; undefined where more than a third of the letters would have to change.
+ * The nearest name, ignoring case, for a suggestion; undefined if more than a third of the letters would have to change.
  * Two names of one letter are one change apart, and have nothing in common.
  */
 export function nearestName(typed: string, names: readonly string[]): string | undefined {

@@ -49,7 +49,7 @@ export interface CheckedStack {
 }
 
 export interface Finding {
-  /** With numbers where they decide. */
+  /** With numbers if they decide. */
   readonly reason: string;
   readonly fix: string;
   /**
@@ -77,7 +77,7 @@ export interface Rule {
   readonly checks: Readonly<Record<string, Check>>;
 }
 
-/** A finding where a rule is broken. */
+/** A finding if a rule is broken. */
 export function violatedIf(isViolated: boolean, reason: string, fix: string): readonly Finding[] {
   return isViolated ? [{ reason, fix }] : [];
 }
@@ -90,7 +90,7 @@ export function undecided(what: string): readonly Finding[] {
   ];
 }
 
-/** `at(inputs, "spec", "template", "spec")`; undefined where a key is missing, {@link UNKNOWN} inside an unknown value. */
+/** `at(inputs, "spec", "template", "spec")`; undefined if a key is missing, {@link UNKNOWN} inside an unknown value. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (inner, key) => (isMapping(inner) ? inner[key] : inner === UNKNOWN ? UNKNOWN : undefined),
@@ -98,7 +98,7 @@ export function at(value: unknown, ...path: readonly string[]): unknown {
   );
 }
 
-/** Empty where there is no list. */
+/** Empty if there is no list. */
 export function listAt(value: unknown, ...path: readonly string[]): readonly unknown[] {
   const found = at(value, ...path);
   return Array.isArray(found) ? found : [];

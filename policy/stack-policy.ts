@@ -68,7 +68,7 @@ const PREVIEW_STACK = /^(pr|preview)-/;
 /**
  * @param stack - Name of the stack.
  * @param values - Configuration of the stack as the Pulumi runtime has it: texts, under keys with their namespace.
- * @returns null where the stack file has problems: the program ends with them, and there are no resources to check.
+ * @returns null if the stack file has problems: the program ends with them, and there are no resources to check.
  */
 export function stackPolicy(stack: string, values: Readonly<Record<string, string>>): StackPolicy | null {
   const stackFile = fromRuntimeConfig(values);
@@ -134,7 +134,7 @@ export function basePolicy(
   };
 }
 
-/** None where the stack can't be planned, and so has no pods. */
+/** None if the stack can't be planned, and so has no pods. */
 function awaitedImages(config: StackConfig, stackFile: Readonly<Record<string, unknown>>): readonly string[] {
   const { plan } = planStack(config, stackFile);
   if (plan === null || !("cluster" in plan)) return [];

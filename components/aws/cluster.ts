@@ -208,7 +208,7 @@ export class GpuNodePool extends pulumi.ComponentResource {
         launchTemplate: { id: template.id, version: pulumi.interpolate`${template.latestVersion}` },
         tags,
       },
-      // Where one of the three numbers changes, Amazon's provider sends all of them, with the desired number that the autoscaler has
+      // When one of the three numbers changes, Amazon's provider sends all of them, with the desired number that the autoscaler has
       // changed since: serving machines would end.
       { parent: this, dependsOn: [...after], ignoreChanges: ["scalingConfig"] },
     );
@@ -240,7 +240,7 @@ interface AddOnsArgs {
   readonly after: readonly pulumi.Resource[];
 }
 
-/** Add-ons of EKS, each with a role where it calls AWS. */
+/** Add-ons of EKS, each with a role if it calls AWS. */
 export class AddOns extends pulumi.ComponentResource {
   constructor(
     name: string,

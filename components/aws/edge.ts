@@ -21,7 +21,7 @@ interface EdgeArgs {
   readonly context: AwsContext;
   readonly plan: EdgePlan;
   readonly vpcId: pulumi.Input<string>;
-  /** Subnets in two zones or more: public where the plan is public, otherwise private. */
+  /** Subnets in two zones or more: public if the plan is public, otherwise private. */
   readonly subnets: readonly ZoneSubnet[];
   readonly target: {
     /** Security group of machines or pods; it gets a rule that lets the load balancer in. */

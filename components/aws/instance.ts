@@ -141,7 +141,7 @@ export class Instance extends pulumi.ComponentResource {
         ...own,
         protect: context.isRetained,
         // One disk has one machine: the old attachment is deleted before another is created. Quotas and reservations often are for one
-        // machine, too. The cost: where AWS has no other machine, the stack has no machine until the next `up`.
+        // machine, too. The cost: if AWS has no other machine, the stack has no machine until the next `up`.
         deleteBeforeReplace: true,
         // The agent asks for its rights when it starts, and the store is mounted then. The disk goes after the machine.
         dependsOn: [role, volume, ...mountTargets],

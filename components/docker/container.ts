@@ -141,7 +141,7 @@ interface TaskEnd {
   readonly resource: string;
   /** Absent while it runs: the wait for it was given up. */
   readonly exitCode: number | null | undefined;
-  /** Both streams; absent where the wait for its end was given up. */
+  /** Both streams; absent if the wait for its end was given up. */
   readonly logs: string | null | undefined;
   /** Values that must not be shown. */
   readonly secrets: readonly string[];
@@ -160,7 +160,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   143: "it was stopped",
 };
 
-/** The failure of a task that has ended, for users of `up`; undefined where it succeeded. */
+/** The failure of a task that has ended, for users of `up`; undefined if it succeeded. */
 export function taskFailure({ name, resource, exitCode, logs, secrets }: TaskEnd): string | undefined {
   if (exitCode === 0) return undefined;
   const meaning = MEANINGS[exitCode ?? 0];

@@ -189,7 +189,7 @@ const clusterPool = awsPool.extend({
   capacity: z.enum(["onDemand", "spot", "capacityBlock"]).default("onDemand"),
   /**
    * Further instance types, with the same GPU and as many of them, and at least as large as `instanceType`: AWS starts them in this order
-   * where it lacks the types before. Room is computed for `instanceType`, cost for the dearest.
+   * if it lacks the types before. Room is computed for `instanceType`, cost for the dearest.
    */
   otherInstanceTypes: z.array(z.string().min(1).max(30)).max(10).default([]),
   prePullImages,
@@ -235,7 +235,7 @@ Write all twelve digits in quotes: "${digits.padStart(12, "0")}", if only leadin
 
 const logRetentionDays = z.literal([1, 3, 5, 7, 14, 30, 60, 90, 180, 365]).default(30);
 
-/** A registry, with a path where it needs one. */
+/** A registry, with a path if it needs one. */
 const mirror = cpuImages.shape.registry;
 
 /** Values of a chart, as its `values.yaml` has them. */
@@ -284,7 +284,7 @@ const common = {
     viewers: principals,
   }),
   iam: section({
-    /** Policy that limits what every role of the stack may do, where an account requires it for new roles. */
+    /** Policy that limits what every role of the stack may do, if an account requires it for new roles. */
     permissionsBoundaryArn: formattedText(
       /^arn:aws[a-z-]*:iam::(\d{12}|aws):policy\/\S+$/,
       "the ARN of a policy of IAM",
@@ -412,7 +412,7 @@ export const eksStack = z.strictObject({
       .array(z.enum(CONTROL_PLANE_LOGS))
       .max(CONTROL_PLANE_LOGS.length)
       .default(["audit", "authenticator"]),
-    /** `existing`: the cluster has the chart already. `none`: the stack leaves out objects that need it. Absent: `install`, and `keda` only where a server scales by it; with `cluster.existing`: `existing`. */
+    /** `existing`: the cluster has the chart already. `none`: the stack leaves out objects that need it. Absent: `install`, and `keda` only if a server scales by it; with `cluster.existing`: `existing`. */
     charts: z.partialRecord(z.enum(CHART_NAMES), z.enum(ADD_ON_CHOICES)).default({}),
     /**
      * Values of charts that the stack installs, merged over its own: maps key by key, other values as a whole, and `null` removes

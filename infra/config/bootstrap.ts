@@ -21,7 +21,7 @@ const schema = z.strictObject({
     .strictObject({
       /**
        * Repository whose workflows take the roles, as the subject of their tokens begins: `octo-org/engine-room`, or with both ids,
-       * `octo-org@123456/engine-room@456789`, where it was created or renamed since the middle of 2026.
+       * `octo-org@123456/engine-room@456789`, if it was created or renamed since the middle of 2026.
        * https://learn.microsoft.com/entra/workload-id/workload-identities-github-immutable-subjects
        */
       repository: formattedText(
@@ -29,7 +29,7 @@ const schema = z.strictObject({
         "a repository with its owner",
         "octo-org/engine-room",
       ),
-      /** Where the account has GitHub's OIDC provider, of which it takes one; absent: it is made. */
+      /** GitHub's OIDC provider, if the account has it already: an account takes one. Absent: it is created. */
       oidcProviderArn: arn(
         "iam",
         "oidc-provider/token\\.actions\\.githubusercontent\\.com",

@@ -138,7 +138,7 @@ export const gpuImages = cpuImages.extend({ bases: section({ services: base, enc
 export const policies = section({
   /** Most that the stack may cost by the hour at its planned number of machines, in US dollars; absent: no cap. */
   hourlyUsdCap: z.number().min(0).max(100_000).optional(),
-  /** Level of a rule, where it is not the default of docs/policies.md. */
+  /** Level of a rule, if it is not the default of docs/policies.md. */
   levels: z.partialRecord(z.enum(POLICY_NAMES), z.enum(POLICY_LEVELS)).default({}),
 });
 
@@ -146,7 +146,7 @@ export const policies = section({
 export const minGateways = z.int().min(1).max(100).optional();
 
 /**
- * Hash of a key; encrypted where it was set with `--secret`. Only the Pulumi CLI decrypts it: elsewhere a hash of the encrypted text
+ * Hash of a key; encrypted if it was set with `--secret`. Only the Pulumi CLI decrypts it: elsewhere a hash of the encrypted text
  * replaces it, which matches no key and changes with that text.
  */
 export const keyHash = z.union([

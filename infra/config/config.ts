@@ -94,7 +94,7 @@ function keyElsewhere(path: readonly PropertyKey[], own: Kind) {
 
 const LIST = new Intl.ListFormat("en-GB");
 
-/** `local`, `kubernetes with tier: gpu`; only the platform, where all of its kinds are `among` those that are named. */
+/** `local`, `kubernetes with tier: gpu`; only the platform, if all of its kinds are `among` those that are named. */
 function kindName(kind: Kind, among: readonly Kind[]): string {
   const siblings = kindsOfStacks
     .map((other) => other.kind)
@@ -111,7 +111,7 @@ export function platformName(values: Values): PlatformName {
 }
 
 /**
- * The kind of stack that a file describes. Where it names none that exists, a problem, and the kind that is probably meant, so
+ * The kind of stack that a file describes. If it names none that exists, a problem, and the kind that is probably meant, so
  * that its other problems can be reported too.
  */
 function likelyKind(values: Values) {

@@ -89,7 +89,7 @@ const encoders = z.strictObject({
     })
     .optional(),
   ...batching,
-  /** Absent: on a CPU the cheapest pool with room, one without GPU where there is any; on a GPU the only pool with GPUs. */
+  /** Absent: on a CPU the cheapest pool with room, one without GPU if there is any; on a GPU the only pool with GPUs. */
   pool: resourceName.optional(),
   /** GPU number of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
@@ -112,6 +112,6 @@ export const cpuEncoders = z.strictObject({
   dynamicBatching: z.boolean().default(true),
   /** CPU threads of one encoder; 0 takes what the machine has. */
   threads: z.int().min(0).max(256).default(0),
-  /** `auto`: CLIP from the model hub where it answers, else from a package, else seeded. */
+  /** `auto`: CLIP from the model hub if it answers, else from a package, else seeded. */
   visionWeights: z.enum(VISION_WEIGHTS).default("auto"),
 });

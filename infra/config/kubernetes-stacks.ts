@@ -23,7 +23,7 @@ import { cpuModels, gpuModel, gpuModels, pool, pools, prePullImages, shared } fr
 /** Name and value of a label, as Kubernetes has them. */
 const labelName = formattedText(
   /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
-  "the name of a label, with a prefix and `/` where it has one",
+  "the name of a label, with a prefix and `/` if it has one",
   "nvidia.com/gpu.product",
 );
 const labelValue = formattedText(
@@ -51,7 +51,7 @@ const tolerations = z.array(toleration).max(20).default([]);
 export const clusterModel = gpuModel.extend({
   minReplicas,
   /**
-   * How a server is replaced: `surge` starts the new server first, `inPlace` frees the GPU first. Absent: `surge` where the
+   * How a server is replaced: `surge` starts the new server first, `inPlace` frees the GPU first. Absent: `surge` if the
    * pool has room for one more.
    */
   rollout: z.enum(["surge", "inPlace"]).optional(),
@@ -269,7 +269,7 @@ const existingClusterParts = {
 const clusterPool = pool.extend({
   /** How the machines are paid: your own, by the hour, or spot machines, which may be taken back. */
   capacity: z.enum(["owned", "onDemand", "spot"]).default("owned"),
-  /** Labels of the pool's machines; needed where the cluster has several pools with GPUs. */
+  /** Labels of the pool's machines; needed if the cluster has several pools with GPUs. */
   nodeSelector,
   /** In addition to that of the taint `nvidia.com/gpu`, which pods with GPUs have anyway. */
   tolerations,
@@ -293,7 +293,7 @@ export const kubernetesStack = z.strictObject({
   ...existingClusterParts,
   monitoringOptions: gpuMonitoringOptions,
   engineStore: section({
-    /** Absent: the cluster's default class, or none where `existingVolume` names the volume itself. */
+    /** Absent: the cluster's default class, or none if `existingVolume` names the volume itself. */
     storageClass: resourceName.optional(),
     /** A claim of the namespace. */
     existingClaim: resourceName.optional(),

@@ -90,13 +90,13 @@ export const triton = section({
   instanceCount: z.int().min(1).max(64).default(1),
   /** Instances of tensorrt_llm_bls, Triton's model that calls the others of the ensemble from Python: requests that it handles at a time. Absent: `maxBatchSize`. */
   blsInstanceCount: z.int().min(1).max(2048).optional(),
-  /** Answers token by token (the decoupled transaction policy); absent: where the repository can. */
+  /** Answers token by token (the decoupled transaction policy); absent: if the repository can. */
   streaming: z.boolean().optional(),
   /** Sends all tokens so far to postprocessing, which keeps the spaces of SentencePiece models when streaming through BLS. */
   accumulateTokens: z.boolean().default(false),
   /** Whether the answer leaves out the prompt. */
   excludeInputInOutput: z.boolean().default(true),
-  /** Absent: on for text models where the release has it on, off for models with images. Up to 25.04 it needs another engine. */
+  /** Absent: on for text models if the release has it on, off for models with images. Up to 25.04 it needs another engine. */
   kvCacheReuse: z.boolean().optional(),
   /** Reads long prompts in parts. Up to 25.04 it needs another engine. */
   chunkedContext: z.boolean().default(false),

@@ -241,7 +241,7 @@ const customModel = z.strictObject({
   sources: z.array(z.string().min(1)).default(["the stack file"]),
 });
 
-/** A machine described by its parts, where it is not an EC2 instance type. */
+/** A machine described by its parts, if it is not an EC2 instance type. */
 export const machine = z.strictObject({
   /** Row of the GPU catalogue: `A10G`, `RTX 4090`. Absent: no GPU. */
   gpu: z.string().min(1).max(60).optional(),
@@ -299,7 +299,7 @@ export const pool = z.strictObject({
     /** Most machines. */
     max: z.int().min(1).max(1000).default(1),
   }),
-  /** Price of one machine, where the table has no price, or you pay another; spot machines have no price without it. */
+  /** Price of one machine, if the table has no price, or you pay another; spot machines have no price without it. */
   hourlyUsd: hourlyUsd.optional(),
   diskGiB,
   sharing,

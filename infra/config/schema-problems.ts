@@ -19,7 +19,7 @@ type RawIssue = z.core.$ZodRawIssue;
 /** Keys that are looked for where they can't be, with what to do instead. */
 const MISPLACED: Readonly<Record<string, string>> = {
   "host.sharing":
-    "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+    "Remove it: containers of one host share a GPU by themselves if their gpuIndices say so, and their memory is added up.",
   "gateway.tls": "Remove it, and let a proxy of your own end TLS before the gateway.",
   "gateway.hostname": "Remove it, and let a proxy of your own end TLS before the gateway.",
   "gateway.replicas": "Remove it: one gateway runs on a machine.",
@@ -27,7 +27,7 @@ const MISPLACED: Readonly<Record<string, string>> = {
 
 /**
  * @param issues - With messages of {@link schemaMessage}.
- * @param elsewhere - Problem that names the kinds of stacks with an unrecognized key; undefined where no kind has it.
+ * @param elsewhere - Problem that names the kinds of stacks with an unrecognized key; undefined if no kind has it.
  */
 export function schemaProblems(
   issues: readonly Issue[],

@@ -18,12 +18,12 @@ import { ConfigError, type Problem, pathParts, shownValue, withoutCredentials } 
 const PULUMI_KEYS = ["config", "secretsprovider", "encryptedkey", "encryptionsalt", "environment"];
 
 export interface StackText {
-  /** Values of `config:` by full keys; empty where there are problems. */
+  /** Values of `config:` by full keys; empty if there are problems. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly problems: readonly Problem[];
   /** Whether it takes values from Pulumi ESC. */
   readonly hasEnvironment: boolean;
-  /** Line of the value at a path, or of the nearest mapping around it; undefined where the path is not of this file. */
+  /** Line of the value at a path, or of the nearest mapping around it; undefined if the path is not of this file. */
   lineOf(path: string): number | undefined;
 }
 
@@ -158,7 +158,7 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Keys of a namespace that are not below `config:`, or any where that is missing: Pulumi reads nothing of them. */
+/** Keys of a namespace that are not below `config:`, or any if that is missing: Pulumi reads nothing of them. */
 function misplacedKeys(content: Readonly<Record<string, unknown>>): Problem[] {
   const keys = Object.keys(content).filter((key) => !PULUMI_KEYS.includes(key));
   if (keys.length > 0 && (content.config ?? null) === null)

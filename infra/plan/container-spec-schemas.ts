@@ -36,7 +36,7 @@ const atLeastOne = z.int().min(1);
 const release = z.strictObject({
   tag: text,
   tensorRtLlm: text,
-  /** null where no document names it. */
+  /** null if no document names it. */
   tensorRt: text.nullable(),
 });
 
@@ -70,7 +70,7 @@ const engineKeyFields = z.strictObject({
   code: text.optional(),
   tensorRtLlm: text,
   tensorRt: text,
-  /** `A10G 8.6`, with the MIG profile where there is one. */
+  /** `A10G 8.6`, with the MIG profile if there is one. */
   gpu: text,
   dtype: text,
   quantization: text,
@@ -198,7 +198,7 @@ const encoderKeyFields = z.strictObject({
   calibration: text.optional(),
   /** TensorRT that builds the plans, by the image that has it; null on a CPU. */
   tensorRt: text.nullable(),
-  /** `A10G 8.6`, with the MIG profile where there is one; null on a CPU. */
+  /** `A10G 8.6`, with the MIG profile if there is one; null on a CPU. */
   gpu: text.nullable(),
   models: z.record(
     z.string(),
@@ -292,9 +292,9 @@ const modelServerSpec = z.strictObject({
   model: text,
   release,
   gpu,
-  /** Folder whose manifest must be complete; null where the model has no engine. */
+  /** Folder whose manifest must be complete; null if the model has no engine. */
   engineDirectory: absolutePath.nullable(),
-  /** Has tokenizers, and the weights themselves where there is no engine. */
+  /** Has tokenizers, and the weights themselves if there is no engine. */
   weightsDirectory: absolutePath,
   repository: templateRepository,
   launch,

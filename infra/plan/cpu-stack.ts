@@ -119,7 +119,7 @@ export function cpuWeightNotes({ encoders }: CpuPlan): readonly string[] {
   if (kinds.length === 1 && kinds[0] === "hub") return [];
   return kinds.includes("hub")
     ? [
-        "Where the model hub did not answer, image-to-image search works and text-to-image search does not: the log of the encoders has the weights in use.",
+        "If the model hub did not answer, image-to-image search works and text-to-image search does not: the log of the encoders has the weights in use.",
       ]
     : ["Image embeddings do not come from CLIP: text-to-image search does not work."];
 }

@@ -23,7 +23,7 @@ export interface Endpoints {
   readonly gatewayReach: Reach;
   /** DNS name of the load balancer before the gateway, as the target of an own DNS record; null without load balancer. */
   readonly gatewayDnsName: string | null;
-  /** `mongodb://` address without password; null where the address of an external database is kept in a secret. */
+  /** `mongodb://` address without password; null if the address of an external database is kept in a secret. */
   readonly mongo: string | null;
   /** HTTP address of the vector database; null for a stack without it. */
   readonly vector: string | null;
@@ -50,7 +50,7 @@ export interface ServedModel {
   readonly name: string;
   readonly model: string;
   readonly release: string;
-  /** Key of the TensorRT engine; null where the model runs without one. */
+  /** Key of the TensorRT engine; null if the model runs without one. */
   readonly engineKey: string | null;
   readonly nodePool: string;
 }

@@ -11,7 +11,7 @@ const BYTES_PER_MIB = 2 ** 20;
 
 /** Addresses of the gateway's upstreams. */
 interface UpstreamAddresses {
-  /** HTTP address of the encoders' Triton, where the stack has them. */
+  /** HTTP address of the encoders' Triton, if the stack has them. */
   readonly encoders?: string;
   /** HTTP address of each model's Triton, in the order of the plan. */
   readonly models: readonly string[];

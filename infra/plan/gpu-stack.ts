@@ -17,7 +17,7 @@ export interface ModelPlan {
   /** Name in the stack. */
   readonly name: string;
   readonly spec: ModelSpec;
-  /** null where the model runs without an engine. */
+  /** null if the model runs without an engine. */
   readonly engine: EnginePlan | null;
   readonly repository: RepositoryPlan;
   /** How clients ask it. */

@@ -22,7 +22,7 @@ export function neededImages(plan: Exclude<StackPlan, { platform: "local" }>): r
   return IMAGE_NAMES.filter((name) => needed.has(name));
 }
 
-/** @throws Error where it was not given. */
+/** @throws Error if it was not given. */
 export function imageNamed<Image extends { readonly name: ImageName }>(
   name: ImageName,
   images: readonly Image[],

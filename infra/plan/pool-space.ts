@@ -55,7 +55,7 @@ export function serverRequest(model: ModelSpec): Room {
 /** tritonserver with one Python model and small weights, `/dev/shm` in memory included. */
 const CPU_SERVER_MEMORY_MIB = 1.5 * MIB_PER_GIB;
 
-/** One server of a model on a CPU: the threads that it was given, else one core, and more where the machine has more. */
+/** One server of a model on a CPU: the threads that it was given, else one core, and more if the machine has more. */
 export function cpuServerRequest({
   threads,
   parallelRequests,
@@ -108,13 +108,13 @@ export function buildDiskGiB({ engine }: ModelSpec, release: Release): Readonly<
   };
 }
 
-/** Size of a model in the engine store in GiB: weights, and the engine where there is one. */
+/** Size of a model in the engine store in GiB: weights, and the engine if there is one. */
 export function storedGiB({ engine, serving }: ModelSpec): number {
   const engineGiB = serving.runtime === "engine" ? engineBytesGiB(engine).totalGiB : 0;
   return engine.row.source.downloadGB * GIB_PER_GB + engineGiB;
 }
 
-/** Large images that the machines of a pool have before a pod needs them, where the stack file asks for it. */
+/** Large images that the machines of a pool have before a pod needs them, if the stack file asks for it. */
 export function prePulledImages(
   { models, encoders }: GpuStackSpec,
   { name, prePullsImages }: PoolSpec,
@@ -137,7 +137,7 @@ export function buildPoolOf(model: ModelSpec, { pools }: GpuStackSpec): PoolSpec
   return poolNamed(pools, model.buildPool);
 }
 
-/** @throws Error where a resolved stack lacks a pool that it names. */
+/** @throws Error if a resolved stack lacks a pool that it names. */
 export function poolNamed(pools: readonly PoolSpec[], name: string): PoolSpec {
   const pool = pools.find((candidate) => candidate.name === name);
   if (pool === undefined) throw new Error(`The stack has no pool ${name}, which it names.`);
@@ -251,7 +251,7 @@ export interface Shortage {
   readonly free: number;
 }
 
-/** Shortages of the machine that comes closest to room for one pod more; none where a machine has room. */
+/** Shortages of the machine that comes closest to room for one pod more; none if a machine has room. */
 export function shortages(machines: readonly Room[], pod: Room): readonly Shortage[] {
   const shortagesOf = (machine: Room): readonly Shortage[] =>
     (
@@ -304,7 +304,7 @@ export function buildsOf({ runsOn, models, encoders }: GpuStackSpec, pool: PoolS
 }
 
 /**
- * Builds for which there is no room while all servers run, with the machines that could hold them if they had room. None where a
+ * Builds for which there is no room while all servers run, with the machines that could hold them if they had room. None if a
  * build stops a server. Time slicing does not divide a GPU's memory, so that builds on such GPUs need machines on whose GPUs
  * no server runs.
  */

@@ -138,7 +138,7 @@ export interface EncodersSpec {
   readonly maxQueueDelayMicroseconds: number;
   /** Pool that runs them. */
   readonly pool: string;
-  /** GPU numbers on a host, where `device` is `gpu`. */
+  /** GPU numbers on a host, if `device` is `gpu`. */
   readonly gpuIndices?: readonly number[] | undefined;
   readonly replicas: number;
 }

@@ -9,7 +9,7 @@ export type StackPlan = CpuPlan | GpuPlan;
 export type ClusterPlan = ClusterGpuPlan | ClusterCpuPlan;
 
 export interface PlanResult {
-  /** null where a problem leaves nothing that could be planned. */
+  /** null if a problem leaves nothing that could be planned. */
   readonly plan: StackPlan | null;
   /** Errors, with which nothing is created. */
   readonly problems: readonly Problem[];

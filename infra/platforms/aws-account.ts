@@ -56,7 +56,7 @@ export function deployEdge(
   return new Edge(
     "edge",
     { context, plan, vpcId: network.vpcId, subnets, target },
-    // AWS creates a public one only where there is an internet gateway, and deletes that only after it.
+    // AWS creates a public one only if there is an internet gateway, and deletes that only after it.
     { ...opts, dependsOn: [network] },
   );
 }

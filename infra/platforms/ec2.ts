@@ -13,7 +13,7 @@ import { inPlace, leaveOutStackTraces, type Place, refuseUnpulled, secretValues 
 /**
  * Registers the resources of a stack on one EC2 instance.
  *
- * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
+ * @throws ConfigError if an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deploy(plan: Ec2Plan, place: Place): DeployedStack {
   leaveOutStackTraces(place);

@@ -19,7 +19,7 @@ import { inPlace, type Place } from "./program.ts";
 /**
  * Registers the resources of a stack on EKS.
  *
- * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns.
+ * @throws ConfigError if an image has no digest. A preview shows such a stack all the same, and warns.
  */
 export function deploy(plan: EksPlan, place: Place): DeployedStack {
   const objects = plannedObjects(plan, place);

@@ -11,7 +11,7 @@ import type { PodPlan } from "../plan/kubernetes/pods.ts";
 import type { ClusterPlan } from "../plan/stack-plan.ts";
 import { found, inPlace, leaveOutStackTraces, type Place, refuseUnpulled, secretValues } from "./program.ts";
 
-/** @throws ConfigError where an image has no digest, as {@link plannedObjects}. */
+/** @throws ConfigError if an image has no digest, as {@link plannedObjects}. */
 export function deploy(plan: ClusterPlan, place: Place): DeployedStack {
   const stack = plannedObjects(plan, place);
   deployCluster(stack, place);
@@ -21,7 +21,7 @@ export function deploy(plan: ClusterPlan, place: Place): DeployedStack {
 /**
  * Objects of a stack, with images of the lock file.
  *
- * @throws ConfigError where an image has no digest. A preview shows such a stack all the same, and warns: its images can be
+ * @throws ConfigError if an image has no digest. A preview shows such a stack all the same, and warns: its images can be
  * made after it was looked at.
  */
 export function plannedObjects(plan: ClusterPlan, place: Place): KubernetesStack {

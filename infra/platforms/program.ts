@@ -59,7 +59,7 @@ export function refuseUnpulled(problems: readonly Problem[]): void {
 /**
  * The SDK writes a stack trace to each of its promises, four for every property of a resource, and mapping them to
  * TypeScript is a quarter of a preview; only that variable has it print them. Errors keep their messages. Not before all
- * modules are loaded: tsx, where it loads them, tells by a trace who asks for one.
+ * modules are loaded: tsx, if it loads them, tells by a trace who asks for one.
  */
 export function leaveOutStackTraces({ parent }: Place): void {
   // A user's program keeps its own stack traces.

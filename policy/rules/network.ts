@@ -29,7 +29,7 @@ const TLS_ANNOTATIONS = [
   "service.beta.kubernetes.io/aws-load-balancer-ssl-cert",
 ];
 
-/** Empty where all annotations are unknown: they guard nothing then. */
+/** Empty if all annotations are unknown: they guard nothing then. */
 function annotation({ inputs }: CheckedResource, name: string): string {
   const annotations = at(inputs, "metadata", "annotations");
   return annotations === UNKNOWN ? "" : (textAt(annotations, name) ?? "");

@@ -13,7 +13,7 @@ interface CommandOptions {
 }
 
 export interface CommandResult {
-  /** Null where a signal ended it. */
+  /** Null if a signal ended it. */
   readonly exitCode: number | null;
   readonly stdout: string;
   /** The last lines of standard error, most recent last. */
@@ -28,7 +28,7 @@ export function dyingWithUs(argv: readonly string[]): readonly [string, readonly
   return ["setpriv", ["--pdeathsig", "KILL", "--", ...argv]];
 }
 
-/** Runs `argv` to its end. Throws only where it cannot be started or `signal` is aborted. */
+/** Runs `argv` to its end. Throws only if it cannot be started or `signal` is aborted. */
 export async function runCommand(argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
   options.signal?.throwIfAborted();
   const [program, args] = dyingWithUs(argv);
@@ -73,7 +73,7 @@ export async function runCommand(argv: readonly string[], options: CommandOption
 }
 
 /**
- * Runs `argv` to its end, and throws one sentence where it fails.
+ * Runs `argv` to its end, and throws one sentence if it fails.
  *
  * @param purpose - As in `installing uv`.
  * @param paths - Where it writes, for the sentence about a full disk.
@@ -126,7 +126,7 @@ const CONNECTION_FAILURES: readonly (readonly [RegExp, string])[] = [
   [/\(from versions: none\)/, "it does not answer, or lacks the package"],
 ];
 
-/** Returns the failure with the host, where the program names it; undefined for another reason. */
+/** Returns the failure with the host, if the program names it; undefined for another reason. */
 function connectionFailure(output: string): string | undefined {
   const [, words] = CONNECTION_FAILURES.find(([pattern]) => pattern.test(output)) ?? [];
   if (words === undefined) return undefined;

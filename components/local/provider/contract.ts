@@ -44,9 +44,9 @@ interface ResourceKind<Inputs extends PropertyMap, Outputs extends Inputs> {
    * @param olds - Outputs in the state; may be empty.
    */
   bring(inputs: Inputs, olds: Partial<Outputs>, context: HandlerContext): Promise<Outputs>;
-  /** Returns undefined where the resource is missing. Outputs other than the state's are a drift. */
+  /** Returns undefined if the resource is missing. Outputs other than the state's are a drift. */
   find(state: Outputs): Promise<Outputs | undefined>;
-  /** Repeatable; succeeds where nothing is left to remove. */
+  /** Repeatable; succeeds if nothing is left to remove. */
   remove(inputs: Inputs): Promise<void>;
 }
 
@@ -134,7 +134,7 @@ function checkProperties({ shape }: z.ZodObject, given: PropertyMap) {
 
 /**
  * The resource exists but does not work. The state records it with `id` and `properties`, so that it can be deleted, and
- * the next run updates it even where its inputs are the same. The field names are the SDK's.
+ * the next run updates it even if its inputs are the same. The field names are the SDK's.
  */
 export class InitializationError extends Error {
   readonly id: string;
@@ -155,7 +155,7 @@ export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
 const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 
-/** True where the value, or anything in it, is known only after `up`. */
+/** True if the value, or anything in it, is known only after `up`. */
 function hasUnknown(value: unknown): boolean {
   if (value === UNKNOWN_VALUE) return true;
   return typeof value === "object" && value !== null && Object.values(value).some(hasUnknown);
@@ -175,7 +175,7 @@ export function unwrap(properties: PropertyMap = {}): {
   return { properties: plain, secretNames };
 }
 
-/** Marks the named properties as secrets where they exist. */
+/** Marks the named properties as secrets if they exist. */
 export function wrap(properties: PropertyMap, secretNames: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(properties).map(([name, value]) => [

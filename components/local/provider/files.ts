@@ -86,14 +86,14 @@ export async function replaceWhole(path: string, make: (temporary: string) => Pr
   }
 }
 
-/** SHA-256 of a file's bytes, hex; undefined where there is no such file. */
+/** SHA-256 of a file's bytes, hex; undefined if there is no such file. */
 export async function fileSha256(path: string): Promise<string | undefined> {
   const hash = createHash("sha256");
   const read = pipeline(createReadStream(path), hash).then(() => hash.digest("hex"));
   return read.catch(orWhenMissing(undefined));
 }
 
-/** Throws one sentence where a project's file (path from the root) does not have the SHA-256 that the program has seen. */
+/** Throws one sentence if a project's file (path from the root) does not have the SHA-256 that the program has seen. */
 export async function refuseChanged(path: string, sha256: string): Promise<void> {
   const actual = await fileSha256(fromRoot(path));
   if (actual === undefined) throw new Error(`${path} does not exist; restore it from the repository.`);
@@ -103,7 +103,7 @@ export async function refuseChanged(path: string, sha256: string): Promise<void>
     );
 }
 
-/** Paths of all files below `directory`, relative, sorted; none where it does not exist. */
+/** Paths of all files below `directory`, relative, sorted; none if it does not exist. */
 export async function listFiles(directory: string): Promise<string[]> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(orWhenMissing([]));
   return entries
@@ -123,7 +123,7 @@ export async function removeEmptyUpwards(path: string): Promise<void> {
   }
 }
 
-/** Size in bytes; 0 where there is no such file. */
+/** Size in bytes; 0 if there is no such file. */
 export async function fileBytes(path: string): Promise<number> {
   return (await stat(path).catch(orWhenMissing(undefined)))?.size ?? 0;
 }
@@ -136,7 +136,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(String((error as NodeJS.ErrnoException | null)?.code));
 }
 
-/** For `catch`: `value` where the file is missing, the error itself otherwise. */
+/** For `catch`: `value` if the file is missing, the error itself otherwise. */
 export function orWhenMissing<T>(value: T): (error: unknown) => T {
   return (error) => {
     if (hasCode(error, "ENOENT", "ENOTDIR")) return value;
@@ -144,7 +144,7 @@ export function orWhenMissing<T>(value: T): (error: unknown) => T {
   };
 }
 
-/** The same error, or one plain sentence where the reason is a disk that is full or can't be written. */
+/** The same error, or one plain sentence if the reason is a disk that is full or can't be written. */
 async function explainFileError(error: unknown, path: string): Promise<unknown> {
   if (hasCode(error, "ENOSPC", "EDQUOT")) return diskFullError([path]);
   if (!hasCode(error, "EACCES", "EPERM", "EROFS")) return error;

@@ -78,7 +78,7 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export type ModelRepositoryInputs = z.output<typeof modelRepositoryInputs>;
 
 export type ModelRepositoryOutputs = ModelRepositoryInputs & {
-  /** `facts.json` of each artifact, by folder; an empty object where the builder wrote none. */
+  /** `facts.json` of each artifact, by folder; an empty object if the builder wrote none. */
   readonly facts: Readonly<Record<string, JsonObject>>;
 };
 

@@ -106,7 +106,7 @@ async function writeRepositoryFile(to: string, file: RepositoryFile): Promise<vo
   await copyFile(fromRoot(file.source), to);
 }
 
-/** A hard link where cache and stack share a file system (weights of some hundred MiB cost nothing), else a copy. */
+/** A hard link if cache and stack share a file system (weights of some hundred MiB cost nothing), else a copy. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true });
   await link(from, to).catch(async (error: unknown) => {
@@ -124,7 +124,7 @@ const BUILDER_FOLDER = "containers/python";
 const BUILD_TIMEOUT_SECONDS = 1800;
 
 /**
- * The artifact in the cache, built first where it is missing or where its files are not those that were built.
+ * The artifact in the cache, built first if it is missing or if its files are not those that were built.
  *
  * @returns Absolute path of its folder.
  */

@@ -55,7 +55,7 @@ export function nodeGroupSizeHandler(pollMilliseconds: number) {
   });
 }
 
-/** Returns the change to a size, which keeps the number of machines where in range; null for no change. Pure. */
+/** Returns the change to a size, which keeps the number of machines if it is in range; null for no change. Pure. */
 export function sizeChange(
   { min: minSize, max: maxSize }: Pick<Size, "min" | "max">,
   { minSize: oldMin, maxSize: oldMax, desiredSize = 0 }: NonNullable<Nodegroup["scalingConfig"]>,
@@ -80,7 +80,7 @@ async function connected(arn: string): Promise<Connection> {
   return { sdk, eks: new sdk.EKSClient({ region, requestHandler }), group: { clusterName, nodegroupName } };
 }
 
-/** Undefined where the account of the credentials has no such group. */
+/** Undefined if the account of the credentials has no such group. */
 async function describe({ eks, sdk, group }: Connection, arn: string): Promise<Nodegroup | undefined> {
   try {
     const { nodegroup } = await eks.send(new sdk.DescribeNodegroupCommand(group));
@@ -91,7 +91,7 @@ async function describe({ eks, sdk, group }: Connection, arn: string): Promise<N
   }
 }
 
-/** @throws Error where EKS refuses, has no such group, or is still busy with it after {@link LONGEST_WAIT_MILLISECONDS}. */
+/** @throws Error if EKS refuses, has no such group, or is still busy with it after {@link LONGEST_WAIT_MILLISECONDS}. */
 async function resize(
   size: Size,
   { report, signal }: HandlerContext,

@@ -4,7 +4,7 @@ import { exists, fromRoot, orWhenMissing, writeWhole } from "./files.ts";
 
 const OWNER = "owner.json";
 
-/** Reasons why Pulumi may not create a resource of a stack; empty where it may. */
+/** Reasons why Pulumi may not create a resource of a stack; empty if it may. */
 export async function ownerFailures(stack: string) {
   const state = `.stacks/${stack}/state.json`;
   if (!(await exists(fromRoot(state)))) return [];

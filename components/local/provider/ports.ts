@@ -20,7 +20,7 @@ interface PortChoice {
 /**
  * Chooses a port for each name of `requestedPorts`. Nothing is reserved: the caller records the ports before the next process asks.
  *
- * @param previous - Earlier ports of the process: kept where no other port is requested.
+ * @param previous - Earlier ports of the process: kept if no other port is requested.
  * @param running - Whether the process may listen on them: they count as free then.
  */
 export async function choosePorts(
@@ -76,7 +76,7 @@ async function freePort(
   throw new Error(`${name}: no TCP port from ${FIRST_PORT} to ${FIRST_PORT + count - 1} is free.`);
 }
 
-/** True where a server can listen on 127.0.0.1. */
+/** True if a server can listen on 127.0.0.1. */
 async function isFree(port: number): Promise<boolean> {
   const server = createServer().listen({ host: "127.0.0.1", port, exclusive: true });
   try {
@@ -90,7 +90,7 @@ async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** Returns the listener: as in `python3 (pid 4711)`, or the user's number where /proc shows the caller only that. */
+/** Returns the listener: as in `python3 (pid 4711)`, or the user's number if /proc shows the caller only that. */
 export async function portHolder(port: number): Promise<string> {
   const tables = ["/proc/net/tcp", "/proc/net/tcp6"].map((table) => readFile(table, "utf8").catch(() => ""));
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;

@@ -48,7 +48,7 @@ export const processHandler = resourceHandler<ProcessInputs, ProcessOutputs>({
     },
   },
 
-  /** Stops the process where it runs, starts it and waits until it is ready. */
+  /** Stops the process if it runs, starts it and waits until it is ready. */
   async bring(wanted, { ports: oldPorts = {} }, context) {
     const { stackDirectory, name, python } = wanted;
     if (!(await exists(fromRoot(python))))
@@ -131,7 +131,7 @@ const REPORT_EVERY_SECONDS = 10;
 /** Two restarts repair a port that was in use for a moment; a third failure has another reason. */
 const MOST_FAILED_STARTS = 3;
 
-/** Ends when the URL answers 200. Throws one sentence, without the log, where it won't or does not in time. */
+/** Ends when the URL answers 200. Throws one sentence, without the log, if it won't or does not in time. */
 async function waitUntilReady(
   { stackDirectory, name, ready }: ProcessInputs,
   ports: Ports,

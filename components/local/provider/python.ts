@@ -85,7 +85,7 @@ function interpreter(directory: string): string {
   return `${directory}/bin/python`;
 }
 
-/** Undefined where the environment is half-made or its interpreter no longer runs. */
+/** Undefined if the environment is half-made or its interpreter no longer runs. */
 async function usableMarker(directory: string): Promise<Marker | undefined> {
   const text = await readFile(fromRoot(directory, MARKER), "utf8").catch(orWhenMissing(undefined));
   if (text === undefined) return undefined;
@@ -109,7 +109,7 @@ interface PythonInterpreter {
   readonly executable: string;
   /** As in `3.11.2`. */
   readonly version: string;
-  /** A missing part, as in ` without venv and ensurepip`; empty where the interpreter is usable. */
+  /** A missing part, as in ` without venv and ensurepip`; empty if the interpreter is usable. */
   readonly lack: string;
 }
 
@@ -149,7 +149,7 @@ print(json.dumps({"executable": sys.executable, "version": platform.python_versi
 
 /**
  * A usable interpreter of the newest version that has a name of its own, or that of `wanted` (`3.11`). Looks at `python3.N`, then at `python3`, in the folders of
- * PATH and in /usr/local/bin and /usr/bin; a program is started only where those before it were of no use, as version
+ * PATH and in /usr/local/bin and /usr/bin; a program is started only if those before it were of no use, as version
  * managers have a script behind each name. Throws a PythonMissingError.
  */
 export async function findPython(wanted: string | undefined): Promise<PythonInterpreter> {
@@ -224,7 +224,7 @@ interface WantedEnvironment {
 }
 
 /**
- * Gives an environment exactly the packages of locks; installs uv first where the cache lacks it. It needs no network where the cache has
+ * Gives an environment exactly the packages of locks; installs uv first if the cache lacks it. It needs no network if the cache has
  * all packages.
  */
 export async function installEnvironment(
@@ -281,7 +281,7 @@ async function ensureUv(
   });
 }
 
-/** Throws one sentence where the program fails. */
+/** Throws one sentence if the program fails. */
 async function run(
   argv: readonly string[],
   step: Pick<Parameters<typeof runOrThrow>[1], "purpose" | "paths" | "registry" | "onLine">,

@@ -130,7 +130,7 @@ async function connected({ region, instanceId, targetGroupArn }: ReadyMachine) {
   };
 }
 
-/** @returns A sentence about missing commands; null when all have run. @throws Error where a command failed. */
+/** @returns A sentence about missing commands; null when all have run. @throws Error if a command failed. */
 function missingCommands(
   { region, instanceId, commands, commandSeconds }: ReadyMachine,
   runs: readonly Run[],

@@ -17,7 +17,7 @@ export interface ProgramInfo {
   readonly name: string;
   /** Such as RUNNING: http://supervisord.org/subprocess.html#process-states. */
   readonly statename: string;
-  /** 0 where it does not run. */
+  /** 0 if it does not run. */
   readonly pid: number;
   readonly start: number;
   readonly now: number;
@@ -29,13 +29,13 @@ const STOP_GRACE_SECONDS = 60;
 const START_TIMEOUT_SECONDS = 60;
 const POLL_MILLISECONDS = 50;
 
-/** All programs of a stack; undefined where no supervisord answers. */
+/** All programs of a stack; undefined if no supervisord answers. */
 async function programs(stackDirectory: string): Promise<readonly ProgramInfo[] | undefined> {
   const infos: Promise<unknown> = whereItAnswers(() => call(stackDirectory, "getAllProcessInfo"));
   return infos as Promise<ProgramInfo[] | undefined>;
 }
 
-/** Undefined where no supervisord answers, or the program is unknown to it. */
+/** Undefined if no supervisord answers, or the program is unknown to it. */
 export async function programInfo(stackDirectory: string, name: string): Promise<ProgramInfo | undefined> {
   return (await programs(stackDirectory))?.find((program) => program.name === name);
 }
@@ -43,13 +43,13 @@ export async function programInfo(stackDirectory: string, name: string): Promise
 interface ProcessStatus {
   readonly name: string;
   /**
-   * supervisord's state, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED where no supervisord
+   * supervisord's state, but RUNNING from the first second on, which it calls STARTING for a while. UNSUPERVISED if no supervisord
    * answers, so that the process is not restarted.
    */
   readonly state: string;
-  /** Absent where it does not run. */
+  /** Absent if it does not run. */
   readonly pid?: number;
-  /** Since its last start; absent where it does not run. */
+  /** Since its last start; absent if it does not run. */
   readonly uptimeSeconds?: number;
   /** How often it was started again since it was configured. */
   readonly restarts: number;
@@ -169,7 +169,7 @@ async function fault(answer: Promise<unknown>, ...accepted: readonly string[]): 
   }
 }
 
-/** Undefined where no supervisord listens at the socket, or ends before it has answered. */
+/** Undefined if no supervisord listens at the socket, or ends before it has answered. */
 async function whereItAnswers<T>(action: () => Promise<T>): Promise<T | undefined> {
   return action().catch((error: unknown) => {
     if (hasCode(error, "ENOENT", "ECONNREFUSED", "ECONNRESET")) return undefined;
@@ -243,7 +243,7 @@ interface MarkedProcess {
 /**
  * Ends processes of a stack that no supervisord stops, and waits until they are gone.
  *
- * @param names - All processes of the stack where it is absent.
+ * @param names - All processes of the stack if it is absent.
  * @returns How many there were.
  */
 export async function endOrphans(stackDirectory: string, names?: readonly string[]): Promise<number> {

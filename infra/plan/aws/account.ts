@@ -31,14 +31,14 @@ export type AccountParts = ReturnType<typeof accountParts>;
 export type NetworkPlan = ReturnType<typeof networkPlan>;
 export type FileSystemPlan = ReturnType<typeof fileSystemPlan>;
 
-/** Where the stack file has no `cluster.logRetentionDays`. */
+/** If the stack file has no `cluster.logRetentionDays`. */
 const LOG_RETENTION_DAYS = 30;
 
 /** https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_budgets_Budget.html */
 const LONGEST_BUDGET_NAME = 100;
 
 /**
- * Room for unpriced costs: traffic, logs, requests, images, and engines that are built again. Where something has no price the plan's
+ * Room for unpriced costs: traffic, logs, requests, images, and engines that are built again. If something has no price the plan's
  * month is a lower bound and a fifth is too little: the stack file then names the amount, or prices (check `budgetHasAmount`).
  */
 const UNPRICED_SHARE = 1.2;

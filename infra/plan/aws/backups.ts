@@ -8,7 +8,7 @@ import { rolePlan } from "./roles.ts";
 
 export type BackupPlan = NonNullable<ReturnType<typeof backupPlan>>;
 
-/** Days of a copy where the stack file says none; those of EFS's own backups. */
+/** Days of a copy if the stack file says none; those of EFS's own backups. */
 const KEPT_DAYS = 35;
 
 /** https://docs.aws.amazon.com/aws-backup/latest/devguide/API_BackupSelection.html */

@@ -159,7 +159,7 @@ export function chartPlans({ config, spec, cluster }: EksPlan, context: AwsConte
     const own = chartValues[name];
     return {
       name,
-      /** Those of its pods, where they are published. */
+      /** Those of its pods, if they are published. */
       images: installation.images,
       args: {
         ...{ name: release, version, namespace },

@@ -19,7 +19,7 @@ export interface AwsContext {
   readonly isRetained: boolean;
   /** Key that encrypts all stored data; undefined: AWS's own keys. */
   readonly kmsKeyArn: string | undefined;
-  /** Arguments of every role, where the stack file has them. */
+  /** Arguments of every role, if the stack file has them. */
   readonly iam: { readonly path?: string; readonly permissionsBoundary?: string };
   /** Tags of all resources: those of the stack file, sorted, and the project's own. */
   readonly tags: Readonly<Record<string, string>>;

@@ -43,7 +43,7 @@ export function documentText(
  * A template with values of its placeholders. A text that is nothing but a placeholder takes a value of any type; undefined leaves
  * its key out.
  *
- * @throws Error where a placeholder has no value.
+ * @throws Error if a placeholder has no value.
  */
 export function filled<T>(template: T, values: Readonly<Record<string, unknown>>): T;
 export function filled(template: unknown, values: Readonly<Record<string, unknown>>): unknown {

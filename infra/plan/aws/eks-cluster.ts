@@ -212,7 +212,7 @@ function nodePool(pool: Pool, zones: readonly string[], config: EksConfig) {
       scalingConfig: { minSize: nodes.min, maxSize: nodes.max, desiredSize: nodes.min },
       // MINIMAL: an update ends a machine before it starts the next one. DEFAULT: it starts new machines in every zone first.
       updateConfig: { maxUnavailable: 1, updateStrategy: isMinimal ? "MINIMAL" : "DEFAULT" },
-      // Where two servers of a model share the only machine, their disruption budget keeps the second until the first runs
+      // If two servers of a model share the only machine, their disruption budget keeps the second until the first runs
       // elsewhere. Without force EKS cancels the update after 15 minutes, with half of the model unavailable:
       // https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
       ...(isMinimal ? { forceUpdateVersion: true } : {}),

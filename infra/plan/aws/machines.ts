@@ -43,7 +43,7 @@ export function rootDisk(pool: Pool) {
 }
 
 /**
- * `all`: local disks hold images, scratch and logs, where they have the room that the stack file asks for. `scratch`: images stay on
+ * `all`: local disks hold images, scratch and logs, if they have the room that the stack file asks for. `scratch`: images stay on
  * the root disk. `none`: there are no local disks.
  */
 export function localDiskUse({ machine, diskGiB }: Pick<Pool, "machine" | "diskGiB">) {

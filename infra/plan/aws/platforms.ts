@@ -171,7 +171,7 @@ function cloudwatchLogs(config: AwsConfig): RentedParts["logs"] {
   return logs.filter(({ gbPerMonth }) => gbPerMonth > 0);
 }
 
-/** Disks of claims; one machine has a disk for databases, even where it runs none. */
+/** Disks of claims; one machine has a disk for databases, even if it runs none. */
 function dataDisks(config: AwsConfig): RentedParts["disks"] {
   const { sizeGiB } = config.databaseStorage;
   if (config.compute === "ec2") return [{ what: "disk of databases", count: 1, sizeGiB }];

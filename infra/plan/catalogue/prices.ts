@@ -68,12 +68,12 @@ export const PRICE_REGIONS: readonly string[] = [...machinePrices.keys()];
 /** Day of the oldest price of a machine, ISO 8601; {@link pricesAsOf} has the day of a region. */
 export const PRICES_AS_OF = [...machinePrices.values()].map(({ asOf }) => asOf).toSorted()[0];
 
-/** Day of a region's prices, ISO 8601; null where the table does not have the region. */
+/** Day of a region's prices, ISO 8601; null if the table does not have the region. */
 export function pricesAsOf(region: string): string | null {
   return machinePrices.get(region)?.asOf ?? null;
 }
 
-/** US dollars an hour of one machine; null where the table has no price. */
+/** US dollars an hour of one machine; null if the table has no price. */
 export function onDemandHourlyUsd(region: string, instanceType: string): number | null {
   return machinePrices.get(region)?.hourlyUsd.get(instanceType) ?? null;
 }
@@ -82,8 +82,8 @@ export function onDemandHourlyUsd(region: string, instanceType: string): number 
 export const REFERENCE_REGION = "us-east-1";
 
 /**
- * US dollars an hour to order instance types by, and never to show: prices of the region, or of us-east-1 where the region
- * is null or has no table. Infinity where no price is known, so that such a type comes last.
+ * US dollars an hour to order instance types by, and never to show: prices of the region, or of us-east-1 if the region
+ * is null or has no table. Infinity if no price is known, so that such a type comes last.
  */
 export function orderingHourlyUsd(region: string | null, instanceType: string): number {
   const known = region !== null && machinePrices.has(region) ? region : REFERENCE_REGION;

@@ -1,5 +1,5 @@
 /**
- * Ports of a host on which the containers of a stack are published, where its file does not say. The first model has
+ * Ports of a host on which the containers of a stack are published, if its file does not say. The first model has
  * Triton's own, as in `docker run --net host`; MongoDB and Qdrant have theirs.
  */
 

@@ -14,12 +14,12 @@ import file from "./data/templates.json" with { type: "json" };
 export interface TemplateKeys {
   /** Outside quotes: Triton can't parse the file while one is left (`Expected integer or identifier, got: $`). */
   readonly mandatory: readonly string[];
-  /** Inside quotes: where it is not filled, Triton reads the text `${key}` and takes its default. */
+  /** Inside quotes: if it is not filled, Triton reads the text `${key}` and takes its default. */
   readonly optional: readonly string[];
 }
 
 export interface TemplateSet {
-  /** Where it is false, values with a comma or colon can't be given. */
+  /** If it is false, values with a comma or colon can't be given. */
   readonly escapesCommas: boolean;
   /** The input for the least number of tokens was renamed together with it. */
   readonly seedField: string;

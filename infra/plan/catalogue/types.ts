@@ -147,7 +147,7 @@ export interface Architecture {
   readonly embeddingParameters: number;
   /** Transformer layers: `num_hidden_layers`. */
   readonly layers: number;
-  /** Layers that keep keys and values of the text; absent: all. Fewer where cross-attention layers are interleaved. */
+  /** Layers that keep keys and values of the text; absent: all. Fewer if cross-attention layers are interleaved. */
   readonly kvLayers?: number | undefined;
   /** Attention heads: `num_attention_heads`. */
   readonly heads: number;
@@ -198,18 +198,18 @@ export interface VisionTower {
   /** Tokens (or encoder positions, for cross attention) of one image. */
   readonly tokensPerImage: number;
   /**
-   * Visual tokens of a whole request where images are cut in tiles or a video in frames; it replaces
+   * Visual tokens of a whole request if images are cut in tiles or a video in frames; it replaces
    * `tokensPerImage × maxImagesPerRequest`.
    */
   readonly tokensPerRequest?: number | undefined;
-  /** Runs of the visual engine for one image: tiles or frames, 1 where an image is one run. */
+  /** Runs of the visual engine for one image: tiles or frames, 1 if an image is one run. */
   readonly runsPerImage: number;
   /** Most images that one request may hold. */
   readonly maxImagesPerRequest: number;
   /** For a model that accepts frames of a video instead of images. */
   readonly video?:
     | {
-        /** Frames where a request names no number. */
+        /** Frames if a request names no number. */
         readonly defaultFrames: number;
         /** Tokens of one frame; one more ends them. */
         readonly tokensPerFrame: number;
@@ -226,7 +226,7 @@ export interface VisionTower {
     | {
         /** Address that `git clone` takes. */
         readonly url: string;
-        /** Commit, 40 hexadecimal digits; null where none could be verified. */
+        /** Commit, 40 hexadecimal digits; null if none could be verified. */
         readonly commit: string | null;
       }
     | undefined;
@@ -271,13 +271,13 @@ export interface LanguageModel {
   readonly source: HubSource;
   /** Family of models that TensorRT-LLM converts it as; `llama` has Mistral and Mixtral too. */
   readonly recipe: Recipe;
-  /** `--model_type` or `--gpt_variant` of the converter, where it needs one. */
+  /** `--model_type` or `--gpt_variant` of the converter, if it needs one. */
   readonly converterModelType?: string | undefined;
   /** Figures of the model's `config.json`, from which memory and KV cache are computed. */
   readonly architecture: Architecture;
   /** Its visual half; absent: a text model. */
   readonly vision?: VisionTower | undefined;
-  /** Number format in which it runs where a stack file names none. */
+  /** Number format in which it runs if a stack file names none. */
   readonly dtype: Dtype;
   /** Quantizations that its recipe can make. */
   readonly quantizations: readonly Quantization[];
@@ -324,24 +324,24 @@ export interface Release {
   /** `YY.MM` of `nvcr.io/nvidia/tritonserver:YY.MM-trtllm-python-py3`. */
   readonly tag: string;
   readonly tensorRtLlm: string;
-  /** null where no document names it. */
+  /** null if no document names it. */
   readonly tensorRt: string | null;
   readonly cuda: string | null;
   /** Least NVIDIA driver. */
   readonly minimumDriver: string | null;
-  /** Size of the image as pulled and unpacked, in GB (10^9); null where unknown. */
+  /** Size of the image as pulled and unpacked, in GB (10^9); null if unknown. */
   readonly imageGB: number | null;
-  /** Set of templates in the image; null where unknown. */
+  /** Set of templates in the image; null if unknown. */
   readonly templates: string | null;
   /**
    * Commit of triton-inference-server/tensorrtllm_backend whose converters, templates and tools this project adds to NVIDIA's
-   * image; absent where that image has them (/app/examples, /app/all_models …).
+   * image; absent if that image has them (/app/examples, /app/all_models …).
    */
   readonly backendCommit?: string | undefined;
   readonly runtimes: readonly Runtime[];
   /**
    * Python packages that are too old in NVIDIA's image for its own TensorRT-LLM, as lines of a requirements file with hashes, which
-   * this project's image installs; absent where none is.
+   * this project's image installs; absent if none is.
    */
   readonly pythonUpgrades?: readonly string[] | undefined;
   /** The LLM API of the image's TensorRT-LLM takes pictures beside a prompt, which this project's part of its llmapi model hands it. */
@@ -367,7 +367,7 @@ export interface Gpu {
   readonly memoryGiB: number;
   /** Whether GPUs of one machine talk over NVLink; without it tensor parallelism is slower. */
   readonly nvlink: boolean;
-  /** MIG profiles to memory in GiB; empty where the GPU can't be partitioned. */
+  /** MIG profiles to memory in GiB; empty if the GPU can't be partitioned. */
   readonly migProfiles: Readonly<Record<string, number>>;
   /** Which of {@link DTYPES} and `fp8` it computes. */
   readonly formats: readonly (Dtype | "fp8" | "int8" | "int4")[];

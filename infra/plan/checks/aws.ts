@@ -41,7 +41,7 @@ export const regionChecks = {
       return {
         path: index === 0 ? `${path}.instanceType` : `${path}.otherInstanceTypes[${index - 1}]`,
         reason: `AWS does not offer ${instanceType} on demand in ${region} (prices of ${asOf}).${elsewhere}`,
-        fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd where you have capacity of your own.`,
+        fix: `Use ${sameGpu.length === 0 ? "another region" : oneOf(sameGpu)}, or write hourlyUsd if you have capacity of your own.`,
       };
     });
   }),

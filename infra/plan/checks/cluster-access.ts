@@ -38,7 +38,7 @@ export const clusterAccessChecks = {
       severity: "warning",
       path: "access.privateCidrs",
       reason:
-        "Only machines and pods of the cluster reach its API: `npx engine-room up` works only where another rule lets it into the cluster's security group.",
+        "Only machines and pods of the cluster reach its API: `npx engine-room up` works only if another rule lets it into the cluster's security group.",
       fix: "Add the network of your VPN, of your runners or of the VPC's subnets that they are in.",
     },
 

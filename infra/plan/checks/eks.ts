@@ -141,7 +141,7 @@ export const eksChecks = {
       severity: "warning",
       path: `pools[${index}].zones`,
       reason: `Each database has a disk in one zone. The pool keeps ${counted(min, "machine")}, and AWS may start the next in any of ${zones.join(", ")}: a database does not start in another zone than its disk.`,
-      fix: `Write zones: [${zones[0]}], or nodes.min: ${zones.length} for one machine in each zone. In a running stack use the zone of the disks, which \`kubectl describe pv\` shows, or nodes.min where they have two.`,
+      fix: `Write zones: [${zones[0]}], or nodes.min: ${zones.length} for one machine in each zone. In a running stack use the zone of the disks, which \`kubectl describe pv\` shows, or nodes.min if they have two.`,
     };
   },
 

@@ -76,7 +76,7 @@ export const engineFlagChecks = {
       severity: "note",
       path: `${path}.engine.extraFlags`,
       reason: `The estimate of memory does not count ${flags.join(", ")}, which may change it.`,
-      fix: "Compare it with the memory that the server uses, and leave room where the verdict is tight.",
+      fix: "Compare it with the memory that the server uses, and leave room if the verdict is tight.",
     };
   }),
 } satisfies Record<string, Check>;

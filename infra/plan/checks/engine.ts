@@ -184,7 +184,7 @@ export const engineChecks = {
   }),
 } satisfies Record<string, Check>;
 
-/** The tag next to a model's own that has a recipe for it and serves it, the newer one of two; null where none does. */
+/** The tag next to a model's own that has a recipe for it and serves it, the newer one of two; null if none does. */
 function nearestRelease(model: ModelSpec): string | null {
   const { engine } = model;
   const tags = Object.keys(releases);
@@ -202,7 +202,7 @@ function nearestRelease(model: ModelSpec): string | null {
   return able.toReversed().sort((a, b) => distance(a) - distance(b))[0]?.tag ?? null;
 }
 
-/** Sizes that the machine's GPUs allow, and the next size up where more was asked for than they do. */
+/** Sizes that the machine's GPUs allow, and the next size up if more was asked for than they do. */
 function tensorParallelFix(model: ModelSpec, spec: GpuStackSpec): string {
   const { engine } = model;
   const { machine, sharing } = poolOf(model, spec);

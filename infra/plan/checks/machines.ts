@@ -79,7 +79,7 @@ function isSupported(gpu: string): boolean {
   return rows[gpu]?.supported === true;
 }
 
-/** GPUs of instance types that TensorRT-LLM supports, with a number format where one is named, in the order of the GPU table. */
+/** GPUs of instance types that TensorRT-LLM supports, with a number format if one is named, in the order of the GPU table. */
 export function rentableGpus(format?: Gpu["formats"][number]): readonly string[] {
   const rented = new Set(Object.values<MachineType>(machineTypes).map(({ gpu }) => gpu));
   return Object.entries<Gpu>(gpus)
@@ -88,7 +88,7 @@ export function rentableGpus(format?: Gpu["formats"][number]): readonly string[]
     .map(([name]) => name);
 }
 
-/** Types with at least so many GPUs, of one kind where it is named. */
+/** Types with at least so many GPUs, of one kind if it is named. */
 export function typesWithGpus(least: number, gpu: string | null, region: string | null): readonly string[] {
   return cheapestTypes(region, (type) => type.gpus >= least && (gpu === null || type.gpu === gpu));
 }

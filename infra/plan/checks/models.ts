@@ -52,7 +52,7 @@ export const customModelChecks = {
         path: `${path}.architecture.kvLayers`,
         value: showValue(kvLayers),
         reason: `The model has ${layers} layers.`,
-        fix: `${atMost(layers)}, or leave it out where all layers keep keys and values.`,
+        fix: `${atMost(layers)}, or leave it out if all layers keep keys and values.`,
       },
   ),
 

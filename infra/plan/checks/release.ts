@@ -5,7 +5,7 @@ import { compareVersions, isReleaseTag, releases } from "../catalogue/releases.t
 import type { Release } from "../catalogue/types.ts";
 import { type Checks, eachModel } from "./check.ts";
 
-/** End of the reason of a warning, superfluous where the list follows. */
+/** End of the reason of a warning, superfluous if the list follows. */
 export const LISTED_BY_FULL = " `npx engine-room plan --full` lists each.";
 
 export const releaseChecks = {

@@ -9,7 +9,7 @@ export function oneOf(values: readonly (string | number)[]): string {
   return others.length === 0 ? last : `${others.join(", ")} or ${last}`;
 }
 
-/** `Use 4 or less`; where nothing is less than 1: `Use 1`. */
+/** `Use 4 or less`; if nothing is less than 1: `Use 1`. */
 export function atMost(number: number): string {
   return number <= 1 ? `Use ${number}` : `Use ${number} or less`;
 }

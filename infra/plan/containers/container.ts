@@ -29,7 +29,7 @@ export type ContainerRole =
  * - `data`: documents of a database.
  * - `weights`: folder of the host with weights that the user keeps, at the same path.
  *
- * Only `store`, `data` and `weights` outlive the container. The others need a volume where the root is read-only.
+ * Only `store`, `data` and `weights` outlive the container. The others need a volume if the root is read-only.
  */
 export interface ContainerMount {
   readonly purpose: "store" | "scratch" | "repository" | "cache" | "engineCopy" | "data" | "weights";
@@ -56,7 +56,7 @@ export interface Container {
    */
   readonly name: string;
   readonly image: ImageName;
-  /** Also the entry point of the image; null where Docker needs none. */
+  /** Also the entry point of the image; null if Docker needs none. */
   readonly entrypoint: readonly string[] | null;
   readonly arguments: readonly string[];
   /** Sorted. */

@@ -95,7 +95,7 @@ export function databaseContainers(kind: "mock" | "container"): readonly Contain
   });
 }
 
-/** Exit code 0 where an address of the container answers well; every image with Node.js has fetch. */
+/** Exit code 0 if an address of the container answers well; every image with Node.js has fetch. */
 export function nodeCheck(url: string): readonly string[] {
   const program = `fetch("${url}").then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))`;
   return ["node", "-e", program];

@@ -16,7 +16,7 @@ const START_SECONDS = 30;
 
 /** Running answers end first; later ones are cut off. */
 const STOP_SECONDS = 30;
-/** After the last answer, where all of them are waited for. */
+/** After the last answer, if all of them are waited for. */
 const END_SECONDS = 10;
 
 /** The gateway, with its configuration in a file. */

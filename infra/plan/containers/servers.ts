@@ -40,7 +40,7 @@ export const CPU_START_SECONDS = 300;
 /** An embedding takes milliseconds; a batch of images on a busy CPU some seconds. */
 const ENCODERS_ANSWER_SECONDS = 30;
 
-/** Time limits for the end of a server: by default, or after its last answer where it waits for the gateway's requests. */
+/** Time limits for the end of a server: by default, or after its last answer if it waits for the gateway's requests. */
 interface StopTimes {
   /** Default time for running requests. */
   readonly answersSeconds: number;

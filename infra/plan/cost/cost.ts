@@ -56,7 +56,7 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
   };
 }
 
-/** Sum of the known amounts; null where there are amounts and none is known. */
+/** Sum of the known amounts; null if there are amounts and none is known. */
 export function knownSum(amounts: readonly (number | null)[]): number | null {
   const known = amounts.filter((amount) => amount !== null);
   if (known.length === 0 && amounts.length > 0) return null;
@@ -97,7 +97,7 @@ function withOwnPrice(lines: readonly CostLine[], otherHourlyUsd: number | undef
   ];
 }
 
-/** null where the stack's region has prices of its own, or none is known anywhere. */
+/** null if the stack's region has prices of its own, or none is known anywhere. */
 function elsewhere(stack: GpuStackSpec, engines: readonly EngineOfModel[]): GpuCost["elsewhere"] {
   if (stack.region === null || pricesAsOf(stack.region) !== null) return null;
   const rented = { ...stack.rented, otherHourlyUsd: undefined };
@@ -182,7 +182,7 @@ function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
   ];
 }
 
-/** Engine store and disks, where they are not owned already. A disk ends with its machine, unless that is only stopped. */
+/** Engine store and disks, if they are not owned already. A disk ends with its machine, unless that is only stopped. */
 function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): readonly CostLine[] {
   if (!stack.isRented) return [];
   const { region, store, rented } = stack;
@@ -208,7 +208,7 @@ function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): r
     diskLine(region, "disks of the machines", machineDisks),
     ...rented.disks.map(({ what, count, sizeGiB }) => diskLine(region, what, [keptDisks(count, sizeGiB)])),
     ...rented.copies.map(({ what, sizeGiB }) => {
-      const words = `${sizeGiB} GiB once where the disk is full, without what changes each day`;
+      const words = `${sizeGiB} GiB once if the disk is full, without what changes each day`;
       const { arithmetic, usd } = storageCost(region, "EBS snapshots", words, sizeGiB);
       return staying(what, arithmetic, usd);
     }),

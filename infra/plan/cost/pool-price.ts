@@ -38,7 +38,7 @@ export function plannedNodes(stack: GpuStackSpec, pool: PoolSpec): number {
 
 /**
  * Machines that run after `npx engine-room sleep`. On AWS it ends those of a cluster, and stops the machine of a stack without a
- * cluster. Where an existing autoscaler could start them again, it sets the minimum of pools with GPUs to 0 instead, so that only
+ * cluster. If an existing autoscaler could start them again, it sets the minimum of pools with GPUs to 0 instead, so that only
  * encoders keep machines; pools without GPUs run the gateway, the databases and other services that stay awake. Elsewhere it ends no
  * machines, and an autoscaler may scale down to the minimum.
  */

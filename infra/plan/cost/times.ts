@@ -104,7 +104,7 @@ const PYTORCH_SECONDS = 60;
 const MB_PER_GIB = 1073.741824;
 
 /**
- * Cold start of one server of a model: a new machine (where machines are rented), image, engine from the store, load.
+ * Cold start of one server of a model: a new machine (if machines are rented), image, engine from the store, load.
  *
  * @param engine null for the llmapi runtime: the weights themselves are read.
  */

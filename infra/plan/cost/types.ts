@@ -17,23 +17,23 @@ export interface CostLine {
   readonly asleepHourlyUsd: number | null;
 }
 
-/** Cost of any stack, in US dollars; all zero where nothing is rented. */
+/** Cost of any stack, in US dollars; all zero if nothing is rented. */
 export interface CostPlan {
-  /** All machines at their planned number; null where no part that is paid for has a price. */
+  /** All machines at their planned number; null if no part that is paid for has a price. */
   readonly hourlyUsd: number | null;
   /** 730 hours. */
   readonly monthlyUsd: number | null;
-  /** Names of parts without a price, which are in no amount by the hour and month: where there are any, these are lower bounds. */
+  /** Names of parts without a price, which are in no amount by the hour and month: if there are any, these are lower bounds. */
   readonly withoutPrice: readonly string[];
-  /** All engines that the stack needs, each built once; null where one of them has no price. */
+  /** All engines that the stack needs, each built once; null if one of them has no price. */
   readonly buildUsd: number | null;
-  /** Date of the price table, ISO 8601; null where no price was used. */
+  /** Date of the price table, ISO 8601; null if no price was used. */
   readonly pricesAsOf: string | null;
 }
 
 /** Amounts in US dollars. */
 export interface GpuCost extends CostPlan {
-  /** After `npx engine-room sleep`, with the machines of `asleepNodes`; null where no part that stays has a price. */
+  /** After `npx engine-room sleep`, with the machines of `asleepNodes`; null if no part that stays has a price. */
   readonly asleepHourlyUsd: number | null;
   readonly asleepMonthlyUsd: number | null;
   readonly lines: readonly CostLine[];
@@ -46,7 +46,7 @@ export interface GpuCost extends CostPlan {
   }[];
   /** Items billed by the byte, the request or the month, which are not in the sums. */
   readonly besides: readonly string[];
-  /** Cost of the same stack in a region with known prices, where those of its own region are unknown and some are missing. */
+  /** Cost of the same stack in a region with known prices, if those of its own region are unknown and some are missing. */
   readonly elsewhere: {
     readonly region: string;
     readonly hourlyUsd: number | null;
@@ -66,7 +66,7 @@ export interface FirstUp {
 /** From nothing to the first answer of a model. */
 export interface ColdStart {
   readonly model: string;
-  /** Where machines are rented, for a newly started machine. */
+  /** If machines are rented, for a newly started machine. */
   readonly steps: readonly {
     readonly what: "node" | "imagePull" | "engineCopy" | "load";
     readonly seconds: number;
@@ -74,6 +74,6 @@ export interface ColdStart {
   }[];
   /** Sum of the steps. */
   readonly seconds: number;
-  /** Sums on a rented machine that is already running, without and with the model's image; empty where no machine can be. */
+  /** Sums on a rented machine that is already running, without and with the model's image; empty if no machine can be. */
   readonly onRunningMachine: readonly { readonly hasImage: boolean; readonly seconds: number }[];
 }

@@ -72,7 +72,7 @@ const HEALTH = { intervalSeconds: 10, timeoutSeconds: 5, retries: 3 } as const;
 /** Further failures before `up` gives a service up, for a host that is slow to run the check itself. */
 const SPARE_HEALTH_CHECKS = 2;
 
-/** @throws Error where a container has files and a read-only root, into which Docker copies none. */
+/** @throws Error if a container has files and a read-only root, into which Docker copies none. */
 export function dockerContainer(container: Container, placement: HostPlacement): DockerContainer {
   const { role, model, stopSeconds, entrypoint, user, sharedMemoryBytes } = container;
   const { stack, image, gpus, hubTokenPath, after } = placement;

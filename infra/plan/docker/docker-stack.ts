@@ -55,8 +55,8 @@ interface DockerStackOptions {
 /**
  * Containers, volumes and network of a stack, as data. Pure: same plan and images, same bytes.
  *
- * @throws ConfigError where Docker has no objects of the stack's name.
- * @throws Error where an image that a container needs was not given.
+ * @throws ConfigError if Docker has no objects of the stack's name.
+ * @throws Error if an image that a container needs was not given.
  */
 export function dockerStack(plan: DockerPlan, { stack, images }: DockerStackOptions): DockerStack {
   refuseName(stack);

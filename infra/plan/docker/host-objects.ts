@@ -72,7 +72,7 @@ export function volumes(stack: string, plan: DockerPlan): readonly DockerVolume[
     ...(plan.tier === "gpu" && plan.host.storePath === null
       ? [{ ...common, name: objectName(stack, "store"), purpose: "store" as const, isKept: true }]
       : []),
-    // Checkpoints: as large as the weights, and made again where they are missing.
+    // Checkpoints: as large as the weights, and made again if they are missing.
     ...(plan.tier === "gpu"
       ? [{ ...common, name: objectName(stack, "scratch"), purpose: "scratch" as const, isKept: false }]
       : []),

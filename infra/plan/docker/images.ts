@@ -197,11 +197,11 @@ export interface ImageOptions extends BaseChoice {
 }
 
 /**
- * Each image by its digest, where the lock file has one of the same content; else to be built on the stack's own host.
+ * Each image by its digest, if the lock file has one of the same content; else to be built on the stack's own host.
  * Official images without a digest are taken by their tag.
  *
  * @returns In the order of `needed`.
- * @throws Error where a content hash, or the release that is the base of an image, was not given.
+ * @throws Error if a content hash, or the release that is the base of an image, was not given.
  */
 export function dockerImages(
   needed: readonly ImageName[],

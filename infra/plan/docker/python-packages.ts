@@ -52,7 +52,7 @@ function refusal([first = "", ...others]: readonly string[]): Pick<RefusedLine, 
   if ([first, ...others].some((word) => word.includes(";")))
     return {
       reason: "has a condition, and the image has one Python on one platform.",
-      fix: "Remove the condition, or the line where it is not met.",
+      fix: "Remove the condition, or the line if it is not met.",
     };
   const [, name] = REQUIREMENT.exec(first) ?? [];
   if (name === undefined)

@@ -100,7 +100,7 @@ export function encoderTarget({ encoders, pools }: GpuStackSpec): TargetGpu | nu
 }
 
 /**
- * Plans CLIP's two towers and the sentence encoder, where {@link encoderProblems} finds nothing.
+ * Plans CLIP's two towers and the sentence encoder, if {@link encoderProblems} finds nothing.
  *
  * @param target - null on a CPU.
  */

@@ -174,7 +174,7 @@ export function goldenQuestion({ row, release }: Pick<EngineSpec, "row" | "relea
 }
 
 /**
- * Asks the engine the golden question with TensorRT-LLM's own run.py, under mpirun where there are several ranks. Without the
+ * Asks the engine the golden question with TensorRT-LLM's own run.py, under mpirun if there are several ranks. Without the
  * variable MPI fails to start in some containers: docs/multimodal.md of tensorrtllm_backend, MPI_Init_thread.
  */
 export function checkStep({ spec, recipe, places }: BuildContext): StepDraft {

@@ -39,7 +39,7 @@ const PLACE_NAMES: EnginePlan["places"] = {
  * Plans one engine: its key, its folders, and the steps in their order. Two specs that differ only in release tag, image layout
  * or credentials get the same key; so do 25.06 and 25.07, which hold the same TensorRT-LLM and TensorRT.
  *
- * @throws Error where no recipe of the release builds the model; `unsupportedReason` says so before.
+ * @throws Error if no recipe of the release builds the model; `unsupportedReason` says so before.
  */
 export function enginePlan(spec: EngineSpec): EnginePlan {
   const reason = unsupportedReason(spec);
@@ -86,7 +86,7 @@ function keySteps(context: BuildContext): readonly StepDraft[] {
   ];
 }
 
-/** `A10G 8.6`, with the MIG profile where there is one: TensorRT tunes an engine for exactly that. */
+/** `A10G 8.6`, with the MIG profile if there is one: TensorRT tunes an engine for exactly that. */
 export function gpuIdentity({ gpu, migProfile }: TargetGpu): string {
   const whole = `${gpu.name} ${gpu.computeCapability}`;
   return migProfile === undefined ? whole : `${whole} MIG ${migProfile}`;
@@ -101,7 +101,7 @@ function engineKeyFields(spec: EngineSpec, steps: readonly StepDraft[]): EngineK
     revision: spec.weights.revision,
     ...(code === undefined ? {} : { code: `${code.url} ${code.commit ?? "HEAD"}` }),
     tensorRtLlm: release.tensorRtLlm,
-    // Where no document names the TensorRT of an image, no other image can be taken to have the same.
+    // If no document names the TensorRT of an image, no other image can be taken to have the same.
     tensorRt: release.tensorRt ?? `that of ${release.tag}`,
     gpu: gpuIdentity(spec.target),
     dtype: spec.dtype,

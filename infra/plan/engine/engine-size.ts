@@ -131,7 +131,7 @@ const POOL_STEP_BYTES = 100_000_000;
 
 /**
  * Visual numbers of an engine; null for a text model. Formulae of NVIDIA/TensorRT-LLM
- * examples/models/core/multimodal/README.md; where images are cut in tiles or a video in frames, the model's bound for a
+ * examples/models/core/multimodal/README.md; if images are cut in tiles or a video in frames, the model's bound for a
  * whole request replaces features times images. Cross attention has no prompt table: its positions count as encoder
  * input. Triton's preprocessing divides these numbers back, so they must not be rounded.
  */

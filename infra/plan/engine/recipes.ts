@@ -20,7 +20,7 @@ interface Converter {
   readonly since: string;
   /** Below examples/models, from 0.20 on. */
   readonly folder: "core" | "contrib";
-  /** Whether it ends with an error where there is more than one pipeline stage. */
+  /** Whether it ends with an error if there is more than one pipeline stage. */
   readonly onlyOneStage?: true;
   readonly flags: ConverterFlags;
 }
@@ -150,7 +150,7 @@ function requirementsOf(has: (version: string) => boolean): Readonly<Record<stri
 /** By version: every model of a stack has the same one. */
 const known = new Map<string, BuildRecipe>();
 
-/** The commands of a release; null where it builds no engines. */
+/** The commands of a release; null if it builds no engines. */
 export function buildRecipe({
   runtimes,
   tensorRtLlm,
@@ -161,7 +161,7 @@ export function buildRecipe({
   return recipe;
 }
 
-/** Why no recipe builds this engine on this release, as a sentence; null where one does, whatever the GPU. */
+/** Why no recipe builds this engine on this release, as a sentence; null if one does, whatever the GPU. */
 export function unsupportedReason(
   spec: Pick<EngineSpec, "model" | "row" | "release" | "quantization">,
 ): string | null {

@@ -15,7 +15,7 @@ import { type GpuFit, poolFits } from "./verdicts.ts";
 /** One change of the stack file that makes all of a GPU fit, with the estimate's whole error to spare. */
 interface Alternative {
   readonly change: string;
-  /** One machine that it then runs on, in the stack's region; null where no price is known there. */
+  /** One machine that it then runs on, in the stack's region; null if no price is known there. */
   readonly hourlyUsd: number | null;
 }
 
@@ -167,7 +167,7 @@ function computes(gpu: Gpu, { dtype, quantization }: EngineSpec): boolean {
 /** Whether all of the tenants have the verdict "fits" wherever they land. */
 function allFit(names: ReadonlySet<string>, { stack, pool }: Candidate): boolean {
   const { models, encoders } = stack;
-  // Where the scheduler gives each pod a part of its own, the others are of no account.
+  // If the scheduler gives each pod a part of its own, the others are of no account.
   const isDivided = stack.runsOn === "cluster" && !isMixed(stack, pool);
   const alone = {
     ...stack,
@@ -221,7 +221,7 @@ function fewerRequests(
 }
 
 /**
- * The whole GPU for each pod where GPUs are shared; otherwise more ranks for a model that has its GPUs to itself, the fewest
+ * The whole GPU for each pod if GPUs are shared; otherwise more ranks for a model that has its GPUs to itself, the fewest
  * first. @param on The pool itself, or the pool on machines with more GPUs of the same kind.
  */
 function moreGpus(

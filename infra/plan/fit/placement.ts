@@ -90,11 +90,11 @@ export function isMixed({ runsOn }: GpuStackSpec, { sharing }: PoolSpec): boolea
 }
 
 /**
- * Placements on the GPUs of a pool. Placements that differ only by the number of the GPU appear once; the encoders (where they
- * use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it. Where pods are mixed,
+ * Placements on the GPUs of a pool. Placements that differ only by the number of the GPU appear once; the encoders (if they
+ * use a GPU) and every rank of a model appear in at least one, unless no machine has enough GPUs for it. If pods are mixed,
  * the worst mix comes first.
  *
- * @param sizeGiB Need of a tenant where others share its GPU, by which the worst mix is found.
+ * @param sizeGiB Need of a tenant if others share its GPU, by which the worst mix is found.
  */
 export function placements(
   stack: GpuStackSpec,

@@ -56,7 +56,7 @@ export interface GpuTenant {
   /** Rank 0 runs Triton's frontend and the visual engine; the others only their part of the language model. */
   readonly leader: boolean;
   readonly terms: readonly MemoryTerm[];
-  /** `maxTokensInPagedKvCache` as memory of one rank; null where the stack sets none, and for encoders. */
+  /** `maxTokensInPagedKvCache` as memory of one rank; null if the stack sets none, and for encoders. */
   readonly cacheCeilingGiB: number | null;
 }
 
@@ -190,7 +190,7 @@ function buffers(engine: EngineSpec): readonly Term[] {
 }
 
 /**
- * Part of the KV cache that is kept for cross attention (`cross_kv_cache_fraction`), where a model has it: the value of the
+ * Part of the KV cache that is kept for cross attention (`cross_kv_cache_fraction`), if a model has it: the value of the
  * multimodal guide and of TensorRT-LLM's own `run.py`.
  * https://github.com/triton-inference-server/tensorrtllm_backend/blob/main/docs/multimodal.md
  */
@@ -261,7 +261,7 @@ function kvCache(
 }
 
 /**
- * Triton's own pool on a GPU: 67,108,864 bytes in its log where `--cuda-memory-pool-byte-size` says nothing.
+ * Triton's own pool on a GPU: 67,108,864 bytes in its log if `--cuda-memory-pool-byte-size` says nothing.
  * https://github.com/NVIDIA/TensorRT-LLM/issues/2233
  */
 function memoryPool(when: Term["when"], bytes?: number): Term {

@@ -56,7 +56,7 @@ const SMALLEST_FRACTION = 0.01;
 /** Fractions are rounded down to hundredths: a cache this close to the promise is the rounded one. */
 const SAME_SIZE = 0.95;
 
-/** Every GPU of a pool, with the most that can land on it; where pods are mixed, the worst mix first. */
+/** Every GPU of a pool, with the most that can land on it; if pods are mixed, the worst mix first. */
 export function poolFits(stack: GpuStackSpec, pool: PoolSpec): readonly GpuFit[] {
   const measured = placements(stack, pool, (tenant, capacityGiB) =>
     sumGiB(withLeastCache(tenant, capacityGiB)),
@@ -72,7 +72,7 @@ export function poolFits(stack: GpuStackSpec, pool: PoolSpec): readonly GpuFit[]
 }
 
 /**
- * Needs of the tenants of one GPU. `spareGiB` is the memory left when all needs are met, less the estimate's error where
+ * Needs of the tenants of one GPU. `spareGiB` is the memory left when all needs are met, less the estimate's error if
  * something else can load after a KV cache was sized: another tenant, or the visual engine.
  */
 function measure(placement: Placement) {

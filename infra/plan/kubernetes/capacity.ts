@@ -30,7 +30,7 @@ export interface PodResources {
 /** Whole GPUs. */
 export const GPU_RESOURCE = "nvidia.com/gpu";
 
-/** Shares where the device plugin's configuration says `renameByDefault`. */
+/** Shares if the device plugin's configuration says `renameByDefault`. */
 const SHARED_GPU_RESOURCE = `${GPU_RESOURCE}.shared`;
 
 /**
@@ -50,7 +50,7 @@ export function gpuResource(sharing: GpuSharing, own: string | null): string {
  * (https://github.com/NVIDIA/k8s-device-plugin/blob/main/README.md#shared-access-to-gpus). The field `rename` of a resource is
  * left out: up to 0.20 the plugin ignores it, with a warning (api/config/v1/replicas.go).
  *
- * @returns null where the plugin can't use the name `own`.
+ * @returns null if the plugin can't use the name `own`.
  */
 export function devicePluginConfig(sharing: GpuSharing, own: string | null): object | null {
   const resource = gpuResource(sharing, own);
@@ -121,7 +121,7 @@ export function frontPoolOf(plan: ClusterPlan): PoolSpec | null {
 /** `front`: the gateway and the databases. */
 export type Urgency = "front" | "serving" | "building";
 
-/** Name of a class; undefined where the stack creates none. */
+/** Name of a class; undefined if the stack creates none. */
 export function priorityClass({ cluster }: ClusterPlan, urgency: Urgency): string | undefined {
   return cluster.createsPriorities ? `${cluster.namespace.name}-${urgency}` : undefined;
 }

@@ -56,14 +56,14 @@ export function kubernetesCluster(config: GpuClusterConfig) {
     store: engineStore(config),
     /** null if no model needs a token. */
     hubToken: secretReference("hubToken", hub.token, hub.tokenSecret),
-    /** By name of the pool; `gpuResource` is null where the device plugin chooses it. */
+    /** By name of the pool; `gpuResource` is null if the device plugin chooses it. */
     pools: Object.fromEntries(
       pools.map(({ name, nodeSelector, tolerations, gpuResource }) => [
         name,
         { nodeSelector, tolerations, gpuResource: gpuResource ?? null },
       ]),
     ),
-    /** By name of the model, where the stack file chooses. */
+    /** By name of the model, if the stack file chooses. */
     rollouts: Object.fromEntries(
       models.flatMap(({ name, rollout }) => (rollout === undefined ? [] : [[name, rollout]])),
     ) as Readonly<Record<string, Rollout>>,
@@ -123,7 +123,7 @@ export function isRetained(stack: string, { retained }: Pick<Cluster, "retained"
   return retained?.includes(stack) ?? true;
 }
 
-/** Least numbers of replicas, by name of the Deployment, where an autoscaler sets the number. */
+/** Least numbers of replicas, by name of the Deployment, if an autoscaler sets the number. */
 export function leastReplicas(config: ClusterConfig): Readonly<Record<string, number>> {
   const { models, encoders, gateway } = config;
   const servers = [

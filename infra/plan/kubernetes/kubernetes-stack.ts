@@ -20,8 +20,8 @@ export type KubernetesStack = ReturnType<typeof kubernetesStack>;
 /**
  * Every object of a stack, as data. Pure: same plan and images, same bytes.
  *
- * @throws ConfigError where Kubernetes has no label of the stack's name.
- * @throws Error where an image that a pod needs was not given.
+ * @throws ConfigError if Kubernetes has no label of the stack's name.
+ * @throws Error if an image that a pod needs was not given.
  */
 export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodContext, "plan">) {
   refuseName(stack);
@@ -55,7 +55,7 @@ export function kubernetesStack(plan: ClusterPlan, { stack, images }: Omit<PodCo
     labels: objectLabels(stack),
     /** Labels of all pods of the stack. */
     selector: podSelector(stack),
-    /** `object` is null where the namespace exists already. */
+    /** `object` is null if the namespace exists already. */
     namespace: { name, object: isCreated ? namespaceObject(stack, plan) : null },
     /** Whether `down` leaves the namespace, the engine store and the databases. */
     isRetained: isRetained(stack, cluster),

@@ -220,7 +220,7 @@ interface GatewayAccess {
   readonly route: CustomObject | null;
 }
 
-/** At most one of both; none where all clients are in the cluster. */
+/** At most one of both; none if all clients are in the cluster. */
 export function gatewayAccess(stack: string, { cluster: { ingress }, gateway }: ClusterPlan): GatewayAccess {
   if (ingress === null) return { ingress: null, route: null };
   const { host, className, tlsSecret, issuer, route } = ingress;

@@ -104,7 +104,7 @@ export function containerSettings(plan: ClusterPlan): ContainerSettings {
 /** Pods of one template. */
 export type PodPlan = ReturnType<typeof pod>;
 
-/** @throws Error where the image of the container was not given. */
+/** @throws Error if the image of the container was not given. */
 export function pod(context: PodContext, container: PodContainer, options: PodOptions) {
   const { stack, plan, images } = context;
   const { role, model, key, userId } = container;

@@ -118,7 +118,7 @@ export function gatewayServer(context: PodContext): ServerPlan {
 
 interface ServerOptions extends PodOptions {
   readonly replicas: number;
-  /** Choice of the stack file; undefined: `surge` where the pool has room for a second pod. */
+  /** Choice of the stack file; undefined: `surge` if the pool has room for a second pod. */
   readonly rollout?: Rollout | undefined;
   /** From a pod that has a node until it is ready. */
   readonly readySeconds: number;
@@ -135,7 +135,7 @@ function server(context: PodContext, container: Container, options: ServerOption
   const { pool, request, replicas, readySeconds, after = [], servicePorts = ports } = options;
   const { plan } = context;
   const planned = pod(context, container, options);
-  // Where any node may run it, some node has room.
+  // If any node may run it, some node has room.
   const hasRoom = plan.tier === "cpu" || pool === null || canSurge(plan.spec, pool, request);
   const rollout = options.rollout ?? (hasRoom ? "surge" : "inPlace");
   // In place, the old pod ends first.
@@ -214,7 +214,7 @@ function service(
 /** A StatefulSet of one pod. */
 export type DatabasePlan = ReturnType<typeof databases>[number];
 
-/** Each with a claim of its own. None where they run elsewhere, or the stack has no documents. */
+/** Each with a claim of its own. None if they run elsewhere, or the stack has no documents. */
 export function databases(context: PodContext) {
   const { stack, plan } = context;
   const { databases: planned } = plan.cluster;

@@ -117,7 +117,7 @@ export function visionEncoderConfig(settings: EncoderSettings, computing: Comput
 /**
  * config.pbtxt: `image` and/or `text` to the embedding of each that is given; both encoders must be in the same repository.
  *
- * The steps run one after the other: where a step of Triton 2.51 fails while another is in flight, the request is never released,
+ * The steps run one after the other: if a step of Triton 2.51 fails while another is in flight, the request is never released,
  * and the server hangs or crashes sooner or later. The second step waits for `token_count` of the cheaper one, which is always there.
  */
 export function llavaEnsembleConfig(settings: EncoderSettings): string {

@@ -1,6 +1,6 @@
 /**
  * How Triton is started: the whole command line of each rank's server. The images' entry point
- * (containers/python/engine_room/triton_entrypoint) runs it, with the name of shared memory and other ports where it is asked.
+ * (containers/python/engine_room/triton_entrypoint) runs it, with the name of shared memory and other ports if it is asked.
  */
 import type { EnginePlan, Launch } from "../container-spec-schemas.ts";
 import { sortedByKey } from "../plain-data.ts";

@@ -171,7 +171,7 @@ export const templateRules: Readonly<Record<string, Rules>> = {
  * `triton.parameters`.
  */
 export function placeholderDeciders(name: string, { flavour }: ServingSpec): readonly string[] | undefined {
-  // The delay of the models beside the engine is a constant where images are taken.
+  // The delay of the models beside the engine is a constant if images are taken.
   if (name === "max_queue_delay_microseconds" && takesImages(flavour)) return undefined;
   return Object.hasOwn(DECIDED_BY, name) ? DECIDED_BY[name] : undefined;
 }
@@ -215,7 +215,7 @@ interface FilledTemplate {
  *
  * @param template Path below all_models.
  * @param overrides Rules that come before the template's own.
- * @throws Error where a placeholder has no rule, or a mandatory one no value: the table is incomplete then.
+ * @throws Error if a placeholder has no rule, or a mandatory one no value: the table is incomplete then.
  */
 export function fillTemplate(
   template: string,

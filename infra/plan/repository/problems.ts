@@ -10,7 +10,7 @@ import type { ModelSpec } from "../spec.ts";
 import { llavaEngineFile, TRITON_CLI_FOLDERS } from "./repository-plan.ts";
 
 /**
- * All reasons why `repositoryPlan` can't plan a model; empty where it can. Needs no engine plan, so that checks can call it
+ * All reasons why `repositoryPlan` can't plan a model; empty if it can. Needs no engine plan, so that checks can call it
  * before anything is planned.
  */
 export function repositoryProblems(model: ModelSpec): readonly Finding[] {

@@ -22,7 +22,7 @@ export type RepositoryModel = ModelServerSpec["repository"]["models"][number];
 
 /** The model repository of a server; the entry point in the image writes its files. */
 export type RepositoryPlan = ModelServerSpec["repository"] & {
-  /** Empty where NVIDIA's image has everything. */
+  /** Empty if NVIDIA's image has everything. */
   readonly clones: readonly RepositoryClone[];
   readonly launch: LaunchPlan;
 };
@@ -107,7 +107,7 @@ function refuseObstacles({ path }: ModelSpec, { models }: FlavourPlan, templates
   if (obstacles.length > 0) throw new ConfigError(obstacles);
 }
 
-/** Why a value can't be filled in; null where it can. */
+/** Why a value can't be filled in; null if it can. */
 export function valueObstacle(
   value: string,
   { escapesCommas }: Pick<TemplateSet, "escapesCommas">,
@@ -187,7 +187,7 @@ const TUTORIALS_COMMIT = "17331012af74eab68ad7c86d8a4ae494272ca4f7";
 
 /**
  * File that the visual engine builder writes for LLaVA, by the tutorial (0.9) or all_models/multimodal/multimodal_encoders/1/model.py
- * (from 0.13 on); null where neither names it.
+ * (from 0.13 on); null if neither names it.
  */
 export function llavaEngineFile({ tensorRtLlm }: Release): string | null {
   if (compareVersions(tensorRtLlm, "0.13") >= 0) return "model.engine";

@@ -40,7 +40,7 @@ export type Pipeline = (typeof PIPELINES)[number];
 
 const BLS_MODEL = "tensorrt_llm_bls";
 
-/** How a model is asked through one of the two; undefined where its repository has one way only. */
+/** How a model is asked through one of the two; undefined if its repository has one way only. */
 export function pipelineProfile(
   request: RequestProfile,
   { engine }: ModelSpec,

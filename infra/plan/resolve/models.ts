@@ -154,8 +154,8 @@ function resolveWeights(
 }
 
 /**
- * Where nothing says how many tokens a step has, TensorRT-LLM's default holds. Before 0.11 that is a batch of the longest
- * prompts, whose activations are larger than most GPUs; such an engine gets the later default, or one prompt where that is more.
+ * If nothing says how many tokens a step has, TensorRT-LLM's default holds. Before 0.11 that is a batch of the longest
+ * prompts, whose activations are larger than most GPUs; such an engine gets the later default, or one prompt if that is more.
  */
 function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release: Release): EngineLimits {
   // The schema leaves absent keys out.
@@ -167,7 +167,7 @@ function engineLimits(own: GpuModelConfig["limits"], row: EngineLimits, release:
   return longestPrompts > most ? { ...limits, maxNumTokens: most } : limits;
 }
 
-/** The first repository of the row that serves the model on this release; where none does, the first, which is reported. */
+/** The first repository of the row that serves the model on this release; if none does, the first, which is reported. */
 function defaultFlavour(
   { runtime }: GpuModelConfig,
   row: LanguageModel,

@@ -127,9 +127,9 @@ export function namedPool(
 interface GpuNeed {
   /** `TensorRT-LLM runs on nothing else` */
   readonly reason: string;
-  /** The reason where the machines of a named pool have no GPU. */
+  /** The reason if the machines of a named pool have no GPU. */
   misplaced(pool: string): string;
-  /** `, or write …`; empty where there is no other way. */
+  /** `, or write …`; empty if there is no other way. */
   readonly otherwise: string;
 }
 

@@ -59,7 +59,7 @@ export function composeProject(stack: DockerStack, logging: Logging | null) {
   };
 }
 
-/** The machine sets it to another text where a secret has another value. */
+/** The machine sets it to another text if a secret has another value. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of Compose.
 const SECRET_DIGEST = "${SECRET_DIGEST-}";
 

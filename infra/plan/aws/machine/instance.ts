@@ -36,7 +36,7 @@ const LOCAL_DISKS = "/opt/dlami/nvme";
 
 /**
  * @param stack - The same plan's containers, with the images that they run.
- * @throws ConfigError where a command is larger than Systems Manager takes.
+ * @throws ConfigError if a command is larger than Systems Manager takes.
  */
 export function instancePlan(plan: Ec2Plan, stack: DockerStack, context: AwsContext) {
   const { config } = plan;

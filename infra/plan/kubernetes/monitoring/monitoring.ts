@@ -27,7 +27,7 @@ const API_VERSION = "monitoring.coreos.com/v1";
 /** Files in dashboards/. */
 const DASHBOARDS = ["overview", "models", "gpus", "databases"] as const;
 
-/** Folder of the project that has a file for each alert; links of alerts begin with it where no URL is configured. */
+/** Folder of the project that has a file for each alert; links of alerts begin with it if no URL is configured. */
 const RUNBOOKS = "docs/runbooks";
 
 /** A restart of Prometheus or of a pod is over by then. */
@@ -39,7 +39,7 @@ const FULL_SHARE = 0.9;
 /** Objects that Prometheus' operator and Grafana's sidecar read. */
 export type MonitoringPlan = NonNullable<ReturnType<typeof monitoringPlan>>;
 
-/** null where the stack file has `monitoring: none`. */
+/** null if the stack file has `monitoring: none`. */
 export function monitoringPlan(watched: WatchedStack) {
   const options = watched.plan.cluster.monitoring;
   if (options === null) return null;
@@ -201,7 +201,7 @@ function modelEntries(plan: ClusterPlan): readonly Values[] {
   }));
 }
 
-/** Price of all machines; null where it is unknown, and in stacks on CPUs. */
+/** Price of all machines; null if it is unknown, and in stacks on CPUs. */
 function priceValues(plan: ClusterPlan): Values {
   if (plan.tier === "cpu" || plan.cost.hourlyUsd === null)
     return { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };

@@ -1,7 +1,7 @@
 /**
  * Dashboards and rules as data files: JSON that Grafana imports, YAML that Prometheus reads, with placeholders `${name}`.
  *
- * An object in a list is left out where the stack has no value of a placeholder of it. `${list.field}` repeats the object, and
+ * An object in a list is left out if the stack has no value of a placeholder of it. `${list.field}` repeats the object, and
  * its neighbours of the same list, for each entry of the list. A panel without queries is left out, and so is a heading
  * without panels. An `expr` of a rule may be a list, which `or` joins.
  */
@@ -67,7 +67,7 @@ function fileText(path: string): string {
   return readFileSync(join(import.meta.dirname, path), "utf8");
 }
 
-/** @returns undefined where the stack lacks a value. */
+/** @returns undefined if the stack lacks a value. */
 function filled<T>(template: T, fillings: Fillings): T | undefined;
 function filled(template: unknown, fillings: Fillings): unknown {
   if (typeof template === "string") return filledText(template, fillings.values);
