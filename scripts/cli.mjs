@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Entry of `npx engine-room`, `npm start` and `npm test`. It runs before packages are installed, so it uses only Node: it checks Node,
-// installs the npm packages of the lock file where they are missing or old, then hands over to the TypeScript of scripts/commands/.
+// installs the npm packages of the lock file if they are missing or old, then hands over to the TypeScript of scripts/commands/.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {

@@ -4,7 +4,7 @@ import { UserError } from "./errors.ts";
 /** How long a single request may take, its answer included. */
 export const REQUEST_TIMEOUT_MILLISECONDS = 120_000;
 
-/** Sent to the gateway, where it asks for a key. */
+/** Sent to the gateway, if it asks for a key. */
 export function gatewayHeaders(apiKey: string | undefined): Record<string, string> {
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }

@@ -16,7 +16,7 @@ const STYLES = {
   skipped: "dim",
 } as const;
 
-/** In colour where `stream` is a terminal; NO_COLOR and FORCE_COLOR decide otherwise. @param stream - Where it is printed. */
+/** In colour if `stream` is a terminal; NO_COLOR and FORCE_COLOR decide otherwise. @param stream - Where it is printed. */
 export function styled(
   meaning: keyof typeof STYLES,
   text: string,
@@ -50,7 +50,7 @@ export function highlighted(text: string, stream: NodeJS.WriteStream = process.s
 
 type Terminal = Pick<NodeJS.WriteStream, "isTTY" | "columns">;
 
-/** Wraps a text where the stream is a terminal of known width. */
+/** Wraps a text if the stream is a terminal of known width. */
 export function forTerminal(text: string, terminal: Terminal): string {
   return text
     .split("\n")

@@ -50,7 +50,7 @@ export interface AskedModel extends Asked {
   readonly server: TritonEndpoints;
   readonly gateway: string;
   readonly apiKey: string | undefined;
-  /** Advice where it does not answer. */
+  /** Advice if it does not answer. */
   readonly whenUnreachable: string;
 }
 

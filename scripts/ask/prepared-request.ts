@@ -34,7 +34,7 @@ export interface PreparedRequest {
   readonly textPath: readonly (string | number)[];
   /** The same model over gRPC: `host:port`, and the Triton model; null when it has no such endpoint. */
   readonly grpc: { readonly address: string; readonly tritonModel: string } | null;
-  /** @throws AnswerError where the JSON is an error. @throws TypeError where it is not an answer. */
+  /** @throws AnswerError if the JSON is an error. @throws TypeError if it is not an answer. */
   read(json: unknown): AnswerPart;
 }
 

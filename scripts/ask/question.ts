@@ -32,7 +32,7 @@ export interface Question {
   readonly stream: boolean;
   /** @default {@link GREEDY} */
   readonly sampling?: Sampling;
-  /** @default the ensemble; the BLS for streams where the repository accumulates tokens. */
+  /** @default the ensemble; the BLS for streams if the repository accumulates tokens. */
   readonly pipeline?: Pipeline | undefined;
 }
 

@@ -75,7 +75,7 @@ const pythonImageReader: readonly string[] = [
   "",
 ];
 
-/** Statements that print new text of `text`, where each event has all text so far. */
+/** Statements that print new text of `text`, if each event has all text so far. */
 function pythonPrint(streamedText: PreparedRequest["streamedText"]): readonly string[] {
   return streamedText === "delta"
     ? ['print(text, end="", flush=True)']

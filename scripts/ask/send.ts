@@ -31,7 +31,7 @@ interface SendOptions {
 /** Time for the slowest accepted answer: a thousand tokens on a busy CPU. */
 const TIMEOUT_MILLISECONDS = 600_000;
 
-/** @throws UserError where the address does not answer, or the answer is an error. */
+/** @throws UserError if the address does not answer, or the answer is an error. */
 export async function send(request: PreparedRequest, options: SendOptions): Promise<AnswerFigures> {
   const started = performance.now();
   const secondsSince = () => (performance.now() - started) / 1000;
@@ -131,7 +131,7 @@ function failure(error: Error, url: string, whenUnreachable: string): Error {
   return new UserError(`No answer from ${url} (${errorWords(error)}). ${whenUnreachable}`);
 }
 
-/** Turns the events' texts into new text, without the prompt where the model repeats it. */
+/** Turns the events' texts into new text, without the prompt if the model repeats it. */
 export class AnswerText {
   readonly #streamedText: PreparedRequest["streamedText"];
   readonly #echo: string;

@@ -19,7 +19,7 @@ const LONGEST_SIDE_PIXELS = 768;
 const FORMATS = "mov,matroska,avi,mpeg,mpegts,flv,asf,ogg,gif";
 
 /**
- * Numbers of `count` frames of `total`, from 0 on, evenly; all frames where `total` is smaller. Exactly the floating-point numbers of
+ * Numbers of `count` frames of `total`, from 0 on, evenly; all frames if `total` is smaller. Exactly the floating-point numbers of
  * numpy.arange(0, total, total / count), which may have one number more.
  */
 export function evenFrames(total: number, count: number): readonly number[] {
@@ -30,7 +30,7 @@ export function evenFrames(total: number, count: number): readonly number[] {
 /**
  * @param path - Absolute.
  * @returns The frames as `data:video/jpeg;base64,FRAME,FRAME,…`.
- * @throws UserError where there is no ffmpeg, or the file can't be decoded.
+ * @throws UserError if there is no ffmpeg, or the file can't be decoded.
  */
 export async function framesOfVideo(path: string, count: number): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "engine-room-frames-"));

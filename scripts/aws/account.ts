@@ -30,7 +30,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
       "credentials",
       `AWS does not know who you are in ${region}.`,
       `${error.words}${profile === "" ? "" : ` (AWS_PROFILE is ${profile})`}. No other check was run.`,
-      "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer. Where AWS was not reached, correct `region`, AWS_ENDPOINT_URL or the proxy.",
+      "Log in (`aws sso login`), or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; `aws sts get-caller-identity` must answer. If AWS was not reached, correct `region`, AWS_ENDPOINT_URL or the proxy.",
     );
   }
 }
@@ -38,7 +38,7 @@ export async function callerFinding({ account, region }: Account): Promise<Findi
 /**
  * In another account no resource of the stack is found, as if the stack did not exist.
  *
- * @throws UserError where the credentials are unknown, or another account's.
+ * @throws UserError if the credentials are unknown, or another account's.
  */
 export async function requireAccount(place: Account): Promise<void> {
   const finding = await callerFinding(place);
@@ -182,7 +182,7 @@ export function leftoversReport({ region, stack }: Place, tagged: readonly strin
  * Checks the account for resources of a stack without state.
  *
  * @param unknown - Beginning of the sentence about the missing stack.
- * @throws UserError where the account has resources of it that cost money, or does not answer.
+ * @throws UserError if the account has resources of it that cost money, or does not answer.
  */
 export async function requireNoLeftovers(unknown: string, { region, stack }: Place): Promise<void> {
   const tagged = await taggedArns(region, stack).catch((error: Error) => {
@@ -196,7 +196,7 @@ export async function requireNoLeftovers(unknown: string, { region, stack }: Pla
   throw new UserError(
     [
       `${unknown}, and the account has ${tagged.length} of its resources: log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL), and run \`down\` again.`,
-      "AWS lists some for a while after they are gone. Only where that state is lost, delete them by hand:",
+      "AWS lists some for a while after they are gone. Only if that state is lost, delete them by hand:",
       ...costly.map(leftoverLines),
       `  ${tagged.length - costly.length} more cost nothing by themselves`,
     ].join("\n"),

@@ -1,4 +1,4 @@
-/** Access to the API of a stack's cluster: opened before Pulumi uses it, and explained where it does not answer. */
+/** Access to the API of a stack's cluster: opened before Pulumi uses it, and explained if it does not answer. */
 import { connect } from "node:net";
 import type { Cluster } from "@aws-sdk/client-eks";
 import type { EksConfig } from "../../infra/config/aws-stacks.ts";
@@ -23,7 +23,7 @@ interface Place {
  * from an address that is new in the stack file. Closing the API is left to Pulumi, whose last step it may be.
  *
  * @param print - Called with a line before a wait for EKS.
- * @throws UserError where EKS refuses, fails or is not done within the limit.
+ * @throws UserError if EKS refuses, fails or is not done within the limit.
  */
 export async function openApi(
   { region, name }: Place,

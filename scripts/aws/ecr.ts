@@ -33,7 +33,7 @@ export function ecrReference(reference: string): EcrReference | null {
   return registry === null ? null : { ...registry, repository, digest };
 }
 
-/** Whether the registry has an image. @throws AwsError where ECR does not answer. */
+/** Whether the registry has an image. @throws AwsError if ECR does not answer. */
 export async function hasEcrImage({ account, region, repository, digest }: EcrReference): Promise<boolean> {
   const answer = await ask("ecr:DescribeImages", region, {
     registryId: account,
@@ -57,7 +57,7 @@ export async function imagesThatEcrLacks({ images }: AwsTarget): Promise<Readonl
  *
  * @param registry - With the path before the names of images.
  * @param names - Names of pushed images.
- * @throws UserError where a repository is missing, or ECR did not return a token.
+ * @throws UserError if a repository is missing, or ECR did not return a token.
  */
 export async function prepareEcrPush(registry: string, names: readonly string[]): Promise<void> {
   const [host = "", ...path] = registry.split("/");

@@ -64,7 +64,7 @@ export async function stackMachine(context: AwsContext): Promise<Machine | null>
   return found.find(({ state }) => state === "running") ?? found[0] ?? null;
 }
 
-/** @returns The machine's id. @throws UserError where it does not run, or this machine lacks a program for sessions. */
+/** @returns The machine's id. @throws UserError if it does not run, or this machine lacks a program for sessions. */
 export async function requireMachine(context: AwsContext): Promise<string> {
   const [missing] = await programFindings("ec2");
   if (missing !== undefined) throw refusal(missing);
@@ -126,8 +126,8 @@ export function terminalSession(
  * Changes that `npx engine-room up` makes before Pulumi begins: the start of a sleeping machine. `requireAccount` comes before it.
  *
  * @returns A line for each change.
- * @throws ConfigError where an image can't be pulled yet: the `up` would fail after machines that cost money have started.
- * @throws UserError where AWS refuses, or `up` would replace the databases' disk or make it smaller.
+ * @throws ConfigError if an image can't be pulled yet: the `up` would fail after machines that cost money have started.
+ * @throws UserError if AWS refuses, or `up` would replace the databases' disk or make it smaller.
  */
 export async function readyMachines(target: AwsTarget, pollSeconds?: number): Promise<readonly string[]> {
   const { plan, context, imageProblems } = target;
@@ -186,7 +186,7 @@ export async function databaseDiskFinding({ plan, context }: AwsTarget): Promise
 /**
  * Starts machines; a stopping machine only once it has stopped, as EC2 requires.
  *
- * @throws UserError where AWS refuses, or has no machine of the type.
+ * @throws UserError if AWS refuses, or has no machine of the type.
  */
 async function startAsleep(
   context: AwsContext,
@@ -219,7 +219,7 @@ async function startAsleep(
   }
 }
 
-/** Stops or starts the machine of a stack. @returns Text for the user. @throws UserError where AWS refuses. */
+/** Stops or starts the machine of a stack. @returns Text for the user. @throws UserError if AWS refuses. */
 export async function changeMachine(
   context: AwsContext,
   direction: "sleep" | "wake",

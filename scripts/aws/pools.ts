@@ -21,7 +21,7 @@ import { ask, until } from "./session.ts";
  * Lets every kubectl that this process starts ask the stack's cluster, until the process ends. The user's kubeconfig stays as
  * it is.
  *
- * @throws UserError where the account has no such cluster, or does not answer.
+ * @throws UserError if the account has no such cluster, or does not answer.
  */
 export async function useStackCluster(context: AwsContext): Promise<void> {
   const { region, cluster: name } = context;
@@ -86,7 +86,7 @@ export async function nodeGroups(context: AwsContext): Promise<readonly NodeGrou
 /** A change of a node group's size. */
 type NodeGroupChange = NonNullable<ReturnType<typeof sizeChange>> & { readonly name: string };
 
-/** @throws UserError where EKS refuses, or has no such node group any more. */
+/** @throws UserError if EKS refuses, or has no such node group any more. */
 async function resize(
   context: AwsContext,
   { name: nodegroupName, ...scalingConfig }: NodeGroupChange,
@@ -114,7 +114,7 @@ interface PoolChange {
 /**
  * A sleeping cluster has no machine: EKS drains each of them for 15 minutes at most, whatever disruption budgets say
  * (https://docs.aws.amazon.com/eks/latest/userguide/managed-node-groups.html), and disks of claims remain. Pods wait until machines are
- * back. Where an autoscaler other than the stack's would start machines again, pools have no least number of machines, the controllers'
+ * back. If an autoscaler other than the stack's would start machines again, pools have no least number of machines, the controllers'
  * pool is unchanged, and that autoscaler ends idle machines. Pure.
  *
  * @param only - Names of pools; absent: all.
@@ -164,7 +164,7 @@ function sleepNote(machines: number, isWhole: boolean): string {
     : `${all} until the autoscaler ends what no pod used for about 10 minutes`;
 }
 
-/** Changes the pools. @returns Text for the user. @throws UserError where EKS refuses. */
+/** Changes the pools. @returns Text for the user. @throws UserError if EKS refuses. */
 export async function changePools(plan: EksPlan, context: AwsContext, direction: Direction): Promise<string> {
   const groups = await nodeGroups(context);
   if (groups === undefined) throw missingCluster(context);
@@ -179,7 +179,7 @@ async function resizeAll(context: AwsContext, changes: readonly PoolChange[]): P
   for (const { change } of changes) if (change !== null) await resize(context, change);
 }
 
-/** Whether the stack's cluster has no machine for its controllers; false where there is no cluster. Pure. */
+/** Whether the stack's cluster has no machine for its controllers; false if there is no cluster. Pure. */
 function isAsleep(plan: EksPlan, groups: readonly NodeGroupReading[] | undefined): boolean {
   const [controllers] = poolChanges(plan, groups ?? [], "wake", [SYSTEM_POOL]);
   return controllers?.change?.desiredSize !== undefined;
@@ -244,7 +244,7 @@ export async function scaleAutoscaler(plan: EksPlan, probe: ClusterProbe, replic
 /** A machine joins in two or three minutes, and pulls some images. */
 const LONGEST_WAIT_SECONDS = 1200;
 
-/** Waits until all Deployments run that belong on the machines of controllers. @throws UserError where they do not in time. */
+/** Waits until all Deployments run that belong on the machines of controllers. @throws UserError if they do not in time. */
 export async function awaitControllers(probe: ClusterProbe, stack: string, pollSeconds = 5): Promise<void> {
   let missing: readonly string[] = [];
   const ready = await until(LONGEST_WAIT_SECONDS, pollSeconds, async () => {

@@ -26,7 +26,7 @@ export function hasReleases({ resources, pending_operations: pending }: Deployme
 /**
  * Deletes Helm's records of operations that are older than the longest possible operation, and so no longer run. The newest record is then
  * that of the previous release, which the next operation replaces; objects of a killed installation have Helm's marks of its release, and
- * the next installation takes them over. Where kubectl gets no answer, nothing is deleted: Pulumi reports the reason.
+ * the next installation takes them over. If kubectl gets no answer, nothing is deleted: Pulumi reports the reason.
  *
  * @param now - Milliseconds since 1970.
  * @returns Names of deleted records, and a sentence for each operation that may still run.

@@ -89,7 +89,7 @@ type AnyClient = new (settings: object) => { send(command: object, options: obje
  * Sends one operation, and reads all pages of a list.
  *
  * @returns undefined: not found.
- * @throws AwsError where the service refuses, or is not reached.
+ * @throws AwsError if the service refuses, or is not reached.
  */
 export async function ask<S extends Service, O extends string>(
   action: `${S}:${O}`,

@@ -60,7 +60,7 @@ export async function localRun(
   };
 }
 
-/** @throws UserError where PATH lacks GenAI-Perf, or the program that it runs. */
+/** @throws UserError if PATH lacks GenAI-Perf, or the program that it runs. */
 function requirePrograms(): void {
   if (findProgram("genai-perf") === undefined)
     throw new UserError(

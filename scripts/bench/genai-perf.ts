@@ -33,7 +33,7 @@ export interface GenaiPerfRun {
   /** As a person types it, or the object that a cluster is given. */
   readonly explained: string;
   readonly record: Omit<GenaiPerfRecord, "figures">;
-  /** @returns Output of GenAI-Perf. @throws UserError where it fails. */
+  /** @returns Output of GenAI-Perf. @throws UserError if it fails. */
   run(): Promise<string>;
 }
 
@@ -42,7 +42,7 @@ export interface GenaiPerfRequest {
   readonly load: GenaiPerfLoad;
   /** Only for a stack on this machine: a folder, or a repository of the Hugging Face hub. */
   readonly tokenizer: string | undefined;
-  /** Address of the gateway, where nothing but the stack's state knows it. */
+  /** Address of the gateway, if nothing but the stack's state knows it. */
   gateway(): Promise<string>;
 }
 
@@ -295,7 +295,7 @@ const statisticSchema = z.object({
 /** By GenAI-Perf's own names, such as `time_to_first_token`. */
 export type Figures = Readonly<Record<string, z.infer<typeof statisticSchema>>>;
 
-/** Returns the figures of a log, and GenAI-Perf's own CSV. @throws UserError where the log has no figures. */
+/** Returns the figures of a log, and GenAI-Perf's own CSV. @throws UserError if the log has no figures. */
 export function figuresOf(log: string): { readonly figures: Figures; readonly csv: string } {
   // A terminal between ends lines with both characters.
   const [, files = ""] = log.replaceAll("\r\n", "\n").split(`\n${MARKS.json}\n`);

@@ -24,7 +24,7 @@ const ANSWER_TOKENS = 32;
 
 interface LoadTarget {
   readonly name: string;
-  /** A sentence where it can't be measured. */
+  /** A sentence if it can't be measured. */
   readonly send: Send | string;
 }
 
@@ -32,7 +32,7 @@ interface LoadRow extends Cell {
   readonly name: string;
 }
 
-/** @param apiKey - API key for the gateway, where it requires one. */
+/** @param apiKey - API key for the gateway, if it requires one. */
 export function loadTargets(
   plan: StackPlan,
   { endpoints: { gateway, encoders, models } }: StackOutputs,
@@ -78,7 +78,7 @@ function asksFor(model: AskedModel, prompt: string, maxTokens: number): AskedMod
 }
 
 /**
- * Streamed requests to one model, each with another prompt: through the gateway where that has the model's chat
+ * Streamed requests to one model, each with another prompt: through the gateway if that has the model's chat
  * template, else to its Triton.
  *
  * @param tokens - Approximate length of each prompt, and maximum length of each answer.

@@ -146,7 +146,7 @@ interface Sweep {
   onRow(row: SweepRow, rows: readonly SweepRow[]): void;
 }
 
-/** @throws UserError where the first request, which no load counts, fails. */
+/** @throws UserError if the first request, which no load counts, fails. */
 export async function sweep({
   loads,
   endsAtLimit,

@@ -1,7 +1,7 @@
 /**
  * Lists the differences between infra/plan/catalogue/data/advisories.json and NVIDIA's security bulletins, which NVIDIA publishes as CSAF
- * (https://docs.oasis-open.org/csaf/csaf/v2.0/csaf-v2.0.html). Ends with 1 where there are any. A person reads the bulletin, and
- * adds the row with a shorter summary, or its id to `leftOut` where no stack runs the part.
+ * (https://docs.oasis-open.org/csaf/csaf/v2.0/csaf-v2.0.html). Ends with 1 if there are any. A person reads the bulletin, and
+ * adds the row with a shorter summary, or its id to `leftOut` if no stack runs the part.
  *
  *     npx tsx scripts/catalogue/update-advisories.ts             clones NVIDIA's repository
  *     npx tsx scripts/catalogue/update-advisories.ts FOLDER      reads a checkout of it

@@ -66,7 +66,7 @@ async function sourceText(tag: string, name: string, folder: string | undefined)
  * Prices by region of one generated file.
  *
  * @param name - Shown in messages.
- * @throws UserError where the file has no date, a price outside a region, a price twice, or a region without prices.
+ * @throws UserError if the file has no date, a price outside a region, a price twice, or a region without prices.
  */
 export function parseGoPrices(source: string, name: string): Regions {
   const asOf = /^\/\/ generated at (\d{4}-\d{2}-\d{2})T/m.exec(source)?.[1];

@@ -41,7 +41,7 @@ export class GitHub {
     return checked(path, schema, await (await this.#request("GET", path)).json());
   }
 
-  /** Undefined where the answer is 404. */
+  /** Undefined if the answer is 404. */
   async find<T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> {
     return this.get(path, schema).catch((error: unknown) => {
       if (error instanceof GitHubError && error.status === 404) return undefined;
@@ -176,7 +176,7 @@ interface Comment {
 /**
  * @param issue - Number of an issue or pull request.
  * @returns Sentence for the log.
- * @throws UserError where the text is too long.
+ * @throws UserError if the text is too long.
  */
 export async function upsertComment(
   github: GitHub,

@@ -38,7 +38,7 @@ export async function openLockPullRequest(github: GitHub, lockFile: Buffer): Pro
   const lost = Object.keys(lockedImages(currentFile)).filter((name) => !(name in images));
   if (lost.length > 0)
     throw new UserError(
-      `${LOCK_PATH} lacks digests that ${base} has, of ${lost.join(", ")}: a pull request only adds images to those of ${base}. Where ${base} got them since the images were built, start the workflow \`images\` again, on ${base}.`,
+      `${LOCK_PATH} lacks digests that ${base} has, of ${lost.join(", ")}: a pull request only adds images to those of ${base}. If ${base} got them since the images were built, start the workflow \`images\` again, on ${base}.`,
     );
   await resetBranch(github, base);
   const content = lockFile.toString("base64");

@@ -78,7 +78,7 @@ export function outputsSummary(
 }
 
 /**
- * Renders the text in place of endpoints where a commit's stack did not come up, so that no one takes an earlier
+ * Renders the text in place of endpoints if a commit's stack did not come up, so that no one takes an earlier
  * commit's for its own.
  *
  * @param commit - In full.

@@ -201,7 +201,7 @@ async function readDiff(
   return { ...diff, stack, source: isOfState ? "pulumi-preview" : "rendered" };
 }
 
-/** @throws UserError where the archive is damaged, has no report, or has one that is too large. */
+/** @throws UserError if the archive is damaged, has no report, or has one that is too large. */
 function reportOf(zip: Buffer): Buffer {
   let isTooLarge = false;
   let report: Uint8Array | undefined;
@@ -248,7 +248,7 @@ function unreadText({ headSha, runUrl }: Pick<PreviewRun, "headSha" | "runUrl">)
     code(headSha.slice(0, 12)),
     " is being read (",
     link("run", runUrl),
-    "). Where this stays, the workflow `preview-comment` has failed.",
+    "). If this stays, the workflow `preview-comment` has failed.",
   ];
   return `${markdownInline(text)}\n`;
 }

@@ -44,9 +44,9 @@ export const MATRIX_PURPOSES: readonly MatrixPurpose[] = ["preview", "state-prev
  * except those of pull requests. Previews against the state include those of the variable that can be deployed: a name
  * that is wrong, or whose file the change removes, must not prevent the others' previews.
  *
- * @param deployed - The repository's variable: names between spaces or commas; empty where nothing is deployed.
+ * @param deployed - The repository's variable: names between spaces or commas; empty if nothing is deployed.
  * @param files - Stacks that have a file in the project.
- * @throws UserError where stacks are deployed, and the variable names one that does not exist, or that is never
+ * @throws UserError if stacks are deployed, and the variable names one that does not exist, or that is never
  *   deployed.
  */
 export function matrixStacks(
@@ -76,7 +76,7 @@ const UNKNOWN_STACKS = "*";
 /**
  * Without its file a deployed stack would stay as it is, and `deploy` would refuse the name, and with it all other stacks.
  *
- * @param deployed - As of {@link matrixStacks}; `*` where a fork's pull request is not told.
+ * @param deployed - As of {@link matrixStacks}; `*` if a fork's pull request is not told.
  * @param baseStacks - Stacks that have a file in the branch that the change is merged into.
  * @throws UserError with a sentence for each deployed stack whose file the change deletes or renames.
  */

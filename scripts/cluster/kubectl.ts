@@ -33,7 +33,7 @@ export function clusterProbe(context: string | null): ClusterProbe {
 }
 
 /**
- * kubectl's answer where no kubeconfig names a cluster; null otherwise, and in a pod, which has its own cluster. kubectl would ask
+ * kubectl's answer if no kubeconfig names a cluster; null otherwise, and in a pod, which has its own cluster. kubectl would ask
  * localhost:8080 then, where a gateway of a stack on this machine may answer.
  */
 async function answerWithoutKubeconfig(): Promise<ProbeAnswer | null> {
@@ -58,7 +58,7 @@ export function clusterName(context: string | null): string {
 const NO_ACCESS =
   /context .* does not exist|no context exists|context was not found|exec: |executable .* (failed|not found)|getting credentials|unauthorized|must be logged in|provide credentials|x509|certificate|connection to the server .* was refused|failed to download openapi|unable to connect|no such host|i\/o timeout|deadline exceeded|timed out|no route to host|no configuration has been provided|gave no answer/i;
 
-/** Finding for a failed connection; null where the server answered, even with an error. */
+/** Finding for a failed connection; null if the server answered, even with an error. */
 export function noAnswerFinding(context: string | null, { exitCode, stderr }: ProbeAnswer): Finding | null {
   if (exitCode === 0) return null;
   if (exitCode === null && stderr.includes("ENOENT"))
@@ -87,7 +87,7 @@ export function silenceWords(context: string | null, answer: ProbeAnswer): strin
   return silence === null ? null : `${silence.what} ${silence.why}\n${silence.fix}`;
 }
 
-/** Output of a call of kubectl. @throws UserError with its own last words where it fails. */
+/** Output of a call of kubectl. @throws UserError with its own last words if it fails. */
 export async function kubectlText(probe: ClusterProbe, args: readonly string[], input = ""): Promise<string> {
   return textOf(probe, args, await probe.kubectl(args, input));
 }
@@ -100,7 +100,7 @@ function textOf({ context }: ClusterProbe, args: readonly string[], answer: Prob
   );
 }
 
-/** Objects of a `kubectl get --output json`; empty for a kind that is unknown to the cluster. @throws UserError where it fails. */
+/** Objects of a `kubectl get --output json`; empty for a kind that is unknown to the cluster. @throws UserError if it fails. */
 export async function kubectlItems<T>(probe: ClusterProbe, args: readonly string[]): Promise<readonly T[]> {
   const words = ["get", ...args, "--output", "json"];
   const answer = await probe.kubectl(words);

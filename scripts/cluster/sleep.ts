@@ -42,7 +42,7 @@ export interface ServerReading {
 /**
  * Plans changes from the cluster's state, and makes them one after the other.
  *
- * @throws UserError where the cluster does not answer, and at the first change that it refuses.
+ * @throws UserError if the cluster does not answer, and at the first change that it refuses.
  */
 export async function changeServers(
   { stack, plan }: ClusterTarget,

@@ -58,7 +58,7 @@ export interface WorkloadStatus {
   readonly pods: { readonly ready: number; readonly wanted: number } | null;
   /** Sum over its containers. */
   readonly restarts: number;
-  /** In the cluster's own words; absent where all is well. */
+  /** In the cluster's own words; absent if all is well. */
   readonly why?: string;
 }
 
@@ -68,7 +68,7 @@ function selectorText(labels: Labels): string {
   return words.join(",");
 }
 
-/** Objects of a kind, or of several with commas, that have the stack's labels. @throws UserError where kubectl fails. */
+/** Objects of a kind, or of several with commas, that have the stack's labels. @throws UserError if kubectl fails. */
 export function ownObjects<T>(
   { namespace, selector }: KubernetesStack,
   probe: ClusterProbe,
@@ -90,7 +90,7 @@ export const PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas";
 /** Value of KEDA's annotation by name of the ScaledObject; null without the annotation. */
 export type PausedReplicas = ReadonlyMap<string, string | null>;
 
-/** Empty where KEDA is missing. Asks nothing for a stack without KEDA. @throws UserError where the user lacks the right. */
+/** Empty if KEDA is missing. Asks nothing for a stack without KEDA. @throws UserError if the user lacks the right. */
 export async function readPausedReplicas(
   stack: KubernetesStack,
   probe: ClusterProbe,
@@ -113,7 +113,7 @@ function planned({ servers, databases, builds }: KubernetesStack) {
   ];
 }
 
-/** @throws UserError where the cluster does not answer. */
+/** @throws UserError if the cluster does not answer. */
 export async function workloadStatuses(
   stack: KubernetesStack,
   probe: ClusterProbe,

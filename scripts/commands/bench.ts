@@ -99,7 +99,7 @@ export const command = defineCommand({
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
     "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of the flavours `gpt` and `multimodal` are asked through the gateway. A stack on this machine uses the genai-perf of PATH (pip install genai-perf), through the gateway.",
-    "A sweep asks the gateway, and a model without chat template its own server. Its exit code is 1 where no load keeps the limits.",
+    "A sweep asks the gateway, and a model without chat template its own server. Its exit code is 1 if no load keeps the limits.",
   ],
   asksCluster: true,
   asksGateway: true,

@@ -66,7 +66,7 @@ const TASKS = {
       print(`stacks=${JSON.stringify(matrixStacks(purpose, text(deployed)))}`),
   },
   "deployed-files": {
-    summary: "fails where a stack of --deployed has a file among --base-files, and none here",
+    summary: "fails if a stack of --deployed has a file among --base-files, and none here",
     needs: ["deployed", "baseFiles"],
     run: ({ deployed, baseFiles }) =>
       requireDeployedFiles(text(deployed), stackNamesOf(text(baseFiles).split("\n"))),
@@ -80,7 +80,7 @@ const TASKS = {
   },
   "diff-policies": {
     summary:
-      "fails where --diff brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
+      "fails if --diff brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
     needs: ["diff"],
     run: ({ diff: file }) => refuse(parsedDiff(text(file), readBytes(file))),
   },
@@ -162,7 +162,7 @@ const TASKS = {
     },
   },
   "require-images": {
-    summary: "fails where images.lock.json lacks digests of --stack, which then can't be deployed",
+    summary: "fails if images.lock.json lacks digests of --stack, which then can't be deployed",
     needs: ["stack"],
     run: ({ stack }) => requireImages(stackReference(text(stack))),
   },
@@ -183,14 +183,13 @@ const TASKS = {
     },
   },
   "state-policies": {
-    summary:
-      "what the Pulumi CLI finds of policies in the same preview; fails where a mandatory one is broken",
+    summary: "what the Pulumi CLI finds of policies in the same preview; fails if a mandatory one is broken",
     needs: ["stack"],
     run: async ({ stack }) => print(await (await pulumiBackend(stack)).previewPolicies()),
   },
   "approved-preview": {
     summary:
-      "JSON of the changes of --preview of --stack, which `up --approved` takes; nothing where neither that nor --diff, against the commit of the last `up`, has a change",
+      "JSON of the changes of --preview of --stack, which `up --approved` takes; nothing if neither that nor --diff, against the commit of the last `up`, has a change",
     needs: ["stack", "preview"],
     run: async ({ stack, preview, diff: file }) => {
       const approved = approvedPreview(text(stack), readBytes(preview).toString("utf8"));

@@ -108,7 +108,7 @@ export function defineCommand<const Options extends OptionTable, Choices extends
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** Writes to standard output, as JSON where `--json` is given and there is a result: `ask --as` has only a text. */
+/** Writes to standard output, as JSON if `--json` is given and there is a result: `ask --as` has only a text. */
 export function printResult({ json, text = "" }: CommandResult, isJson: boolean | undefined): void {
   process.stdout.write(isJson === true && json !== undefined ? `${JSON.stringify(json, null, 2)}\n` : text);
 }

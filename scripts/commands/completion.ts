@@ -11,7 +11,7 @@ export const command = defineCommand({
     },
   },
   notes: [
-    "Completes `engine-room` and `npx engine-room`: commands, options and their values, and the names of stacks and models from the stack files of the current folder. Where each shell should start quickly, write the script to a file and source that.",
+    "Completes `engine-room` and `npx engine-room`: commands, options and their values, and the names of stacks and models from the stack files of the current folder. If each shell should start quickly, write the script to a file and source that.",
   ],
   takesNoStack: true,
   async run({ positionals: [shell], describedCommands }) {

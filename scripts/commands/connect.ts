@@ -27,7 +27,7 @@ export const command = defineCommand({
       "print JSON once the addresses answer: {addresses, commands}; an address has name, localAddress, address; a command is the list of its words",
   },
   notes: [
-    "Runs until Ctrl-C. A Docker host is reached through ssh, with all endpoints; local ports are those of the host where they are free, so that the other commands find them. A cluster is reached by kubectl port-forward, and lost connections are opened again; the machine of a stack on EC2 by sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need by themselves.",
+    "Runs until Ctrl-C. A Docker host is reached through ssh, with all endpoints; local ports are those of the host if they are free, so that the other commands find them. A cluster is reached by kubectl port-forward, and lost connections are opened again; the machine of a stack on EC2 by sessions of Systems Manager. smoke, ask, seed, bench and verify forward what they need by themselves.",
     "If the endpoints are reachable already, it prints them.",
   ],
   asksCluster: true,

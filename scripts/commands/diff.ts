@@ -27,7 +27,7 @@ export const command = defineCommand({
     },
     "--preview <file>": "resources as `pulumi preview --json` found them against the stack's state",
     "--fail-on <policies>": {
-      text: "exit code 1, after the report, where the change brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
+      text: "exit code 1, after the report, if the change brings a problem, a failure or a broken mandatory policy that the base has not, or mandatory policies can't be checked",
       choices: ["mandatory"],
     },
     "-o, --out <file>": "write to a file instead of standard output",

@@ -7,10 +7,10 @@ import { defineCommand } from "./command.ts";
 export const command = defineCommand({
   options: {
     "--json":
-      "print JSON: {stacks, isDone}; a stack has name, time (over, running, retained, unlimited, updating, unknown), why, cost of an hour; isDone is false where --down left an expired stack",
+      "print JSON: {stacks, isDone}; a stack has name, time (over, running, retained, unlimited, updating, unknown), why, cost of an hour; isDone is false if --down left an expired stack",
     "--down": "delete expired stacks, as `npx engine-room down` does; a failure stops no other deletion",
     "--begin-within <minutes>":
-      "with --down: start no deletion later than this many minutes from now, where credentials expire while it runs",
+      "with --down: start no deletion later than this many minutes from now, if credentials expire while it runs",
   },
   notes: [
     "The time to live (`guard.ttlHours`) counts from the end of a stack's last `up`, and is that of this `up`: the state is asked, not the stack file. Never deleted: a stack that its own `retain` names, and a stack on which another operation runs. Needs the Pulumi CLI.",

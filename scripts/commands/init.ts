@@ -262,8 +262,8 @@ function mistakeOf(use: () => void, path = ""): string | undefined {
 }
 
 /**
- * @returns undefined where an option is missing or wrong.
- * @throws ConfigError with the plan's problems where the machine does not hold the models.
+ * @returns undefined if an option is missing or wrong.
+ * @throws ConfigError with the plan's problems if the machine does not hold the models.
  */
 async function chosenOffer(
   answers: Answers,
@@ -312,7 +312,7 @@ function smallestOf(found: readonly Offer[]): readonly string[] {
   );
 }
 
-/** @throws UserError where its file exists. */
+/** @throws UserError if its file exists. */
 function newReference(name: string, configFile: string | undefined) {
   const stack = stackReference(name, configFile);
   if (existsSync(stack.configFile))

@@ -64,7 +64,7 @@ function readLines(
 }
 
 interface LogEntry {
-  /** ISO 8601 in UTC; empty where the line has no time. */
+  /** ISO 8601 in UTC; empty if the line has no time. */
   readonly time: string;
   readonly level: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "";
   readonly message: string;

@@ -100,7 +100,7 @@ function describedCommands(): Promise<readonly DescribedCommand[]> {
   );
 }
 
-/** npm keeps an option of `npm start`, `npm test` or `npm run` for itself where `--` is missing. */
+/** npm keeps an option of `npm start`, `npm test` or `npm run` for itself if `--` is missing. */
 function refuseOptionsThatNpmTook({ options }: Parser, args: readonly string[]): void {
   if (!process.env.npm_lifecycle_script?.startsWith("node scripts/cli.mjs ")) return;
   const lost = options.find((option) => {
@@ -113,7 +113,7 @@ function refuseOptionsThatNpmTook({ options }: Parser, args: readonly string[]):
     throw new UsageError(`npm took ${lost.long} for itself; write \`--\` before the options.`);
 }
 
-/** @param command - Name and a space; empty where the command is unknown. */
+/** @param command - Name and a space; empty if the command is unknown. */
 function report(command: string, error: unknown): number {
   const isUsage = error instanceof CommanderError || error instanceof UsageError;
   const { message, stack } = error as Error;

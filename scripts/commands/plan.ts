@@ -21,7 +21,7 @@ export const command = defineCommand({
       text: "a picture of the stack as a Mermaid flowchart, which GitHub and GitLab draw in Markdown",
       choices: ["mermaid"],
     },
-    "--json": "print JSON: {plan, warnings}; {problems} where the plan fails; both with lines of the file",
+    "--json": "print JSON: {plan, warnings}; {problems} if the plan fails; both with lines of the file",
     "--explain <model>":
       "the commands behind one model, as a person would type them; `encoders` for the encoders",
     "--device-plugin-config":

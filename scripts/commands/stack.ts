@@ -56,9 +56,9 @@ export const up = defineCommand({
     "--json": `print JSON: {stack, changes, unchanged, outputs}; ${CHANGE}; outputs are those of \`outputs --json\``,
     "-y, --yes": "rent machines without confirmation; CI=true means the same",
     "--policies":
-      "fail where a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
+      "fail if a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
     "--approved <file>":
-      "fail before anything changes where a preview has other changes than that of which `ci approved-preview` wrote this file (docs/ci.md); refreshes nothing, and needs the Pulumi CLI",
+      "fail before anything changes if a preview has other changes than that of which `ci approved-preview` wrote this file (docs/ci.md); refreshes nothing, and needs the Pulumi CLI",
   },
   notes: ["Unchanged resources are not touched."],
   async run({ stack, values }) {
@@ -88,11 +88,11 @@ export const down = defineCommand({
   options: {
     "--delete-data": "also delete the documents of its databases",
     "--json":
-      "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false where AWS does not say what still costs money",
+      "print JSON: {stack, changes, unchanged, isRestKnown}; a change has operation, name, type, urn; isRestKnown is false if AWS does not say what still costs money",
     "-y, --yes": "delete rented machines and their data without confirmation; CI=true means the same",
   },
   notes: [
-    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 where AWS does not say, and where the account has things of a stack that the state does not know.",
+    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 if AWS does not say, and if the account has things of a stack that the state does not know.",
   ],
   async run({ stack, values, out }) {
     requireKnownStack(stack);

@@ -18,7 +18,7 @@ const INTERRUPTED_EXIT_CODE = 130;
 /**
  * Runs work with the endpoints of a stack. Those in a cluster or on EC2 are forwarded meanwhile: the gateway, and the named parts.
  *
- * @throws UserError where the stack is not up, or its endpoints can't be forwarded.
+ * @throws UserError if the stack is not up, or its endpoints can't be forwarded.
  */
 export async function withEndpoints<T>(
   stack: StackReference,
@@ -31,7 +31,7 @@ export async function withEndpoints<T>(
   const outputs = await forwarding.outputs(known);
   const report = (line: string) => process.stderr.write(`${line}\n`);
   const forwarder = await startPortForwards(await forwarding.commands(), report);
-  // Ctrl-C ends the process and the forwards with it; where the work handles it, only the work's handler runs.
+  // Ctrl-C ends the process and the forwards with it; if the work handles it, only the work's handler runs.
   const interrupt = () => {
     if (process.listenerCount("SIGINT") === 1) process.exit(INTERRUPTED_EXIT_CODE);
   };
@@ -66,7 +66,7 @@ interface PortForwarder {
  * Starts all commands, and returns when every port is forwarded.
  *
  * @param report - Gets a line for each forward that is lost, and for each that works again.
- * @throws UserError with the command's failure message where a port can't be forwarded; then nothing runs.
+ * @throws UserError with the command's failure message if a port can't be forwarded; then nothing runs.
  */
 export async function startPortForwards(
   commands: readonly ForwardCommand[],
@@ -110,7 +110,7 @@ export async function startPortForwards(
   return { stop };
 }
 
-/** @throws UserError where the command ends, or does not forward in time. */
+/** @throws UserError if the command ends, or does not forward in time. */
 async function firstForward({ failure }: ForwardCommand, { ready, ended }: ForwardRun): Promise<void> {
   const timeout = new AbortController();
   const tooLate: ProbeAnswer = {
@@ -153,7 +153,7 @@ async function keepForward(
 }
 
 interface ForwardRun {
-  /** Resolves when all ports are forwarded; never where the program ends before. */
+  /** Resolves when all ports are forwarded; never if the program ends before. */
   readonly ready: Promise<void>;
   /** With the program's own words. */
   readonly ended: Promise<ProbeAnswer>;

@@ -34,7 +34,7 @@ export interface ForwardCommand {
   readonly argv: readonly string[];
   /** Number of ports that it reports as forwarded, a line each. */
   readonly ports: number;
-  /** Message where it ends before all ports are forwarded. */
+  /** Message if it ends before all ports are forwarded. */
   failure(end: ProbeAnswer): string;
 }
 
@@ -67,7 +67,7 @@ export function wantedEndpoints(
 }
 
 /**
- * Forwards to the same local ports where they are free, so that addresses remain the same.
+ * Forwards to the same local ports if they are free, so that addresses remain the same.
  *
  * @param claimPort - Returns a free port of 127.0.0.1: the wanted port, or another.
  */
@@ -118,7 +118,7 @@ export function serviceEndpoints({ plan }: ClusterTarget): Endpoints {
     : clusterEndpoints({ ...plan, cluster: { ...plan.cluster, ingress: null } });
 }
 
-/** Services of a stack in a cluster that are forwarded. @throws UserError where Grafana is asked for and missing. */
+/** Services of a stack in a cluster that are forwarded. @throws UserError if Grafana is asked for and missing. */
 export async function clusterForwards(
   target: ClusterTarget,
   parts: readonly ConnectedPart[],
@@ -135,7 +135,7 @@ interface ApiService {
   readonly spec: { readonly ports?: readonly { readonly port: number }[] };
 }
 
-/** Found by its Helm chart's label in the namespace of Prometheus. @throws UserError where it is missing. */
+/** Found by its Helm chart's label in the namespace of Prometheus. @throws UserError if it is missing. */
 async function grafanaAddress({ plan, stack }: ClusterTarget): Promise<string> {
   const { monitoringNamespace: namespace } = plan.cluster;
   const selector = "app.kubernetes.io/name=grafana";
@@ -204,7 +204,7 @@ export function isListening(port: number): Promise<boolean> {
   });
 }
 
-/** @param port - 0 for any. @returns The port; undefined where it is in use. */
+/** @param port - 0 for any. @returns The port; undefined if it is in use. */
 function tryListen(port: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const server = createServer();

@@ -19,7 +19,7 @@ interface ProcessOptions {
   readonly timeoutSeconds: number;
 }
 
-/** @returns Output of the program. @throws UserError with its error, where it fails or takes too long. */
+/** @returns Output of the program. @throws UserError with its error, if it fails or takes too long. */
 export async function outputOf(
   program: string,
   argv: readonly string[],
@@ -127,7 +127,7 @@ async function isSameProgram(project: string, commit: string): Promise<boolean> 
 }
 
 /**
- * Does the same as {@link withBaseTree}, in a third of the time where the commit has the working tree's program: then
+ * Does the same as {@link withBaseTree}, in a third of the time if the commit has the working tree's program: then
  * only its stack file is checked out.
  *
  * @param file - Stack file, relative to the project.
@@ -151,11 +151,11 @@ export async function withBase<T>(
 }
 
 /**
- * Gives a checkout its `node_modules`: links to those of the working tree where it has them by the same lock file, else
+ * Gives a checkout its `node_modules`: links to those of the working tree if it has them by the same lock file, else
  * `npm ci` without any package's scripts, which uses npm's own cache.
  *
  * @param current - The project in the working tree.
- * @throws UserError where they can't be installed.
+ * @throws UserError if they can't be installed.
  */
 export async function providePackages(checkout: string, current: string): Promise<void> {
   const [lock, own] = await Promise.all(
@@ -206,13 +206,13 @@ async function linkPackages(from: string, to: string): Promise<boolean> {
 
 /**
  * @param ref - Commit in any form of Git: `origin/main`.
- * @throws UserError where Git has no such commit.
+ * @throws UserError if Git has no such commit.
  */
 export async function commitOf(project: string, ref: string): Promise<string> {
   const argv = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${ref}^{commit}`];
   const commit = await git(project, ...argv).catch(() => {
     throw new UserError(
-      `Git has no commit ${JSON.stringify(ref)} here; fetch it (\`git fetch origin\`, in full where the clone is shallow) or name another commit with --base.`,
+      `Git has no commit ${JSON.stringify(ref)} here; fetch it (\`git fetch origin\`, in full if the clone is shallow) or name another commit with --base.`,
     );
   });
   return commit.trim();

@@ -9,8 +9,8 @@ import { newMandatory, perhapsNewMandatory } from "./violations.ts";
 const LONGEST_REASON = 1_000;
 
 /**
- * One sentence each; empty where the change may be merged. A problem, a failure or a violation of the base is not the
- * change's. A violation is also refused where the base has the stack and could not be asked, and so is a mandatory
+ * One sentence each; empty if the change may be merged. A problem, a failure or a violation of the base is not the
+ * change's. A violation is also refused if the base has the stack and could not be asked, and so is a mandatory
  * policy that could not be checked, whatever the base does.
  */
 export function refusals(diff: StackDiff): readonly Inline[] {

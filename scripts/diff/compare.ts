@@ -33,7 +33,7 @@ interface Comparison {
   readonly project?: string;
 }
 
-/** @throws UserError where Git has no such commit; ConfigError where the working tree has no file of the stack. */
+/** @throws UserError if Git has no such commit; ConfigError if the working tree has no file of the stack. */
 export async function compareWithBase({
   stack,
   ref,
@@ -104,7 +104,7 @@ export async function fileInBase({ name, configFile }: StackReference, project: 
 interface Side {
   readonly tree: RenderedTree;
   readonly settings: StackSettings;
-  /** By its stack file and this tree's rules; null where that has problems. */
+  /** By its stack file and this tree's rules; null if that has problems. */
   readonly policy: StackPolicy | null;
 }
 

@@ -127,7 +127,7 @@ function composeChanges(resources: readonly ResourceChange[]): readonly Resource
   });
 }
 
-/** Returns undefined where nothing but the order of the service changes. */
+/** Returns undefined if nothing but the order of the service changes. */
 function containerChange(
   change: ResourceChange,
   was: ComposeService | undefined,

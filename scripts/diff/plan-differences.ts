@@ -65,7 +65,7 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
   };
 }
 
-/** Items of two lists by key, sorted by key in code units; null where a list lacks the key. */
+/** Items of two lists by key, sorted by key in code units; null if a list lacks the key. */
 function pairs<Item>(
   before: readonly Item[],
   after: readonly Item[],

@@ -9,7 +9,7 @@ import { duration, figure } from "../plan/text-table.ts";
 import type { Entry, Section } from "./resource-report.ts";
 import type { Amount, FitState, PlanDifferences, StackDiff } from "./types.ts";
 
-/** One value, or both where they differ. */
+/** One value, or both if they differ. */
 function arrow(before: string, after: string): string {
   return before === after ? after : `${before} → ${after}`;
 }

@@ -36,7 +36,7 @@ type State = z.infer<typeof state>;
 
 /**
  * Steps are missing without a change. A preview that fails has a summary as well: only its diagnostics tell,
- * whose severity is `error`, and `info#err` where a program prints to standard error.
+ * whose severity is `error`, and `info#err` if a program prints to standard error.
  */
 const digest = z.object({
   steps: z.array(step).default([]),
@@ -138,7 +138,7 @@ function changeOf(urn: string, steps: readonly PreviewStep[]): ResourceChange {
     before,
     after,
     properties: differences(kind, was, is, steps),
-    // The engine's order where available (`--show-replacement-steps`), else the known order of the provider.
+    // The engine's order if available (`--show-replacement-steps`), else the known order of the provider.
     deletedFirst: deletion >= 0 && creation >= 0 ? deletion < creation : deletesFirst(type, was, is),
   });
 }

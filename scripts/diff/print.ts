@@ -37,7 +37,7 @@ const AMOUNTS: readonly Amounts[] = [
  * Verdicts first, then each stack that changes.
  *
  * @param diffs - In the order in which they are shown.
- * @returns At most `maxCharacters` UTF-16 code units where these are some thousands; same differences, same bytes.
+ * @returns At most `maxCharacters` UTF-16 code units if these are some thousands; same differences, same bytes.
  */
 export function markdownComment(diffs: readonly StackDiff[], maxCharacters: number = MAX_CHARACTERS): string {
   const reports = diffs.map(stackReport);

@@ -63,7 +63,7 @@ interface PlannedServer {
   readonly pullSeconds: number;
   /** Copy and load of the engine, on a machine that has the image. */
   readonly startSeconds: number;
-  /** From zero, including a new machine where machines are rented. */
+  /** From zero, including a new machine if machines are rented. */
   readonly coldStartSeconds: number;
   /** Whether a build takes the GPUs of a server, for lack of room beside them: `engines.whenFull: stopServer`. */
   readonly buildStopsServers: boolean;
@@ -89,7 +89,7 @@ export interface RenderedTree {
   readonly problems: readonly Problem[];
   /** Why there is no graph, in one sentence. */
   readonly failure: string | null;
-  /** Version of @pulumi/pulumi, which runs the program. Absent where the tree does not have it, or was not rendered. */
+  /** Version of @pulumi/pulumi, which runs the program. Absent if the tree does not have it, or was not rendered. */
   readonly sdkVersion?: string;
 }
 
@@ -210,7 +210,7 @@ interface RenderRequest {
   readonly out: string;
 }
 
-/** Gives the reason in `failure` where a tree can't be rendered; throws nothing for errors of its code. */
+/** Gives the reason in `failure` if a tree can't be rendered; throws nothing for errors of its code. */
 export async function renderTree(request: RenderRequest): Promise<RenderedTree> {
   const { project, place, stack, configFile, secretKey, out } = request;
   if (!(await exists(join(project, CHILD))))
@@ -232,7 +232,7 @@ export async function renderTree(request: RenderRequest): Promise<RenderedTree> 
   }
 }
 
-/** Parses the output of another commit's program; null where it is empty or incomplete. */
+/** Parses the output of another commit's program; null if it is empty or incomplete. */
 function parsedTree(text: string): RenderedTree | null {
   try {
     return JSON.parse(text) as RenderedTree | null;

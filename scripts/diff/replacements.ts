@@ -47,7 +47,7 @@ export function worstEffect(effects: readonly Effect[]): Effect {
   return effects.reduce((worst, effect) => (SEVERITY[effect] > SEVERITY[worst] ? effect : worst), "update");
 }
 
-/** @param value - Value before or after: where a whole part is added or removed, the worst of its leaves counts. */
+/** @param value - Value before or after: if a whole part is added or removed, the worst of its leaves counts. */
 export function propertyEffect(type: string, keys: PropertyKeys, value: unknown): Effect {
   const row = replacementRows().get(type);
   if (row === undefined) return "may-replace";
@@ -82,7 +82,7 @@ const DELETED_FIRST = [
 /** `name` of a record is a host's, which Pulumi does not fill in. */
 const DELETED_LAST = ["aws:route53/record:Record", "kubernetes:helm.sh/v3:Release"];
 
-/** Filled in by Pulumi, with a random suffix, where the program does not: `provider/autonaming.go` of pulumi-aws. */
+/** Filled in by Pulumi, with a random suffix, if the program does not: `provider/autonaming.go` of pulumi-aws. */
 const AWS_NAMES = ["name", "nodeGroupName", "creationToken"];
 
 /** Whether the old resource is deleted before the new resource exists, unless the program's options set it. */

@@ -179,7 +179,7 @@ function policyEntries(
   );
 }
 
-/** Parts of the verdict's line: problems, resources, engines, money, secrets and policies, each where it applies. */
+/** Parts of the verdict's line: problems, resources, engines, money, secrets and policies, each if it applies. */
 function verdictParts(diff: StackDiff, isUnchanged: boolean): readonly Inline[] {
   const { base, head, plan, secrets, settings, resources, violations, uncheckedPolicies } = diff;
   const part = (count: number, nouns: readonly [string, string?], words: string): readonly string[] =>

@@ -145,7 +145,7 @@ export function dangerSection(resources: readonly ResourceChange[]): Section {
   return { title: "Look at these first", entries };
 }
 
-/** Properties that decide the change; empty where the resource's own options do. */
+/** Properties that decide the change; empty if the resource's own options do. */
 function causes({ properties }: ResourceChange, words: string, effect: ChangeKind): readonly Inline[] {
   const deciding = properties.filter((property) => property.effect === effect);
   if (deciding.length === 0) return [];

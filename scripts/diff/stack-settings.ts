@@ -100,7 +100,7 @@ export function changedSettings(before: StackSettings, after: StackSettings): re
 }
 
 /**
- * Reported separately, and lists by their elements, also where their parent is added or removed: each of them guards
+ * Reported separately, and lists by their elements, also if their parent is added or removed: each of them guards
  * something.
  */
 const SPELLED_OUT = [

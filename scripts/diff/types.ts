@@ -81,7 +81,7 @@ const secretChange = z.strictObject({
   kind: z.enum(["add", "update", "delete"]),
 });
 
-/** Changed key of the stack file. Without a value where that may be a secret. */
+/** Changed key of the stack file. Without a value if that may be a secret. */
 const settingChange = z.strictObject({
   /** `policies.hourlyUsdCap`, `access.admins[…]`, `aws:profile`, `secretsprovider` */
   path: text,
@@ -147,7 +147,7 @@ const engineNeed = z.strictObject({
   elsewhere: z.boolean(),
 });
 
-/** US dollars. `usd` is null where no part has a price, and a lower bound where only some do. */
+/** US dollars. `usd` is null if no part has a price, and a lower bound if only some do. */
 const amount = z.strictObject({ usd: z.number().nullable(), isAtLeast: z.boolean() });
 
 const costLine = z.strictObject({ arithmetic: text, hourlyUsd: z.number().nullable() }).nullable();
@@ -296,7 +296,7 @@ export function sortedChanges(changes: readonly ResourceChange[]): readonly Reso
 
 /**
  * @param what - Where it is from, for the error.
- * @throws UserError where it is not the JSON of `npx engine-room diff`.
+ * @throws UserError if it is not the JSON of `npx engine-room diff`.
  */
 export function parsedDiff(what: string, bytes: Buffer): StackDiff {
   try {

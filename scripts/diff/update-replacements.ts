@@ -52,7 +52,7 @@ export function listsOf(schema: Schema, inputs: Properties, parents: readonly st
   };
 }
 
-/** @throws UserError where the schema has no such type: it is of another version. */
+/** @throws UserError if the schema has no such type: it is of another version. */
 export function renewed(text: string, schema: Schema): string {
   const document = parseDocument(text);
   const types = isMap(document.contents) ? document.contents.items.map(({ key }) => String(key)) : [];

@@ -22,7 +22,7 @@ export function isLower({ before, after }: Pick<LevelChange, "before" | "after">
   return LEVELS.indexOf(after) < LEVELS.indexOf(before);
 }
 
-/** Levels that differ between the sides; empty where one is unknown. */
+/** Levels that differ between the sides; empty if one is unknown. */
 export function levelChanges(base: BasePolicy | null, head: StackPolicy | null): readonly LevelChange[] {
   if (base === null || head === null) return [];
   return POLICY_NAMES.toSorted()

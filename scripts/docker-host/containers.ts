@@ -15,7 +15,7 @@ export interface HostContainer {
     readonly ExitCode: number;
     /** ISO 8601. */
     readonly StartedAt: string;
-    /** Absent where the container has no health check. */
+    /** Absent if the container has no health check. */
     readonly Health?: { readonly Status: "starting" | "healthy" | "unhealthy" };
   };
 }
@@ -30,7 +30,7 @@ export function ofStack(stack: string): readonly string[] {
   return labels(stack).flatMap(({ label, value }) => ["--filter", `label=${label}=${value}`]);
 }
 
-/** Lists all containers, ended containers included. @throws UserError where the engine does not answer. */
+/** Lists all containers, ended containers included. @throws UserError if the engine does not answer. */
 export async function stackContainers(stack: string, probe: HostProbe): Promise<readonly HostContainer[]> {
   const ids = await dockerLines(probe, ["ps", "--all", "--quiet", "--no-trunc", ...ofStack(stack)]);
   if (ids.length === 0) return [];
@@ -40,7 +40,7 @@ export async function stackContainers(stack: string, probe: HostProbe): Promise<
   return JSON.parse(answer.stdout) as HostContainer[];
 }
 
-/** Lines that a command of the Docker CLI prints. @throws UserError with its own last words where it fails. */
+/** Lines that a command of the Docker CLI prints. @throws UserError with its own last words if it fails. */
 export async function dockerLines(probe: HostProbe, args: readonly string[]): Promise<readonly string[]> {
   const answer = await probe.docker(args);
   if (answer.exitCode === 0) return answer.stdout.split("\n").filter((line) => line !== "");

@@ -25,7 +25,7 @@ interface ServiceStatus {
   /** On the host. */
   readonly container: string;
   readonly state: ServiceState;
-  /** Since its last start; absent where it does not run. */
+  /** Since its last start; absent if it does not run. */
   readonly uptimeSeconds?: number;
   /** Absent while the container runs. */
   readonly exitCode?: number;

@@ -101,7 +101,7 @@ export interface SurveyedStack {
  * others.
  *
  * @param now - In milliseconds of Unix time.
- * @throws UserError where a state can't be listed.
+ * @throws UserError if a state can't be listed.
  */
 export async function survey(states: readonly PulumiState[], now: number): Promise<SurveyedStack[]> {
   const surveyed: SurveyedStack[] = [];

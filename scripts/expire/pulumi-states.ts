@@ -13,9 +13,9 @@ export interface StackRecord {
   readonly name: string;
   /** Whether an operation runs, as far as the list of stacks shows. */
   readonly isUpdating: boolean;
-  /** End of the last operation of any kind, in milliseconds of Unix time; null where the state does not say. */
+  /** End of the last operation of any kind, in milliseconds of Unix time; null if the state does not say. */
   readonly lastOperation: number | null;
-  /** The last `up`, whether it succeeded or not; null where the state has no `up` that ended. */
+  /** The last `up`, whether it succeeded or not; null if the state has no `up` that ended. */
   readonly lastUp: {
     /** Its end, in milliseconds of Unix time. */
     readonly endTime: number;
@@ -84,7 +84,7 @@ export class PulumiState {
   /**
    * The project's stacks that have resources.
    *
-   * @throws UserError where the state can't be read.
+   * @throws UserError if the state can't be read.
    */
   async stacks(): Promise<ListedStack[]> {
     const listed = await this.#json(["stack", "ls", "--json"], listSchema);
@@ -103,7 +103,7 @@ export class PulumiState {
   /**
    * Operations before a successful `destroy` are of an earlier stack, whose name and history may have stayed.
    *
-   * @throws UserError where the stack's history can't be read.
+   * @throws UserError if the stack's history can't be read.
    */
   async lastUp(stack: string): Promise<StackRecord["lastUp"]> {
     for (let page = 1; page <= MAX_HISTORY_PAGES; page += 1) {

@@ -82,7 +82,7 @@ export function missingImages(
   return images.filter(({ reference }) => !onHost.has(shortReference(reference)));
 }
 
-/** Space of an image on the host's disk, in GB (10^9), unpacked; its base is counted where the host lacks it. */
+/** Space of an image on the host's disk, in GB (10^9), unpacked; its base is counted if the host lacks it. */
 export function downloadGB(
   name: ImageName,
   { triton, bases }: BaseChoice,

@@ -24,7 +24,7 @@ interface MakeOptions {
   readonly lockFile?: string;
 }
 
-/** @throws UserError where a step fails; locked digests stay locked. */
+/** @throws UserError if a step fails; locked digests stay locked. */
 export async function makeImage(state: ImageState, options: MakeOptions): Promise<void> {
   const { image, key } = state;
   const { uri, lockFile } = options;
@@ -87,7 +87,7 @@ async function lockEntry(state: ImageState, { probe }: MakeOptions): Promise<Loc
  * Runs the Docker CLI with its output on standard error.
  *
  * @param timeoutSeconds - @default none: builds and pulls show their progress
- * @throws UserError where it ends with an error, or does not end in time.
+ * @throws UserError if it ends with an error, or does not end in time.
  */
 function runDocker(args: readonly string[], uri: string, timeoutSeconds?: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -128,7 +128,7 @@ interface MirroredImage extends MirroredBase {
   readonly isThere: boolean;
 }
 
-/** NVIDIA's own bases of the images that a stack needs, even where its file replaces them. Pure. */
+/** NVIDIA's own bases of the images that a stack needs, even if its file replaces them. Pure. */
 export function mirroredBases(
   needed: readonly ImageName[],
   triton: BaseChoice["triton"],
@@ -145,7 +145,7 @@ export function mirroredBases(
  * Asks both registries; nothing changes.
  *
  * @param registry - Registry of ECR, with the path before the names of images.
- * @throws UserError where a registry does not answer.
+ * @throws UserError if a registry does not answer.
  */
 export async function mirrorStates(
   bases: readonly MirroredBase[],
@@ -161,7 +161,7 @@ export async function mirrorStates(
   return states;
 }
 
-/** @throws UserError where it fails, takes longer than two hours, or ECR has another digest afterwards. */
+/** @throws UserError if it fails, takes longer than two hours, or ECR has another digest afterwards. */
 export async function mirrorImage(
   { source, digest }: MirroredImage,
   registry: string,

@@ -85,13 +85,13 @@ function head(url: string, authorization: string | null): Promise<Response> {
 
 interface TokenRequest {
   readonly credential: Credential | null;
-  /** Where the registry's challenge names none. */
+  /** If the registry's challenge names none. */
   readonly scope: string;
   /** Whether the registry itself is asked without TLS. */
   readonly isPlain: boolean;
 }
 
-/** Returns the authorization for a registry's challenge; null where these credentials get none. */
+/** Returns the authorization for a registry's challenge; null if these credentials get none. */
 async function authorizationFor(
   challenge: string,
   { credential, scope, isPlain }: TokenRequest,
@@ -155,7 +155,7 @@ function dockerFolder(): string {
   return process.env.DOCKER_CONFIG ?? join(homedir(), ".docker");
 }
 
-/** {} where it is missing or empty, as for Docker. @throws UserError where it can't be read. */
+/** {} if it is missing or empty, as for Docker. @throws UserError if it can't be read. */
 function readConfig(folder: string): DockerConfig {
   const file = join(folder, "config.json");
   try {
@@ -167,7 +167,7 @@ function readConfig(folder: string): DockerConfig {
   }
 }
 
-/** Without a login where the file can't be read. */
+/** Without a login if the file can't be read. */
 function lenientConfig(folder: string): DockerConfig {
   try {
     return readConfig(folder);
@@ -220,7 +220,7 @@ async function helperCredential(helper: string, registry: string): Promise<Crede
  * ends.
  *
  * @param auth - `user:password` in base64. @returns The folder, as DOCKER_CONFIG names it.
- * @throws UserError where the user's configuration can't be read: a push without its logins would fail later, or run
+ * @throws UserError if the user's configuration can't be read: a push without its logins would fail later, or run
  *   without a login.
  */
 export function temporaryDockerConfig(host: string, auth: string): string {

@@ -96,7 +96,7 @@ export function offers(choice: Choice): readonly Offer[] {
 }
 
 /**
- * @param machine - Machine of an {@link Offer}; without effect where the models run on CPUs.
+ * @param machine - Machine of an {@link Offer}; without effect if the models run on CPUs.
  * @throws ConfigError with the plan's own problems.
  */
 export function planned(choice: Choice, machine: string): Offer & { readonly hourlyUsd: number } {

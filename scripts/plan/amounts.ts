@@ -14,7 +14,7 @@ export function usd(amount: number | null, digits: number): string {
 }
 
 /**
- * A sum, which is a lower bound where a part has no price; a lower bound of 0 is shown as no price.
+ * A sum, which is a lower bound if a part has no price; a lower bound of 0 is shown as no price.
  * @param amount - Null when no part has a price.
  */
 export function sumUsd(amount: number | null, digits: number, isAtLeast: boolean): string {

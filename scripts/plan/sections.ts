@@ -197,7 +197,7 @@ export function advisorySection({ release }: GpuPlan): Section {
 /**
  * Autoscalers with their series; empty for stacks without.
  *
- * @throws ConfigError where Kubernetes has no label of the stack's name.
+ * @throws ConfigError if Kubernetes has no label of the stack's name.
  */
 export function autoscalerSection(stack: string, plan: StackPlan): Section {
   const title = "Autoscaling";

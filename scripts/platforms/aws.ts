@@ -274,7 +274,7 @@ export function eksOperations(source: StackSource): Operations {
   };
 }
 
-/** Undefined where the stack file has problems, which `up` reports itself, and which `down` ignores. */
+/** Undefined if the stack file has problems, which `up` reports itself, and which `down` ignores. */
 function knownTarget({ stack }: StackSource): AwsTarget | undefined {
   try {
     return readAwsTarget(stack);
@@ -288,7 +288,7 @@ export function ec2Operations(source: StackSource): Operations {
   const target = () => readInstanceTarget(source.stack);
   /**
    * A command for each container of the stack file, by service: Docker reports containers that the machine lacks. A session is that of
-   * `ssm-user`, whom the agent puts among the sudoers; where an account's sessions have another user, that user must be allowed the same.
+   * `ssm-user`, whom the agent puts among the sudoers; if an account's sessions have another user, that user must be allowed the same.
    * https://github.com/aws/amazon-ssm-agent/releases/tag/2.3.68.0
    */
   const sessions = async (command: (container: string) => string) => {

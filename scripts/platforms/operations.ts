@@ -26,7 +26,7 @@ export interface Preflight {
   /** Checked place: `this machine`, `ssh://gpu`, `the account 111122223333 in us-east-1`. */
   readonly host: string;
   readonly findings: readonly Finding[];
-  /** All checks, where the findings are grouped by them. */
+  /** All checks, if the findings are grouped by them. */
   readonly checks?: readonly CheckResult[];
 }
 
@@ -63,7 +63,7 @@ export interface Forwarding {
   readonly addresses: readonly ForwardedAddress[];
   /** Title of the column with remote addresses. */
   readonly where: string;
-  /** @throws UserError where they can't be opened. */
+  /** @throws UserError if they can't be opened. */
   commands(): Promise<readonly ForwardCommand[]>;
   /** Outputs whose endpoints are those of this machine. @param known - Outputs of the stack's state. */
   outputs(known: () => Promise<StackOutputs>): Promise<StackOutputs>;
@@ -105,7 +105,7 @@ export interface Operations {
   /** Plural noun for the lists of `logs`: `containers`, `processes`. */
   readonly logged: string;
 
-  /** @throws UserError where credentials are missing, or another account's. */
+  /** @throws UserError if credentials are missing, or another account's. */
   requireAccess(): Promise<void>;
   /** Requires access, and lets kubectl find a cluster that the stack made. */
   prepare(): Promise<void>;
@@ -113,7 +113,7 @@ export interface Operations {
   status(): Promise<StatusReport>;
   /** By service. */
   logs(options: LogOptions): Promise<ReadonlyMap<string, ServiceProgram>>;
-  /** A shell where each service runs, by service. It takes a terminal where standard input is one. */
+  /** A shell where each service runs, by service. It takes a terminal if standard input is one. */
   shells(): Promise<ReadonlyMap<string, ServiceProgram>>;
   /** @throws UserError for what GenAI-Perf can't measure. */
   genaiPerf(request: GenaiPerfRequest): Promise<GenaiPerfRun>;
@@ -131,14 +131,14 @@ export interface Operations {
 
   /**
    * @param print - Called with each part that is done: a later one may fail.
-   * @returns The change of each server; empty where only machines are stopped.
-   * @throws UsageError where neither servers nor machines are an API's to scale.
+   * @returns The change of each server; empty if only machines are stopped.
+   * @throws UsageError if neither servers nor machines are an API's to scale.
    */
   sleep(print: (text: string) => void): Promise<readonly ServerChange[]>;
   /**
    * @param print - As that of `sleep`.
    * @returns The change of each server, and whether all servers of the stack file were found.
-   * @throws UserError where machines and pods that it waits for do not come.
+   * @throws UserError if machines and pods that it waits for do not come.
    */
   wake(
     print: (text: string) => void,
@@ -152,7 +152,7 @@ export interface Operations {
   installPrograms(install: boolean): Promise<void>;
   /**
    * Opens a cluster's API to networks that the stack file names now, before `up` and `down` ask it.
-   * @param print - Called with a line for each step. @throws UserError where it can't be opened.
+   * @param print - Called with a line for each step. @throws UserError if it can't be opened.
    */
   openApi(print: (line: string) => void): Promise<void>;
   /** Starts and sizes machines before `up`. @returns A line for each change. */
@@ -161,7 +161,7 @@ export interface Operations {
   removeLeftovers(state: () => Promise<Deployment>): Promise<readonly string[]>;
   /**
    * Checks that the stack may be deleted.
-   * @throws UserError where the host does not answer, or the account has resources that are missing from the state.
+   * @throws UserError if the host does not answer, or the account has resources that are missing from the state.
    */
   beforeDown(record: () => Promise<StackRecord>, forget: () => Promise<void>): Promise<void>;
   /** Deletes documents, or prints where they are kept. @returns Whether the remaining costs are known. */
@@ -170,7 +170,7 @@ export interface Operations {
 
 type Required = "logged" | "preflight" | "status" | "logs" | "shells" | "genaiPerf" | "images";
 
-/** Shell of all containers; `-t` of `docker exec` and `kubectl exec` fails where standard input is not a terminal. */
+/** Shell of all containers; `-t` of `docker exec` and `kubectl exec` fails if standard input is not a terminal. */
 export const SHELL = "bash";
 export const interactive = () => (process.stdin.isTTY ? "-it" : "-i");
 
@@ -207,7 +207,7 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
   };
 }
 
-/** Deletes the documents of this machine where requested. @returns True: no costs remain. */
+/** Deletes the documents of this machine if requested. @returns True: no costs remain. */
 export function deleteDocuments({ name }: StackReference, deletesData: boolean): boolean {
   const { data } = stackPaths(name);
   if (deletesData && existsSync(data)) {

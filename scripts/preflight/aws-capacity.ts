@@ -16,7 +16,7 @@ import { type Finding, problem, warning } from "./finding.ts";
 export interface MachineNeed {
   readonly pool: string;
   readonly instanceType: string;
-  /** Further types, which are started where the first type is not available. */
+  /** Further types, which are started if the first type is not available. */
   readonly otherInstanceTypes?: readonly string[];
   readonly isSpot: boolean;
   /** Whether the machines are those of a Capacity Block. */
@@ -240,7 +240,7 @@ export async function quotaFindings(
   return vcpuFindings(bought, { quotas: new Map(await Promise.all(values)), others, region });
 }
 
-/** The account's own value, or AWS's default where it was never changed. */
+/** The account's own value, or AWS's default if it was never changed. */
 async function quotaValue(region: string, QuotaCode: string): Promise<number> {
   const input = { ServiceCode: "ec2", QuotaCode };
   const answer =

@@ -44,7 +44,7 @@ export async function fileSystemFindings({ context: { region }, plan }: AwsTarge
 }
 
 /**
- * Disks are encrypted by the account's default key where the stack file names none, whether or not the account encrypts by default.
+ * Disks are encrypted by the account's default key if the stack file names none, whether or not the account encrypts by default.
  * https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
  */
 export async function keyFindings({ plan: { compute, config } }: AwsTarget): Promise<Found> {

@@ -112,7 +112,7 @@ async function addressFindings({ plan }: AwsTarget, others: Others): Promise<Fou
         "access",
         "The cluster's API is private, and this machine has no address of `access.privateCidrs`.",
         `It has ${addresses.join(", ") || "none of IPv4"}; the API answers ${privateCidrs.join(", ") || "only machines and pods of the cluster"}, and \`npx engine-room up\` needs it from here.`,
-        "Connect this machine to one of these networks, as by VPN, or run `up` there. Where a router translates its address, see that the translated one is in them.",
+        "Connect this machine to one of these networks, as by VPN, or run `up` there. If a router translates its address, see that the translated one is in them.",
       ),
     ];
   }

@@ -159,7 +159,7 @@ function gpuFindings(plan: ClusterGpuPlan, pool: PoolSpec, usable: readonly Mach
 /** Label of NVIDIA's GPU feature discovery. */
 const REPLICAS = "nvidia.com/gpu.replicas";
 
-/** By the labels of NVIDIA's GPU feature discovery, where it runs. */
+/** By the labels of NVIDIA's GPU feature discovery, if it runs. */
 function labelFindings(
   { release }: ClusterGpuPlan,
   { gpu, sharing }: PoolSpec,
@@ -290,7 +290,7 @@ function podRequests({ cpuMillis, memoryMiB, ephemeralGiB, gpus }: PodResources)
   };
 }
 
-/** Init containers are ignored: they run one after the other, and request less where GPUs are used. */
+/** Init containers are ignored: they run one after the other, and request less if GPUs are used. */
 function freeRoom({ metadata: { name }, status }: NodeObject, pods: readonly PodObject[]): Amounts {
   return pods
     .flatMap(({ spec }) => (spec?.nodeName === name ? (spec.containers ?? []) : []))

@@ -170,7 +170,7 @@ const REFUSALS: readonly Refusal[] = [
     words: /(?:exceeded|failed) quota: ([^,:]+)/,
     check: "quota",
     what: ([, name]) => `The quota ${name} refuses pods of the stack.`,
-    fix: `${ASK_OWNER} Where a limit is missing, a LimitRange sets it.`,
+    fix: `${ASK_OWNER} If a limit is missing, a LimitRange sets it.`,
   },
   {
     words: /violates PodSecurity|is forbidden|admission webhook "([^"]+)" denied/,

@@ -16,7 +16,7 @@ type ClassObject = Found<types.input.storage.v1.StorageClass | types.input.netwo
 
 /**
  * @param ask - null for a stack on AWS, whose machines, volumes and images are its own, and created by `up`.
- * @returns All checks; where the API server does not answer, only the finding about it.
+ * @returns All checks; if the API server does not answer, only the finding about it.
  */
 export async function clusterPreflight(
   target: ClusterTarget,
@@ -262,7 +262,7 @@ function classFindings(
         check,
         `Volumes of the class ${chosen.metadata.name} are mounted by one machine at a time.`,
         `Its driver is ${chosen.provisioner}, and the engine store is asked for as ReadWriteMany, since builds and servers run on several machines.`,
-        "Name a class of shared files in engineStore.storageClass (NFS, CephFS, EFS, Filestore, Azure Files), or set `accessMode: ReadWriteOnce` where all pods with GPUs run on one machine.",
+        "Name a class of shared files in engineStore.storageClass (NFS, CephFS, EFS, Filestore, Azure Files), or set `accessMode: ReadWriteOnce` if all pods with GPUs run on one machine.",
       ),
     ];
   });

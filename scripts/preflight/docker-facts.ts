@@ -65,7 +65,7 @@ export async function readDocker(probe: HostProbe): Promise<EngineReading | Engi
   };
 }
 
-/** Reason why a command of the Docker CLI got no answer of an engine; null where an engine answered, even with an error. */
+/** Reason why a command of the Docker CLI got no answer of an engine; null if an engine answered, even with an error. */
 export function engineFailure({ exitCode, stderr }: ProbeAnswer): EngineSilence | null {
   const words = lastLine(stderr);
   if (exitCode === null && stderr.includes("ENOENT")) return { kind: "noCli", words };

@@ -21,7 +21,7 @@ import {
 import type { HostProbe } from "./host-probe.ts";
 import { type MachineReading, readMachine } from "./machine-facts.ts";
 
-/** @returns Findings; where the engine does not answer, only that finding. */
+/** @returns Findings; if the engine does not answer, only that finding. */
 export async function dockerPreflight(target: DockerTarget, probe: HostProbe): Promise<readonly Finding[]> {
   const { name, plan, stack } = target;
   const { uri } = plan.host;

@@ -11,7 +11,7 @@ interface Card {
   readonly reported: string;
   /** null when unknown, or only a part of the GPU's memory. */
   readonly memoryMiB: number | null;
-  /** `575.57.08`; empty where it is not known. */
+  /** `575.57.08`; empty if it is not known. */
   readonly driver: string;
 }
 

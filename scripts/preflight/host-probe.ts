@@ -5,7 +5,7 @@ export interface ProbeAnswer {
   /** null when the program is missing, or did not answer in time. */
   readonly exitCode: number | null;
   readonly stdout: string;
-  /** With the reason where `exitCode` is null. */
+  /** With the reason if `exitCode` is null. */
   readonly stderr: string;
 }
 

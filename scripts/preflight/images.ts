@@ -53,7 +53,7 @@ export async function awsImageFindings(
   const { account, stack } = context;
   const first =
     plan.config.images.registry === undefined
-      ? `\`${BOOTSTRAP_COMMAND}\` where the account has no repositories yet, then `
+      ? `\`${BOOTSTRAP_COMMAND}\` if the account has no repositories yet, then `
       : "";
   const push = `${first}\`npx engine-room images --stack ${stack} --push\` where Docker is`;
   const foreign = images.flatMap(({ name, reference }) => {
@@ -104,7 +104,7 @@ async function imageFindings(pulled: Pulled, ask: AskRegistry): Promise<readonly
   ];
 }
 
-/** @param names - Images with this answer. @returns null where the registry has them. */
+/** @param names - Images with this answer. @returns null if the registry has them. */
 function answerFinding(
   host: string,
   names: string,

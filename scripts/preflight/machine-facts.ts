@@ -22,9 +22,9 @@ export interface MachineReading {
   /** `2.36`; null without glibc. */
   readonly glibc: string | null;
   readonly availableMiB: number | null;
-  /** null where nvidia-smi is missing or failed. */
+  /** null if nvidia-smi is missing or failed. */
   readonly gpus: readonly GpuReading[] | null;
-  /** Output of nvidia-smi where it failed. */
+  /** Output of nvidia-smi if it failed. */
   readonly gpuWords: string;
   /** Whether the container toolkit's hook is on the PATH: Docker finds it there by itself. */
   readonly hasNvidiaHook: boolean;
@@ -36,7 +36,7 @@ export interface MachineReading {
 
 export interface Space {
   readonly freeBytes: number;
-  /** Files that may still be made; null where the file system has no fixed number. */
+  /** Files that may still be made; null if the file system has no fixed number. */
   readonly freeFiles: number | null;
   /** Where the file system is mounted: two paths may share it. */
   readonly mount: string;

@@ -8,7 +8,7 @@ export const UNKNOWN_VALUE = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 export const SIGNATURE_KEY = "4dabf18193072939515e22adb298388d";
 export const SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270";
 
-/** Text in rendered properties where a value is secret, or known only after `up`. */
+/** Text in rendered properties if a value is secret, or known only after `up`. */
 export const SECRET_PLACEHOLDER = "[secret]";
 export const UNKNOWN_PLACEHOLDER = "[unknown]";
 

@@ -90,7 +90,7 @@ export function stackNamesOf(files: readonly string[]): string[] {
   return files.flatMap((file) => /^Pulumi\.([A-Za-z0-9_.-]+)\.yaml$/.exec(file)?.[1] ?? []).toSorted();
 }
 
-/** @throws ConfigError where the stack has no file. */
+/** @throws ConfigError if the stack has no file. */
 export function requireStackFile({ name, configFile }: StackReference): void {
   if (!statSync(configFile, { throwIfNoEntry: false })?.isFile())
     throw new ConfigError([missing(name, configFile)]);
@@ -119,7 +119,7 @@ export function readStackFile(stack: StackReference): RuntimeConfig {
 const LEFT_OUT =
   "`environment:` of the stack file is not applied here: only the Pulumi CLI reads values from Pulumi ESC.";
 
-/** An error about a stack's configuration with the lines of its file, where known; another error unchanged. */
+/** An error about a stack's configuration with the lines of its file, if known; another error unchanged. */
 export function withStackLines(error: unknown, stack: StackReference): unknown {
   return withLines(error, stack.configFile, typedPath(stack));
 }

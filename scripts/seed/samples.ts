@@ -191,7 +191,7 @@ async function extract(
   return join(destination, "package", file);
 }
 
-/** @throws UserError that begins with `what`, where the program fails. */
+/** @throws UserError that begins with `what`, if the program fails. */
 async function run(argv: readonly string[], what: string, cwd: string, { signal }: HandlerContext) {
   const result = await runCommand(argv, { cwd, timeoutSeconds: NPM_TIMEOUT_SECONDS, signal });
   if (result.exitCode === 0) return;

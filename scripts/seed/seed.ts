@@ -40,7 +40,7 @@ export async function seedSamples(mark: SampleMark | undefined, options: SeedOpt
  * Loads the sample collection into a new stack, once and as a whole. A stack with documents gets none of it, and documents that people
  * delete stay deleted; a load that was interrupted, or in which documents failed, continues.
  *
- * @returns undefined where nothing was to be loaded.
+ * @returns undefined if nothing was to be loaded.
  * @throws UserError as seedSamples does; GatewayRefusal when the gateway can't be asked.
  */
 export async function seedSamplesOnce(

@@ -8,7 +8,7 @@ import { UserError } from "../errors.ts";
  * Ensures a usable Python.
  *
  * @param install - Whether missing packages may be installed; this also requires root.
- * @throws UserError with the single command to type where packages are missing and may not be installed.
+ * @throws UserError with the single command to type if packages are missing and may not be installed.
  */
 export async function ensureSystemPackages({ install }: { readonly install: boolean }): Promise<void> {
   try {

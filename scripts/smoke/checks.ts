@@ -36,7 +36,7 @@ export interface Check {
   run(): Promise<string>;
 }
 
-/** @param plan - Plan with the models' questions. @param apiKey - Key for the gateway, where required. */
+/** @param plan - Plan with the models' questions. @param apiKey - Key for the gateway, if required. */
 export function smokeChecks(plan: StackPlan, outputs: StackOutputs, apiKey: string | undefined): Check[] {
   const { gateway, encoders, models, vector } = outputs.endpoints;
   const served = servedEncoders(plan);
@@ -179,7 +179,7 @@ function serverReady(address: string): Promise<string> {
   });
 }
 
-/** The gateway's checks of the model: a chat where there is a template, and a completion where it needs no picture. */
+/** The gateway's checks of the model: a chat if there is a template, and a completion if it needs no picture. */
 export function gatewayModelChecks(model: AskedModel): Check[] {
   const { name, profile, gateway, chats, apiKey } = model;
   const endpoint = (path: string) => `gateway POST /v1/${path} ${name}`;
@@ -285,7 +285,7 @@ async function askAboutSample(gateway: string, headers: Headers): Promise<string
   return expect(isAnswered(question, answer.answer), `${shown} names no ${question.answer}`, shown);
 }
 
-/** @throws Error where the document is not among the answer's sources. */
+/** @throws Error if the document is not among the answer's sources. */
 function answerFrom(id: string, { answer, sources }: Answer): string {
   return expect(
     sources.some((source) => source.id === id),

@@ -1,7 +1,7 @@
 /**
- * An approval: the changes of a stack as in a preview against its state. `up` makes its own preview, and applies nothing where that has
+ * An approval: the changes of a stack as in a preview against its state. `up` makes its own preview, and applies nothing if that has
  * other changes. An update plan (`pulumi up --plan`) does not serve: it is experimental, has the stack's secrets, encrypted, and stops
- * half-way where it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
+ * half-way if it is not kept (https://www.pulumi.com/docs/iac/operations/stack-management/update-plans/).
  */
 
 import { readFileSync } from "node:fs";
@@ -41,7 +41,7 @@ export type ApprovedPreview = z.infer<typeof approvedPreviewSchema>;
  * Same changes, same digest, in whatever order the engine found them. Values are hashed; only the places of secrets count.
  *
  * @param preview - Output of `pulumi preview --json`.
- * @throws UserError where it is other text, or a preview that failed.
+ * @throws UserError if it is other text, or a preview that failed.
  */
 export function approvedPreview(stack: string, preview: string): ApprovedPreview {
   const { changes } = previewChanges(preview);
@@ -114,7 +114,7 @@ export function previewDifferences(approved: ApprovedPreview, now: ApprovedPrevi
 /** Limit for a list in a log. */
 const MOST_LINES = 20;
 
-/** @throws UserError where the changes are not the approved ones. */
+/** @throws UserError if the changes are not the approved ones. */
 export function requireApproved(approved: ApprovedPreview, now: ApprovedPreview): void {
   if (approved.stack !== now.stack)
     throw new UserError(`The approved preview belongs to the stack ${approved.stack}, not to ${now.stack}.`);

@@ -1,4 +1,4 @@
-/** The owner of a stack, only one at a time: the Pulumi CLI where installed, otherwise the try-out runner. */
+/** The owner of a stack, only one at a time: the Pulumi CLI if installed, otherwise the try-out runner. */
 import { existsSync } from "node:fs";
 import type { StackOutputs } from "../../infra/outputs.ts";
 import { UserError } from "../errors.ts";
@@ -10,7 +10,7 @@ import { assertTryoutOwns, requireKnownStack, stackPaths } from "./stack-paths.t
 import type { StackBackend } from "./state.ts";
 
 /**
- * Opens a stack for its owner. ENGINE_ROOM_RUNNER=tryout selects the try-out runner even where a CLI is installed.
+ * Opens a stack for its owner. ENGINE_ROOM_RUNNER=tryout selects the try-out runner even if a CLI is installed.
  *
  * @param operation - An `up` with a CLI moves a stack of the try-out runner to the CLI's backend; all other operations leave it where it
  * is.
@@ -45,7 +45,7 @@ export async function requireOutputs(stack: StackReference): Promise<StackOutput
   const up = `\`npx engine-room ${upCommand} --stack ${name}\` brings it up`;
   throw new UserError(
     isRented
-      ? `${noSuchStack(name)}; ${up}. Where it is up already, log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL).`
+      ? `${noSuchStack(name)}; ${up}. If it is up already, log in to the backend that has it (\`pulumi login\`, or PULUMI_BACKEND_URL).`
       : `The stack ${name} is not up; ${up}.`,
   );
 }
@@ -62,7 +62,7 @@ interface StackEnd {
  *
  * @param deletesData - Whether the documents of its databases are deleted as well.
  * @param out - Stream for the list of remaining costs.
- * @throws UserError where something could not be deleted; the state has the rest, so it can be called again. Also where the account has
+ * @throws UserError if something could not be deleted; the state has the rest, so it can be called again. Also if the account has
  * resources of a stack that are missing from the state.
  * @throws ConfigError for a stack without file and state.
  */

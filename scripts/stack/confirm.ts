@@ -10,7 +10,7 @@ import type { StackValues } from "./preview-text.ts";
 import type { StackBackend } from "./state.ts";
 
 /**
- * Shows an operation's changes and cost, and asks. It asks nothing where no machine is rented, with `--yes`, and where CI=true.
+ * Shows an operation's changes and cost, and asks. It asks nothing if no machine is rented, with `--yes`, and if CI=true.
  *
  * @param isYes - Whether `--yes` is given.
  * @returns Whether to continue.

@@ -1,6 +1,6 @@
 /**
  * One operation of these commands on a stack at a time. The lock is a socket whose name the kernel frees with the process that holds it,
- * however that ends: on Linux an abstract socket. macOS lacks these and uses a file, which is taken over where no process answers. A client
+ * however that ends: on Linux an abstract socket. macOS lacks these and uses a file, which is taken over if no process answers. A client
  * that connects gets the holder's name. A plain `pulumi` has the lock of its backend.
  */
 import { createHash } from "node:crypto";

@@ -209,9 +209,9 @@ export class PulumiBackend implements StackBackend {
   }
 
   /**
-   * The state as the last operation left it, successful or not; undefined where the backend lacks the stack.
+   * The state as the last operation left it, successful or not; undefined if the backend lacks the stack.
    *
-   * @throws UserError where another backend has it.
+   * @throws UserError if another backend has it.
    */
   async #state(): Promise<Deployment | undefined> {
     const { name } = this.#stack;
@@ -234,7 +234,7 @@ export class PulumiBackend implements StackBackend {
     if (existsSync(paths.tryoutState)) {
       if ((state?.resources.length ?? 0) > 0)
         throw new UserError(
-          `Two states have resources of the stack ${name}: ${paths.tryoutState} and the backend ${this.#url}. Keep one: take another name for the stack, or, where what ${paths.tryoutState} has is gone, delete that.`,
+          `Two states have resources of the stack ${name}: ${paths.tryoutState} and the backend ${this.#url}. Keep one: take another name for the stack, or, if what ${paths.tryoutState} has is gone, delete that.`,
         );
       process.stderr.write(
         `Moving the state of the stack ${name} from ${paths.tryoutState} to ${this.#url}.\n`,
@@ -267,7 +267,7 @@ export class PulumiBackend implements StackBackend {
   /**
    * The CLI would delete everything up to the first protected resource, such as the clients' load balancer.
    *
-   * @throws UserError where a resource is protected.
+   * @throws UserError if a resource is protected.
    */
   #refuseProtected({ resources }: Deployment): void {
     const names = resources

@@ -115,7 +115,7 @@ interface ExecFileFailure {
  * @param cwd - Folder of Pulumi.yaml.
  * @param timeout - In milliseconds.
  * @returns Its standard output.
- * @throws PulumiError with its words where it fails.
+ * @throws PulumiError with its words if it fails.
  */
 export async function runPulumi(
   executable: string,

@@ -30,7 +30,7 @@ export interface StackPlace {
  * Output of `pulumi preview --json`; of a missing stack, against an empty state. Nothing is refreshed.
  *
  * @param state - State of the stack; undefined when the backend lacks it.
- * @throws UserError with the errors of its diagnostics and the CLI's words, where it fails.
+ * @throws UserError with the errors of its diagnostics and the CLI's words, if it fails.
  */
 export async function previewJson(place: StackPlace, state: Deployment | undefined): Promise<string> {
   try {
@@ -51,7 +51,7 @@ export async function previewJson(place: StackPlace, state: Deployment | undefin
 /**
  * The CLI's report on the policies in the same preview.
  *
- * @param state - As above. @throws UserError with it where a mandatory policy is broken, or the preview fails.
+ * @param state - As above. @throws UserError with it if a mandatory policy is broken, or the preview fails.
  */
 export async function previewPolicies(place: StackPlace, state: Deployment | undefined): Promise<string> {
   const found = (printed: string) => printed.slice(Math.max(printed.indexOf("\nPolicies:"), 0)).trimStart();

@@ -51,7 +51,7 @@ export function requireKnownStack(stack: StackReference): void {
 
 /** Pulumi's ownership of a stack, recorded beside it; undefined for no owner, or the try-out runner. */
 interface Owner {
-  /** Address of the backend; absent where plain `pulumi up` created the stack. */
+  /** Address of the backend; absent if plain `pulumi up` created the stack. */
   readonly backend?: string;
   /** File of the record, which is deleted when the stack is moved. */
   readonly record: string;
@@ -89,7 +89,7 @@ export function refuseUnknownBackend(stack: string, url: string): void {
   const owner = readOwner(stack);
   if (owner === undefined || owner.backend !== undefined) return;
   throw new UserError(
-    `\`pulumi up\` made the stack ${stack} in another backend than ${url}, which Pulumi uses now. Log in there (\`pulumi login\`), or, where the stack is gone, delete ${owner.record}.`,
+    `\`pulumi up\` made the stack ${stack} in another backend than ${url}, which Pulumi uses now. Log in there (\`pulumi login\`), or, if the stack is gone, delete ${owner.record}.`,
   );
 }
 
@@ -103,6 +103,6 @@ export function assertTryoutOwns(stack: string): void {
       ? "Unset ENGINE_ROOM_RUNNER, which asks for the try-out runner"
       : "`pulumi` is not on PATH; install it";
   throw new UserError(
-    `The stack ${stack} belongs to the Pulumi CLI${where}. ${why}, and try again. Where the stack is gone, delete ${owner.record}.`,
+    `The stack ${stack} belongs to the Pulumi CLI${where}. ${why}, and try again. If the stack is gone, delete ${owner.record}.`,
   );
 }

@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 
 export interface TestResult {
-  /** Title of the test with its groups; empty where the file itself could not run. */
+  /** Title of the test with its groups; empty if the file itself could not run. */
   readonly title: string;
   readonly state: "passed" | "failed" | "skipped";
   /** Reason for a failure or skip, the first line; empty without a reason. */
@@ -114,7 +114,7 @@ export class PytestLog {
       this.#current = { file, seconds: 0, tests: new Map() };
     }
     this.#current.seconds += duration;
-    // Setup and teardown count where they skip or fail the test.
+    // Setup and teardown count if they skip or fail the test.
     if (when === "call" || outcome !== "passed")
       this.#current.tests.set(nodeid, {
         title: nodeid.slice(file.length + "::".length),

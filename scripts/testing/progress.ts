@@ -35,7 +35,7 @@ export class Progress {
     }
   }
 
-  /** Prints the output of runners only where something failed. */
+  /** Prints the output of runners only if something failed. */
   suiteEnded(result: SuiteResult): void {
     this.#running.delete(result.name);
     const hasFailed = result.files.some((file) => failuresOf(file).length > 0);

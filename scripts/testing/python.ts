@@ -9,7 +9,7 @@ import { projectRoot } from "../program/stack-file.ts";
 
 /**
  * @param locks - Absolute paths of files of pinned and hashed packages.
- * @param report - Gets a line for each step that takes time; none where the download cache has the environment.
+ * @param report - Gets a line for each step that takes time; none if the download cache has the environment.
  * @returns Absolute path of the interpreter. @throws PythonMissingError
  */
 export async function lockedPython(
@@ -35,7 +35,7 @@ const LOCKS = ["requirements.lock", "requirements-test.lock"].map((name) =>
   join(projectRoot, "containers/cpu-models", name),
 );
 
-/** Absolute path of the interpreter; creates the environment in the download cache where the locks have changed. */
+/** Absolute path of the interpreter; creates the environment in the download cache if the locks have changed. */
 export function testPython(): Promise<string> {
   return lockedPython(LOCKS, (line) => void process.stderr.write(`  ${line}\n`));
 }

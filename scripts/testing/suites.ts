@@ -27,7 +27,7 @@ interface Suite {
 }
 
 interface SuiteContext {
-  /** Interpreter with the packages of the services and of the tests; empty where it is not needed. */
+  /** Interpreter with the packages of the services and of the tests; empty if it is not needed. */
   readonly python: string;
   /** For reports; removed afterwards. */
   readonly directory: string;
@@ -68,7 +68,7 @@ const DOCKERFILES = IMAGE_NAMES.flatMap((name) => {
   return source.kind === "built" ? [source.dockerfile] : [];
 });
 
-/** Exit code where a program can't be started, as in shells. */
+/** Exit code if a program can't be started, as in shells. */
 const NOT_STARTED = 127;
 
 /** Exit code of a check that this machine can't run, as in Automake. */
@@ -139,7 +139,7 @@ export const DEFAULT_SUITES = SUITE_NAMES.filter((name) => SUITES[name].isExclus
  * Sets up what the suites need.
  *
  * @param install - Whether missing Debian packages may be installed.
- * @returns The interpreter for `runSuites`; empty where no suite needs one.
+ * @returns The interpreter for `runSuites`; empty if no suite needs one.
  */
 export async function prepareSuites(names: readonly SuiteName[], install: boolean): Promise<string> {
   if (install) for (const name of names) installTestPrograms(name);
@@ -189,7 +189,7 @@ async function runSuite(name: SuiteName, { python, onEvent }: SuitesRun): Promis
 }
 
 /**
- * Checks side by side, the slowest first. Types are checked again only where something has changed since the last run.
+ * Checks side by side, the slowest first. Types are checked again only if something has changed since the last run.
  */
 async function check({ python, execute, report }: SuiteContext): Promise<void> {
   const checks: readonly (readonly [command: string, args: readonly string[]])[] = [

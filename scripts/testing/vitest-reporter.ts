@@ -23,7 +23,7 @@ export default class EventReporter implements Reporter {
   onTestModuleEnd(module: TestModule): void {
     const { setupDuration, collectDuration, duration } = module.diagnostic();
     const tests = [...module.children.allTests()].map(resultOf);
-    // Where a hook fails, Vitest skips the tests after it.
+    // When a hook fails, Vitest skips the tests after it.
     const hooks = [...module.children.allSuites()].flatMap((suite) =>
       suite.errors().map((error) => ({ ...failureOf(error), title: suite.fullName })),
     );

@@ -33,7 +33,7 @@ export class TryoutEngine implements MonitorOwner {
   readonly #done = new Map<string, ResourceState>();
   /** Replaced resources that are still to be deleted. */
   readonly #replaced: Set<ResourceState>;
-  /** Begun and not ended, by this run or an interrupted run: repeated even where nothing else changed. */
+  /** Begun and not ended, by this run or an interrupted run: repeated even if nothing else changed. */
   readonly #pending: Map<string, PendingOperation>;
 
   constructor(runner: Runner) {

@@ -70,7 +70,7 @@ export function newDeployment({ resources, pending, config }: RunnerState) {
 }
 
 /**
- * Reads a state file; a missing file is an empty state. @throws One sentence that names the file where it can't be
+ * Reads a state file; a missing file is an empty state. @throws One sentence that names the file if it can't be
  * read.
  */
 export function loadState(path: string): RunnerState {

@@ -48,7 +48,7 @@ interface Passed {
 export interface Check<Name extends CheckName = CheckName> {
   readonly name: Name;
   readonly level: Level;
-  /** @throws Skipped where the check does not apply; any other error where it fails. */
+  /** @throws Skipped if the check does not apply; any other error if it fails. */
   run(): Promise<Passed>;
 }
 

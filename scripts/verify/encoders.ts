@@ -173,7 +173,7 @@ async function encodeImages(encoders: AskedEncoders, images: readonly string[]):
   return rows(await encode(encoders.http, "vision_encoder", { image: images }), "image_embedding");
 }
 
-/** Rows of an output. @throws Error where the answer lacks it. */
+/** Rows of an output. @throws Error if the answer lacks it. */
 function rows(outputs: Awaited<ReturnType<typeof encode>>, name: string): Vector[] {
   const output = outputs.find((one) => one.name === name);
   if (output === undefined) throw new Error(`the answer has no ${name}`);
@@ -188,7 +188,7 @@ export function dot(left: Vector, right: Vector): number {
   return left.reduce((sum, value, index) => sum + value * (right[index] ?? Number.NaN), 0);
 }
 
-/** Largest difference of any two numbers at the same place; NaN where the lengths differ. */
+/** Largest difference of any two numbers at the same place; NaN if the lengths differ. */
 export function maxDifference(left: readonly Vector[], right: readonly Vector[]): number {
   const [numbers, others] = [left.flat(), right.flat()];
   if (numbers.length !== others.length) return Number.NaN;

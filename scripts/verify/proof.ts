@@ -220,7 +220,7 @@ export type Seen =
   | { readonly kind: "none"; readonly reason: string };
 
 /**
- * The GPU that the plan is for, where all GPUs of its servers are of that kind. @param probe - Probe of the stack's
+ * The GPU that the plan is for, if all GPUs of its servers are of that kind. @param probe - Probe of the stack's
  * host; null without a host.
  */
 export async function seenGpu(plan: StackPlan, probe: HostProbe | null): Promise<Seen> {

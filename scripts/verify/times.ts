@@ -88,7 +88,7 @@ export function startSeconds(startedAt: string, log: string): number | null {
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
 }
 
-/** Seconds of each phase, and their ratio to the estimate where there is one: 2 took twice as long as estimated. */
+/** Seconds of each phase, and their ratio to the estimate if there is one: 2 took twice as long as estimated. */
 export function comparison(
   measured: Seconds,
   estimated: Seconds,
