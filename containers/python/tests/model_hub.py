@@ -52,7 +52,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Keeps the test's output clean."""
 
     def send(self, status: int, body: bytes = b"", declared: int | None = None, **headers: str) -> None:
-        """A whole answer; `declared` is the Content-Length where it shall differ from the body's."""
+        """A whole answer; `declared` is the Content-Length if it shall differ from the body's."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)

@@ -1,4 +1,4 @@
-"""Open MPI of this machine, which `npm test` installs where it may."""
+"""Open MPI of this machine, which `npm test` installs if it may."""
 
 from __future__ import annotations
 

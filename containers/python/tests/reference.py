@@ -53,7 +53,7 @@ class _Model:
         heads: int,
         seen: npt.NDArray[np.bool_] | None,
     ) -> Matrix:
-        """`seen` [batch or 1, tokens or 1, tokens] is false where a token must not look."""
+        """`seen` [batch or 1, tokens or 1, tokens] is false if a token must not look."""
         batch, count, width = hidden.shape
         query, key, value = (
             self.linear(hidden, name).reshape(batch, count, heads, -1).transpose(0, 2, 1, 3)

@@ -224,14 +224,14 @@ _QUANTIZE_RULES = (
         _QUANTIZE,
         lambda node: not node.has(2) or (node.shape(1) or (1,)) == (node.shape(2) or (1,)),
     ),
-    # Where the axis is not named, the importer takes 0 and the standard 1.
+    # If the axis is not named, the importer takes 0 and the standard 1.
     Rule("several scales name their axis, and are one for each part", _QUANTIZE, _scales_fit_the_axis),
     Rule("only weights have several scales", f"{_QUANTIZE}, in a comment", _only_weights_have_several_scales),
 )
 
 _AXES_ARE_CONSTANT = Rule("axes are constant", "reduceTensor", lambda node: node.is_absent_or_constant(1))
 
-# Every operator that an exporter writes. Where there is no rule, types are all that is asserted beyond the
+# Every operator that an exporter writes. If there is no rule, types are all that is asserted beyond the
 # standard, whose shape inference holds axes to the input's as convertAxis does.
 IMPORTERS: Mapping[str, Importer] = {
     # elementwiseHelper, elementwiseCheck: operands are broadcast by the importer; no BOOL.
@@ -297,7 +297,7 @@ IMPORTERS: Mapping[str, Importer] = {
     # unaryHelper: neither BOOL nor INT32.
     "Erf": Importer(FLOATS),
     "Flatten": Importer(NUMBERS_AND_BOOL),
-    # notInvalidType: no UINT8. Indices of 64 bits are cast to 32 where the data has not 64.
+    # notInvalidType: no UINT8. Indices of 64 bits are cast to 32 if the data has not 64.
     "Gather": Importer(NUMBERS_AND_BOOL),
     "GlobalAveragePool": Importer(
         FLOATS,
@@ -380,7 +380,7 @@ IMPORTERS: Mapping[str, Importer] = {
         NUMBERS_AND_BOOL,
         (
             Rule(
-                "axes are constant, and not left out where a dimension is dynamic",
+                "axes are constant, and not left out if a dimension is dynamic",
                 "importSqueeze",
                 lambda node: (
                     node.constant(1) is not None

@@ -92,8 +92,8 @@ def decode_image(value: bytes, limits: ImageLimits) -> Image.Image:
 
 
 def within_tokens(image: Image.Image, edge: int, max_tokens: int) -> Image.Image:
-    """The image, scaled down where it has more than `max_tokens` squares of `edge` pixels, to the size that
-    smart_resize of transformers computes for this limit; a strip to a shorter size where that has more
+    """The image, scaled down if it has more than `max_tokens` squares of `edge` pixels, to the size that
+    smart_resize of transformers computes for this limit; a strip to a shorter size if that has more
     squares, or a shape that smart_resize refuses."""
     width, height = image.size
     if max(width, height) > MAX_TOKENS_ASPECT_RATIO * min(width, height):

@@ -1,4 +1,4 @@
-"""Triton Python model `preprocessing` where the template's own has no image processor for the model: makes
+"""Triton Python model `preprocessing` if the template's own has no image processor for the model: makes
 PIXEL_VALUES of the pictures in IMAGE_URL, and leaves everything else to the template's.
 
 The template's `model.py` is beside this one as `template_model.py`. From TensorRT-LLM 0.15 on its ensemble
@@ -61,7 +61,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         ]
 
     def _pixels(self, request: Any) -> Pixels | None:
-        """[prompts, pictures, 3, edge, edge]; None for a request without pictures, and where the template
+        """[prompts, pictures, 3, edge, edge]; None for a request without pictures, and if the template
         makes the pixels."""
         tensor, preprocessing = pb_utils.get_input_tensor_by_name(request, INPUT), self._preprocessing
         if tensor is None or preprocessing is None:

@@ -59,7 +59,7 @@ class RequestRows(Generic[Row]):
 
 
 def values_of(request: Any, name: str) -> list[bytes]:
-    """The values of an input of strings; none where the request lacks it."""
+    """The values of an input of strings; none if the request lacks it."""
     tensor = pb_utils.get_input_tensor_by_name(request, name)
     values: list[bytes] = [] if tensor is None else np.ravel(tensor.as_numpy()).tolist()
     return values

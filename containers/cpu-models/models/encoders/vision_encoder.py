@@ -37,7 +37,7 @@ class TritonPythonModel:
         self._tower.warm_up({"pixel_values": np.zeros((1, 3, size, size), dtype=np.float32)})
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """One response a request, in order; one without outputs where an ensemble sent no image."""
+        """One response a request, in order; one without outputs if an ensemble sent no image."""
         batch = RequestRows(requests, self._images)
         images = batch.rows
         runs = [Run(np.arange(len(images)), {"pixel_values": np.stack(images)})] if images else []

@@ -19,7 +19,7 @@ def word_ban_grammar(words: Sequence[str]) -> str:
     return "\n".join([f"root ::= {rules['']}", *lines]) + "\n"
 
 
-# For each state, where the characters lead that occur in any word: a state, or None where a word is then
+# For each state, where the characters lead that occur in any word: a state, or None if a word is then
 # complete. Any other character leads to the empty state.
 _Edges = dict[str, dict[str, str | None]]
 

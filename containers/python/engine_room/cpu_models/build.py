@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def exit_code(work: Callable[[], None]) -> int:
-    """1 where the work could not be done, which standard error then says in one sentence."""
+    """1 if the work could not be done, which standard error then says in one sentence."""
     try:
         work()
     except ProgramError as error:

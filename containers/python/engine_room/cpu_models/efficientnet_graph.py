@@ -62,7 +62,7 @@ def build_efficientnet_lite0(weights: Weights) -> tuple[bytes, Preprocessing]:
 
 
 def _block(graph: OnnxGraph, weights: Weights, value: str, name: str, stride: int) -> str:
-    """Inverted residual: widen, filter each channel, narrow; with a shortcut where the shapes agree."""
+    """Inverted residual: widen, filter each channel, narrow; with a shortcut if the shapes agree."""
     inner = value
     channels = weights.float32(f"{name}._depthwise_conv.weight", None, 1, None, None).shape[0]
     inputs = channels
@@ -89,7 +89,7 @@ def _convolve(
         *constants,
         kernel_shape=list(kernel.shape[2:]),
         strides=[stride, stride],
-        # TensorFlow's "SAME": where an odd number of pixels is missing, the last one comes at the end.
+        # TensorFlow's "SAME": if an odd number of pixels is missing, the last one comes at the end.
         auto_pad="SAME_UPPER",
         group=groups,
     )

@@ -82,7 +82,7 @@ class Weights:
 
 
 def read_tensors(path: Path) -> dict[str, Array]:
-    """The named tensors of a file, as read-only views of it. Raises ProgramError where it is damaged, or of
+    """The named tensors of a file, as read-only views of it. Raises ProgramError if it is damaged, or of
     another format."""
     try:
         if path.suffix == ".safetensors":
@@ -234,5 +234,5 @@ def _views(path: Path, state: Any, begins: Mapping[str, int]) -> dict[str, Array
 
 
 def _mapped(path: Path, begin: int, storage: _Storage) -> Array:
-    """Raises ValueError where the file ends before."""
+    """Raises ValueError if the file ends before."""
     return np.memmap(path, dtype=storage.dtype, mode="r", offset=begin, shape=(storage.count,))

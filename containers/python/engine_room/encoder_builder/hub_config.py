@@ -100,7 +100,7 @@ def read_preprocessing(path: Path, planned: Preprocessing) -> Preprocessing:
 
 
 def check_sentence_encoder(files: Mapping[str, Path], pooling: str) -> None:
-    """By the files of sentence-transformers, where the plan has them. Raises ProgramError."""
+    """By the files of sentence-transformers, if the plan has them. Raises ProgramError."""
     modules = files.get("modules.json")
     if modules is None:
         return

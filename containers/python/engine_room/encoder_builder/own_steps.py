@@ -22,7 +22,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def parse_step(words: Sequence[str]) -> argparse.Namespace:
-    """The words after the program's. Ends the program, as for a person's, where the command does not take
+    """The words after the program's. Ends the program, as for a person's, if the command does not take
     them."""
     parser = argparse.ArgumentParser(prog="encoder_builder", allow_abbrev=False)
     add_step_parsers(parser.add_subparsers(dest="command", required=True))

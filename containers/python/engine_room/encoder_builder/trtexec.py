@@ -18,7 +18,7 @@ _SAVE = "--saveEngine="
 
 
 def run_trtexec(argv: Sequence[str], report: Reporter) -> dict[str, object]:
-    """Facts for the manifest. Raises ProgramError where it fails, or leaves no plan."""
+    """Facts for the manifest. Raises ProgramError if it fails, or leaves no plan."""
     with tempfile.TemporaryDirectory(prefix="encoder-builder-") as work:
         output = run("trtexec", argv, os.environ, Path(work), report)
     plan = next((Path(word.removeprefix(_SAVE)) for word in argv if word.startswith(_SAVE)), None)

@@ -189,7 +189,7 @@ def _check_answer(spec: EngineBuildSpec, output: str, report: Reporter) -> str:
 
 def _check_engine(folder: Path, plan: Plan) -> None:
     """Raises ProgramError unless there is one engine file for each rank beside its config.json, and the
-    visual engine where the plan builds one."""
+    visual engine if the plan builds one."""
     llm = _below(plan, "llm")
     expected = [f"{llm}/config.json", *(f"{llm}/rank{rank}.engine" for rank in range(plan.world_size))]
     missing = [name for name in expected if not _has_bytes(folder / name)]
@@ -230,7 +230,7 @@ _RANK = re.compile(r"^\[\d+,\d+\]<std(?:out|err)>:\s?", re.MULTILINE)
 
 
 def find_answer(output: str) -> str | None:
-    """The text that the model gave; None where run.py printed none, which is a run.py of another kind."""
+    """The text that the model gave; None if run.py printed none, which is a run.py of another kind."""
     plain = _RANK.sub("", output)
     start = _ANSWER.search(plain)
     if start is None:

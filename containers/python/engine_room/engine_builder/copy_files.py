@@ -12,7 +12,7 @@ from engine_room.shared.manifest import CHUNK_BYTES, StoredFile, folder_bytes, r
 
 
 def copy_files(source: Path, target: Path, report: Reporter) -> tuple[tuple[StoredFile, ...], float]:
-    """The files, which are now below `target` too, and the seconds that it took. Raises ProgramError where
+    """The files, which are now below `target` too, and the seconds that it took. Raises ProgramError if
     there is no room for them, OSError."""
     require_space(target, folder_bytes(source), "the engine's files")
     started, files = time.monotonic(), list[StoredFile]()

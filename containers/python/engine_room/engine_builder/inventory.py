@@ -37,7 +37,7 @@ class Entry:
 
 
 def verify(directory: Path, report: Reporter) -> None:
-    """Reads every file of an engine or of weights. Raises ProgramError where one is not as the manifest
+    """Reads every file of an engine or of weights. Raises ProgramError if one is not as the manifest
     says."""
     manifest = read_manifest(directory)
     if manifest is None:
@@ -170,7 +170,7 @@ def _remove(directory: Path) -> None:
 
 
 def _age_seconds(directory: Path) -> float | None:
-    """Since the manifest was written; without one, since anything in the folder was. None where the folder
+    """Since the manifest was written; without one, since anything in the folder was. None if the folder
     has gone: builders rename and remove theirs."""
     try:
         return max(0.0, time.time() - (directory / MANIFEST).stat().st_mtime)

@@ -28,7 +28,7 @@ def _environment(work: Path) -> dict[str, str]:
         TMPDIR=str(temporary),
         # Data sets that a quantizer calibrates with.
         HF_HOME=str(work / "hub"),
-        # pip installs here where it may not write to the image, which it refuses on some distributions.
+        # pip installs here if it may not write to the image, which it refuses on some distributions.
         PYTHONUSERBASE=str(packages),
         PIP_BREAK_SYSTEM_PACKAGES="1",
         PATH=f"{packages / 'bin'}:{values.get('PATH', os.defpath)}",

@@ -1,4 +1,4 @@
-"""The build of a folder of the store: at once where it is complete, else by one builder at a time.
+"""The build of a folder of the store: at once if it is complete, else by one builder at a time.
 
 A build fills a folder beside its final place, then renames it. Leftovers of a killed builder are never at the
 key; the next builder, which has the lock, removes them.
@@ -51,7 +51,7 @@ class Product:
     gpu: Gpu | None
 
     def complete(self) -> Manifest | None:
-        """The manifest at the key, where it is the key's and every file has the size that it says."""
+        """The manifest at the key, if it is the key's and every file has the size that it says."""
         return complete_manifest(self.directory, self.kind, {"key": self.key})
 
 
@@ -71,7 +71,7 @@ def build_once(
     report: Reporter,
 ) -> None:
     """Returns when the product is complete in the store. `check_machine` comes before anything is written,
-    and only where something is to be built. Raises ProgramError, OSError, StoppedError."""
+    and only if something is to be built. Raises ProgramError, OSError, StoppedError."""
     if _was_complete(product, report):
         return
     machine = check_machine()

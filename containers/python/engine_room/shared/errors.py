@@ -64,7 +64,7 @@ _FIXES = {
 
 
 def from_os_error(error: OSError) -> ProgramError:
-    """The system's error text, with the path and the fix where the kind of error has one."""
+    """The system's error text, with the path and the fix if the kind of error has one."""
     code = _CODES.get(error.errno or 0, ExitCode.FAILED)
     place = "" if error.filename is None else f"{error.filename}: "
     fix = f"; {_FIXES[code]}" if code in _FIXES else ""

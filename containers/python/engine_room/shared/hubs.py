@@ -100,7 +100,7 @@ class Hub:
         return found[0]
 
     def pinned(self, sha256: Mapping[str, str | None]) -> tuple[RemoteFile, ...]:
-        """Files by their path, with a sha-256 that counts more than the listing's, where there is one. Raises
+        """Files by their path, with a sha-256 that counts more than the listing's, if there is one. Raises
         ProgramError."""
         listed = {file.path: file for file in self.listing()}
         for path in sha256.keys() - listed.keys():
@@ -123,7 +123,7 @@ class Hub:
             url = _library().hf_hub_url(repository, path, revision=revision, endpoint=self._root)
         headers = {"user-agent": "engine-room"}
         if self._token is not None:
-            # requests and httpx drop it where they are redirected to another origin.
+            # requests and httpx drop it if they are redirected to another origin.
             headers["authorization"] = f"Bearer {self._token}"
         _library().file_download.http_get(url, target, resume_size=there, headers=headers)
 
@@ -154,7 +154,7 @@ class Hub:
         return tuple(files)
 
     def _list_modelscope(self) -> tuple[RemoteFile, ...]:
-        """With sha-256 where ModelScope has it: it lacks some of old revisions. As modelscope/hub/api.py, for
+        """With sha-256 if ModelScope has it: it lacks some of old revisions. As modelscope/hub/api.py, for
         it does not speak as the other hub: https://github.com/modelscope/modelscope/issues/1269."""
         query = urlencode({"Revision": self.source.revision, "Recursive": "true"})
         url = f"{self._root}/api/v1/models/{quote(self.source.repository)}/repo/files?{query}"
@@ -194,7 +194,7 @@ class Hub:
         """Error of an answer of 401, 403 or 404."""
         reason = headers.get("X-Error-Message")
         name, said = self.source.repository, f" ({reason})" if reason else ""
-        # The hub answers 401 where there is no such repository and no token.
+        # The hub answers 401 if there is no such repository and no token.
         if status == 404 or headers.get("X-Error-Code", "").endswith("NotFound"):
             message = f"is not there at this revision{said}, or is private; look at {self.page}."
         elif self._token is None:
@@ -301,7 +301,7 @@ class Hub:
 def chosen(
     hub: Hub, files: Sequence[RemoteFile], include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[RemoteFile, ...]:
-    """Files whose paths match, as the hub's own client matches them. Raises ProgramError where none does."""
+    """Files whose paths match, as the hub's own client matches them. Raises ProgramError if none does."""
     # A slash at a pattern's end stands for the folder; older versions of the library don't know it.
     allow, ignore = ([f"{one}*" if one.endswith("/") else one for one in each] for each in (include, exclude))
     found = tuple(

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from engine_room.shared.errors import ExitCode, ProgramError
 from engine_room.shared.specs import Gpu, Release
 
-# nvidia-smi loads the driver where no process keeps it loaded, which takes seconds for each GPU.
+# nvidia-smi loads the driver if no process keeps it loaded, which takes seconds for each GPU.
 _TIMEOUT_SECONDS = 120
 
 # NVIDIA's Triton images say their own tag in it (build.py of triton-inference-server/server).
 TAG_VARIABLE = "NVIDIA_TRITON_SERVER_VERSION"
 
-# Names of NVIDIA's driver, without vendor, where they are not the catalogue's:
+# Names of NVIDIA's driver, without vendor, if they are not the catalogue's:
 # https://us.download.nvidia.com/XFree86/Linux-x86_64/575.57.08/README/supportedchips.html
 _REPORTED_NAMES: Mapping[str, tuple[str, ...]] = {
     "T4": ("Tesla T4",),
@@ -108,7 +108,7 @@ def check_versions(release: Release, *, has_engine: bool = True) -> Versions:
 
 def check_triton(release: Release, *, is_needed: bool) -> None:
     """Triton's images without TensorRT-LLM are told apart by their release, which NVIDIA writes into them.
-    Raises ProgramError for another one, and where `is_needed` for an image that says none."""
+    Raises ProgramError for another one, and if `is_needed` for an image that says none."""
     running = os.environ.get(TAG_VARIABLE)
     if running is None and is_needed:
         raise _wrong(
@@ -156,7 +156,7 @@ def _parse_gpu(line: str) -> VisibleGpu:
 
 
 def _output(*command: str) -> str:
-    """Raises ProgramError where a program of the image or of NVIDIA's container runtime does not answer."""
+    """Raises ProgramError if a program of the image or of NVIDIA's container runtime does not answer."""
     program = command[0]
     try:
         done = subprocess.run(  # noqa: S603 (fixed arguments)

@@ -86,7 +86,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def complete_manifest(folder: Path, kind: Kind, fields: Mapping[str, object]) -> Manifest | None:
-    """The manifest, where it is of this kind, has these fields, and every file has the size that it says."""
+    """The manifest, if it is of this kind, has these fields, and every file has the size that it says."""
     manifest = read_manifest(folder)
     if manifest is None or manifest.kind != kind or not fields.items() <= manifest.record.items():
         return None
@@ -140,7 +140,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def require_space(folder: Path, needed: int, what: str) -> None:
-    """Raises ProgramError where the file system has less than `needed` bytes for `what`."""
+    """Raises ProgramError if the file system has less than `needed` bytes for `what`."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise ProgramError(
@@ -212,7 +212,7 @@ def stored_files(folder: Path, skipped: str = "") -> tuple[StoredFile, ...]:
 
 
 def store_of(directory: Path, kind: Kind) -> Path:
-    """The store that has a folder of this kind. Raises ProgramError where the path is shorter."""
+    """The store that has a folder of this kind. Raises ProgramError if the path is shorter."""
     levels = _LEVELS_BELOW_STORE[kind]
     if len(directory.parents) < levels:
         raise ProgramError(f"{directory} is not {levels} folders below a store.", ExitCode.WRONG_SPEC)

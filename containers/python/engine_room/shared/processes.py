@@ -145,7 +145,7 @@ _FULL_DISK = re.compile(r"No space left on device|Disk quota exceeded|errno 28\b
 
 
 def relocated(word: str, folders: Mapping[str, Path]) -> str:
-    """A word with each folder that it names moved: `--engine_dir=/store/engines/x/llm` where the folder of
+    """A word with each folder that it names moved: `--engine_dir=/store/engines/x/llm` if the folder of
     `folders` is `/store/engines/x`. Longer names than the folder's are others."""
     for old, new in folders.items():
         word = str(new).join(re.split(rf"(?<![\w.-]){re.escape(old)}(?![\w.-])", word))
@@ -153,7 +153,7 @@ def relocated(word: str, folders: Mapping[str, Path]) -> str:
 
 
 def failure(program: str, code: int, output: str) -> ProgramError:
-    """The error for a command that ended with another code than 0: minus a signal's number where one ended
+    """The error for a command that ended with another code than 0: minus a signal's number if one ended
     it."""
     how = f"exit code {code}" if code > 0 else f"signal {-code}"
     words = last_words(output)

@@ -19,7 +19,7 @@ _REMEDY = "rebuild the image, or create the plan with the image's version of the
 
 
 class Record(dict[str, Any]):
-    """A JSON object that names file and field where one is missing."""
+    """A JSON object that names file and field if one is missing."""
 
     def __init__(self, value: dict[str, Any], path: Path | str, where: str = "") -> None:
         super().__init__({key: _record(one, path, f"{where}{key}") for key, one in value.items()})

@@ -33,7 +33,7 @@ class StoreLocks:
     """The locks of one store."""
 
     def __init__(self, store: Path) -> None:
-        """Makes the file, and the store's folder, where they are missing. Raises OSError. The end of the
+        """Makes the file, and the store's folder, if they are missing. Raises OSError. The end of the
         object's block gives up all locks."""
         store.mkdir(parents=True, exist_ok=True)
         self._store = store

@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> Outcome:
 
 
 def _check_machine(spec: ServerSpec) -> None:
-    """Raises ProgramError where versions or GPUs are others than those that the engine was built for, which
+    """Raises ProgramError if versions or GPUs are others than those that the engine was built for, which
     TensorRT refuses with less clear words."""
     if spec.release is not None and isinstance(spec.repository, TemplateRepository):
         check_versions(spec.release, has_engine=spec.engine_directory is not None)
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     for option, default, meaning in (
         ("--image", Path("/opt/engine-room"), "models in Python, and built files of the CPU tier's models"),
         ("--cache", Path("/cache"), "where other files are built, and downloads kept"),
-        ("--termination-log", Path("/dev/termination-log"), "gets the reason of the end, where it exists"),
+        ("--termination-log", Path("/dev/termination-log"), "gets the reason of the end, if it exists"),
     ):
         parser.add_argument(
             option, type=_absolute, default=default, metavar="PATH", help=f"{meaning} (default: %(default)s)"

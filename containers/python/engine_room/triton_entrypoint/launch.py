@@ -34,7 +34,7 @@ class Server:
 
 
 def planned_server(spec: ServerSpec, ports: Mapping[str, int]) -> Server:
-    """The server of the plan with other `ports`, by protocol. Raises ProgramError where this machine can't
+    """The server of the plan with other `ports`, by protocol. Raises ProgramError if this machine can't
     run it."""
     launch = _of_wheel(spec.launch) if spec.launch.ranks[0][0] == TRITONSERVER else spec.launch
     prefix = shared_memory_prefix(spec.model, spec.repository.path)

@@ -10,7 +10,7 @@ from engine_room.triton_entrypoint.spec import FileRepository, ServerSpec, Templ
 
 
 def check_manifest(spec: ServerSpec, directory: Path) -> Manifest:
-    """Raises ProgramError where the folder is not complete, or was built for something else."""
+    """Raises ProgramError if the folder is not complete, or was built for something else."""
     manifest = read_manifest(directory)
     if manifest is None:
         raise ProgramError(

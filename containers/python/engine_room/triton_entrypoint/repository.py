@@ -31,7 +31,7 @@ PYTHON_MODELS = "models"
 
 def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
     """Folders of built artifacts by model: those in the image's folder, and others, which are built into
-    `cache` first. Raises ProgramError where files are missing; nothing of the repository is touched."""
+    `cache` first. Raises ProgramError if files are missing; nothing of the repository is touched."""
     repository = spec.repository
     if isinstance(repository, TemplateRepository):
         for template_model in repository.models:
@@ -55,7 +55,7 @@ def prepared(spec: ServerSpec, image: Path, cache: Path) -> dict[str, Path]:
 
 def fill(spec: ServerSpec, image: Path, artifacts: Mapping[str, Path]) -> list[str]:
     """Makes the repository's folder hold exactly what the spec says. Returns lines for the log. Raises
-    ProgramError, before anything is touched, where the folder is in other use."""
+    ProgramError, before anything is touched, if the folder is in other use."""
     repository = spec.repository
     if isinstance(repository, FileRepository):
         return _fill_files(repository, spec.engine_directory, image, artifacts)

@@ -70,7 +70,7 @@ class ServerProcesses:
 
 def supervise(server: Server, report: Callable[[str], None]) -> Outcome:
     """Returns when the server and all that it started have ended; `report` gets lines for the log. Raises
-    ProgramError where it can't be started."""
+    ProgramError if it can't be started."""
     signals = STOP_SIGNALS | {signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -188,7 +188,7 @@ def test_a_graph_takes_any_batch_and_length(cpu_build: Built, name: str) -> None
     assert len(together) == 7
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
     for row, vector in enumerate(together):
-        # Padding is cut off, where there is some.
+        # Padding is cut off, if there is some.
         length = int(feeds["attention_mask"][row].sum()) if "attention_mask" in feeds else None
         alone = {key: values[row : row + 1, :length] for key, values in feeds.items()}
         np.testing.assert_allclose(session.run(None, alone)[0][0], vector, atol=1e-5)

@@ -115,7 +115,7 @@ def assert_standard(model: onnx.ModelProto) -> None:
     assert model.ir_version >= onnx.helper.find_min_ir_version_for(model.opset_import)
 
 
-# int8 is made of float16 where the graph says each type (build-steps.ts); before that, of float32: at night.
+# int8 is made of float16 if the graph says each type (build-steps.ts); before that, of float32: at night.
 @pytest.mark.parametrize(
     ("data_type", "quantized"),
     [

@@ -120,7 +120,7 @@ def test_requests_that_do_not_end_are_aborted_after_the_timeout(tmp_path: Path) 
         process.rank(0)
         process.process.terminate()
         ended = process.wait()
-    # As tritonserver itself: 1 where its time was over.
+    # As tritonserver itself: 1 if its time was over.
     assert (ended.code, ended.sentence) == (4, "SIGTERM came, and mpirun ended with exit code 1.")
     assert image.termination_log.read_text() == f"{ended.sentence}\n"
 

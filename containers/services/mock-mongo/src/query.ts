@@ -126,7 +126,7 @@ export function isOperators(value: unknown): value is Document {
 }
 
 /**
- * Documents one after the other, and undefined where the work may pause: nothing that was read is held on to there, so
+ * Documents one after the other, and undefined when the work may pause: nothing that was read is held on to there, so
  * documents that are written meanwhile may or may not be seen, as in MongoDB.
  */
 export type Rows = Iterator<Row | undefined, void> & Iterable<Row | undefined>;
@@ -136,7 +136,7 @@ const PAUSE_WORK = 1024 * 1024;
 const DOCUMENT_WORK = PAUSE_WORK / 64;
 
 /**
- * Documents that match, in the order of insertion; they end where the collection is dropped meanwhile.
+ * Documents that match, in the order of insertion; they end if the collection is dropped meanwhile.
  *
  * @param collection - Undefined when it does not exist: the filter is still checked.
  * @param copy - Returns the kept part of each document.
@@ -326,7 +326,7 @@ export function projector(projection: Document): Copy {
   const leadsOn = (path: string) => paths.some((other) => other.startsWith(`${path}.`));
   const isNaming = (id === undefined || isYes(id) || isNo(id)) && (isIncluding || isExcluding);
   if (isNaming && !paths.some((path) => /^_id\.|\$/.test(path) || leadsOn(path))) {
-    // Included where it is not excluded.
+    // Included if it is not excluded.
     const named = isNo(id) === isExcluding ? [...paths, "_id"] : paths;
     return (bytes) =>
       pick(bytes, (path, isContainer) => {

@@ -9,7 +9,7 @@ import { CommandError, isPlainObject, readPlain, readTyped, write } from "./docu
 import { isOperators, predicate } from "./query.ts";
 import { compareValues, identityOf, isNumeric, type Numeric, toNumber } from "./values.ts";
 
-// Places in a document: a dotted path, in which a number is an index where there is a list.
+// Places in a document: a dotted path, in which a number is an index if there is a list.
 
 /** Maximum length to which a list is filled with null, as in MongoDB. */
 const MAX_PADDING = 1_500_000;

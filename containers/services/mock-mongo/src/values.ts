@@ -128,7 +128,7 @@ function normalize(value: unknown): unknown {
 }
 
 /**
- * Values at `a.b.c`. A list on the way stands for each of its elements: several values are found then, none where there is
+ * Values at `a.b.c`. A list on the way stands for each of its elements: several values are found then, none if there is
  * nothing. A list at the end is one value.
  */
 export function valuesAt(value: unknown, path: string): unknown[] {

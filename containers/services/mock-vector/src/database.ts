@@ -68,7 +68,7 @@ class PointMemory {
     this.#mostBytes = mostBytes;
   }
 
-  /** @throws RequestError 500, as Qdrant where it has no space left. */
+  /** @throws RequestError 500, as Qdrant if it has no space left. */
   take(bytes: number): void {
     if (this.bytes + bytes > this.#mostBytes) {
       throw new RequestError(
@@ -238,7 +238,7 @@ export class Collection {
     return this.#points[this.#slots.get(id) ?? -1];
   }
 
-  /** A point's vectors by name, as they are stored: of length 1 where the distance is cosine. */
+  /** A point's vectors by name, as they are stored: of length 1 if the distance is cosine. */
   vectorsOf(id: PointId): Readonly<Record<string, readonly number[]>> {
     const slot = this.#slots.get(id) ?? -1;
     return Object.fromEntries(

@@ -70,7 +70,7 @@ function isVector(value: unknown): boolean {
   return true;
 }
 
-/** The name of a collection's only vector, where it has no name. */
+/** The name of a collection's only vector, if it has no name. */
 export const UNNAMED = "";
 
 /** Values by names of vectors; with `isSingle`, of the vector without a name. */

@@ -13,7 +13,7 @@ const MAGIC = Buffer.from([0xde, 0xc0, 0xef, 0xbe]);
 const MAGIC_OFFSET = 24;
 
 /**
- * Makes a directory where it is absent, takes its lock until the process ends, and opens the store in it.
+ * Makes a directory if it is absent, takes its lock until the process ends, and opens the store in it.
  *
  * @param directory - Value of `--data`.
  * @param file - The store's LMDB file, checked first: LMDB would end the process over another kind of file.

@@ -152,7 +152,7 @@ function withNarrowTopK({ temperature, topK }: GenerationRequest): Values {
   return topK === 0 ? { topK: WIDEST_TOP_K } : {};
 }
 
-/** Whether the server itself ends an answer at stop words; where it does not, the caller cuts the text. */
+/** Whether the server itself ends an answer at stop words; if it does not, the caller cuts the text. */
 export function takesStopWords({ flavour }: RequestProfile): boolean {
   return "stopWords" in FLAVOURS[flavour].inputs;
 }

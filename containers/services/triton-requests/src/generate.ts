@@ -5,7 +5,7 @@ import type { RequestProfile } from "./profile.ts";
 import { AnswerError, type GenerationRequest, type TritonRequest } from "./request.ts";
 
 /**
- * A POST to `/generate`, or to `/generate_stream` where the request says `stream`.
+ * A POST to `/generate`, or to `/generate_stream` if the request says `stream`.
  * A model that can't stream answers `/generate_stream` with a single event.
  * @throws RequestError when this model does not accept a part of the request, pixels among them.
  */

@@ -99,10 +99,10 @@ function checkCount({ maxImages, isRequired }: ImageProfile, count: number): voi
   }
 }
 
-/** Marks of the models that this library knows; where none is expected, the tokenizer would read one as an empty image. */
+/** Marks of the models that this library knows; if none is expected, the tokenizer would read one as an empty image. */
 const KNOWN_MARKS = [SPLIT_MARK, "<|image|>", "<|image_pad|>", "<|video_pad|>", "<|vision_pad|>"];
 
-/** @throws RequestError unless the prompt has exactly one mark for each image, where it needs marks. */
+/** @throws RequestError unless the prompt has exactly one mark for each image, if it needs marks. */
 function checkMarks({ mark }: ImageProfile, text: string, imageCount: number): void {
   const others = mark === null ? text : text.replaceAll(mark, "");
   const stray = KNOWN_MARKS.find((known) => others.includes(known));
@@ -181,9 +181,9 @@ function invalidImage(field: string, problem: string): RequestError {
 
 /**
  * `prompt_table_extra_id`, by which TensorRT-LLM's KV cache tells images apart: 53 bits of a SHA-256 of their content in their
- * order, which JSON carries exactly. The last bit is set: where a prompt is split at its image marks, preprocessing narrows
+ * order, which JSON carries exactly. The last bit is set: if a prompt is split at its image marks, preprocessing narrows
  * the id to 32 bits, and 0 would mean "no image".
- * @returns undefined where there is no image.
+ * @returns undefined if there is no image.
  * @throws RequestError for a URL, whose content is not known.
  */
 export function imageId(images: readonly string[]): number | undefined {

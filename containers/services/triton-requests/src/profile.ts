@@ -28,7 +28,7 @@ const tokenId = z
 const imageProfileSchema = z
   .strictObject({
     /**
-     * Whether a request may hold an image as an http(s) URL, which the server fetches, or as a data URL. Where it may not, images
+     * Whether a request may hold an image as an http(s) URL, which the server fetches, or as a data URL. If it may not, images
      * travel only as the FP16 tensor of the model's own Hugging Face processor, which the server lacks.
      */
     takesFiles: z.boolean(),
@@ -36,11 +36,11 @@ const imageProfileSchema = z
     maxImages: z.int().min(1),
     /** Whether a request without image fails in the server. */
     isRequired: z.boolean(),
-    /** Placeholder of an image in the prompt; null where preprocessing places images by itself. */
+    /** Placeholder of an image in the prompt; null if preprocessing places images by itself. */
     mark: z.string().min(1).nullable(),
     /** Text around a bare question: `{question}`, and `{marks}` for one mark an image, each in a line of its own. */
     prompt: z.string(),
-    /** Tokens that an image takes of the context; 0 where the model sees it through cross attention. */
+    /** Tokens that an image takes of the context; 0 if the model sees it through cross attention. */
     tokensPerImage: z.int().min(0),
     /** Limits of a model that takes frames of a video in place of images. */
     video: z
@@ -161,7 +161,7 @@ const VISION_ROWS: Readonly<Record<VisionModelType, VisionRow>> = {
   vila: { ...PROCESSED, mark: null, prompt: "\n {question}" },
   // It asserts that there is an image or a video, and puts the image before the text.
   llava_onevision: { takesFiles: true, isRequired: true, mark: null, prompt: "{question}" },
-  // multimodal_encoders skips itself where there is no image.
+  // multimodal_encoders skips itself if there is no image.
   mllama: { takesFiles: true, isRequired: false, mark: "<|image|>", prompt: "{marks}{question}" },
   // The LLM API adds nothing to a prompt: this is the model's chat with one question.
   qwen2_5_vl: {
@@ -174,7 +174,7 @@ const VISION_ROWS: Readonly<Record<VisionModelType, VisionRow>> = {
   },
 };
 
-/** Where `max_num_images` is above 1, preprocessing splits the text at this mark instead of placing the image first. */
+/** If `max_num_images` is above 1, preprocessing splits the text at this mark instead of placing the image first. */
 export const SPLIT_MARK = "<image>";
 const SEVERAL_IMAGES = { mark: SPLIT_MARK, prompt: "{marks}\n {question}" };
 

@@ -26,7 +26,7 @@ export interface GenerationRequest {
   readonly stopWords?: readonly string[] | undefined;
   /** Default false: one answer. */
   readonly stream?: boolean | undefined;
-  /** Asks for the numbers of tokens, where the model gives them on request. */
+  /** Asks for the numbers of tokens, if the model gives them on request. */
   readonly countTokens?: boolean | undefined;
 }
 

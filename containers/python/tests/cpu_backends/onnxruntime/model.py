@@ -46,7 +46,7 @@ class TritonPythonModel:
         limit = int(self._limit.read_text()) if self._limit.exists() else columns
         if columns > limit:
             reason = f"a profile of the plan ends at {limit}, and {columns} came"
-            # Each with an error of its own: Triton crashes where two responses share one.
+            # Each with an error of its own: Triton crashes if two responses share one.
             return [pb_utils.InferenceResponse(error=pb_utils.TritonError(reason)) for _ in requests]
         joined = {name: np.concatenate([one[name] for one in inputs]) for name in self._inputs}
         vectors = self._session.run([self._output], joined)[0]

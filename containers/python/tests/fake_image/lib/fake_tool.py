@@ -36,7 +36,7 @@ class Tool:
             sys.exit(f"{name}: {failure}")
 
     def require(self, *names: str) -> None:
-        """Ends as argparse does where a flag is missing."""
+        """Ends as argparse does if a flag is missing."""
         for name in names:
             if getattr(self.values, name) is None:
                 self._parser.error(f"the following arguments are required: --{name}")

@@ -1,11 +1,11 @@
 /** Requests to the gateway that served this page, and the same requests as curl commands. */
 
 /**
- * A GET; where there are fields, a POST of JSON, or of a form where there is an image too.
+ * A GET; if there are fields, a POST of JSON, or of a form if there is an image too.
  * @typedef {object} Call
  * @property {string} path Relative to the page: `v1/match`.
  * @property {string} [method] Another method.
- * @property {Readonly<Record<string, unknown>>} [fields] Texts, numbers and booleans where there is an image.
+ * @property {Readonly<Record<string, unknown>>} [fields] Texts, numbers and booleans if there is an image.
  * @property {File | undefined} [image]
  * @property {string} [saveAs] File for the answer of a command.
  */
@@ -91,7 +91,7 @@ function sendWithProgress(onSent) {
  * @param {Call} call
  * @param {AbortSignal} signal
  * @returns {AsyncGenerator<{ event: string, data: any }, void, void>} Events as they come, the last of them `done`.
- * @throws {ApiFailure} Also for an event `error`, and where the answer ends before `done`.
+ * @throws {ApiFailure} Also for an event `error`, and if the answer ends before `done`.
  */
 export async function* stream(call, signal) {
   const { body } = await request(call, signal);

@@ -82,7 +82,7 @@ async function lookForDocuments() {
   showAbilities();
 }
 
-/** Finds the question of the sample collection, where the collection is loaded. */
+/** Finds the question of the sample collection, if the collection is loaded. */
 async function findExample() {
   const list = await request({ path: "v1/documents?after=sample-&limit=50" });
   for (const { id, image, metadata } of (await list.json()).documents) {
@@ -168,7 +168,7 @@ question.addEventListener("keydown", (event) => {
 });
 
 /**
- * Finds matches and, where it is wanted, an answer at the same time. Takes the place of a question that is running.
+ * Finds matches and, if it is wanted, an answer at the same time. Takes the place of a question that is running.
  * @param {boolean} wantsAnswer
  */
 async function ask(wantsAnswer) {

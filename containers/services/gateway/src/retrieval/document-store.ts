@@ -30,7 +30,7 @@ export interface StoredImage {
   /** Pixels. */
   readonly width: number;
   readonly height: number;
-  /** The JPEG; undefined where it was not asked for. */
+  /** The JPEG; undefined if it was not asked for. */
   readonly bytes?: Uint8Array;
 }
 
@@ -113,7 +113,7 @@ export class DocumentStore {
       waitQueueTimeoutMS: SOCKET_MS,
       maxPoolSize: MOST_CONNECTIONS,
       promoteBuffers: true,
-      // Acknowledged means on disk, of a majority where there are several servers.
+      // Acknowledged means on disk, of a majority if there are several servers.
       writeConcern: { w: "majority", journal: true },
     });
     const database = this.#client.db(databaseName);

@@ -1,7 +1,7 @@
 /**
  * Brings the vectors to MongoDB's content. No document is locked: after each change of vectors MongoDB is read again, and
- * the vectors are made again where another writer has changed the document meanwhile. So the last change of a document's
- * vectors is always followed by a read that found them right. Where that fails, all documents are compared some seconds
+ * the vectors are made again if another writer has changed the document meanwhile. So the last change of a document's
+ * vectors is always followed by a read that found them right. If that fails, all documents are compared some seconds
  * later.
  */
 import { randomUUID } from "node:crypto";
@@ -117,7 +117,7 @@ export class Indexer {
 
   /**
    * To be called after each change of vectors: indexes documents of which MongoDB has another content.
-   * @param indexed - Contents that the vectors were made from; absent where they were removed.
+   * @param indexed - Contents that the vectors were made from; absent if they were removed.
    */
   async settle(ids: readonly string[], indexed: Hashes, call: CallContext): Promise<IndexResult> {
     return this.index(await this.#changed(ids, indexed, call), call);

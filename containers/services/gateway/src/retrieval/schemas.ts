@@ -118,7 +118,7 @@ export const batchRequest = z.strictObject({
     ),
 });
 
-/** Body of POST /v1/documents as the API's description shows it: several documents where there is `documents`, else one. */
+/** Body of POST /v1/documents as the API's description shows it: several documents if there is `documents`, else one. */
 export const writeRequest = z.unknown().meta({ anyOf: [documentRequest, batchRequest].map(jsonSchema) });
 
 export const writeResponse = z.object({
@@ -198,7 +198,7 @@ const condition = z.union(
   },
 );
 
-/** All conditions must hold; a list in the metadata matches where one of its values does. */
+/** All conditions must hold; a list in the metadata matches if one of its values does. */
 export const filterSchema = z
   .record(path, condition)
   .refine(
@@ -273,7 +273,7 @@ export const matchResponse = z.object({
     .object({ method: z.literal("rrf"), k: z.int() })
     .nullable()
     .describe(
-      "score = sum of 1 / (k + rank) over the lists that hold the document; null where one list was asked for.",
+      "score = sum of 1 / (k + rank) over the lists that hold the document; null if one list was asked for.",
     ),
   via: z.enum(["vectors", "describe"]),
   description: z.string().optional(),

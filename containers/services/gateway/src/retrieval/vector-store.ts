@@ -212,7 +212,7 @@ export class VectorStore {
     });
   }
 
-  /** Makes the collection where it is absent. @throws ApiError 500 where its vectors are not those of the encoder. */
+  /** Makes the collection if it is absent. @throws ApiError 500 if its vectors are not those of the encoder. */
   async #prepare(call: CallContext): Promise<void> {
     const describe = () => this.#request("describe", undefined, description, call);
     const existing = await describe().catch(async (error: unknown) => {

@@ -28,7 +28,7 @@ export interface TritonClientOptions {
   readonly origin: string;
   /** Called with every failure except a client's disconnect. */
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
-  /** From no server to one that answers, where the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
+  /** From no server to one that answers, if the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
   readonly coldStartSeconds?: number | undefined;
 }
 
@@ -37,7 +37,7 @@ interface TritonRequest extends CallContext {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
   /**
-   * Whether a request whose connection broke before any byte of an answer is sent once more. True only where a second
+   * Whether a request whose connection broke before any byte of an answer is sent once more. True only if a second
    * run costs little and changes nothing: a kept-alive connection may be closed by Triton just as it is used.
    */
   readonly isIdempotent: boolean;

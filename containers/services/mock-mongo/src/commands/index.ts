@@ -207,7 +207,7 @@ export function commandLabel(name: string): string {
   return Object.hasOwn(COMMANDS, name) ? name : "unknown";
 }
 
-/** Runs one command. @throws CommandError, or another error where it fails itself. */
+/** Runs one command. @throws CommandError, or another error if it fails itself. */
 export async function runCommand({ body }: Request, context: CommandContext): Promise<Reply> {
   const name = commandName(body);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
