@@ -62,7 +62,7 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
     source: "https://github.com/aws/efs-utils/blob/master/README.md",
     uses: {
       "elasticfilesystem:DescribeMountTargets":
-        "finds the mount target's address where its name is not resolved",
+        "finds the mount target's address if its name is not resolved",
       "ec2:DescribeAvailabilityZones": "tells the zone by the id that mount targets have",
     },
   },
@@ -124,7 +124,7 @@ export const ROLE_USES: Readonly<Record<string, RoleUses>> = {
       "ecr:BatchCheckLayerAvailability": "docker pull",
       "ecr:BatchGetImage": "docker pull, of the manifest",
       "ecr:GetDownloadUrlForLayer": "docker pull, of the layers",
-      "logs:CreateLogStream": "Docker begins a stream for a container, where logs go to CloudWatch",
+      "logs:CreateLogStream": "Docker begins a stream for a container, if logs go to CloudWatch",
       "logs:PutLogEvents": "Docker writes what a container prints",
       "secretsmanager:GetSecretValue": "a unit writes secrets to files in memory before its container starts",
       "elasticfilesystem:ClientMount": "the mount helper mounts the store",

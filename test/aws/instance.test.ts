@@ -124,7 +124,7 @@ describe("the machine of a stack", () => {
     );
   });
 
-  test("AWS is not asked for the machine where the session-manager-plugin is missing", async () => {
+  test("AWS is not asked for the machine if the session-manager-plugin is missing", async () => {
     await machine();
     const asked = vi.mocked(ask).mock.calls.length;
     const withoutPlugin = join(moto.folder(), "without-plugin");
@@ -185,7 +185,7 @@ describe("connect", () => {
     await expect.poll(() => isAlive(plugin)).toBe(false);
   });
 
-  test("connect shows AWS's own error where AWS refuses a session", async () => {
+  test("connect shows AWS's own error when AWS refuses a session", async () => {
     session = { error: "TargetNotConnected" };
     await expect(forwarded()).rejects.toThrow(
       /^The endpoint gateway can't be forwarded: .*TargetNotConnected.*\n.*ssm:StartSession/,

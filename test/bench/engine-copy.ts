@@ -39,7 +39,7 @@ const MEMORY_FILE_SYSTEMS = [0x01021994, 0x858458f6];
 /**
  * Copies an engine of 1 GiB several times below `directory`, in a folder that is removed.
  *
- * @throws UserError where that is a file system in memory, or has too little room.
+ * @throws UserError if that is a file system in memory, or has too little room.
  */
 export async function measureEngineCopy(directory: string): Promise<EngineCopyFigures> {
   checkDisk(directory);

@@ -20,7 +20,7 @@ type Subject = (typeof SUBJECTS)[number];
 /** Cost of a preview, from start to exit. */
 interface PreviewCost {
   readonly wallSeconds: number;
-  /** User and system time of all its processes; null where the system does not say. */
+  /** User and system time of all its processes; null if the system does not say. */
   readonly cpuSeconds: number | null;
 }
 
@@ -123,7 +123,7 @@ export function stackPreviewText({ stack, rounds, wall, cpu }: StackPreviewFigur
  * a server, and the engine plans to create each.
  *
  * @param executable - The Pulumi CLI.
- * @throws UserError with the CLI's last words where a preview fails, as without the kubernetes plugin.
+ * @throws UserError with the CLI's last words if a preview fails, as without the kubernetes plugin.
  */
 export function measureModelPreview(executable: string): ModelPreviewFigures {
   return inScratchFolder((folder) => {

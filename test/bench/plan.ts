@@ -20,7 +20,7 @@ interface PlanFigures {
   readonly jsonSeconds: number;
   /** Planning divided by the JSON round trip. */
   readonly ratioToJson: number;
-  /** Seconds a model with all models, divided by seconds a model with a tenth of them; 1 where time grows with their number. */
+  /** Seconds a model with all models, divided by seconds a model with a tenth of them; 1 if time grows with their number. */
   readonly ratioToTenth: number;
 }
 
@@ -35,7 +35,7 @@ const GPUS = ["L40S", "A100-SXM4-80GB", "H100"] as const;
 /**
  * Plans 1,000 models that differ in name, model, limits, GPU, replicas and streaming.
  *
- * @throws Error where a stack has a problem, since refusing is quicker than planning.
+ * @throws Error if a stack has a problem, since refusing is quicker than planning.
  */
 export function measurePlan(): PlanFigures {
   const files = stackFiles(MODELS);

@@ -149,7 +149,7 @@ export async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-/** @throws UserError where the stack has no encoders. */
+/** @throws UserError if the stack has no encoders. */
 function encodersOf({ endpoints: { encoders } }: StackOutputs): TritonEndpoints {
   if (encoders !== null) return encoders;
   throw new UserError("This benchmark measures encoders, and the stack has `encoders: false`.");

@@ -90,7 +90,7 @@ describeWithCluster(
       ]);
     });
 
-    test("preflight looks for kinds of operators only where the stack needs them", async () => {
+    test("preflight looks for kinds of operators only if the stack needs them", async () => {
       const { models, pools, engineStore } = GPU_STACK;
       expect(await kinds(GPU_STACK)).toEqual([]);
       // The definitions of KEDA, the operator and the Gateway API are installed; a metrics server and cert-manager are

@@ -26,7 +26,7 @@ import { removeAndWait, unschedulable } from "../harness/kubernetes/waiting.ts";
 import { writtenStackFile } from "../harness/stack-files.ts";
 import { claim, database, engineBuild, examplePools, server, service } from "./sample-objects.ts";
 
-/** Stack files of the project, or values where it has no such file. */
+/** Stack files of the project, or values if it has no such file. */
 const STACKS: Readonly<Record<string, string | Readonly<Record<string, unknown>>>> = {
   "a stack on one shared GPU with an existing claim": "examples/llama-2-7b-chat-kubernetes.yaml",
   "Pulumi.onprem.yaml": "Pulumi.onprem.yaml",

@@ -304,7 +304,7 @@ describe("requests", () => {
     expect(() => parse(queryRequest, body)).toThrow(message);
   });
 
-  test("a collection's settings are accepted where they change no answer, and refused otherwise", () => {
+  test("a collection's settings are accepted if they change no answer, and refused otherwise", () => {
     const vectors = { size: 4, distance: "Cosine", hnsw_config: { m: 16 }, on_disk: true };
     expect(parse(createCollection, { vectors, optimizers_config: {}, shard_number: 2 })).toMatchObject({
       vectors: { "": { size: 4, distance: "Cosine" } },

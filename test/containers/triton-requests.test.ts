@@ -150,12 +150,12 @@ describe("image marks", () => {
     );
   });
 
-  test("adjacent image marks are refused where preprocessing would drop one", () => {
+  test("adjacent image marks are refused if preprocessing would drop one", () => {
     expect(() => send(vila(4), "<image><image>", 2)).toThrow("put a line break between them");
     expect(() => buildGenerateRequest(mllama, ask([MERLION, MERLION]))).not.toThrow();
   });
 
-  test("image marks are refused where the server places images, and so are another model's marks", () => {
+  test("image marks are refused if the server places images, and so are another model's marks", () => {
     expect(() => send(vila(1), "<image>\n a", 1)).toThrow("the server places the image by itself");
     expect(() => buildGenerateRequest(mllama, ask([MERLION], "<image>"))).toThrow(
       "this model's mark is <|image|>",
@@ -206,7 +206,7 @@ describe("prompt_table_extra_id", () => {
     );
   });
 
-  test("an image's URL is refused where the KV cache is reused", () => {
+  test("an image's URL is refused if the KV cache is reused", () => {
     expect(() => idOf(ask([a, MERLION], two))).toThrow(
       refusal("unsupported_image", /^images\[1\] is a URL.*send the image itself/),
     );
@@ -265,7 +265,7 @@ test("inflight_batcher_llm passes on penalties, stop words and token counts, and
   });
 });
 
-test("inflight_batcher_llm streams from its streaming model, in one event where it is not decoupled", () => {
+test("inflight_batcher_llm streams from its streaming model, in one event if it is not decoupled", () => {
   const profile = requestProfile("inflight_batcher_llm", { streamingModel: "tensorrt_llm_bls" });
   const stream = buildGenerateRequest(profile, { ...plain, stream: true });
   expect(stream.path).toBe("/v2/models/tensorrt_llm_bls/generate_stream");
@@ -372,7 +372,7 @@ test("llmapi uses its own field names and no word lists", () => {
   expect(body("llmapi", greedy)).toEqual({ ...always, sampling_param_top_k: 1 });
 });
 
-test("llmapi streams cumulative text where it is decoupled", () => {
+test("llmapi streams cumulative text if it is decoupled", () => {
   const profile = requestProfile("llmapi", { decoupled: true });
   const request = buildGenerateRequest(profile, { ...plain, stream: true });
   expect(request.path).toBe("/v2/models/tensorrt_llm/generate_stream");

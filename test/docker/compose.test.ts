@@ -23,7 +23,7 @@ import { ec2Plan, ec2Values, type Values } from "../infra/plan/aws/machine/stack
 const MACHINE_SECONDS = 240;
 const SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Programs of the images: a builder fails where the store says so, and a check succeeds. */
+/** Programs of the images: a builder fails if the store says so, and a check succeeds. */
 const IMAGE_PROGRAMS: Readonly<Record<string, string>> = {
   builder:
     'test -s "$2" || exit 3\nif [ -e /store/fail ]; then echo "out of memory"; echo "token hf_hush"; exit 1; fi',

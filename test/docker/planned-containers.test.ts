@@ -288,7 +288,7 @@ describeWithEngine("planned containers", ({ socketPath, api }) => {
     });
   });
 
-  test("Open MPI fails where its folder is on the read-only root of a pod", async () => {
+  test("Open MPI fails if its folder is on the read-only root of a pod", async () => {
     const server = planned(values("kubernetes")).find(
       ({ role, model }) => role === "triton" && model === "llava",
     );

@@ -50,7 +50,7 @@ function targetsOf(file: string): readonly string[] {
     .map((target) => decodeURI(String(target)));
 }
 
-/** @returns Why a target does not exist; absent where it exists. */
+/** @returns Why a target does not exist; absent if it exists. */
 function faultOf(file: string, target: string): string | undefined {
   const [path = "", anchor] = target.split("#");
   const found = path === "" ? file : normalize(join(dirname(file), path)).replace(/\/$/, "");

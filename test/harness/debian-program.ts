@@ -22,7 +22,7 @@ const PACKAGES = {
   "cmark-gfm": { name: "cmark-gfm", libraries: "libcmark-gfm" },
 } as const satisfies Readonly<Record<string, Source>>;
 
-/** @returns Absolute path of the program, its libraries at `../lib`; the reason where apt has no such package. */
+/** @returns Absolute path of the program, its libraries at `../lib`; the reason if apt has no such package. */
 export async function debianProgram(
   program: keyof typeof PACKAGES,
 ): Promise<{ readonly path: string } | { readonly reason: string }> {

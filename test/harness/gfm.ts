@@ -11,7 +11,7 @@ import { debianProgram } from "./debian-program.ts";
 
 const cmark = await debianProgram("cmark-gfm");
 
-/** Reason why cmark-gfm is missing from the parsers; undefined where it is installed. */
+/** Reason why cmark-gfm is missing from the parsers; undefined if it is installed. */
 export const missingCmark = "path" in cmark ? undefined : cmark.reason;
 
 /** Raw HTML is left as it is, so that whatever gets through is seen. */

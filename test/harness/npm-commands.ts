@@ -41,7 +41,7 @@ function unquoted(word: string): string {
   return word.replaceAll(/["']/g, "");
 }
 
-/** @returns The parsed line; null where no command parses it. @throws The command's own error about its arguments. */
+/** @returns The parsed line; null if no command parses it. @throws The command's own error about its arguments. */
 export async function parseNpmCommand({ script, args }: NpmCommand): Promise<ParsedLine | null> {
   // scripts/cli.mjs does it before there are packages.
   if (script === "install" && args.length === 0) return null;

@@ -11,7 +11,7 @@ declare module "vitest" {
  * Options of a `describe` or `test`.
  *
  * @param missing - Why it can't run here, as a sentence's beginning without a period: "no Pulumi CLI on PATH". It is
- *   skipped for this reason; undefined where nothing is missing.
+ *   skipped for this reason; undefined if nothing is missing.
  */
 export function needs(missing: string | undefined) {
   return missing === undefined ? {} : { skip: true, meta: { skipped: missing } };

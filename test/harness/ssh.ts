@@ -1,7 +1,7 @@
 /** The machine's own ssh: Debian's package openssh-client has it. */
 import { spawnSync } from "node:child_process";
 
-/** Reason why tests with ssh are skipped; undefined where it is installed. */
+/** Reason why tests with ssh are skipped; undefined if it is installed. */
 export const missingSsh =
   spawnSync("ssh", ["-V"]).status === 0
     ? undefined

@@ -191,7 +191,7 @@ export class TestStack {
     return existsSync(file) ? Number(readFileSync(file, "utf8")) : undefined;
   }
 
-  /** @param pid - From `pids` or `supervisordPid`. @throws Where the process does not run. */
+  /** @param pid - From `pids` or `supervisordPid`. @throws If the process does not run. */
   kill(pid: number | undefined): void {
     // To `kill`, 0 is the group of the tests themselves.
     if (pid === undefined || pid === 0) throw new Error("The process to kill does not run.");

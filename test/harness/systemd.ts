@@ -1,4 +1,4 @@
-/** Programs of Debian's packages that check units, scripts and disks, where this machine has them. */
+/** Programs of Debian's packages that check units, scripts and disks, if this machine has them. */
 import { existsSync } from "node:fs";
 import { TEST_PROGRAMS } from "../../scripts/setup/system-packages.ts";
 
@@ -6,7 +6,7 @@ export const SYSTEMD = TEST_PROGRAMS.systemd.path;
 export const SYSTEMD_ANALYZE = TEST_PROGRAMS.systemdAnalyze.path;
 export const SHELLCHECK = TEST_PROGRAMS.shellcheck.path;
 
-/** Reason why tests with systemd's programs are skipped; undefined where they are installed. */
+/** Reason why tests with systemd's programs are skipped; undefined if they are installed. */
 export const missingSystemd = missing("systemd") ?? missing("systemdAnalyze");
 export const missingShellcheck = missing("shellcheck");
 export const missingMkfsXfs = missing("mkfsXfs");

@@ -84,7 +84,7 @@ test("problems of the checks and names that can't be resolved are reported toget
   }
 });
 
-test("where the schema refuses a value, all its problems are reported, and no check runs", () => {
+test("when the schema refuses a value, all its problems are reported, and no check runs", () => {
   expect(pathsOf(ofSchema)).toEqual([
     "release",
     "hub.token",

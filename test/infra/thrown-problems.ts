@@ -1,7 +1,7 @@
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { ConfigError, type Problem } from "../../infra/problems.ts";
 
-/** Problems of the ConfigError that a call throws; none where it throws nothing. */
+/** Problems of the ConfigError that a call throws; none if it throws nothing. */
 export function problemsThrownBy(act: () => unknown): readonly Problem[] {
   try {
     act();

@@ -156,7 +156,7 @@ test("a syntax error in a source is reported with its place", async () => {
   expect(bundles()).toEqual([]);
 });
 
-test("stack traces name the source where DEBUG is set", async () => {
+test("stack traces name the source if DEBUG is set", async () => {
   write(ENTRY, 'const why: string = "It broke.";\n\nthrow new Error(why);\n');
   const { stderr } = await start({ DEBUG: "1" }, "loader/run.mjs", ENTRY);
   expect(stderr).toContain("It broke.");
@@ -170,7 +170,7 @@ test("a file that is not an entry point is refused with a sentence", async () =>
   });
 });
 
-test("tsx loads the sources where no bundle can be written", async () => {
+test("tsx loads the sources if no bundle can be written", async () => {
   // Not even root can create a folder there.
   symlinkSync("/sys", join(root, "node_modules/.cache"));
   write(ENTRY, "const { dirname } = import.meta;\nconsole.log(dirname satisfies string, process.argv[2]);\n");

@@ -382,7 +382,7 @@ test("engine-store-is-protected reports a file system that is deleted with its s
 });
 
 test.each(good.map((one) => [one.type, one] as const))(
-  "resources-are-labelled reports %s without tags, where it can have any",
+  "resources-are-labelled reports %s without tags, if it can have any",
   (type, one) => {
     const untagged = { ...one, inputs: { ...one.inputs, tags: undefined } };
     expect(found("resources-are-labelled", [untagged])).toHaveLength(

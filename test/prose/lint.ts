@@ -1,6 +1,6 @@
 /**
- * Reads documents, users' strings, comments and titles of tests by Vale's rules in `styles/`: `tsx lint.ts PYTHON`. Ends with 1 where a text breaks a rule, or where
- * a rule misses a line of `wrong.txt`, and with SKIPPED where this machine can't build Vale; its last line then gives the reason.
+ * Reads documents, users' strings, comments and titles of tests by Vale's rules in `styles/`: `tsx lint.ts PYTHON`. Ends with 1 if a text breaks a rule, or if
+ * a rule misses a line of `wrong.txt`, and with SKIPPED if this machine can't build Vale; its last line then gives the reason.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -58,7 +58,7 @@ test("a rendered graph has inputs, parents, dependencies and options, masked sec
   expect(renderJson(rendered)).not.toContain("hush");
 });
 
-test("rendering fails where a resource is registered twice", async () => {
+test("rendering fails if a resource is registered twice", async () => {
   const twice = async () => {
     const [one, other] = [new Group("one"), new Group("other")];
     new Thing("same", {}, { parent: one });
@@ -71,7 +71,7 @@ test("rendering fails where a resource is registered twice", async () => {
   );
 });
 
-test("rendering fails where the program calls a provider's function", async () => {
+test("rendering fails if the program calls a provider's function", async () => {
   const asking = async () => ({
     zones: pulumi.output(pulumi.runtime.invoke("aws:index/getAvailabilityZones", {})),
   });

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly output: { stdout: string; stderr: string };
-  /** The exit code; null where a signal ended it. */
+  /** The exit code; null if a signal ended it. */
   readonly exit: Promise<number | null>;
   /** Resolves with the log's line that it listens. @throws Error when it ends before. */
   listening(): Promise<Readonly<Record<string, unknown>>>;

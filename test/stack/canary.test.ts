@@ -45,7 +45,7 @@ const names = Object.keys(bases) as BaseName[];
 /** Commands that download and start servers, except on platforms where stand-ins fail first. */
 const creating: readonly (readonly string[])[] = [["up"], ["start", "--no-samples"]];
 
-/** Commands by process: one process is enough where Pulumi's CLI is a stand-in, which runs no program. */
+/** Commands by process: one process is enough if Pulumi's CLI is a stand-in, which runs no program. */
 const batchesOf = (name: BaseName) => {
   const first = [...lines, ...(isThorough ? diffs : [])];
   return name === "local" ? [[...first, ["render"]], [["preview"]]] : [[...first, ...creating, ...programs]];

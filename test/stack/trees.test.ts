@@ -93,7 +93,7 @@ describe("two trees of the project", () => {
 
   const ENTRY_POINT = "scripts/diff/render-child.ts";
 
-  test("a stack is new where the base has no file of it", async () => {
+  test("a stack is new if the base has no file of it", async () => {
     copyFileSync(join(project, "Pulumi.local.yaml"), join(project, "Pulumi.fresh.yaml"));
     const { base, resources, secrets } = await compare("fresh");
     expect(base).toMatchObject({ ref: "HEAD", failure: "It has no Pulumi.fresh.yaml: the stack is new." });

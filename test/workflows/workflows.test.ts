@@ -166,7 +166,7 @@ test("workflows ask for exactly the known matrices", () => {
   expect(new Set(asked)).toEqual(new Set(MATRIX_PURPOSES));
 });
 
-test("stacks of pull requests are created only where the repository also destroys them", () => {
+test("stacks of pull requests are created only if the repository also destroys them", () => {
   const guarded = ["preview-stack", "preview-stack-end"].map((name) => {
     const jobs = WORKFLOWS.find(({ file }) => file.endsWith(`/${name}.yml`))?.jobs ?? {};
     return Object.values(jobs)

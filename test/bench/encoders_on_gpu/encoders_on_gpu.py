@@ -7,7 +7,7 @@ DIR has all-MiniLM-L6-v2's `model.safetensors`, `config.json`, `sentence_bert_co
 
 A difference is the largest of a number of a unit vector, in four rows. Throughput is from arrays in host
 memory to vectors in host memory: every program has its turn in each round, and a ratio is that of one round.
-Programs that the machine lacks are reported and skipped. Exits with 1 where a difference is larger than
+Programs that the machine lacks are reported and skipped. Exits with 1 if a difference is larger than
 `LARGEST_ERROR`."""
 
 from __future__ import annotations

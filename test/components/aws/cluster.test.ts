@@ -315,7 +315,7 @@ describe("add-ons", () => {
     });
   }
 
-  test("each add-on is one resource, with a role where it calls AWS", async () => {
+  test("each add-on is one resource, with a role if it calls AWS", async () => {
     const made = (await registered([planOf("kube-proxy"), planOf("vpc-cni")])).filter(
       ({ name }) => !name.startsWith("machines"),
     );
@@ -386,7 +386,7 @@ describe("charts", () => {
     });
   }
 
-  test("each chart is one Helm release, with a role where it calls AWS", async () => {
+  test("each chart is one Helm release, with a role if it calls AWS", async () => {
     expect(treeOf(await registered([autoscaler, keda]))).toEqual([
       "aws:ec2/vpc:Vpc cluster < engine-room-demo",
       "aws:eks/podIdentityAssociation:PodIdentityAssociation charts-cluster-autoscaler-role-association < charts-cluster-autoscaler-role",
@@ -539,7 +539,7 @@ test.each([
   [true, "Retain"],
   [false, "Delete"],
 ])(
-  "disks of databases outlive their claims where the stack is retained: %s",
+  "disks of databases outlive their claims if the stack is retained: %s",
   async (isRetained, reclaimPolicy) => {
     const context = { ...CONTEXT, isRetained };
     const names = { engineVolume: "engines", databaseStorageClass: "disks" };

@@ -61,7 +61,7 @@ async function use(group: Group | null): Promise<void> {
 
 test.each([
   ["starts the machines that a raised least number asks for", group(0, 2, 0), sizeOf(1, 2), group(1, 2, 1)],
-  ["keeps running machines where the largest number is raised", group(0, 4, 4), sizeOf(0, 6), group(0, 6, 4)],
+  ["keeps running machines if the largest number is raised", group(0, 4, 4), sizeOf(0, 6), group(0, 6, 4)],
   ["ends machines above a lowered largest number", group(0, 4, 4), sizeOf(0, 2), group(0, 2, 2)],
   ["keeps what the autoscaler has started", group(0, 4, 3), sizeOf(1, 4), group(1, 4, 3)],
 ])("a size %s", async (_what, before, wanted, after) => {

@@ -122,7 +122,7 @@ test.each([
   ["is not healthy", unhealthy, "i-0 is unhealthy (Target.FailedHealthChecks)"],
   ["is not registered", health(), "no machine is registered with it"],
 ])(
-  "the wait ends with the load balancer's reason where the machine %s in time",
+  "the wait ends with the load balancer's reason if the machine %s in time",
   async (_what, target, words) => {
     await use({ targets: [target] });
     await expect(made({}, 0)).rejects.toThrow(
@@ -131,7 +131,7 @@ test.each([
   },
 );
 
-test.each([COMMANDS, HEALTH])("the wait ends where AWS denies %s", async (action) => {
+test.each([COMMANDS, HEALTH])("the wait ends if AWS denies %s", async (action) => {
   const denied = [{ error: "AccessDenied" }];
   await use(action === COMMANDS ? { runs: denied } : { targets: denied });
   await expect(made()).rejects.toThrow("AccessDenied");

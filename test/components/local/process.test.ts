@@ -70,7 +70,7 @@ test("a process gets only the named variables of the calling shell", async () =>
   const { environment } = await askProcess(outs.ports.http);
   vi.unstubAllEnvs();
   const kept = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
-  // Python itself sets LC_CTYPE where no language is set.
+  // Python itself sets LC_CTYPE if no language is set.
   const allowed = [...kept, "ENGINE_ROOM_STACK", "ENGINE_ROOM_PROCESS", "LC_CTYPE"];
   expect(Object.keys(environment).filter((name) => !allowed.includes(name))).toEqual([]);
   await processHandler.delete(id, asState(outs), context);

@@ -16,7 +16,7 @@ export const NEWEST_RELEASE = RELEASE_TAGS.at(-1) ?? DEFAULT_RELEASE;
 /** A GPU with room for every model, so that a cell about releases does not depend on memory. */
 const ROOMY_GPU = "H100";
 
-/** The verdict on one GPU, and where that is not "fits", the smallest tensor parallelism whose verdict is. */
+/** The verdict on one GPU, and if that is not "fits", the smallest tensor parallelism whose verdict is. */
 export function fitCell(model: LanguageModelName, gpu: string): string {
   return once(`${model} on ${gpu}`, () => plannedFit(model, gpu));
 }
@@ -30,7 +30,7 @@ function plannedFit(model: LanguageModelName, gpu: string): string {
   return smallest === undefined ? single : `${single}; TP ${smallest}`;
 }
 
-/** undefined where a problem other than memory forbids the combination. */
+/** undefined if a problem other than memory forbids the combination. */
 function verdictOf(model: LanguageModelName, gpu: string, tensorParallel: number): Verdict | undefined {
   const hasEngine = ENGINE_MODELS.includes(model);
   const plan = planOf({
@@ -64,7 +64,7 @@ interface Cell {
   readonly model: Readonly<Record<string, unknown>>;
 }
 
-/** Plan of a stack with one model on a machine that only its GPU limits; null where it has a problem. */
+/** Plan of a stack with one model on a machine that only its GPU limits; null if it has a problem. */
 function planOf({ gpu, release, acceptUnverified = false, model }: Cell): GpuPlan | null {
   const config = parseConfig({
     platform: "kubernetes",

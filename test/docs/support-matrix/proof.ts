@@ -15,7 +15,7 @@ interface Proven<T> {
 }
 
 /**
- * Addition to the cell of a model and a GPU; empty where no record raises it. A cell is about the catalogue's own number
+ * Addition to the cell of a model and a GPU; empty if no record raises it. A cell is about the catalogue's own number
  * format on whole GPUs, so that other records are only in {@link provenRows}.
  */
 export function provenCell(
@@ -35,7 +35,7 @@ export function provenCell(
     .join("");
 }
 
-/** `25.07 on A10G (2026-11-21)`, by release; a dash where nothing was run. */
+/** `25.07 on A10G (2026-11-21)`, by release; a dash if nothing was run. */
 export function provenReleases(proofs: readonly Proof[], model: LanguageModelName, flavour: Flavour): string {
   const found = provenModels(proofs).filter(
     ({ record }) => record.model === model && record.flavour === flavour,

@@ -1,4 +1,4 @@
-/** AWS operations of scripts and the project's own provider: moto answers them in tests, or a fake where moto 5.2.5 lacks it. */
+/** AWS operations of scripts and the project's own provider: moto answers them in tests, or a fake if moto 5.2.5 lacks it. */
 
 export type Answerer =
   /** moto answers it in each of these files, which hold the table to that. */

@@ -139,7 +139,7 @@ export class ServiceModels {
   }
 
   /**
-   * Values that a shape of texts allows: `ec2`, `InstanceType`. @throws Error where the shape does not list its values.
+   * Values that a shape of texts allows: `ec2`, `InstanceType`. @throws Error if the shape does not list its values.
    */
   values(service: string, shape: string): readonly string[] {
     const values = this.service(service).shape(shape).enum;

@@ -49,7 +49,7 @@ export async function useAwsCli({ program }: MotoUse): Promise<void> {
 }
 
 /**
- * After all tests of a file: fails where moto has not answered an action that the table of operations assigns to the
+ * After all tests of a file: fails if moto has not answered an action that the table of operations assigns to the
  * file, or has answered an action that the table says it lacks. A run of some of the tests proves neither.
  *
  * @param spy - On `ask`. @param name - Name of the test file: `preflight`.

@@ -48,7 +48,7 @@ interface ListedContainer {
   }[];
 }
 
-/** @throws Error with the engine's own message, from every method, where the engine refuses. */
+/** @throws Error with the engine's own message, from every method, if the engine refuses. */
 export class DockerApi {
   readonly #socketPath: string;
 

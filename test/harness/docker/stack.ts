@@ -78,7 +78,7 @@ export class RunningStack {
     if (ended) throw new Error(`${name} is not healthy; its log ends with:\n${await this.#api.logs(name)}`);
   }
 
-  /** Output of a program in a new container with the same image and volumes. @throws Error where it fails. */
+  /** Output of a program in a new container with the same image and volumes. @throws Error if it fails. */
   async outputOf(container: DockerContainer, argv: readonly string[]): Promise<string> {
     const name = `${container.args.name}-look-${++this.#looks}`;
     const { healthcheck: _, ...args } = container.args;

@@ -53,7 +53,7 @@ export class ApiError extends Error {
   }
 }
 
-/** @throws ApiError, from every method, where the server refuses. */
+/** @throws ApiError, from every method, if the server refuses. */
 export class ApiServer {
   readonly #connection: Connection;
   readonly #agent: Agent;
@@ -88,7 +88,7 @@ export class ApiServer {
     ).body;
   }
 
-  /** Undefined where it is not. */
+  /** Undefined if it is not. */
   async get(reference: ObjectReference): Promise<KubernetesObject | undefined> {
     const path = `${await this.#collection(reference)}/${reference.metadata.name}`;
     return ignoreMissing(this.#call<KubernetesObject>("GET", path).then(({ body }) => body));
@@ -123,7 +123,7 @@ export class ApiServer {
     await this.#call("PATCH", path, { query, contentType: "application/merge-patch+json", body });
   }
 
-  /** Evicts a pod, as a drain of its node does. @throws ApiError with status 429 where a budget forbids it. */
+  /** Evicts a pod, as a drain of its node does. @throws ApiError with status 429 if a budget forbids it. */
   async evict(pod: ObjectReference): Promise<void> {
     const path = `${await this.#collection(pod)}/${pod.metadata.name}/eviction`;
     const { name, namespace } = pod.metadata;
@@ -136,7 +136,7 @@ export class ApiServer {
     return (await this.#resource(apiVersion, kind)) !== undefined;
   }
 
-  /** Path of the objects of a kind. @throws ApiError where the server has no such kind. */
+  /** Path of the objects of a kind. @throws ApiError if the server has no such kind. */
   async #collection(reference: ObjectReference): Promise<string> {
     const { apiVersion, kind, metadata } = reference;
     const resource = await this.#resource(apiVersion, kind);

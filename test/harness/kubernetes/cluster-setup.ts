@@ -81,7 +81,7 @@ function sharedClaim(namespace: string | undefined, name: string): KubernetesObj
 /**
  * A volume for one claim only: no controller creates volumes for claims here.
  *
- * @throws Error where the claim has no size.
+ * @throws Error if the claim has no size.
  */
 export function volumeFor(claim: KubernetesObject): KubernetesObject {
   const { name, namespace } = claim.metadata;

@@ -222,7 +222,7 @@ async function ready(programs: readonly Program[], ask: () => Promise<void>): Pr
 
 /**
  * @param authority - File that signs its certificate, which the program makes before it answers; absent for plain HTTP.
- * @throws Error where the answer is not 200.
+ * @throws Error if the answer is not 200.
  */
 function answers(url: string, authority?: string, headers: Record<string, string> = {}): Promise<void> {
   const get = authority === undefined ? getPlain : getSecure;

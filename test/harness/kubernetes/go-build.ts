@@ -28,7 +28,7 @@ export type BuiltModules = Readonly<Record<(typeof CLUSTER_MODULES)[number], str
  * current.
  *
  * @param report - Receives a line for every step that takes long.
- * @returns Absolute folders by module; the reason where Go is missing or too old.
+ * @returns Absolute folders by module; the reason if Go is missing or too old.
  * @throws Error with the compiler's last lines when a build fails.
  */
 export async function buildGoModules<Name extends GoModuleName>(

@@ -62,7 +62,7 @@ esac
   const programsOf = (names: readonly GoModuleName[]) =>
     names.flatMap((name) => Object.values(goModules[name].programs));
 
-  /** Enough where it does not matter which: each program is a process. */
+  /** Enough if it does not matter which: each program is a process. */
   const TWO = ["etcd", "kwok"] as const;
 
   beforeEach(() => {

@@ -44,7 +44,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T> {
 /**
  * Objects of the types `kubernetes:*`, without those that are only read. Secret values are empty, or the placeholder.
  *
- * @throws Error where a value is known only after `up`, or a resource is not an object of the API.
+ * @throws Error if a value is known only after `up`, or a resource is not an object of the API.
  */
 export function stackObjects({
   resources,

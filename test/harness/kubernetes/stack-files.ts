@@ -24,7 +24,7 @@ export function poolsOf(stackFile: string): readonly PoolSpec[] {
   return gpuSpecOf(stackFile)?.pools ?? [];
 }
 
-/** @throws Error where the stack is not in a cluster. */
+/** @throws Error if the stack is not in a cluster. */
 export function clusterPlanOf(stackFile: string): ClusterPlan {
   const plan = planOf(stackFile);
   if (plan.platform !== "kubernetes") throw new Error(`${stackFile} is not a stack in a cluster.`);

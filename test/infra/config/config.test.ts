@@ -236,7 +236,7 @@ test.each<[string, Record<string, unknown>, string, string]>([
     "that another platform has",
     { host: { instanceType: "g5.xlarge", sharing: { mode: "mps", replicas: 2 } } },
     "host.sharing",
-    "Remove it: containers of one host share a GPU by themselves where their gpuIndices say so, and their memory is added up.",
+    "Remove it: containers of one host share a GPU by themselves if their gpuIndices say so, and their memory is added up.",
   ],
 ])("an unknown key %s is reported with what to write", (_title, values, path, fix) => {
   expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, fix }]);

@@ -175,7 +175,7 @@ describe.each(TIERS)("ports on the host, tier %s", (tier) => {
     ]);
   });
 
-  test("ports of databases are free where the databases run elsewhere", () => {
+  test("ports of databases are free if the databases run elsewhere", () => {
     const externalDatabases = { mongo: { uri: "mongodb://db" }, vector: { url: "http://10.0.0.5:6333" } };
     const changes = { databases: "external", externalDatabases, gateway: { port: 27_017 } };
     expect(problemsOf(stackOf(tier, changes))).toEqual([]);
@@ -263,7 +263,7 @@ describe.each(TIERS)("databases on the host, tier %s", (tier) => {
     expect(pathsOf(stackOf(tier, changes))).toEqual(paths);
   });
 
-  test("problems show no credential, also where it is at a wrong key", () => {
+  test("problems show no credential, also if it is at a wrong key", () => {
     const wrong: readonly Values[] = [
       { externalDatabases: external },
       { databases: "external", externalDatabases: { mongo: external.mongo.uri, vector: external.vector } },

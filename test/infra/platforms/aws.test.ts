@@ -113,7 +113,7 @@ test.each(Object.entries(companies))(
 );
 
 test.each(Object.entries(graphs))(
-  "roles of %s have no boundary and no path where the stack file sets neither",
+  "roles of %s have no boundary and no path if the stack file sets neither",
   (_name, graph) => {
     for (const { inputs } of graph.ofType("aws:iam/role:Role"))
       expect(Object.keys(inputs).filter((key) => /path|boundary/i.test(key))).toEqual([]);
@@ -153,7 +153,7 @@ test("outputs of a preview leave only AWS's own names unknown", () => {
   });
 });
 
-test("a note has the load balancer's name where the DNS record is created outside of the stack", () => {
+test("a note has the load balancer's name if the DNS record is created outside of the stack", () => {
   expect(outputs(prod).notes[0]).toBe("[unknown]");
   expect(outputs(dev).notes).not.toContain("[unknown]");
 });
@@ -521,7 +521,7 @@ test("pods in the stack's own namespace are restricted, and drivers run in other
 });
 
 // Both replicas are on the only machine of their pool, which ends before its replacement starts.
-test("an update of a node group is forced where its only node has every pod of a disruption budget", async () => {
+test("an update of a node group is forced if its only node has every pod of a disruption budget", async () => {
   const { resources } = await rendered({
     ...awsValues,
     models: [{ name: "gpt", model: "gpt2-medium", replicas: 2 }],

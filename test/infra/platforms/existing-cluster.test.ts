@@ -128,7 +128,7 @@ test("machines may serve a network add-on that has no role of its own", () => {
   ]);
 });
 
-test("add-ons and charts are installed where the stack file names them, on any machine, and replace nothing", async () => {
+test("add-ons and charts are installed if the stack file names them, on any machine, and replace nothing", async () => {
   const cluster = {
     existing: { ...STACK.cluster.existing, addOns: ["aws-efs-csi-driver", "eks-pod-identity-agent"] },
     charts: { "cluster-autoscaler": "install" },

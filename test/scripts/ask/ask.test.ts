@@ -232,7 +232,7 @@ describe("requests of `ask`", () => {
     });
   });
 
-  test("sampling options have the names of OpenAI's API at the gateway, with its top_k, and are left out where none is given", () => {
+  test("sampling options have the names of OpenAI's API at the gateway, with its top_k, and are left out if none is given", () => {
     const body = (changes: Partial<Question>) =>
       JSON.parse(gatewayRequest("http://x", question(changes), false).body);
     const bare = body({});

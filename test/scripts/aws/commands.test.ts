@@ -200,7 +200,7 @@ describe("the account of a stack", () => {
     );
   });
 
-  test("`down` of a stack unknown to the state succeeds where the account has no resources of it", async () => {
+  test("`down` of a stack unknown to the state succeeds if the account has no resources of it", async () => {
     useFakePulumi(folder);
     const { exitCode, stdout } = await run("eks", listed(), ["down"]);
     expect(exitCode).toBe(0);
@@ -212,7 +212,7 @@ describe("the account of a stack", () => {
     const { exitCode, stderr } = await run("eks", {}, ["outputs"]);
     expect(exitCode).toBe(1);
     expect(stderr).toContain(
-      `\`npx engine-room up --stack ${STACK}\` brings it up. Where it is up already, log in to`,
+      `\`npx engine-room up --stack ${STACK}\` brings it up. If it is up already, log in to`,
     );
   });
 });

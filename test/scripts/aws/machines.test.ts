@@ -29,7 +29,7 @@ describe("starting the machine", () => {
   };
 
   /**
-   * An account with one machine, which EC2 starts only where it is stopped.
+   * An account with one machine, which EC2 starts only if it is stopped.
    *
    * @param machine.states - States of consecutive requests; the last state repeats.
    */
@@ -81,7 +81,7 @@ describe("starting the machine", () => {
       expect(starts()).toBe(0);
     });
 
-    test("the command suggests another instance type where EC2 lacks capacity", async () => {
+    test("the command suggests another instance type if EC2 lacks capacity", async () => {
       await use(
         { states: ["stopped"] },
         { "ec2:StartInstances": () => ({ error: "InsufficientInstanceCapacity", status: 500 }) },
@@ -95,7 +95,7 @@ describe("starting the machine", () => {
   test.each([
     ["is in another zone", { zone: "b", sizeGiB: 20 }, "vol-0 is in us-east-1b"],
     ["is larger than the stack file says", { zone: "a", sizeGiB: 2000 }, "vol-0 has 2000 GiB"],
-  ])("`up` is refused before any start where the databases' disk %s", async (_where, disk, words) => {
+  ])("`up` is refused before any start if the databases' disk %s", async (_where, disk, words) => {
     await use({ states: ["stopped"] }, { "ec2:DescribeVolumes": () => disks({ "vol-0": disk }) });
     await expect(readyMachines(target, 0)).rejects.toThrow(`The databases' disk ${words}`);
     expect(starts()).toBe(0);

@@ -49,7 +49,7 @@ test("releases of other programs stay, also under the same name in another names
   expect(others.deleted).toEqual([]);
 });
 
-test("nothing is deleted, and nothing fails, where the cluster does not respond", async () => {
+test("nothing is deleted, and nothing fails, if the cluster does not respond", async () => {
   const kubectl = async () => ({ exitCode: 1, stdout: "", stderr: "Unable to connect to the server" });
   expect(await removePendingReleases({ kubectl }, charts, minutesLater(600))).toEqual({
     removed: [],
@@ -57,7 +57,7 @@ test("nothing is deleted, and nothing fails, where the cluster does not respond"
   });
 });
 
-test("a cluster is read only where the state has a chart, created or pending", () => {
+test("a cluster is read only if the state has a chart, created or pending", () => {
   const release = { urn: "urn:keda", type: "kubernetes:helm.sh/v3:Release" };
   const other = { urn: "urn:role", type: "aws:iam/role:Role" };
   expect(hasReleases({ resources: [other], pending_operations: [] })).toBe(false);

@@ -140,7 +140,7 @@ describe("through the Pulumi CLI", () => {
       expect(calls).toEqual([...opened, "pulumi destroy"]);
     });
 
-    test("`up` ends with EKS' reasons where it does not open the API", async () => {
+    test("`up` ends with EKS' reasons if it does not open the API", async () => {
       Object.assign(answers, clusterOpenTo("198.51.100.7/32", "Failed"));
       await expect((await openStack(stack)).up()).rejects.toThrow(
         "EKS did not open the API of engine-room-aws-up-test (Failed): SubnetNotFound: It has none.",

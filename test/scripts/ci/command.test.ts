@@ -139,7 +139,7 @@ describe("`ci diff-policies`", () => {
       { head: head(failed), base: { ...base, ...failed }, ...unchecked("mandatory") },
       "1 mandatory policy can't be checked, for the stack has no resources to look at: q. It is broken.",
     ],
-  ])("fails where a stack %s", async (_title, changes, sentence) => {
+  ])("fails if a stack %s", async (_title, changes, sentence) => {
     const { exitCode, stderr } = await ci("diff-policies", "--diff", file("diff.json", stackDiff(changes)));
     expect(exitCode).toBe(1);
     expect(stderr).toContain(`The change of the stack dev is refused for 1 reason:\n${sentence}`);
@@ -157,7 +157,7 @@ describe("`ci diff-policies`", () => {
       "fails as the base does",
       { head: head(failed), base: { ...base, ...failed }, ...unchecked("advisory") },
     ],
-  ])("passes where a stack %s", async (_title, changes) => {
+  ])("passes if a stack %s", async (_title, changes) => {
     const { exitCode } = await ci("diff-policies", "--diff", file("diff.json", stackDiff(changes)));
     expect(exitCode).toBe(0);
   });
@@ -411,7 +411,7 @@ describe("`ci approved-preview`", () => {
     vi.stubEnv("FAKE_HISTORY", JSON.stringify([update]));
   });
 
-  test("prints nothing where nothing has changed since the last `up`, so that no approval is needed", async () => {
+  test("prints nothing if nothing has changed since the last `up`, so that no approval is needed", async () => {
     const { exitCode, stdout } = await approve("same");
     expect([exitCode, stdout]).toEqual([0, ""]);
   });
@@ -483,7 +483,7 @@ test("the stack of a pull request is planned from its file, in its own namespace
   }
 });
 
-test("the stack of a pull request keeps the template's values, and its registry where none is given", () => {
+test("the stack of a pull request keeps the template's values, and its registry if none is given", () => {
   const file = parse(previewStackFile(template, "pr-1", ""));
   const { config } = parse(template);
   expect(file.config).toEqual({

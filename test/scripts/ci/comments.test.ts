@@ -287,7 +287,7 @@ function jsonOf(diff: StackDiff): string {
   );
 }
 
-test("a comment reports an unreadable artifact, and is not written where GitHub does not deliver it", async () => {
+test("a comment reports an unreadable artifact, and is not written if GitHub does not deliver it", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [artifactOf(1, "preview-dev", "## dev")];
   await post();
@@ -296,7 +296,7 @@ test("a comment reports an unreadable artifact, and is not written where GitHub 
   await expect(post()).rejects.toThrow("GitHub answers 503");
 });
 
-test("a comment has no previews of an earlier commit where GitHub does not deliver the artifacts of its own", async () => {
+test("a comment has no previews of an earlier commit if GitHub does not deliver the artifacts of its own", async () => {
   fake.pulls = [pull()];
   fake.artifacts = [artifact(1, "preview-dev")];
   fake.say(12, "<!-- engine-room: preview -->\nnothing changes");
@@ -425,7 +425,7 @@ test.each([
   ["the program sets it to something else", DEPLOYMENT, { "spec.replicas": { kind: "update" } }],
   ["it is another type's", SERVICE, { "spec.replicas": { kind: "delete" } }],
   ["it only begins like one", DEPLOYMENT, { "spec.replicasMax": { kind: "delete" } }],
-])("drift ignores no property where %s", (_title, urn, detailedDiff) => {
+])("drift ignores no property if %s", (_title, urn, detailedDiff) => {
   expect(read(step("update", urn, detailedDiff)).resources).toEqual([
     { operation: "update", urn, paths: Object.keys(detailedDiff) },
   ]);
@@ -452,7 +452,7 @@ test("drift counts a replacement once, though all its paths were ignored", () =>
   expect(read(...steps).resources).toEqual([{ operation: "replace", urn: DEPLOYMENT, paths: [] }]);
 });
 
-test("drift lists only names of properties where a provider has no paths", () => {
+test("drift lists only names of properties if a provider has no paths", () => {
   const { resources } = read({ ...step("update", SERVICE), diffReasons: ["spec"] });
   expect(resources).toEqual([{ operation: "update", urn: SERVICE, paths: ["spec"] }]);
 });

@@ -49,7 +49,7 @@ interface Call {
   readonly body: unknown;
 }
 
-/** Response of a route: a body, and a status where it is not 200. */
+/** Response of a route: a body, and a status if it is not 200. */
 type Answer = { readonly status?: number; readonly body: unknown; readonly location?: string };
 
 export class FakeGitHub {

@@ -115,7 +115,7 @@ function stackWith(model: Values, rest: Values = {}) {
   return targetOf({ ...STACK, engines: { whenFull: "stopServer" }, ...rest, models }).stack;
 }
 
-/** State of the cluster: replicas of llava, and KEDA's annotation where it has a ScaledObject. */
+/** State of the cluster: replicas of llava, and KEDA's annotation if it has a ScaledObject. */
 const reading = (replicas: number | undefined, paused?: string | null): ServerReading => ({
   replicas: new Map(replicas === undefined ? [] : [["llava", replicas]]),
   paused: new Map(paused === undefined ? [] : [["llava", paused]]),

@@ -153,7 +153,7 @@ export function fakeKubectl(needsContext = true): FakeKubectl {
 export function watch(child: ChildProcess): {
   readonly text: () => string;
   readonly code: Promise<number | null>;
-  /** Resolves when the words were printed. @throws Error where the process ends before. */
+  /** Resolves when the words were printed. @throws Error if the process ends before. */
   saw(words: RegExp): Promise<void>;
 } {
   let text = "";

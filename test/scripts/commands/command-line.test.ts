@@ -26,7 +26,7 @@ describe("an option that npm consumed", () => {
   test.each([
     ["the command got it as well", "node scripts/cli.mjs plan"],
     ["npx was called", "engine-room"],
-  ])("is not reported where %s", async (_what, script) => {
+  ])("is not reported if %s", async (_what, script) => {
     vi.stubEnv("npm_lifecycle_script", script);
     vi.stubEnv("npm_config_json", "true");
     const { exitCode, stdout } = await runCommand("plan", "--stack", "local", "--json");

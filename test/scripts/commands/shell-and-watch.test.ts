@@ -61,7 +61,7 @@ describe("shell", () => {
     expect(called()).toEqual(["exec", "-i", `${STACK}-smollm2`, "bash"]);
   });
 
-  test("the shell in a container gets the terminal where there is one", async () => {
+  test("the shell in a container gets the terminal if there is one", async () => {
     writeFileSync(stackFile, stackFileText(docker));
     expect(await new Terminal("shell", "smollm2", ...ofStack).end()).toBe(7);
     expect(called()).toEqual(["exec", "-it", `${STACK}-smollm2`, "bash"]);
@@ -114,7 +114,7 @@ describe("shell", () => {
   test.each([
     [[], "Missing service: npx engine-room shell NAME. The stack has smollm2."],
     [["smolm2"], 'Unknown service "smolm2". Did you mean smollm2?'],
-  ])("the services are named where %j is not among them", async (words, sentence) => {
+  ])("the services are named if %j is not among them", async (words, sentence) => {
     localStack();
     const { exitCode, stderr } = await runCommand("shell", ...words, ...ofStack);
     expect([exitCode, stderr.split("\n")[0]]).toEqual([2, sentence]);

@@ -52,7 +52,7 @@ test("an address without a port is forwarded from its scheme's port", async () =
   ]);
 });
 
-test("ssh forwards all ports on loopback, and ends where a port is in use", needs(missingSsh), async () => {
+test("ssh forwards all ports on loopback, and ends if a port is in use", needs(missingSsh), async () => {
   const all = await forwards(remoteEndpoints(endpoints), async (wanted) => wanted + 10_000);
   const [ssh = "", ...words] = sshCommand(sshDestination("ssh://ubuntu@gpu.example.org:2222") ?? [], all);
   // -F: ignores this user's configuration.
@@ -153,7 +153,7 @@ for (const [index, arg] of args.entries())
     expect(await output.code).toBe(0);
   });
 
-  test("connect prints ssh's error and no table where the host refuses ssh", needs(missingSsh), async () => {
+  test("connect prints ssh's error and no table if the host refuses ssh", needs(missingSsh), async () => {
     const [port] = await freePorts(1);
     const output = watch(connect(`127.0.0.1:${port}`));
     expect(await output.code).toBe(1);

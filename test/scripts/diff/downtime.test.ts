@@ -94,7 +94,7 @@ test("a report with thousands of servers and engines has the usual words", async
   expect(unavailableModels({ ...diff, plan })).toBe(4000);
 });
 
-test("a server stays while its successor starts where there is room, and ends first otherwise", async () => {
+test("a server stays while its successor starts if there is room, and ends first otherwise", async () => {
   const wide = {
     ...cluster,
     engines: undefined,
@@ -191,7 +191,7 @@ test("a container of a machine on EC2 ends before Compose starts the next, and i
   });
 });
 
-test("the gateway on EC2 has downtime where its configuration or a secret that it reads changes", async () => {
+test("the gateway on EC2 has downtime if its configuration or a secret that it reads changes", async () => {
   const external = (uri: string) => ({
     ...onEc2,
     databases: "external",

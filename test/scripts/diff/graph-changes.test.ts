@@ -107,7 +107,7 @@ test("a change of `deletedWith` is an update, on the resource or on its componen
   ]);
 });
 
-test("`deletedWith` is unchanged where the resource it names has another URN and an alias", () => {
+test("`deletedWith` is unchanged if the resource it names has another URN and an alias", () => {
   const secret = (urn: string) =>
     resource("kubernetes:core/v1:Secret", "keys", {}, { options: { deletedWith: urn } });
   const before = resource("aws:eks/cluster:Cluster", "cluster", {});

@@ -187,7 +187,7 @@ const INTRODUCTION = `# A comment of a pull request
 
 \`npx engine-room diff --stack NAME --base origin/main --format markdown\` shows the effect of merging a change, without credentials:
 each side is planned and rendered by its own code. A stack's part begins with losses, which models are unavailable and for how long, what
-is no longer protected and who gets access; then come builds and why, their cost, and all else, folded where it is long. Below is the comment of a change to three stacks: another machine for
+is no longer protected and who gets access; then come builds and why, their cost, and all else, folded if it is long. Below is the comment of a change to three stacks: another machine for
 \`chat\`; a comment in the file of \`kind\`; larger batches, a second model and a new token for \`onprem\`. So it looks on a phone:
 
 ![The comment on a phone: a line for each stack, then downtime, engines that are rebuilt and why, cost and memory](pull-request-comment.png)
@@ -225,7 +225,7 @@ test("the same change as text has no ciphertext and no escape codes", async () =
   }
 });
 
-test("a comment that omits entries names the complete report, with the preview where that was against the state", () => {
+test("a comment that omits entries names the complete report, with the preview if that was against the state", () => {
   const resources = Array.from({ length: 1_002 }, (_, index) =>
     change({ label: `Deployment models/m${index}` }),
   );

@@ -158,7 +158,7 @@ describe("the effect of a property", () => {
       {},
       true,
     ],
-  ])("%s where it is replaced", (_name, type, before, after, expected) => {
+  ])("%s if it is replaced", (_name, type, before, after, expected) => {
     expect(deletesFirst(type, { ...before }, { ...after })).toBe(expected);
   });
 

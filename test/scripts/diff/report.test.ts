@@ -185,7 +185,7 @@ test("GPUs with the same memory are one line", () => {
   ]);
 });
 
-test("cold start and cost are shown before and after where the figures differ", () => {
+test("cold start and cost are shown before and after if the figures differ", () => {
   const { lines } = linesOf(
     withPlan({
       coldStarts: [

@@ -661,7 +661,7 @@ describe("a stack on AWS", () => {
   test.each([
     ["another type", { pools: [{ name: "machine", instanceType: "g5.4xlarge" }] }],
     ["a ttl", { guard: { ttlHours: 8 } }],
-  ])("the report says nothing of running machines where one machine gets %s", async (_, change) => {
+  ])("the report says nothing of running machines if one machine gets %s", async (_, change) => {
     expect(await onMachines(instance, change)).toBe("[]");
   });
 

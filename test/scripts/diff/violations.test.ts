@@ -37,7 +37,7 @@ describe("new violations", () => {
     expect(found.map((one) => !known.has(one))).toEqual(expected);
   });
 
-  test("violations are neither new nor known where the base could not be read", () => {
+  test("violations are neither new nor known if the base could not be read", () => {
     const levels = Object.fromEntries(
       POLICY_NAMES.filter((name) => name !== "image-has-digest").map((name) => [name, "off"]),
     );

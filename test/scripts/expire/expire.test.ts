@@ -187,7 +187,7 @@ describe("npx engine-room expire", () => {
     expect(stdout).toContain("Your credentials are of the account 111122223333.");
   });
 
-  test("`expire --down` destroys the other stacks and fails where a stack can't be destroyed or read", async () => {
+  test("`expire --down` destroys the other stacks and fails if a stack can't be destroyed or read", async () => {
     const broken = trial({ isBroken: true });
     const { exitCode, stdout } = await expireInProcess(
       { fails: trial({ destroy: "fails" }), broken, over: trial() },
@@ -203,7 +203,7 @@ describe("npx engine-room expire", () => {
     expect(pulumi.stacks).toEqual(["fails", "broken"].map(prefixed));
   });
 
-  test("`expire --down` does not touch a locked stack, and fails where the lock is too old", async () => {
+  test("`expire --down` does not touch a locked stack, and fails if the lock is too old", async () => {
     const locked = await expire({ locked: trial({ destroy: "locked" }) }, "--down");
     expect(locked.exitCode).toBe(0);
     expect(locked.stdout).toMatch(/^locked: not destroyed: .*another operation has it\)\.$/m);
@@ -384,7 +384,7 @@ test.each([
   [{ guard: { ttlHours: "8" } }, "guard.ttlHours"],
   [{ guard: { ttlHours: 8 }, retain: "(secret)" }, "retain"],
   [{ guard: { ttlHours: 8 }, retain: [1] }, "retain.0"],
-])("a lifetime is unknown where %j can't be read", (values, path) => {
+])("a lifetime is unknown if %j can't be read", (values, path) => {
   const unreadable = lifetime({ values });
   expect(unreadable).toMatchObject({ time: "unknown", needsPerson: true });
   expect(unreadable.why).toContain(`can't be read: ${path};`);

@@ -29,7 +29,7 @@ test("images --charts prints the commands that copy each image and chart into th
   expect(lines.filter((line) => !/^(crane copy|helm pull) /.test(line))).toEqual([]);
 });
 
-test("images --charts lists images and charts where the stack file has no mirror", async () => {
+test("images --charts lists images and charts if the stack file has no mirror", async () => {
   const { stdout } = await charts(EKS_STACK);
   expect(stdout).toMatch(/^nvcr\.io\/nvidia\/k8s-device-plugin:v0\.20\.0$/m);
   expect(stdout).toMatch(/^https:\/\/nvidia\.github\.io\/k8s-device-plugin nvidia-device-plugin 0\.20\.0$/m);

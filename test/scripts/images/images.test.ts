@@ -256,7 +256,7 @@ esac
       expect(calls().filter(([, line]) => line?.startsWith("build"))).toEqual([]);
     });
 
-    test("`images` does nothing where every image exists", async () => {
+    test("`images` does nothing if every image exists", async () => {
       const one = target();
       const names = one.images.map((image) => image.reference);
       vi.stubEnv("FAKE_IMAGES", names.map((name) => `${name}\\n`).join(""));
@@ -275,7 +275,7 @@ esac
       expect(calls().filter(([, line]) => line?.startsWith("pull"))).toEqual([]);
     });
 
-    test("`images` warns where the disk can't be measured", async () => {
+    test("`images` warns if the disk can't be measured", async () => {
       configure(cpu);
       // So that nothing is locked.
       vi.stubEnv("FAKE_PUSH_FAILS", "1");
@@ -535,7 +535,7 @@ describe("requests to registries", () => {
       );
     });
 
-    test("a registry gets a request for the tag where the reference has no digest", async () => {
+    test("a registry gets a request for the tag if the reference has no digest", async () => {
       await ask(() => undefined, nobody, "room/trtllm:25.07-abc");
       expect(running?.requests).toEqual(["HEAD /v2/room/trtllm/manifests/25.07-abc -"]);
     });

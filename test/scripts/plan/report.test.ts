@@ -192,7 +192,7 @@ describe("cold starts of rented machines", () => {
     expect(sums(planOf())).toEqual(["492"]);
   });
 
-  test("a cold start has a second sum for a new machine where one stays warm", () => {
+  test("a cold start has a second sum for a new machine if one stays warm", () => {
     expect(sums(planOf({ warm: 1 }))).toEqual([
       "492 on a new machine",
       "312 on a machine that runs",

@@ -68,7 +68,7 @@ describe("npx engine-room seed", () => {
     writeFileSync(join(folder, "captions.jsonl"), lines.join("\n"));
   }
 
-  test("`seed` loads captions and pictures, and prints lines without control characters where there is no terminal", async () => {
+  test("`seed` loads captions and pictures, and prints lines without control characters if there is no terminal", async () => {
     mkdirSync(join(folder, "pets"));
     writeFileSync(join(folder, "pets", "black-cat_01.jpg"), "cat");
     writeFileSync(join(folder, "x.png"), "dog");
@@ -145,7 +145,7 @@ describe("npx engine-room seed", () => {
     expect([...gateway.documents.values()].map((document) => document.text)).toEqual(["good"]);
   });
 
-  test("`seed` stops with a reason where the gateway refuses its key", async () => {
+  test("`seed` stops with a reason if the gateway refuses its key", async () => {
     captions(640);
     gateway.status = 401;
     const { exitCode, stdout } = await seed();

@@ -92,7 +92,7 @@ describe("the digest of a preview", () => {
 });
 
 describe("an `up` after an approval", () => {
-  test("is not stopped where its own preview equals the approved preview", () => {
+  test("is not stopped if its own preview equals the approved preview", () => {
     expect(() => requireApproved(approved(), approved())).not.toThrow();
   });
 
@@ -126,14 +126,14 @@ describe("an `up` after an approval", () => {
     ]);
   });
 
-  test("is stopped where the approved preview is another stack's", () => {
+  test("is stopped if the approved preview is another stack's", () => {
     expect(() => requireApproved(approved(), { ...approved(), stack: "prod" })).toThrow(
       "The approved preview belongs to the stack demo, not to prod.",
     );
   });
 });
 
-test("an approved preview is read as it was printed, and refused where its digest does not match its changes", () => {
+test("an approved preview is read as it was printed, and refused if its digest does not match its changes", () => {
   const folder = mkdtempSync(join(tmpdir(), "engine-room-approved-"));
   try {
     const read = (preview: object) => {

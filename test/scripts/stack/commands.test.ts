@@ -87,7 +87,7 @@ fi
     expect(stderr).toContain("1 to create\n");
   });
 
-  test("`preview --expect-no-changes` fails with one sentence where something would change", async () => {
+  test("`preview --expect-no-changes` fails with one sentence if something would change", async () => {
     const { exitCode, stdout, stderr } = await preview("changed", "--expect-no-changes");
     expect(exitCode).toBe(1);
     expect(stdout).toContain("1 to create\n");
@@ -203,7 +203,7 @@ describe("`down` of a stack on a Docker host", () => {
     expect(stderr).toMatch(/^No Docker engine answers/);
   });
 
-  test("`down` succeeds where the Docker host has no containers of the stack", async () => {
+  test("`down` succeeds if the Docker host has no containers of the stack", async () => {
     const { exitCode, stderr } = await down("exit 0");
     expect([exitCode, stderr]).toEqual([0, "  nothing to do: the stack end-stack has no resources\n"]);
   });
@@ -220,7 +220,7 @@ const endpoints: Endpoints = {
   reach: "cluster",
 };
 
-test("the table of endpoints names who reaches the gateway where others reach the rest", () => {
+test("the table of endpoints names who reaches the gateway if others reach the rest", () => {
   const last = (changes: Partial<Endpoints>) =>
     endpointTable({
       endpoints: { ...endpoints, ...changes },

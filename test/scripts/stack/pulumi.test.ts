@@ -228,7 +228,7 @@ describe("a stack in the backend of the CLI", () => {
       expect(pulumi.calls().findLast(({ args: [command] }) => command === "up")?.args).toContain("--refresh");
     });
 
-    test("stops `up` before it creates or changes the stack, where the present preview differs", async () => {
+    test("stops `up` before it creates or changes the stack, if the present preview differs", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create", "delete"));
       const up = (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
       await expect(up).rejects.toThrow(
@@ -272,7 +272,7 @@ describe("a stack in the backend of the CLI", () => {
       );
     });
 
-    test("has the CLI's findings of policies, and fails with them where a policy is broken", async () => {
+    test("has the CLI's findings of policies, and fails with them if a policy is broken", async () => {
       vi.stubEnv("FAKE_PREVIEW", "Resources:\n    + 3 to create\nPolicies:\n    - [mandatory] a rule");
       const policies = () => new PulumiBackend(stack, join(folder, "pulumi")).previewPolicies();
       expect(await policies()).toBe("Policies:\n    - [mandatory] a rule\n");

@@ -116,7 +116,7 @@ test("lines of pytest-reportlog become results by file: fixtures that fail, skip
   ]);
 });
 
-test("a growing file is read in complete lines, also where a character is cut in two", () => {
+test("a growing file is read in complete lines, also if a character is cut in two", () => {
   const path = join(directory, "events");
   const reader = new LineReader(path);
   expect(reader.read()).toEqual([]);

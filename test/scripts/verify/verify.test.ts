@@ -526,13 +526,13 @@ test("a start ends at the first line that says so", () => {
   expect(startSeconds(started, log)).toBe(100.5);
 });
 
-test("a start has no time where its line is missing, or from an earlier start", () => {
+test("a start has no time if its line is missing, or from an earlier start", () => {
   expect(startSeconds(started, "2026-01-01T00:09:00Z a request\n")).toBeNull();
   expect(startSeconds(started, serves("2025-12-31T23:59:59Z"))).toBeNull();
   expect(startSeconds(started, "Started HTTPService at 0.0.0.0:8000")).toBeNull();
 });
 
-test("times are compared where there is an estimate, and left out where nothing was done", () => {
+test("times are compared if there is an estimate, and left out if nothing was done", () => {
   expect(comparison({ download: 0, llm: 90, requirements: 4 }, { download: 140, llm: 60 })).toEqual({
     text: "llm 90.0 s (1.50 × the estimate), requirements 4.0 s",
     figures: { llmSeconds: 90, llmRatio: 1.5, requirementsSeconds: 4 },

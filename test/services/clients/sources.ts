@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { runOrThrow } from "../../../components/local/provider/commands.ts";
 import { cacheDirectory, makeFolder } from "../../../components/local/provider/files.ts";
 
-/** A source package of PyPI; or a repository, where the package has no tests that talk to a server. */
+/** A source package of PyPI; or a repository, if the package has no tests that talk to a server. */
 export type Source =
   | { readonly url: string; readonly sha256: string }
   | { readonly repository: string; readonly commit: string };

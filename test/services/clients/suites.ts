@@ -90,7 +90,7 @@ export const PYMONGO: Suite = {
       "test/test_command_logging.py::TestCommandLoggingServerConnectionId::",
       "test/test_command_monitoring.py::TestCommandMonitoringServerConnectionId::",
     ],
-    "a sum of 64-bit integers is one of 32 bits where that holds it": [
+    "a sum of 64-bit integers is one of 32 bits if that holds it": [
       "test/test_custom_types.py::TestCollectionWCustomType::test_aggregate_w_custom_type_decoder",
     ],
     "the option `background` of an index, which does nothing since MongoDB 4.2, is not listed": [

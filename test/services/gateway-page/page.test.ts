@@ -442,7 +442,7 @@ describe("page", needs(NO_BROWSER), () => {
         [{ id: question.picture, image: null, metadata: { question: question.text } }],
       ],
       ["is another user's document", [{ id: "tank", image: IMAGE, metadata: { question: "Why?" } }]],
-    ])("the sample question is not offered where the only sample %s", async (_what, samples) => {
+    ])("the sample question is not offered if the only sample %s", async (_what, samples) => {
       the.gateway.scenario.samples = samples;
       await the.open();
       await expect.poll(() => the.gateway.sampleLists).toBe(1);
@@ -454,7 +454,7 @@ describe("page", needs(NO_BROWSER), () => {
       expect(await the.page.locator("#example").isVisible()).toBe(false);
     });
 
-    test("the sample question is not offered where images can't be searched", async () => {
+    test("the sample question is not offered if images can't be searched", async () => {
       the.gateway.scenario.samples = SAMPLES;
       the.gateway.scenario.services = READY.filter(({ kind }) => kind !== "image-encoder");
       await the.open();

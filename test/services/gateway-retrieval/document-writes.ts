@@ -8,7 +8,7 @@ export interface Written {
   readonly hasImage: boolean;
 }
 
-/** Deletes a document. @throws Error where that is not acknowledged. */
+/** Deletes a document. @throws Error if that is not acknowledged. */
 export function remove(url: string, id: string, acknowledged: Acknowledged<Written>): Promise<void> {
   return acknowledged.during(new Map([[id, undefined]]), async () => {
     const response = await fetch(`${url}/v1/documents/${id}`, { method: "DELETE" });
@@ -16,7 +16,7 @@ export function remove(url: string, id: string, acknowledged: Acknowledged<Writt
   });
 }
 
-/** Writes documents. @throws Error where one of them is not acknowledged. */
+/** Writes documents. @throws Error if one of them is not acknowledged. */
 export async function put(
   url: string,
   documents: readonly SentDocument[],

@@ -537,7 +537,7 @@ describe("answers", () => {
     expect(triton().generations).toMatchObject([{ path: "/v2/models/ensemble/generate_stream" }]);
   });
 
-  test("a streamed answer ends with an error where the model breaks off", async () => {
+  test("a streamed answer ends with an error when the model breaks off", async () => {
     triton().behaviour.breaksStream = true;
     const events = await eventsOf(await gateway.post("/v1/answer", { question: "the dog", stream: true }));
     expect(events.at(-1)).toMatchObject({ event: "error", data: { error: { code: "upstream_broken" } } });

@@ -762,7 +762,7 @@ describe("images and repositories", () => {
     expect(asked).toEqual([]);
   });
 
-  test("an image has an id from its content where the KV cache is reused", async () => {
+  test("an image has an id from its content if the KV cache is reused", async () => {
     answer = { text_output: "a" };
     await chat("onevision", [image(PNG_URL), text("a")]);
     await chat("onevision", [text("b"), image(PNG_URL)]);

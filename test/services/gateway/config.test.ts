@@ -297,7 +297,7 @@ describe("API keys", () => {
         expect.objectContaining({ details: expect.objectContaining({ status: 401 }) }),
       );
     }
-    // A configuration has the hash of an empty text where the variable with the key was empty.
+    // A configuration has the hash of an empty text if the variable with the key was empty.
     const mistaken = new KeyRing([{ name: "nobody", sha256: sha256("") }]);
     for (const header of [undefined, "", "Bearer", "Bearer "]) {
       expect(() => mistaken.ownerOf(header)).toThrow(ApiError);

@@ -194,7 +194,7 @@ describe("limits", () => {
     expect(slow.filter(({ isClosed }) => isClosed())).toEqual([]);
   });
 
-  test("where messages take too much, the message that has been sent for the longest time loses its connection", async () => {
+  test("when messages take too much, the message that has been sent for the longest time loses its connection", async () => {
     await start({ arrivingBytes: 1_000_000 });
     const slow: Peer[] = [];
     for (let n = 1; n <= 3; n++) {

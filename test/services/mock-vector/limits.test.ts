@@ -107,7 +107,7 @@ test("clients that announce large requests and send little leave room for others
   expect(promised.filter(({ isClosed }) => isClosed())).toEqual([]);
 });
 
-test("where requests take too much, the request that has been sent for the longest time loses its connection", async () => {
+test("when requests take too much, the request that has been sent for the longest time loses its connection", async () => {
   await start({ transitBytes: 100_000 });
   await clientOf(url).createCollection("c", { vectors: { size: 1, distance: "Dot" } });
   const slow: Peer[] = [];

@@ -20,9 +20,9 @@ export interface OperationRow {
   readonly properties?: Readonly<Record<string, Target>>;
   /** Required parameters that the provider gives by itself. */
   readonly filled?: readonly string[];
-  /** By parameter: values where the model has any text; or the shape that lists them, as `ec2:InstanceType`. */
+  /** By parameter: values if the model has any text; or the shape that lists them, as `ec2:InstanceType`. */
   readonly allowed?: Readonly<Record<string, OperationName | readonly (string | number)[]>>;
-  /** By parameter: maximum length in characters, where the model lacks it. */
+  /** By parameter: maximum length in characters, if the model lacks it. */
   readonly longest?: Readonly<Record<string, number>>;
 }
 

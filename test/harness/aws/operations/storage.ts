@@ -167,7 +167,7 @@ export const storageOperations: Readonly<Record<string, OperationRow>> = {
       "notifications.thresholdType": "Notification.ThresholdType",
       "notifications.subscriberEmailAddresses": "Subscribers[*].Address",
     },
-    // The account is that of the credentials where the resource has no account.
+    // The account is that of the credentials if the resource has no account.
     filled: ["AccountId", "NotificationsWithSubscribers.Subscribers.SubscriptionType"],
   },
 };

@@ -6,7 +6,7 @@ import type { Properties } from "./account.ts";
 export interface Place {
   readonly account: string;
   readonly region: string;
-  /** Connection of every cluster; absent where no test connects. */
+  /** Connection of every cluster; absent if no test connects. */
   readonly cluster?: {
     /** `https://127.0.0.1:PORT`. */
     readonly endpoint: string;
@@ -27,7 +27,7 @@ type Maker = (inputs: Properties, place: Place) => Made;
 const random = (prefix: string) => `${prefix}-${randomBytes(9).toString("hex").slice(1)}`;
 const text = (value: unknown) => String(value);
 
-/** Its id begins with a prefix; its ARN, where it has one, ends with it. */
+/** Its id begins with a prefix; its ARN, if it has one, ends with it. */
 const withId =
   (prefix: string, service?: string, kind?: string): Maker =>
   (_inputs, { account, region }) => {
@@ -247,7 +247,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   "aws:wafv2/webAclAssociation:WebAclAssociation": withId("acl"),
 };
 
-/** @throws Error where the stand-in has no such type: the test that creates it adds it here. */
+/** @throws Error if the stand-in has no such type: the test that creates it adds it here. */
 export function made(type: string, inputs: Properties, place: Place): Made {
   const maker = MAKERS[type];
   if (maker === undefined) throw new Error(`The stand-in for AWS makes no ${type}; add it to answers.ts.`);

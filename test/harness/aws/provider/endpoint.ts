@@ -221,7 +221,7 @@ const PATHS: Readonly<Record<string, (resource: LiveResource) => string>> = {
   "aws:ec2/natGateway:NatGateway": ({ id }) => `ec2:natgateway/${id}`,
 };
 
-/** undefined where no list of a region has the resource. */
+/** undefined if no list of a region has the resource. */
 function regionalArn(resource: LiveResource, { account, region }: Place): string | undefined {
   const [service, path] = PATHS[resource.type]?.(resource).split(":") ?? [];
   const arn = path === undefined ? resource.outputs.arn : `arn:aws:${service}:${region}:${account}:${path}`;

@@ -18,7 +18,7 @@ interface Options {
   readonly account: string;
   /** @default "us-east-1" */
   readonly region?: string;
-  /** Address and token of every EKS cluster; absent where no test connects. */
+  /** Address and token of every EKS cluster; absent if no test connects. */
   readonly connection?: Connection;
 }
 

@@ -47,7 +47,7 @@ const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   "aws:wafv2/webAclAssociation:WebAclAssociation": ["resourceArn"],
 };
 
-/** @returns Why AWS would not make it; null where it would. */
+/** @returns Why AWS would not make it; null if it would. */
 export function refusedCreation(live: Live, type: string, inputs: Properties): string | null {
   return (
     missingReference(live, inputs) ?? duplicate(live, type, inputs) ?? CREATIONS[type]?.(live, inputs) ?? null
@@ -83,7 +83,7 @@ function duplicate(live: Live, type: string, inputs: Properties): string | null 
 
 type Creation = (live: Live, inputs: Properties) => string | null;
 
-/** Add-ons whose pods EKS does not wait for where there is no machine: each is a DaemonSet. */
+/** Add-ons whose pods EKS does not wait for if there is no machine: each is a DaemonSet. */
 const WITHOUT_MACHINES: ReadonlySet<unknown> = new Set(["vpc-cni", "kube-proxy", "eks-pod-identity-agent"]);
 
 /** ServiceAccounts of add-ons whose pods call AWS from their first minute. */
@@ -176,7 +176,7 @@ const CREATIONS: Readonly<Record<string, Creation>> = {
       : `InvalidDocument: ${name}`,
 };
 
-/** @returns Why AWS would not change it into that; null where it would. */
+/** @returns Why AWS would not change it into that; null if it would. */
 export function refusedUpdate(
   live: Live,
   { type, inputs }: LiveResource,
@@ -188,7 +188,7 @@ export function refusedUpdate(
     : null;
 }
 
-/** @returns Why AWS would not delete it; null where it would. */
+/** @returns Why AWS would not delete it; null if it would. */
 export function refusedDeletion(live: Live, resource: LiveResource): string | null {
   const { id, type, inputs } = resource;
   for (const protection of ["deletionProtection", "enableDeletionProtection", "disableApiTermination"])
@@ -228,7 +228,7 @@ function isSame(one: LiveResource, other: LiveResource): boolean {
   return one.type === other.type && one.id === other.id;
 }
 
-/** Whether a resource refers to another. Where AWS has names in place of ids, two types may share a name. */
+/** Whether a resource refers to another. If AWS has names in place of ids, two types may share a name. */
 function isNaming({ inputs, type }: LiveResource, of: LiveResource): boolean {
   const arn = of.outputs.arn;
   switch (of.type) {
@@ -317,7 +317,7 @@ function withoutPolicy(live: Live, roleArn: unknown): string | null {
     : `AccessDenied: the role ${role} allows nothing`;
 }
 
-/** Pods get credentials where their account has a role when they start. */
+/** Pods get credentials if their account has a role when they start. */
 function withoutAssociation(live: Live, clusterName: unknown, account: string | undefined): string | null {
   if (account === undefined) return null;
   const association = ofType(live, "aws:eks/podIdentityAssociation:PodIdentityAssociation").find(

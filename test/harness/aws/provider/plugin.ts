@@ -247,7 +247,7 @@ function pluginInfo() {
   return response;
 }
 
-/** Answers a call, with an error in AWS's words where it is refused. */
+/** Answers a call, with an error in AWS's words if it is refused. */
 const answer =
   <Request, Response>(handle: (request: Request) => Response) =>
   (

@@ -15,7 +15,7 @@ const ALL_CHARTS: readonly ChartName[] = [...CHART_NAMES, LOG_CHART];
 /** One gateway of two is KEDA's to add. */
 const SCALED = { gateway: { replicas: 2, minReplicas: 1 } };
 
-test("KEDA is installed only where a server has a KEDA object", () => {
+test("KEDA is installed only if a server has a KEDA object", () => {
   const names = (changes: Parameters<typeof plannedCluster>[0]) =>
     plannedCluster(changes).cluster.charts.map(({ name }) => name);
   expect(names(SCALED)).toContain("keda");
@@ -32,7 +32,7 @@ test("every chart is installed at a fixed version from an https repository", () 
   }
 });
 
-test.each(CHART_NAMES)("the chart %s is not installed where the stack file says `existing`", (name) => {
+test.each(CHART_NAMES)("the chart %s is not installed if the stack file says `existing`", (name) => {
   const { charts } = plannedCluster({ ...SCALED, cluster: { charts: { [name]: "existing" } } }).cluster;
   expect(charts.map((chart) => chart.name)).toEqual(CHART_NAMES.filter((other) => other !== name));
 });

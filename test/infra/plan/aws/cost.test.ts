@@ -37,7 +37,7 @@ test("a pool without a price in its region is listed and left out of the sum", (
   expect(cost.withoutPrice).toContain("pool system");
 });
 
-test("a cluster pays for a disk of each database and of Prometheus where these are its own", () => {
+test("a cluster pays for a disk of each database and of Prometheus if these are its own", () => {
   const encoders = { device: "cpu", pool: "cpu" };
   const own = costOf({ ...eksValues, encoders, databaseStorage: { sizeGiB: 30 } });
   expect(lineOf(own, "disks of databases")).toEqual({
@@ -236,11 +236,11 @@ test("a public address is paid for each NAT gateway and each zone of a public lo
   expect(addresses({ network: { zones }, gateway: publicGateway })).toBe("4");
 });
 
-test("a stack pays for one whole copy of its documents' disk where it is copied", () => {
+test("a stack pays for one whole copy of its documents' disk if it is copied", () => {
   const line = {
     what: "copies of documents",
     arithmetic:
-      "30 GiB once where the disk is full, without what changes each day: 30.0 GB × 0.05 USD a month (EBS snapshots, 2017-07-01) ÷ 730",
+      "30 GiB once if the disk is full, without what changes each day: 30.0 GB × 0.05 USD a month (EBS snapshots, 2017-07-01) ÷ 730",
     hourlyUsd: 0.0021,
     asleepHourlyUsd: 0.0021,
   };

@@ -243,7 +243,7 @@ test("a pool of a Capacity Block has the block, its market and its type in the l
   });
 });
 
-test("a release of machine images is that of every node group, and absent where the stack file names none", () => {
+test("a release of machine images is that of every node group, and absent if the stack file names none", () => {
   const releases = (cluster: Values) =>
     plannedCluster({ cluster }).cluster.pools.map(({ nodeGroup }) => nodeGroup.releaseVersion);
   expect(releases({ machineImageRelease: "1.36.0-20260915" })).toEqual(Array(3).fill("1.36.0-20260915"));

@@ -94,7 +94,7 @@ describe("budget", () => {
     return { cost: plan.cost, budget: budgetArgs(config, plan.cost, context) };
   };
 
-  test("a budget is created only where e-mail addresses are given", () => {
+  test("a budget is created only if e-mail addresses are given", () => {
     expect(planned({}).budget).toBeNull();
     expect(planned({ monthlyUsd: 500, emails: ["ops@example.org"] }).budget).toMatchObject({
       limitAmount: "500",
@@ -138,7 +138,7 @@ test.each([
   expect(plain.length).toBeLessThanOrEqual(32);
 });
 
-test("AWS names differ where stack names differ only in characters that are cut or replaced", () => {
+test("AWS names differ if stack names differ only in characters that are cut or replaced", () => {
   const names = ["a_b", "a.b", "a-b", "A-b", `${"x".repeat(40)}1`, `${"x".repeat(40)}2`];
   expect(new Set(names.map((name) => plainName(`engine-room-${name}`, 32))).size).toBe(names.length);
 });

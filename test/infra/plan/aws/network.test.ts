@@ -72,7 +72,7 @@ test("`flowLogs: false` creates no flow logs, and no network has interface endpo
   expect(planned({ flowLogs: false })).toMatchObject({ interfaceEndpoints: [], flowLogs: null });
 });
 
-test("private endpoints include logs and topics where the stack uses these", () => {
+test("private endpoints include logs and topics if the stack uses these", () => {
   const endpoints = (values: object) =>
     planned({ endpoints: "private" }, values as typeof eksValues).interfaceEndpoints;
   const logs = { cloudwatch: {} };

@@ -28,7 +28,7 @@ function checkedStack(values: Values): CheckedStack {
   return { config, written: values, spec, fit: memoryFit(spec) };
 }
 
-/** Findings of a check; empty where the stack file's platform does not have the check. */
+/** Findings of a check; empty if the stack file's platform does not have the check. */
 function findingsOf(name: string, values: Values): readonly Finding[] {
   const stack = checkedStack(values);
   const check = { ...platformOf(stack.config).checks, ...commonChecks }[name];

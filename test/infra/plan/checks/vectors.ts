@@ -1993,7 +1993,7 @@ function oldLayout() {
   return { release: "25.05", image: { layout: "tritonrelease", base: "registry.example.org/trtllm:25.05" } };
 }
 
-/** The way out that a check shows, where it depends on the stack. */
+/** The way out that a check shows, if it depends on the stack. */
 export const fixes: readonly (readonly [check: string, stack: Values, fix: string])[] = [
   [
     "machineHoldsBuild",
@@ -2101,7 +2101,7 @@ export const fixes: readonly (readonly [check: string, stack: Values, fix: strin
   [
     "disksAreReached",
     withFront({}),
-    "Write zones: [a], or nodes.min: 2 for one machine in each zone. In a running stack use the zone of the disks, which `kubectl describe pv` shows, or nodes.min where they have two.",
+    "Write zones: [a], or nodes.min: 2 for one machine in each zone. In a running stack use the zone of the disks, which `kubectl describe pv` shows, or nodes.min if they have two.",
   ],
   ["poolZonesAreOfNetwork", withPoolZones(awsValues, ["c"]), "Use a or b, or add c to network.zones."],
   ["cidrsBeginNetworks", inNetwork({ cidr: "10.64.16.0/19" }), "Write 10.64.0.0/19."],

@@ -391,7 +391,7 @@ describe("on a rented machine", () => {
     }
   });
 
-  it("a running rented node needs no machine, and no image where it is kept", () => {
+  it("a running rented node needs no machine, and no image if it is kept", () => {
     expect(started(0).onRunningMachine).toEqual([]);
     expect(started(1).onRunningMachine).toEqual([withoutImage, withImage]);
     expect(started(0, true).onRunningMachine).toEqual([withImage]);

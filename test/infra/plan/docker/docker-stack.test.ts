@@ -627,7 +627,7 @@ function withoutUndefined(values: object): Values {
   return JSON.parse(JSON.stringify(values));
 }
 
-/** null where the stack file has a problem. */
+/** null if the stack file has a problem. */
 function stackIfValid(values: Values): DockerStack | null {
   const { config } = readStack(values);
   const plan = config === null ? null : planStack(config).plan;

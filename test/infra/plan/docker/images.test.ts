@@ -30,7 +30,7 @@ const options = (images: ImageOptions["lock"]["images"] = {}): ImageOptions => (
 });
 const named = (name: ImageName, given: ImageOptions) => dockerImages([name], given)[0];
 
-test("an image missing from the lock file is built, on the release's image where it needs one", () => {
+test("an image missing from the lock file is built, on the release's image if it needs one", () => {
   expect(named("services", options())).toEqual({
     kind: "build",
     name: "services",
@@ -110,7 +110,7 @@ test("a digest of the lock file is used only for the same content and release", 
   expect(kind({ "trtllm-25.06": entry })).toBe("build");
 });
 
-test("official images have a fixed version, or a digest where the lock file has one", () => {
+test("official images have a fixed version, or a digest if the lock file has one", () => {
   for (const name of ["mongo", "qdrant"] as const) {
     const image = named(name, options());
     expect(image).toMatchObject({

@@ -65,7 +65,7 @@ export function stackOf(values: Values, stack = "demo"): DockerStack {
   return dockerStack(plan, { stack, images: lockedImages(plan) });
 }
 
-/** The container of a role, and of a model where several have the role. */
+/** The container of a role, and of a model if several have the role. */
 export function containerOf(
   { containers }: DockerStack,
   role: ContainerRole,

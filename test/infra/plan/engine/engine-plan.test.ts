@@ -150,7 +150,7 @@ test("the plan of VILA edits only lines that no image can run", () => {
   ]);
 });
 
-test("a release's own requirements file is installed where its packages are not pinned", () => {
+test("a release's own requirements file is installed if its packages are not pinned", () => {
   const plan = enginePlan(engineSpec("llava-onevision-qwen2-7b", { release: "25.02" }));
   const file = "/app/all_models/multimodal/requirements-llava-onevision.txt";
   expect(namedWords(plan, "requirements")).toEqual(["pip", "install", "-r", file]);

@@ -122,7 +122,7 @@ describe("order of alternatives", () => {
     },
   );
 
-  test("the first alternative is a setting that needs no other engine, even where the stack's own machine has a price", () => {
+  test("the first alternative is a setting that needs no other engine, even if the stack's own machine has a price", () => {
     const model = modelOf("llama-2-7b", {
       limits: { maxInputTokens: 768, maxOutputTokens: 256 },
       serving: { concurrentRequests: 20 },
@@ -147,7 +147,7 @@ test("alternatives have the host memory that converting takes: 41.5 GiB are more
   expect(found.join()).not.toContain("g6e.xlarge");
 });
 
-test("alternatives need no memory for a build where another pool builds, whose GPU changes too", () => {
+test("alternatives need no memory for a build if another pool builds, whose GPU changes too", () => {
   const served = modelOf("llama-3.2-11b-vision", { pool: "serve", buildPool: "build" });
   const pools = [
     poolOf("g5.2xlarge", { name: "serve" }),

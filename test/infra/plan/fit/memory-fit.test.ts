@@ -372,7 +372,7 @@ test("KV cache fractions are between 0 and 1 with two decimals, one for each mod
   );
 });
 
-test("KV caches never claim more than the GPU in any order of loading, where the needs fit", () => {
+test("KV caches never claim more than the GPU in any order of loading, if the needs fit", () => {
   fc.assert(
     fc.property(stacks, (stack) => {
       const fits = memoryFit(stack);
@@ -420,7 +420,7 @@ function fractionsOf(stack: GpuStackSpec): Readonly<Record<string, number>> {
   return Object.fromEntries(kvCacheFractions(memoryFit(stack)));
 }
 
-test("the KV cache fraction is TensorRT-LLM's own 0.9 where nothing else needs the GPU", () => {
+test("the KV cache fraction is TensorRT-LLM's own 0.9 if nothing else needs the GPU", () => {
   expect(fractionsOf(stackOf([modelOf("llama-2-7b")], [poolOf("g5.2xlarge")]))).toEqual({
     "llama-2-7b": 0.9,
   });

@@ -251,14 +251,14 @@ describe("the encoders' build on a GPU", () => {
     waitingBuilds(stack(pool, { encoders }, models), pool).map(({ name }) => name);
   const elsewhere = modelOf("gpt2-medium", { buildPool: "other" });
 
-  test("the encoders' build waits where servers have all GPUs, also without builds of engines", () => {
+  test("the encoders' build waits if servers have all GPUs, also without builds of engines", () => {
     const llmapi = modelOf("llama-2-7b-chat", { serving: { runtime: "llmapi" } });
     expect(names(machine(2, 16, 64), [llmapi])).toEqual(["encoders"]);
     expect(names(machine(2, 16, 64), [elsewhere])).toEqual(["encoders"]);
     expect(names(machine(3, 16, 64), [elsewhere])).toEqual([]);
   });
 
-  test("the encoders' build waits for a machine without servers where GPUs are shared in time", () => {
+  test("the encoders' build waits for a machine without servers if GPUs are shared in time", () => {
     const shared = {
       ...machine(2, 16, 64),
       sharing: { mode: "timeSlicing", replicas: 2 } as const,
@@ -305,7 +305,7 @@ describe("room for gateway and databases", () => {
     expect(packPool(spec([gpu, { ...cpu, name: "first" }, cpu]), cpu).unplaced).toEqual([]);
   });
 
-  test("gateway and databases use nothing of a pool where all pools have GPUs", () => {
+  test("gateway and databases use nothing of a pool if all pools have GPUs", () => {
     const [room] = packPool(spec([gpu]), gpu).machines.toSorted((a, b) => a.cpuMillis - b.cpuMillis);
     const { cpuMillis = 0 } = gpu.machine.allocatable ?? {};
     expect(room?.cpuMillis).toBe(cpuMillis - 2500);

@@ -64,7 +64,7 @@ const breakages: Readonly<Record<InvariantName, readonly [place: string, value: 
     "models.1.repository.models.3.substitutions.kv_cache_free_gpu_mem_fraction",
     "1",
   ],
-  "keys are equal exactly where their fields are": ["models.1.engine.key", sameAs("models.0.engine.key")],
+  "keys are equal exactly if their fields are": ["models.1.engine.key", sameAs("models.0.engine.key")],
   "a key is the hash of its fields": ["models.1.engine.keyFields.revision", "another"],
   "an engine's folder is its own, and its halves lie apart": [
     "models.0.engine.places.vision",
@@ -74,7 +74,7 @@ const breakages: Readonly<Record<InvariantName, readonly [place: string, value: 
   "engines are built by the GPU that runs them": ["spec.pools.0.gpu.name", "L4"],
   "the GPU computes the model's formats": ["models.1.spec.engine.quantization", "fp8"],
   "streaming models are decoupled, all of their folders alike": ["models.1.repository.decoupled", false],
-  "KV cache is reused with images only where the stack file says so": [
+  "KV cache is reused with images only if the stack file says so": [
     "models.0.repository.models.3.substitutions.enable_kv_cache_reuse",
     "True",
   ],

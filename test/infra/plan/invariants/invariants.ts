@@ -172,7 +172,7 @@ export const invariants = {
       return wrong(fractions.map((text) => [Number(text) > 0 && Number(text) < 1, `${name}: ${text}`]));
     }),
 
-  "keys are equal exactly where their fields are": ({ models }) => {
+  "keys are equal exactly if their fields are": ({ models }) => {
     const engines = enginesOf(models);
     return engines.flatMap((one, index) =>
       engines.slice(index).flatMap((other) => {
@@ -247,7 +247,7 @@ export const invariants = {
       ]),
     ),
 
-  "KV cache is reused with images only where the stack file says so": ({ models }) =>
+  "KV cache is reused with images only if the stack file says so": ({ models }) =>
     models.flatMap(({ name, spec, repository }) => {
       if (spec.engine.row.vision === undefined || spec.serving.kvCacheReuse) return [];
       return wrong(

@@ -395,8 +395,8 @@ export function faults(build: string): readonly Scene[] {
 
 /** Scenes that look like a fault and are not. */
 export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
-  { title: "where nothing is wrong", changes: {} },
-  { title: "where a model that may sleep does", changes: { ...WITHOUT_GPT, [PENDING_OF_GPT]: steady(0) } },
+  { title: "when nothing is wrong", changes: {} },
+  { title: "when a model that may sleep does", changes: { ...WITHOUT_GPT, [PENDING_OF_GPT]: steady(0) } },
   {
     title: "while a model wakes for half an hour",
     changes: {
@@ -405,15 +405,15 @@ export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
       [upstreamErrors("gpt", "away")]: `_x${FAULT_MINUTE} 1+1x30 31x60`,
     },
   },
-  { title: "where one in thirty answers fails", changes: { [answers("503")]: appearing(2) } },
+  { title: "when one in thirty answers fails", changes: { [answers("503")]: appearing(2) } },
   { title: "below nine of ten places of the gateway", changes: { [PLACES]: then(2, 230) } },
-  { title: "where a database's call fails once", changes: { [DATABASE_ERRORS]: `0x${FAULT_MINUTE} 1x90` } },
-  { title: "where requests wait for some minutes", changes: { [WAITING]: `0x${FAULT_MINUTE} 5x8 0x80` } },
+  { title: "when a database's call fails once", changes: { [DATABASE_ERRORS]: `0x${FAULT_MINUTE} 1x90` } },
+  { title: "when requests wait for some minutes", changes: { [WAITING]: `0x${FAULT_MINUTE} 5x8 0x80` } },
   {
-    title: "where the gateway answers nothing",
+    title: "when the gateway answers nothing",
     changes: { [answers("200")]: steady(60), [answers("400")]: steady(2) },
   },
-  { title: "where a server starts for some minutes", changes: { [up("gpt")]: `1x${FAULT_MINUTE} 0x3 1x85` } },
+  { title: "when a server starts for some minutes", changes: { [up("gpt")]: `1x${FAULT_MINUTE} 0x3 1x85` } },
   {
     title: "for GPUs of other stacks",
     changes: { 'DCGM_FI_DEV_XID_ERRORS{namespace="engine-room", job="dcgm-exporter", gpu="0"}': steady(79) },

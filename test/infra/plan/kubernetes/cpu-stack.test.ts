@@ -106,7 +106,7 @@ test("CPU servers have the replicas, node selector and tolerations of the stack 
     });
 });
 
-test("encoders may reach the internet only where their weights may come from a hub", () => {
+test("encoders may reach the internet only if their weights may come from a hub", () => {
   const toInternet = (visionWeights: string) =>
     networkEdges(clusterPlan({ ...cpuClusterValues, encoders: { visionWeights } }))
       .filter(({ to }) => to === "internet")

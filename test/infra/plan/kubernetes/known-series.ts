@@ -77,7 +77,7 @@ const DCGM_METRICS = [
 ];
 
 /**
- * Where a cluster has them, as the kube-prometheus-stack chart does: pkg/kubelet/metrics/collectors/volume_stats.go of
+ * If a cluster has them, as the kube-prometheus-stack chart does: pkg/kubelet/metrics/collectors/volume_stats.go of
  * https://github.com/kubernetes/kubernetes, and docs/metrics of https://github.com/kubernetes/kube-state-metrics.
  */
 const CLUSTER_METRICS = [
@@ -93,7 +93,7 @@ const CLUSTER_METRICS = [
 /** Recorded by rules of the stack. */
 const RECORDED_METRICS = ["engine_room_model_info", "engine_room_image_info", "engine_room_hourly_usd"];
 
-/** Services whose pages have a series; null where no Service of the stack has it. */
+/** Services whose pages have a series; null if no Service of the stack has it. */
 type Known = Readonly<
   Record<string, { readonly services: readonly string[] | null; readonly labels: readonly string[] }>
 >;

@@ -268,17 +268,17 @@ test("pods on MPS mount no shared memory over the MPS daemon's", () => {
 });
 
 test.each([
-  ["surge where the pool has room", oneGpu(2), "surge"],
-  ["are replaced in place where the pool has no room", oneGpu(1), "inPlace"],
+  ["surge if the pool has room", oneGpu(2), "surge"],
+  ["are replaced in place if the pool has no room", oneGpu(1), "inPlace"],
   [
-    "are replaced in place where old and new would share a GPU's memory",
+    "are replaced in place if old and new would share a GPU's memory",
     oneGpu(2, { sharing: { mode: "timeSlicing", replicas: 2 } }),
     "inPlace",
   ],
   // A server takes 2.5 CPUs and 8.75 GiB.
-  ["surge where CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 18 }), "surge"],
-  ["are replaced in place where CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
-  ["are replaced in place where memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
+  ["surge if CPUs and memory are just enough", parts({ vcpus: 5, memoryGiB: 18 }), "surge"],
+  ["are replaced in place if CPUs are missing", parts({ vcpus: 4, memoryGiB: 32 }), "inPlace"],
+  ["are replaced in place if memory is missing", parts({ vcpus: 16, memoryGiB: 12 }), "inPlace"],
   [
     "do what the stack file says",
     { ...oneGpu(2), models: [{ ...clusterValues.models[0], rollout: "inPlace" }] },
@@ -288,7 +288,7 @@ test.each([
   expect(first(clusterStack(values).models).rollout).toBe(rollout);
 });
 
-test("servers without GPUs surge where their nodes have room", () => {
+test("servers without GPUs surge if their nodes have room", () => {
   const rollouts = (machine: Values) => {
     const cpu = { name: "cpu", machine };
     const { encoders, gateway } = clusterStack({
@@ -424,7 +424,7 @@ test.each<[string, Values]>([
   ["a Secret with the hub's token", { hub: { tokenSecret: { name: "hub" } } }],
   ["a Secret with credentials of the registry", { images: { pullSecrets: ["registry"] } }],
   ["a certificate", { gateway: { hostname: "m.example.org", tls: { secretName: "tls" } } }],
-])("the namespace is neither created nor limited where %s is in it already", (_, more) => {
+])("the namespace is neither created nor limited if %s is in it already", (_, more) => {
   const { namespace, quota } = clusterStack({ ...clusterValues, ...more });
   expect([namespace.object, quota]).toEqual([null, null]);
 });

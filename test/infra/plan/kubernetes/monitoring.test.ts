@@ -398,7 +398,7 @@ test("a stack has dashboards and panels of its own parts only", () => {
   expect(text({ ...clusterValues, monitoringOptions: { gpuExporter: false } })).not.toContain("DCGM");
 });
 
-test("the overview shows the queries of autoscalers where a stack has any", () => {
+test("the overview shows the queries of autoscalers if a stack has any", () => {
   const panel = (values: Values) =>
     overview(values).panels.find(({ title }) => title === "Servers that the load asks for");
   for (const values of [scaledValues, scaledCpuValues]) {
@@ -663,7 +663,7 @@ describe("promtool", needs(missing), () => {
 
   function run(...words: readonly string[]) {
     const path = "path" in promtool ? promtool.path : "";
-    // Its series are in TMPDIR; where that folder is gone, it ends with a nil pointer. Collecting garbage would take it as long as the rest.
+    // Its series are in TMPDIR; if that folder is gone, it ends with a nil pointer. Collecting garbage would take it as long as the rest.
     const env = { ...process.env, TMPDIR: folder, GOGC: "400", GOMAXPROCS: "1" };
     const { status, stdout, stderr } = spawnSync(path, words, { encoding: "utf8", cwd: folder, env });
     return { status, text: `${stdout}${stderr}` };

@@ -316,7 +316,7 @@ describe.each([
       for (const to of parties(namespace))
         for (const protocol of PROTOCOLS)
           for (const port of PORTS) {
-            // The stack's policies do not apply where neither end is of the stack.
+            // The stack's policies do not apply if neither end is of the stack.
             if (!isOurs(from.name) && !isOurs(to.name)) continue;
             const rows = edges.filter((edge) => edge.port === port && edge.protocol === protocol);
             const leaves = rows.some(
@@ -362,7 +362,7 @@ test("Triton accepts the gateway, the tools and Prometheus", () => {
   ]);
 });
 
-test("only builds may reach the internet, and the gateway where images have hosts", () => {
+test("only builds may reach the internet, and the gateway if images have hosts", () => {
   const out = (values: Values) =>
     edgesOf(values)
       .filter(({ to }) => to === "internet")

@@ -20,7 +20,7 @@ const BARE = /\b(?!(?:and|or|unless|offset)\b)[a-zA-Z_:]\w*\b(?!\s*\()/;
 /**
  * Selectors of an expression, in its order.
  *
- * @throws Error where a metric has no braces, and so no labels.
+ * @throws Error if a metric has no braces, and so no labels.
  */
 export function selectors(expression: string): readonly Selector[] {
   const bare = BARE.exec(expression.replace(SELECTOR, "").replace(LABELS, ""))?.[0];

@@ -163,7 +163,7 @@ function split(text: string, delimiter: string): string[] {
   return [...result, current];
 }
 
-/** Parses an argument as the script does; fails where a part has not exactly one colon. */
+/** Parses an argument as the script does; fails if a part has not exactly one colon. */
 function understood(argument: string, escapesCommas: boolean): Record<string, string> {
   const cut = escapesCommas ? split : (text: string, delimiter: string) => text.split(delimiter);
   return Object.fromEntries(
@@ -213,7 +213,7 @@ test.each([
   ["C:\\a", true],
   ["$" + "{HOME}", true],
   ["/a\nb", true],
-])("%j can't be filled in where commas can be escaped: %s", (value, escapesCommas) => {
+])("%j can't be filled in if commas can be escaped: %s", (value, escapesCommas) => {
   expect(valueObstacle(value, { escapesCommas })).not.toBeNull();
 });
 

@@ -156,7 +156,7 @@ test.each([
   expect(folder(plan, "multimodal_encoders").substitutions[key]).toMatch(/\/vision$/);
 });
 
-test("several pictures a request have this project's part of multimodal_encoders where NVIDIA's answers each picture", () => {
+test("several pictures a request have this project's part of multimodal_encoders if NVIDIA's answers each picture", () => {
   const refs = (images: number) =>
     TEMPLATE_REFS.filter((ref) => {
       const spec = modelSpec("vila1.5-3b", ref, "multimodal", { limits: { maxImagesPerRequest: images } });
@@ -234,7 +234,7 @@ test("a user's own parameters are filled into every template that has them, besi
   expect(folder(changed, "tensorrt_llm").defaults).not.toHaveProperty("batch_scheduler_policy");
 });
 
-test("the prompt table has the language model's format where the template asks for it", () => {
+test("the prompt table has the language model's format if the template asks for it", () => {
   const formats = (dtype: "float16" | "bfloat16") => {
     const plan = planFor(modelSpec("llava-1.5-7b", "v1.1.0", "multimodal", { engine: { dtype } }));
     return ["tensorrt_llm", "tensorrt_llm_bls", "multimodal_encoders"].map(

@@ -1,5 +1,5 @@
 /**
- * The values of five published walkthroughs, as they print them, against what is planned. Where the two differ, the
+ * The values of five published walkthroughs, as they print them, against what is planned. If the two differ, the
  * difference is named here with its reason: a value that is corrected, one that is left out (null), or one that the
  * walkthrough leaves to a default and the plan writes out.
  */

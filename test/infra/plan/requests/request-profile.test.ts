@@ -47,7 +47,7 @@ test("the profile of a text model has its repository's names, ids and answers", 
   });
 });
 
-test("the profile has a repeated prompt and cache reuse where the repository has them", () => {
+test("the profile has a repeated prompt and cache reuse if the repository has them", () => {
   const wish: Wish = {
     model: "llama-2-7b-chat",
     serving: { flavour: "inflight_batcher_llm", excludeInputInOutput: false, kvCacheReuse: true },
@@ -55,7 +55,7 @@ test("the profile has a repeated prompt and cache reuse where the repository has
   expect(profile(wish)).toMatchObject({ promptEcho: "repeated", kvCacheReuse: true, endId: 2, padId: 2 });
 });
 
-test("the profile streams cumulative text from the BLS where it accumulates tokens", () => {
+test("the profile streams cumulative text from the BLS if it accumulates tokens", () => {
   const streaming = { flavour: "inflight_batcher_llm", streaming: true } as const;
   expect(profile({ model: "llama-2-7b-chat", serving: streaming })).toMatchObject({
     streamingModel: "ensemble",
@@ -124,7 +124,7 @@ test("the profile of all_models/gpt repeats the prompt whatever the stack asks f
 });
 
 test.each([true, false])(
-  "the profile of llmapi excludes the prompt where the stack asks for it: %s",
+  "the profile of llmapi excludes the prompt if the stack asks for it: %s",
   (excludeInputInOutput) => {
     const wish: Wish = {
       model: "llama-2-7b-chat",
@@ -195,7 +195,7 @@ test.each([
   expect(profile(wish).image).toMatchObject({ takesFiles });
 });
 
-test("a user's own model accepts files where its row has an image processor", () => {
+test("a user's own model accepts files if its row has an image processor", () => {
   const row: LanguageModel = languageModels["vila1.5-3b"];
   const takesFiles = (vision: LanguageModel["vision"]) => {
     const served = servedModel(engineSpec("vila1.5-3b", { row: { ...row, vision } }), {

@@ -168,7 +168,7 @@ test.each<[string, readonly Values[], string]>([
   ["on the first of equal pools", [gpuPool("a"), gpuPool("b")], "a"],
   ["on the pool with a price", [gpuPool("a", { capacity: "spot" }), gpuPool("b", { hourlyUsd: 9 })], "b"],
   [
-    "on the dearer pool where models fill the cheaper",
+    "on the dearer pool if models fill the cheaper",
     [gpuPool("a", { hourlyUsd: 1, machine: machine(8, 10) }), gpuPool("b", { hourlyUsd: 2 })],
     "b",
   ],
@@ -359,7 +359,7 @@ test.each<[string, Values, string]>([
     dockerModel({ weights: { from: "modelscope" } }),
     "models[0].weights.repository",
   ],
-])("%s is reported where nothing fills the blank", (_title, values, path) => {
+])("%s is reported if nothing fills the blank", (_title, values, path) => {
   const { problems } = resolve(values);
   expect(problems.map((problem) => problem.path)).toEqual([path]);
   expect(problems[0]?.reason).toMatch(/\.$/);

@@ -26,7 +26,7 @@ test("preflight names the command that pushes missing images", async () => {
   const [finding] = checks.find(({ looksAt }) => looksAt === "images and registries")?.findings ?? [];
   expect(finding).toMatchObject({ severity: "problem", check: "images" });
   expect(finding?.fix).toMatch(
-    /^Run `pulumi -C bootstrap up` where the account has no repositories yet, then `npx engine-room images --stack dev --push` where Docker is; then `npx engine-room up --stack dev`\.$/,
+    /^Run `pulumi -C bootstrap up` if the account has no repositories yet, then `npx engine-room images --stack dev --push` where Docker is; then `npx engine-room up --stack dev`\.$/,
   );
 });
 
@@ -108,7 +108,7 @@ const existingNetwork: Values = {
   },
 };
 
-test("a zone without a pool's instance type is a problem even where another zone offers it", async () => {
+test("a zone without a pool's instance type is a problem even if another zone offers it", async () => {
   const some = await found({ "ec2:DescribeInstanceTypeOfferings": offered(["a"]) });
   expect(some.map(({ severity, what }) => [severity, what])).toEqual([
     ["problem", "The pool gpu finds no g5.xlarge in us-east-1b."],
@@ -258,7 +258,7 @@ test("gated models are requested with the secret's token, which no finding shows
   expect(JSON.stringify(findings)).not.toContain("hf_the-token");
 });
 
-test("gated models are requested with HF_TOKEN where the secret may not be read", async () => {
+test("gated models are requested with HF_TOKEN if the secret may not be read", async () => {
   vi.stubEnv("HF_TOKEN", "hf_mine");
   const denied = () => ({ error: "AccessDeniedException" });
   const findings = await found({ "secretsmanager:GetSecretValue": denied }, gated);

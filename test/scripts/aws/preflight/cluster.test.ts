@@ -56,7 +56,7 @@ test.each<readonly [string, object | null, string, string]>([
   expect(await foundIn(cluster)).toEqual([[severity, what]]);
 });
 
-test("an unknown version is a problem where the stack installs an autoscaler for it", async () => {
+test("an unknown version is a problem if the stack installs an autoscaler for it", async () => {
   const values = withCluster({ charts: { "cluster-autoscaler": "install" } });
   expect(await foundIn({ version: "1.31" }, values)).toEqual([
     ["problem", "The cluster platform has Kubernetes 1.31."],

@@ -245,7 +245,7 @@ const P = "L-417A185B";
 
 const needsOf = (values: Values) => machineNeeds(awsTarget(checkedPlan(values).plan as AwsPlan, "dev"));
 
-/** Severities by quota code, where nothing else runs. */
+/** Severities by quota code, if nothing else runs. */
 function severities(values: Values, vcpus: Readonly<Record<string, number>>) {
   const quotas = new Map(Object.entries(vcpus));
   return vcpuFindings(needsOf(values), { quotas, region: "us-east-1", others: [] })

@@ -194,7 +194,7 @@ test("files of many models are spread over several documents, each file in one d
   expect(filesOf(full)).toMatchObject({ ...files, "/etc/engine-room/next/compose.yaml": text });
 });
 
-test("logs of containers go to CloudWatch by Docker's own driver, with the machine's role, where the stack file sets it", () => {
+test("logs of containers go to CloudWatch by Docker's own driver, with the machine's role, if the stack file sets it", () => {
   const logged = instanceOf({ ...ec2Values, logs: { cloudwatch: { retentionDays: 7 } } });
   const compose = (instance: InstancePlan) =>
     parse(filesOf(instance)["/etc/engine-room/next/compose.yaml"] ?? "") as {
@@ -572,7 +572,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
     });
   });
 
-  test.each([4, 8])("a disk is not formatted where blkid exits with %i", (code) => {
+  test.each([4, 8])("a disk is not formatted if blkid exits with %i", (code) => {
     expect(format({ blkid: `exit ${code}` })).toMatchObject({
       status: 1,
       stderr: expect.stringContaining(`blkid ends with ${code}`),
@@ -584,7 +584,7 @@ describe("formatting", needs(missingMkfsXfs), () => {
     expect(format({ blkid: "exit 2", cmp: "exit 2" })).toMatchObject({ status: 1, isUntouched: true });
   });
 
-  test("formatting fails where the disk does not appear", () => {
+  test("formatting fails if the disk does not appear", () => {
     expect(format({ udevadm: "exit 1" })).toMatchObject({ status: 1, isUntouched: true });
   });
 
