@@ -37,7 +37,7 @@ esac
 `;
 
 /**
- * The engine's last events, of every operation. Automation reads the file every 200 ms, and at the end once more; where that read meets
+ * The engine's last events, of every operation. Automation reads the file every 200 ms, and at the end once more; if that read meets
  * another that began before the events were written, it takes the other's end for its own and drops them.
  */
 const LAST_EVENTS = `
