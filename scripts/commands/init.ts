@@ -3,6 +3,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import * as prompts from "@clack/prompts";
 import { GPU_NAMES } from "../../infra/plan/catalogue/gpus.ts";
+import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
+import { unknownInstanceType } from "../../infra/plan/resolve/names.ts";
 import { ConfigError } from "../../infra/problems.ts";
 import { nameHint, UsageError, UserError } from "../errors.ts";
 import {
@@ -10,7 +12,6 @@ import {
   type Choice,
   type Details,
   isOnAws,
-  isOnCpu,
   largestMachine,
   modelsOf,
   type Offer,
@@ -19,6 +20,8 @@ import {
   type Place,
   planned,
   stackFileText,
+  wayOf,
+  wayWords,
 } from "../init/new-stack.ts";
 import { projectRoot, stackOptions, stackReference, typedPath } from "../program/stack-file.ts";
 import { defineCommand } from "./command.ts";
@@ -111,15 +114,30 @@ export const command = defineCommand({
       ask: () =>
         prompts.multiselect({
           message: "Which models does it serve? Space selects, Enter confirms.",
-          options: names.map((value) => ({ value })),
+          options: names.map((value) => ({ value, hint: wayWords(value) })),
         }),
       initial: names.length === 1 ? names : undefined,
       missing: `--model is missing. Choose from ${names.join(", ")}.`,
     });
-    for (const model of named ?? []) answers.requireKnown("--model", model, names);
+    const elsewhere = modelsOf("docker").filter((name) => !names.includes(name));
+    for (const model of named ?? [])
+      if (elsewhere.includes(model))
+        answers.refuse(
+          `--where ${where} does not serve ${model}. Choose another place, or a model from ${names.join(", ")}.`,
+        );
+      else answers.requireKnown("--model", model, names);
     // Right names only: models decide which other options are needed.
-    const models = answers.problems.length === 0 && named !== undefined ? named : [];
+    const models = named?.every((model) => names.includes(model)) ? named : [];
+    if (wayOf(models) === undefined)
+      answers.refuse(
+        `--model: a stack serves all its models in one way, and these differ: ${models.map((model) => `${model} ${wayWords(model)}`).join(", ")}. Write a stack for each way.`,
+      );
     if (values.gpu !== undefined) answers.requireKnown("--gpu", values.gpu.replace(/^\d+x/, ""), GPU_NAMES);
+    if (values.instanceType !== undefined && machineTypes[values.instanceType] === undefined) {
+      const { reason, fix } = unknownInstanceType("", values.instanceType, true);
+      answers.refuse(`--instance-type: ${reason} ${fix}`);
+    }
+    if (where === undefined) refuseWrong(answers, models, values);
     const choice = where && (await withDetails(answers, { where, models, details: {} }, values));
     const offer = choice && (await chosenOffer(answers, choice, values.instanceType, values.gpu));
     const reference = (name: string) => newReference(name, values.configFile);
@@ -246,6 +264,22 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
   return choice;
 }
 
+/** Refuses values with the same mistake in each place that takes them, before the place is known. */
+function refuseWrong(answers: Answers, models: readonly string[], given: Details): void {
+  for (const [key, { flags, path, isAsked }] of Object.entries(DETAILS) as [
+    keyof Details,
+    DetailQuestion,
+  ][]) {
+    const details = { [key]: given[key] };
+    const choices = (Object.keys(PLACES) as Place[]).map((where) => ({ where, models, details }));
+    const [mistake, ...others] = choices
+      .filter(isAsked)
+      .map((choice) => mistakeOf(() => void planned(choice, largestMachine(choice.where)), path));
+    if (given[key] !== undefined && mistake !== undefined && others.every((other) => other === mistake))
+      answers.refuse(`${flags.split(" ")[0]}: ${mistake}`);
+  }
+}
+
 /**
  * Returns the mistake in a value, whatever mistakes others have. @param path - Path of the value in the stack file;
  * `""`: any.
@@ -272,7 +306,7 @@ async function chosenOffer(
   gpu: string | undefined,
 ): Promise<Offer | undefined> {
   const isRented = isOnAws(choice.where);
-  const onCpu = isOnCpu(choice.models);
+  const onCpu = wayOf(choice.models) === "cpu";
   if (instanceType !== undefined && (onCpu || !isRented))
     answers.refuse("--instance-type has no effect here.");
   if (gpu !== undefined && (onCpu || isRented)) answers.refuse("--gpu has no effect here.");

@@ -3,9 +3,10 @@ import { stringify } from "yaml";
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
 import { GPU_NAMES, gpus } from "../../infra/plan/catalogue/gpus.ts";
-import { ENGINE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
+import { LANGUAGE_MODELS, languageModels } from "../../infra/plan/catalogue/language-models.ts";
 import { machineTypes } from "../../infra/plan/catalogue/machines.ts";
-import type { LanguageModel } from "../../infra/plan/catalogue/types.ts";
+import { releases } from "../../infra/plan/catalogue/releases.ts";
+import type { LanguageModel, Release } from "../../infra/plan/catalogue/types.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { CONFIG_NAMESPACE, ConfigError } from "../../infra/problems.ts";
 import { HOURLY_DIGITS, usd } from "../plan/amounts.ts";
@@ -59,19 +60,36 @@ type Values = Readonly<Record<string, unknown>>;
 
 export const isOnAws = (where: Place) => where === "aws" || where === "eks";
 
-/** Whether the models run on CPUs, so that no GPU is chosen. */
-export const isOnCpu = (models: readonly string[]) =>
-  models.length > 0 && models.every((model) => MODEL_NAMES.some((name) => name === model));
+const rows: Readonly<Record<string, LanguageModel>> = languageModels;
 
-/** Models that a place can serve on the default release. */
+/** How a stack serves all its models; the first that they share is taken. */
+const WAYS = {
+  engine: "by an engine",
+  llmapi: "by PyTorch",
+  cpu: "on CPUs",
+} as const;
+type Way = keyof typeof WAYS;
+
+const waysOf = (model: string): readonly Way[] => rows[model]?.runtimes ?? ["cpu"];
+
+/** `by an engine or by PyTorch` */
+export const wayWords = (model: string) =>
+  waysOf(model)
+    .map((way) => WAYS[way])
+    .join(" or ");
+
+/** undefined: the models share none. */
+export const wayOf = (models: readonly string[]) =>
+  (Object.keys(WAYS) as Way[]).find((way) => models.every((model) => waysOf(model).includes(way)));
+
+/** Models that a place can serve. */
 export function modelsOf(where: Place): readonly string[] {
   if (where === "local") return MODEL_NAMES;
-  return isOnAws(where) ? ENGINE_MODELS : [...ENGINE_MODELS, ...MODEL_NAMES];
+  return isOnAws(where) ? LANGUAGE_MODELS : [...LANGUAGE_MODELS, ...MODEL_NAMES];
 }
 
 /** Whether the model hub gives one of the models only with a token. */
 export function areGated(models: readonly string[]): boolean {
-  const rows: Readonly<Record<string, LanguageModel>> = languageModels;
   return models.some((model) => rows[model]?.source.gated);
 }
 
@@ -138,15 +156,25 @@ function hintOf(machine: string, plan: StackPlan): string {
 
 function stackValues({ where, models, details }: Choice, machine: string, width: number): Values {
   const { hubTokenAt } = details;
+  const way = wayOf(models);
   return {
-    ...PLATFORM_VALUES[where]({ details, machine, onCpu: isOnCpu(models), servers: models.length }),
+    ...PLATFORM_VALUES[where]({ details, machine, onCpu: way === "cpu", servers: models.length }),
+    ...(way === "engine" && (where === "kubernetes" || where === "eks") ? ONE_GPU : {}),
+    ...(way === "llmapi" ? llmapiRelease() : {}),
     ...(hubTokenAt === undefined ? {} : { hub: hubValues(where, hubTokenAt) }),
     models: models.map((model) => ({
       name: model.replaceAll(".", "-"),
       model,
+      ...(way === "llmapi" ? { runtime: way } : {}),
       ...(width === 1 ? {} : { tensorParallel: width }),
     })),
   };
+}
+
+/** The newest release that shows pictures to models without an engine. */
+function llmapiRelease(): Values {
+  const release = Object.values<Release>(releases).findLast(({ hasLlmapiPictures }) => hasLlmapiPictures);
+  return { release: release?.tag, ...(release?.verified ? {} : { acceptUnverified: true }) };
 }
 
 function hubValues(where: Place, tokenAt: string): Values {
@@ -177,9 +205,7 @@ const PLATFORM_VALUES: Readonly<Record<Place, (choice: MachineChoice) => Values>
     platform: "kubernetes",
     ...(onCpu ? { tier: "cpu" } : {}),
     images: { registry },
-    ...(onCpu
-      ? {}
-      : { pools: [{ name: "gpu", machine: ownMachine(machine), ...nodes(servers) }], ...ONE_GPU }),
+    ...(onCpu ? {} : { pools: [{ name: "gpu", machine: ownMachine(machine), ...nodes(servers) }] }),
   }),
   aws: ({ details: { account, region }, machine }) => ({
     ...{ platform: "aws", compute: "ec2", account, region },
@@ -192,7 +218,6 @@ const PLATFORM_VALUES: Readonly<Record<Place, (choice: MachineChoice) => Values>
       { name: "gpu", instanceType: machine, ...nodes(servers) },
       { name: "cpu", instanceType: "m7i.xlarge", zones: ["a"] },
     ],
-    ...ONE_GPU,
   }),
 };
 
@@ -214,6 +239,8 @@ const COMMENTS: Readonly<Record<string, string>> = {
     "Machines: `npx engine-room plan` prints their cost, and preflight checks whether they are available.",
   images: "`npx engine-room images --push` pushes them there once; the cluster pulls them.",
   engines: "A GPU's server stops while its next engine is built.",
+  release: "It serves models by PyTorch, without an engine.",
+  acceptUnverified: "Not all facts about this release are verified: docs/tasks/add-a-model.md.",
   hub: "Where the token of the model hub is.",
 };
 

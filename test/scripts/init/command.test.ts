@@ -63,6 +63,16 @@ test("several models are served by as many machines of a cluster", async () => {
   expect((await planOf(file))[0]).toBe(0);
 });
 
+test("models without an engine get a release that serves them, and so do others beside them", async () => {
+  const token = "--hub-token-at arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf";
+  const { exitCode } = await init(`${EC2} --model qwen2.5-vl-3b --model llama-2-7b ${token}`);
+  expect(exitCode).toBe(0);
+  const text = readFileSync(file, "utf8");
+  expect(text).toMatch(/without an engine\.\n.*:release: .*\n.*verified.*\n.*:acceptUnverified: true\n/);
+  expect(text.match(/runtime: llmapi/g)).toHaveLength(2);
+  expect((await planOf(file))[0]).toBe(0);
+});
+
 test("a file that exists is not overwritten", async () => {
   const line = `${EC2} --model gpt2-medium`;
   await init(line);
@@ -101,6 +111,23 @@ test.each([
   [
     "--where docker --model llama-2-7b-chat --gpu A10G --hub-token-at hf_abcdefgh",
     ["--hub-token-at: It must be an absolute path"],
+  ],
+  [
+    "--model llama-2-7b --account 12 --hub-token-at hf_abcdefgh --gpu H900 --instance-type g5.xlrge",
+    [
+      "--where is missing",
+      ".* --gpu. Did you mean",
+      "--instance-type: .* Did you mean",
+      "--account: An account",
+    ],
+  ],
+  [
+    "--where local --model qwen2.5-vl-3b",
+    ["--where local does not serve qwen2.5-vl-3b. Choose another place"],
+  ],
+  [
+    "--where docker --model gpt2-medium --model qwen2.5-vl-3b --gpu A10G",
+    ["--model: .* differ: gpt2-medium by an engine, qwen2.5-vl-3b by PyTorch. Write"],
   ],
   ["--model llava-1.5-8b", ["--where is missing", ".* --model. Did you mean llava-1.5-7b?"]],
   ["--where docker --model gpt2-medium --gpu H900", ['Unknown value "H900" of --gpu. Did you mean H100?']],

@@ -6,13 +6,13 @@ import { checkedPlan } from "../../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../../infra/config/config.ts";
 import {
   type Details,
-  isOnCpu,
   modelsOf,
   offers,
   PLACES,
   type Place,
   planned,
   stackFileText,
+  wayOf,
 } from "../../../scripts/init/new-stack.ts";
 import { readStackFile, stackReference } from "../../../scripts/program/stack-file.ts";
 
@@ -37,7 +37,7 @@ const details: Details = {
 
 const choices = (Object.keys(PLACES) as Place[]).flatMap((where) =>
   modelsOf(where).map((model) => {
-    const hubTokenAt = isOnCpu([model]) ? undefined : HUB_TOKENS[where];
+    const hubTokenAt = wayOf([model]) === "cpu" ? undefined : HUB_TOKENS[where];
     return { where, models: [model], details: { ...details, hubTokenAt } };
   }),
 );
@@ -45,7 +45,7 @@ const choices = (Object.keys(PLACES) as Place[]).flatMap((where) =>
 test.each(choices.map((choice) => [choice.models[0], choice.where, choice] as const))(
   "%s on %s is offered machines, and the written file plans on each as it was shown",
   (_model, _where, choice) => {
-    const found = isOnCpu(choice.models) ? [planned(choice, "")] : offers(choice);
+    const found = wayOf(choice.models) === "cpu" ? [planned(choice, "")] : offers(choice);
     expect(found.length).toBeGreaterThan(0);
     for (const { values, hint } of found) {
       const file = join(folder, "Pulumi.new.yaml");
