@@ -29,7 +29,7 @@ const source = {
 };
 
 const clip = z.strictObject({
-  /** A CLIP, which encodes images and texts, or a BERT of sentence-transformers; prompts, such as E5's `query: `, are the client's. */
+  /** A CLIP, which encodes images and texts, or a BERT of sentence-transformers. */
   kind: z.literal("clip"),
   ...source,
   /** Name that OpenAI gave to a CLIP of these sizes. */
@@ -40,6 +40,9 @@ const clip = z.strictObject({
         : formMessage(`one of ${CLIP_NAMES.join(", ")}`, CLIP_NAMES[1]),
   }),
 });
+
+/** An encoder reads it again with each text, so that long words would leave it less of the text. */
+const prefix = z.string().max(200).optional();
 
 const sentence = z.strictObject({
   kind: z.literal("sentence"),
@@ -54,6 +57,19 @@ const sentence = z.strictObject({
   maxTokens: z.int().min(8).max(8192),
   /** Which vector stands for a text, as 1_Pooling/config.json has it: the mean of all tokens, or that of the first. */
   pooling: z.enum(["mean", "cls"]).default("mean"),
+  /**
+   * Words that the encoder was trained with before a text, to the last space; another `document` makes the vectors of all documents
+   * again. The gateway puts them before texts of documents and of searches (`/v1/match`, `/v1/answer`); clients of `/v1/embeddings`
+   * and of Triton write them themselves. Absent: none.
+   */
+  prefixes: z
+    .strictObject({
+      /** Before the text of a search; `""`: none, whatever the repository's `prompts` say. */
+      query: prefix,
+      /** Before the text of a document; `""`: none, whatever the repository's `prompts` say. */
+      document: prefix,
+    })
+    .optional(),
 });
 
 /**

@@ -1,6 +1,12 @@
 /** The gateway's configuration for a stack, which containers/services/gateway/src/config.ts reads. */
 import { requestProfile } from "@engine-room/triton-requests";
-import { TEXT_ENCODER_NAMES, textRow, VISION_ENCODER_NAMES, visionRow } from "./catalogue/encoders.ts";
+import {
+  type Prefixes,
+  TEXT_ENCODER_NAMES,
+  textRow,
+  VISION_ENCODER_NAMES,
+  visionRow,
+} from "./catalogue/encoders.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "./gpu-stack.ts";
 import { jsonDigest, shortKey } from "./plain-data.ts";
@@ -28,7 +34,7 @@ export function gatewayConfig(plan: StackPlan, addresses: UpstreamAddresses): Re
   const models =
     plan.tier === "cpu" ? plan.models.map(cpuModel) : plan.models.map((model) => gpuModel(plan, model));
   return {
-    ...(encoders === null ? {} : { encoders: { http: addresses.encoders, ...encoders } }),
+    ...(encoders === null ? {} : { encoders: { http: addresses.encoders, ...encoders, ...prefixes(plan) } }),
     models: models.map((model, index) => ({ ...model, http: addresses.models[index] })),
     ...databases(plan, addresses),
     imageHosts,
@@ -81,6 +87,12 @@ export function servedEncoders(plan: StackPlan) {
   };
 }
 
+/** Words that the gateway puts before texts. */
+function prefixes(plan: StackPlan): { readonly prefixes?: Prefixes } {
+  const row = plan.tier === "gpu" && plan.spec.encoders !== null ? textRow(plan.spec.encoders) : null;
+  return row?.prefixes === undefined ? {} : { prefixes: row.prefixes };
+}
+
 function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): object {
   const planned = plannedDatabases(plan);
   if (planned === null) return {};
@@ -91,16 +103,17 @@ function databases(plan: StackPlan, { mongo, vector }: UpstreamAddresses): objec
 
 /**
  * The collection of a stack with other encoders than the default ones: their vectors have another length, or would be compared with
- * those of the default ones. The gateway fills a missing collection.
+ * those of the default ones. The gateway fills a missing collection. A prefix of searches is missing here: no stored vector has it.
  */
 function ownCollection(plan: StackPlan): { readonly collection?: string } {
   const spec = plan.tier === "gpu" ? plan.spec.encoders : null;
   const isUsual = spec?.vision === VISION_ENCODER_NAMES[0] && spec.text === TEXT_ENCODER_NAMES[0];
   if (spec === null || isUsual) return {};
-  const identity = [visionRow(spec), textRow(spec)].map(({ source, text }) => ({
+  const identity = [visionRow(spec), textRow(spec)].map(({ source, text, prefixes }) => ({
     repository: source.repository,
     revision: source.revision,
     graph: text.graph,
+    ...(prefixes?.document ? { prefix: prefixes.document } : {}),
   }));
   return { collection: `documents-${shortKey(jsonDigest(identity))}` };
 }

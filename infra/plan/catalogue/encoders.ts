@@ -76,6 +76,13 @@ export interface SentenceEncoderRow<Source extends EncoderSource = EncoderSource
   readonly text: TextTowerRow;
   /** Required values of the source's config.json by path; absent for the catalogue's own rows, whose files are known. */
   readonly config?: Readonly<Record<string, string | number>>;
+  readonly prefixes?: Prefixes;
+}
+
+/** Words that the gateway puts before texts of searches and of documents; absent: none. */
+export interface Prefixes {
+  readonly query?: string | undefined;
+  readonly document?: string | undefined;
 }
 
 /** Both towers map into one space: a text finds images without captions. */
@@ -209,6 +216,25 @@ export function sentenceRow<Source extends EncoderSource>(
     },
   };
 }
+
+/** Query instruction of BGE's English models. */
+const BGE_ENGLISH = "Represent this sentence for searching relevant passages: ";
+
+/**
+ * Prefixes that only a model card says: its repository has no `prompts`, with which a build could compare a row. Cards of
+ * intfloat/e5-base-v2, intfloat/multilingual-e5-small, BAAI/bge-small-en-v1.5 and BAAI/bge-small-zh-v1.5.
+ */
+export const CARD_PREFIXES: readonly { readonly repository: RegExp; readonly prefixes: Prefixes }[] = [
+  {
+    repository: /^intfloat\/(multilingual-)?e5-(small|base|large)(-v2|-unsupervised)?$/,
+    prefixes: { query: "query: ", document: "passage: " },
+  },
+  { repository: /^BAAI\/bge-(small|base|large)-en(-v1\.5)?$/, prefixes: { query: BGE_ENGLISH } },
+  {
+    repository: /^BAAI\/bge-(small|base|large)-zh(-v1\.5)?$/,
+    prefixes: { query: "为这个句子生成表示以用于检索相关文章：" },
+  },
+];
 
 /** CLIP models by catalogue name. License: MIT, by OpenAI's repository; the hub's cards name none. */
 export const visionEncoders: Readonly<Record<VisionEncoderName, ClipRow<PinnedSource>>> = {

@@ -1,6 +1,6 @@
 /** Encoders: the machines that they run on, and rows that a stack adds to the catalogue. */
 import { showValue } from "../../problems.ts";
-import { textEncoders, visionEncoders } from "../catalogue/encoders.ts";
+import { CARD_PREFIXES, textEncoders, visionEncoders } from "../catalogue/encoders.ts";
 import { encoderProblems, graphProblems } from "../encoders/encoder-plan.ts";
 import type { EncodersSpec, PoolSpec } from "../spec.ts";
 import { type Check, type CheckedStack, type Findings, flatFindings } from "./check.ts";
@@ -27,6 +27,19 @@ export const encoderChecks = {
       }
     );
   }),
+
+  encoderHasItsPrefixes: ({ spec: { encoders } }) => {
+    const row = encoders?.ownText;
+    const card = CARD_PREFIXES.find(({ repository }) => repository.test(row?.source.repository ?? ""));
+    if (encoders === null || row === undefined || row.prefixes !== undefined || card === undefined) return [];
+    const words = Object.entries(card.prefixes).map(([use, text]) => `${use}: ${JSON.stringify(text)}`);
+    return {
+      severity: "warning",
+      path: `catalogue.encoders.${encoders.text}.prefixes`,
+      reason: `${row.source.repository} was trained with words before its texts, and searches find less without them.`,
+      fix: `Write prefixes: { ${words.join(", ")} } in the row; an empty text stands for none.`,
+    };
+  },
 
   encoderGpuIsOfHost: onPool(({ gpuIndices, device }, { machine: { gpus } }, { spec }) => {
     if (gpuIndices === undefined) return [];

@@ -5,6 +5,7 @@
 import {
   type ClipRow,
   ONNX_OPSET,
+  type Prefixes,
   type SentenceEncoderRow,
   type TextTowerRow,
   type VisionTowerRow,
@@ -83,10 +84,11 @@ const BUILDER = ["encoder_builder"];
 
 /** From the hub's files to `model.onnx`, and to the file that the model in front of it reads. */
 export function exportCommand(
-  { kind, tower, row: { source, dimension, config } }: EncoderSubject,
+  { kind, tower, row }: EncoderSubject,
   { dataType }: Numerics,
   { weights, assets, onnx }: EncoderPlaces,
 ): readonly string[] {
+  const { source, dimension, config } = row;
   const files = Object.entries(source.files).filter(([path]) => kind === "text" || path !== "tokenizer.json");
   return [
     ...BUILDER,
@@ -99,7 +101,7 @@ export function exportCommand(
     `--inputs=${tower.inputs.join(",")}`,
     `--output=${tower.output}`,
     `--dimension=${dimension}`,
-    ...(config === undefined ? [] : ownRowWords(config, tower)),
+    ...(config === undefined ? [] : ownRowWords(config, tower, row.prefixes)),
     `--data-type=${dataType}`,
     `--opset=${ONNX_OPSET}`,
     `--weights=${weights}`,
@@ -112,9 +114,15 @@ export function exportCommand(
 function ownRowWords(
   config: NonNullable<SentenceEncoderRow["config"]>,
   tower: EncoderSubject["tower"],
+  prefixes: Prefixes = {},
 ): readonly string[] {
-  const maxTokens = "maxTokens" in tower ? [`--max-tokens=${tower.maxTokens}`] : [];
-  return [...Object.entries(config).map(([path, value]) => `--config=${path}=${value}`), ...maxTokens];
+  return [
+    ...Object.entries(config).map(([path, value]) => `--config=${path}=${value}`),
+    ...("maxTokens" in tower ? [`--max-tokens=${tower.maxTokens}`] : []),
+    ...(["query", "document"] as const).flatMap((use) =>
+      prefixes[use] === undefined ? [] : `--prefix=${use}=${prefixes[use]}`,
+    ),
+  ];
 }
 
 /**

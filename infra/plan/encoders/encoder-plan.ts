@@ -239,7 +239,10 @@ function tritonModels(spec: EncodersSpec, subjects: readonly EncoderSubject[]): 
           : {
               // `clip_text` maps texts into the space that it shares with images.
               config: textEncoderConfig(
-                { ...settings, text: { dimension: row.dimension, maxTokens: tower.maxTokens } },
+                {
+                  ...settings,
+                  text: { dimension: row.dimension, maxTokens: tower.maxTokens, prefixes: row.prefixes },
+                },
                 {
                   ...computing,
                   // A GPU takes all texts of a batch at once: the plan's largest shape.

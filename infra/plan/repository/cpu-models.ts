@@ -3,6 +3,7 @@
  * that containers/cpu-models/models reads. A CPU Triton serves them, and clients of the encoders ask them on every platform.
  */
 import type { WeightSource } from "../catalogue/cpu-models.ts";
+import type { Prefixes } from "../catalogue/encoders.ts";
 import type { CpuEncodersPlan, CpuModelPlan } from "../cpu-stack.ts";
 import {
   type DataType,
@@ -47,7 +48,11 @@ interface EncoderSettings {
   /** Whether requests are batched. */
   readonly dynamicBatching: boolean;
   /** Texts longer than `maxTokens` are cut. `dimension`: numbers in an embedding. */
-  readonly text: { readonly dimension: number; readonly maxTokens: number };
+  readonly text: {
+    readonly dimension: number;
+    readonly maxTokens: number;
+    readonly prefixes?: Prefixes | undefined;
+  };
   readonly vision: { readonly dimension: number };
 }
 
@@ -75,6 +80,11 @@ export function imageBatch(maxBatchSize: number): number {
   return Math.min(maxBatchSize, 16);
 }
 
+/** A longest text of the gateway's clients still fits with its prefix. */
+function longestPrefixBytes(prefixes: Prefixes = {}): number {
+  return Math.max(0, ...Object.values(prefixes).map((prefix = "") => Buffer.byteLength(prefix)));
+}
+
 /** config.pbtxt: `text` to `text_embedding` and `token_count`. @param name - `clip_text` has the same tensors. */
 export function textEncoderConfig(
   settings: EncoderSettings,
@@ -90,7 +100,7 @@ export function textEncoderConfig(
     ...scheduling(settings),
     parameters: parameters({
       max_padded_tokens: CPU_PADDED_TOKENS,
-      max_text_bytes: MAX_TEXT_BYTES,
+      max_text_bytes: MAX_TEXT_BYTES + longestPrefixBytes(settings.text.prefixes),
       max_tokens: settings.text.maxTokens,
       ...computing,
     }),

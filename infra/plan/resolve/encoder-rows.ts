@@ -78,7 +78,7 @@ function ownClip(row: Extract<OwnEncoder, { kind: "clip" }>): ClipRow {
 }
 
 function ownSentences(row: Extract<OwnEncoder, { kind: "sentence" }>): SentenceEncoderRow {
-  const { layers, hiddenSize: width, vocabularySize, maxTokens, pooling } = row;
+  const { layers, hiddenSize: width, vocabularySize, maxTokens, pooling, prefixes } = row;
   return {
     ...sentenceRow({ layers, width, vocabularySize, maxTokens, pooling }, sourceOf(row, SENTENCE_FILES)),
     config: {
@@ -87,6 +87,7 @@ function ownSentences(row: Extract<OwnEncoder, { kind: "sentence" }>): SentenceE
       num_hidden_layers: layers,
       vocab_size: vocabularySize,
     },
+    ...(prefixes === undefined ? {} : { prefixes }),
   };
 }
 

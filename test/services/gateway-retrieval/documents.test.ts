@@ -113,6 +113,85 @@ test("a document can come as a form with a file", async () => {
   await read("/documents/form", { method: "DELETE" });
 });
 
+describe("prefixes", () => {
+  const { config } = shared.inArea("prefixes");
+
+  /** Each encoder's texts, and those of `requests` in their order. */
+  const textsOf = async (requests: () => Promise<unknown>) => {
+    triton().encoderCalls.length = 0;
+    await requests();
+    return triton().encoderCalls.map(({ model, texts }) => [model, ...texts]);
+  };
+
+  const start = async (document: string, collection: string) => {
+    const { encoders, databases: both } = config();
+    const gateway = await startGateway(
+      config({
+        encoders: encoders && { ...encoders, prefixes: { query: "query: ", document } },
+        databases: both && { ...both, vector: { ...both.vector, collection } },
+      }),
+    );
+    await gateway.post("/v1/reindex", {});
+    return gateway;
+  };
+
+  test("texts of documents and of searches get their prefixes, and those of /v1/embeddings none", async () => {
+    const longest = "a".repeat(65_536);
+    const image = dataUrl(await picture("red", "blue"));
+    const { post, app } = await start("passage: ", "first");
+    try {
+      const documents = [{ text: "a grey cat" }, { text: longest }, { image }, { text: "a flag", image }];
+      const written = await textsOf(() =>
+        post("/v1/documents", { documents: documents.map((one, index) => ({ id: `p${index}`, ...one })) }),
+      );
+      expect(new Set(written)).toEqual(
+        new Set([
+          ["text_encoder", "passage: a grey cat", `passage: ${longest}`],
+          ["vision_encoder"],
+          ["llava_ensemble", "passage: a flag"],
+        ]),
+      );
+      const searched = await textsOf(async () => {
+        await post("/v1/match", { text: "a cat" });
+        await post("/v1/match", { image });
+        await post("/v1/match", { text: "a flag", image });
+        await post("/v1/answer", { question: "Which cat?", model: "small" });
+      });
+      expect(searched).toEqual([
+        ["text_encoder", "query: a cat"],
+        ["vision_encoder"],
+        ["llava_ensemble", "query: a flag"],
+        ["text_encoder", "query: Which cat?"],
+      ]);
+      expect(JSON.stringify(triton().generations)).toContain("Which cat?");
+      expect(JSON.stringify(triton().generations)).not.toMatch(/query: |passage: /);
+      const made = await post("/v1/embeddings", { model: "words", input: "a cat" });
+      expect(await made.json()).toMatchObject({ usage: { prompt_tokens: 2 } });
+      expect((await post("/v1/match", { text: " " })).status).toBe(400);
+      expect(triton().encoderCalls.at(-1)?.texts).toEqual(["a cat"]);
+    } finally {
+      await app.close();
+    }
+  });
+
+  test("a collection for another prefix is filled from the same documents", async () => {
+    const first = await start("passage: ", "first");
+    await first.post("/v1/documents", { id: "kept", text: "a white dog" });
+    await first.app.close();
+    let second: RunningGateway | undefined;
+    const indexed = await textsOf(async () => {
+      second = await start("text: ", "second");
+    });
+    expect(indexed.flat()).toContain("text: a white dog");
+    try {
+      const found = await second?.post("/v1/match", { text: "a white dog", topK: 1 });
+      expect(await found?.json()).toMatchObject({ matches: [{ id: "kept", text: "a white dog" }] });
+    } finally {
+      await second?.app.close();
+    }
+  });
+});
+
 test("only the wrong document of a batch fails, with its own status", async () => {
   triton().behaviour.refuses = "POISON";
   const { status, documents } = await write({

@@ -20,6 +20,8 @@ from engine_room.encoder_builder.graphs import outputs_of, to_half_precision
 from engine_room.encoder_builder.hub_config import (
     activation_of,
     check_config,
+    check_prefix_lengths,
+    check_prompts,
     check_sentence_encoder,
     read_preprocessing,
 )
@@ -51,6 +53,8 @@ class ExportOptions:
     # Only for rows of the stack file: required values of config.json by path, and maximum tokens of a text.
     config: tuple[tuple[str, str], ...]
     max_tokens: int | None
+    # Words before texts by their use; None: the row says nothing about them.
+    prefixes: Mapping[str, str] | None
     data_type: DataType
     assets: Path
     onnx: Path
@@ -64,6 +68,7 @@ class _Source:
     tensors: Tensors
     weights: Weights
     max_tokens: int | None
+    prefixes: Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ def _export(
     try:
         if options.config:
             check_config(_file(files, "config.json", "an encoder"), options.config)
-        exported = exporter(_read(files, options.max_tokens), options.assets)
+        exported = exporter(_read(files, options), options.assets)
     except ProgramError as error:
         raise ProgramError(str(error), ExitCode.WRONG_SPEC) from error
     model = onnx.load_model_from_string(exported.graph)
@@ -124,14 +129,14 @@ def _file(files: Mapping[str, Path], name: str, whose: str) -> Path:
     raise ProgramError(f"{whose} needs a file {name}; there are {', '.join(files)}.")
 
 
-def _read(files: Mapping[str, Path], max_tokens: int | None) -> _Source:
+def _read(files: Mapping[str, Path], options: ExportOptions) -> _Source:
     path = next((place for name, place in files.items() if name.endswith((".safetensors", ".bin"))), None)
     if path is None:
         raise ProgramError(
             f"none of {', '.join(files)} has weights; name a .safetensors or .bin file.", ExitCode.WRONG_SPEC
         )
     tensors = read_tensors(path)
-    return _Source(files, tensors, Weights(str(path), tensors), max_tokens)
+    return _Source(files, tensors, Weights(str(path), tensors), options.max_tokens, options.prefixes)
 
 
 def _clip_vision(source: _Source, assets: Path) -> _Exported:
@@ -159,6 +164,7 @@ def _sentences(pooling: Literal["mean", "cls"], source: _Source, assets: Path) -
         for name in ("config.json", "sentence_bert_config.json")
     )
     check_sentence_encoder(source.files, pooling)
+    check_prompts(source.files, source.prefixes)
     minilm, longest = read_minilm_config(config, limits)
     positions = len(source.weights.float32("embeddings.position_embeddings.weight", None, None))
     limit = min(longest, positions)
@@ -168,8 +174,10 @@ def _sentences(pooling: Literal["mean", "cls"], source: _Source, assets: Path) -
             f"cuts texts at {source.max_tokens} tokens; write maxTokens: {limit} in the row under "
             "catalogue.encoders."
         )
+    kept = source.max_tokens or limit
+    check_prefix_lengths(source.files["tokenizer.json"], source.prefixes or {}, kept)
     graph = build_minilm(source.weights, replace(minilm, pooling=pooling))
-    return _Exported(graph, _texts(source, assets, source.max_tokens or limit))
+    return _Exported(graph, _texts(source, assets, kept))
 
 
 # By kind and the steps after the transformer inside the graph.

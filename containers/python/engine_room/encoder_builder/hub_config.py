@@ -34,6 +34,12 @@ _BICUBIC = 3
 _RESCALE_FACTOR = 1 / 255
 _STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
 
+# File of sentence-transformers with the words that it puts before texts, by names.
+PROMPTS = "config_sentence_transformers.json"
+# Names by which its encode_query and encode_document look for them (5.1.2). It writes empty texts by itself,
+# so that they say nothing.
+_PROMPT_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
 # Keys of 1_Pooling/config.json before sentence-transformers 5.4, which only writes `pooling_mode`.
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 # Modules of modules.json; the graphs have no others, and return vectors of unit length even without the last.
@@ -126,6 +132,44 @@ def check_sentence_encoder(files: Mapping[str, Path], pooling: str) -> None:
         )
 
 
+def check_prompts(files: Mapping[str, Path], planned: Mapping[str, str] | None) -> None:
+    """`planned`: words of the row by their use, in which an empty text departs from the repository on
+    purpose; None: a row without prefixes. Raises ProgramError for other prompts than the repository's."""
+    path = files.get(PROMPTS)
+    prompts = {} if path is None else _read(path).get("prompts") or {}
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise ProgramError(f"{path} has prompts that are not texts by names.")
+    wanted = {
+        use: next((text for name in names if (text := prompts.get(name))), "")
+        for use, names in _PROMPT_NAMES.items()
+    }
+    found = planned or {}
+    wrong = [use for use, text in wanted.items() if text and found.get(use) not in ("", text)]
+    if not wrong and (planned is not None or not any(prompts.values())):
+        return
+    row = ", ".join(f"{use}: {_shown(text)}" for use, text in wanted.items())
+    has = "no prefixes" if planned is None else f"prefixes {_shown(dict(planned))}"
+    raise ProgramError(
+        f"{path} has prompts {_shown(prompts)}, and the row under catalogue.encoders has {has}, so that "
+        f"searches would find less. Write those for searches and for documents as prefixes: {{ {row} }}; an "
+        "empty text stands for none."
+    )
+
+
+def check_prefix_lengths(tokenizer: Path, prefixes: Mapping[str, str], max_tokens: int) -> None:
+    """Raises ProgramError for words that leave nothing of a text."""
+    reader = Tokenizer.from_file(str(tokenizer))
+    reader.no_padding()
+    reader.no_truncation()
+    for use, text in prefixes.items():
+        tokens = len(reader.encode(text).ids)
+        if tokens >= max_tokens:
+            raise ProgramError(
+                f"the {use} prefix {_shown(text)} has {tokens} tokens, and texts are cut at {max_tokens} "
+                "(maxTokens of the row under catalogue.encoders); write a shorter prefix."
+            )
+
+
 def _check_numbers(path: Path) -> None:
     config = _read(path)
     heads, width, epsilon = (
@@ -166,6 +210,10 @@ def _channels(value: Any, path: Path) -> tuple[float, float, float]:
     except (TypeError, ValueError) as error:
         raise ProgramError(f"{path} has {value} for three channels.") from error
     return red, green, blue
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _at(config: Any, key: str) -> object:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine_room.cpu_models.onnx_graph import OPSET
 from engine_room.encoder_builder.export import ExportOptions, export
+from engine_room.encoder_builder.hub_config import PROMPTS
 from engine_room.encoder_builder.hub_files import PinnedFiles
 from engine_room.shared.events import Reporter
 from engine_room.shared.hubs import is_plain_path
@@ -40,7 +41,14 @@ def run_own_step(
 
         return calibrate(CalibrateOptions(options.samples, options.onnx, options.output), report)
     wanted = ExportOptions(
-        source=PinnedFiles(options.repository, options.revision, dict(options.file), options.weights),
+        source=PinnedFiles(
+            options.repository,
+            options.revision,
+            dict(options.file),
+            options.weights,
+            # Rows of a stack file have the other files of sentence-transformers.
+            optional=(PROMPTS,) if "modules.json" in dict(options.file) else (),
+        ),
         tower=options.tower,
         graph=options.graph,
         inputs=options.inputs,
@@ -48,6 +56,7 @@ def run_own_step(
         dimension=options.dimension,
         config=tuple(options.config),
         max_tokens=options.max_tokens,
+        prefixes=None if options.prefix is None else dict(options.prefix),
         data_type=options.data_type,
         assets=options.assets,
         onnx=options.onnx,
@@ -73,6 +82,7 @@ def add_step_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParse
     one.add_argument("--dimension", required=True, type=int, metavar="N")
     one.add_argument("--config", action="append", default=[], type=_setting, metavar="KEY=VALUE")
     one.add_argument("--max-tokens", type=int, metavar="N")
+    one.add_argument("--prefix", action="append", type=_setting, metavar="USE=WORDS")
     one.add_argument("--data-type", required=True, choices=("float32", "float16"))
     one.add_argument("--opset", required=True, type=int, choices=(OPSET,))
     one.add_argument("--weights", required=True, type=_place, metavar="DIR")

@@ -14,7 +14,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Literal
@@ -99,10 +99,13 @@ class Hub:
         self.run([lambda: found.append(self.patiently(ask))])
         return found[0]
 
-    def pinned(self, sha256: Mapping[str, str | None]) -> tuple[RemoteFile, ...]:
-        """Files by their path, with a sha-256 that counts more than the listing's, if there is one. Raises
-        ProgramError."""
+    def pinned(
+        self, sha256: Mapping[str, str | None], optional: Iterable[str] = ()
+    ) -> tuple[RemoteFile, ...]:
+        """Files by their path, with a sha-256 that counts more than the listing's, if there is one;
+        `optional` files if the repository has them. Raises ProgramError."""
         listed = {file.path: file for file in self.listing()}
+        sha256 = {**dict.fromkeys(path for path in optional if path in listed), **sha256}
         for path in sha256.keys() - listed.keys():
             name = self.source.repository
             raise ProgramError(

@@ -369,6 +369,59 @@ def test_a_dense_module_is_refused(shop: Workshop) -> None:
     assert "has Dense; a sentence encoder is built of" in outcome.named("failed")[0]["message"]
 
 
+PROMPTS = "config_sentence_transformers.json"
+E5 = {"query": "query: ", "passage": "passage: "}
+QUERY, DOCUMENT = "--prefix=query=query: ", "--prefix=document=passage: "
+# The repository's prompts (None: it has no such file) and the row's words, with those of the refusal.
+PREFIXES: dict[str, tuple[object, tuple[str, ...], str | None]] = {
+    "no file": (None, (QUERY, DOCUMENT), None),
+    "no file, no prefixes": (None, (), None),
+    "no prompts": ({}, (QUERY, DOCUMENT), None),
+    "empty prompts": ({"query": "", "document": ""}, (), None),
+    "the same": (E5, (QUERY, DOCUMENT), None),
+    "meant to be none": (E5, ("--prefix=query=", "--prefix=document="), None),
+    "searches only": ({"query": "query: ", "passage": ""}, (QUERY,), None),
+    "other names": ({"s2p_query": "Find: "}, (QUERY,), None),
+    "lacking": (E5, (), 'has no prefixes, .* prefixes: { query: "query: ", document: "passage: " };'),
+    "lacking, other names": ({"s2p_query": "Find: "}, (), '"s2p_query": "Find: ".* has no prefixes'),
+    "lacking for documents": (E5, (QUERY,), 'has prefixes {"query": "query: "}'),
+    "different": (E5, ("--prefix=query=query:", DOCUMENT), 'has prefixes {"query": "query:", "document"'),
+    "strange": ({"query": 1}, (QUERY,), "prompts that are not texts by names"),
+    "a list": (["query: "], (QUERY,), "prompts that are not texts by names"),
+    "long": (None, (f"--prefix=query={'a ' * 99}",), "query prefix .* texts are cut at 32"),
+}
+
+
+@pytest.mark.parametrize("name", PREFIXES)
+def test_prefixes_that_differ_from_the_repositorys_prompts_are_refused(shop: Workshop, name: str) -> None:
+    prompts, prefixes, says = PREFIXES[name]
+    family = replace(FAMILIES[MEAN], words=("--max-tokens=32", *prefixes))
+    about = {} if prompts is None else {PROMPTS: json.dumps({"prompts": prompts}).encode()}
+    shop.hub.models[REPOSITORY] = Model(REVISION, {**family.hub(), **about})
+    outcome = shop.run(words_of(family, shop.store))
+    assert outcome.code == (0 if says is None else 2), outcome.lines
+    assert (shop.store / "own/model.onnx").exists() == (says is None)
+    if says is not None:
+        assert re.search(says, outcome.named("failed")[0]["message"]), outcome.lines
+
+
+def test_a_stored_copy_without_prompts_is_looked_up_once(shop: Workshop) -> None:
+    family = FAMILIES[MEAN]
+    assert export(shop, family, family.hub()).code == 0
+    shop.hub.forget()
+    assert shop.run(words_of(family, shop.store)).code == 0
+    assert shop.hub.hub.requests == []
+    # As builders before left it.
+    manifest = shop.store / f"weights/own/{REVISION}/manifest.json"
+    record = json.loads(manifest.read_bytes())
+    assert record.pop("absent") == [PROMPTS]
+    manifest.write_text(json.dumps(record))
+    shop.hub.models[REPOSITORY].files[PROMPTS] = json.dumps({"prompts": E5}).encode()
+    outcome = shop.run(words_of(family, shop.store))
+    assert outcome.code == 2, outcome.lines
+    assert not shop.hub.transfers
+
+
 def calibrate(shop: Workshop, name: str, samples: Path | str) -> Outcome:
     export(shop, FAMILIES[name], FAMILIES[name].hub())
     graph = shop.store / "own"

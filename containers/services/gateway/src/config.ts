@@ -51,6 +51,8 @@ const encoders = z.strictObject({
   imageDimension: dimension,
   /** Rows of one Triton request at most: `max_batch_size` of its config.pbtxt. */
   maxBatchSize: batchRows,
+  /** Words that the encoder was trained with, before texts of searches and of documents; /v1/embeddings leaves them to its client. */
+  prefixes: z.strictObject({ query: z.string().default(""), document: z.string().default("") }).prefault({}),
 });
 
 const model = z.strictObject({

@@ -39,6 +39,11 @@ const ownSentences = {
   revision: "5".repeat(40),
   ...{ hiddenSize: 384, layers: 12, maxTokens: 512, pooling: "cls" },
 };
+const withEncoderRow = (row: Values) => ({
+  ...dockerValues,
+  encoders: { text: "bge" },
+  catalogue: { encoders: { bge: row } },
+});
 const withEncoderSamples = (encoders: Values) => ({
   ...dockerValues,
   encoders: {
@@ -759,6 +764,13 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: withEncoderSamples({ precision: "fp16" }),
     passes: withEncoderSamples({}),
     says: /Precision fp16 needs no samples/,
+  },
+  encoderHasItsPrefixes: {
+    path: "catalogue.encoders.bge.prefixes",
+    severity: "warning",
+    fails: withEncoderRow(ownSentences),
+    passes: withEncoderRow({ ...ownSentences, prefixes: { query: "" } }),
+    says: /was trained with words before its texts/,
   },
   customEncoderNameIsFree: {
     path: "catalogue.encoders.gpt",

@@ -467,12 +467,12 @@ test("vectors of other encoders than the default ones have a collection for each
     layers: 12,
     maxTokens: 512,
   };
-  const collectionOf = (revision: string, text = "e5", name = "e5") =>
+  const collectionOf = (revision: string, text = "e5", name = "e5", prefixes?: object) =>
     (
       gatewayOf({
         ...gpuValues,
         encoders: { text },
-        catalogue: { encoders: { [name]: { ...row, revision } } },
+        catalogue: { encoders: { [name]: { ...row, revision, ...(prefixes && { prefixes }) } } },
       }).databases as { vector: { collection?: string } }
     ).vector.collection;
   const [first, second] = [collectionOf("1".repeat(40)), collectionOf("2".repeat(40))];
@@ -480,6 +480,13 @@ test("vectors of other encoders than the default ones have a collection for each
   expect(second).not.toBe(first);
   expect(collectionOf("1".repeat(40), "mine", "mine")).toBe(first);
   expect(collectionOf("1".repeat(40), "all-MiniLM-L6-v2")).toBe("documents");
+  // No vector of a document has the words before a search.
+  const withPrefixes = (prefixes: object) => collectionOf("1".repeat(40), "e5", "e5", prefixes);
+  expect(withPrefixes({ query: "query: ", document: "" })).toBe(first);
+  const e5 = withPrefixes({ query: "query: ", document: "passage: " });
+  expect([first, second]).not.toContain(e5);
+  expect(withPrefixes({ query: "other: ", document: "passage: " })).toBe(e5);
+  expect(withPrefixes({ document: "other: " })).not.toBe(e5);
   const { databases } = gatewayOf({ ...gpuValues, encoders: { vision: "clip-vit-large-patch14" } });
   expect(databases).toMatchObject({
     vector: { collection: expect.stringMatching(/^documents-[0-9a-f]{12}$/) },

@@ -624,6 +624,32 @@ test("the warm-up of a tower is within the tokens of its plan", () => {
   expect(warmUp(config(gpu, "text_tower"))).toBe("64");
 });
 
+test("prefixes of a row are in the key and in the export's words, and the longest text fits with them", () => {
+  const withPrefixes = (prefixes: object | undefined) =>
+    encoderPlan(
+      {
+        ...b32,
+        ...encoderRows(
+          { vision: "clip-b16", text: "bge-small" },
+          { ...OWN, "bge-small": { ...OWN["bge-small"], prefixes } as OwnEncoder },
+          () => expect.fail(),
+        ),
+      },
+      july,
+      { gpu: gpus.A10G },
+    );
+  const plan = withPrefixes({ document: "Text: ", query: "Für: " });
+  expect(model(plan, "text_encoder").export.argv.slice(-8, -5)).toEqual([
+    "--max-tokens=512",
+    "--prefix=query=Für: ",
+    "--prefix=document=Text: ",
+  ]);
+  expect(plan.key).not.toBe(withPrefixes(undefined).key);
+  expect(withPrefixes(undefined).key).toBe(encoderPlan(own, july, { gpu: gpus.A10G }).key);
+  const longestText = (name: string) => parameters(config(plan, name)).max_text_bytes;
+  expect(["text_encoder", "clip_text"].map(longestText)).toEqual([String(65_536 + 6), "65536"]);
+});
+
 test("towers run on TensorRT or ONNX Runtime, with the file name of each backend", () => {
   const files = (plan: EncoderPlan) =>
     Object.fromEntries(plan.tritonModels.map((model) => [model.name, model.files]));

@@ -197,7 +197,7 @@ export class Indexer {
   ): Promise<(Vectors | ApiError)[]> {
     try {
       const inputs = documents.map(({ text, image }) => ({ text: text ?? undefined, image: image?.bytes }));
-      return await this.#settings.encoder.embed(inputs, call);
+      return await this.#settings.encoder.embed("document", inputs, call);
     } catch (error) {
       if (!(error instanceof ApiError) || error.details.status >= 500) throw error;
       if (documents.length === 1) return [error];

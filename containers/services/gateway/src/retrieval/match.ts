@@ -43,7 +43,7 @@ export async function findMatches(
   { text, image, topK, filter, textCharacters }: MatchQuery,
   call: CallContext,
 ): Promise<Pick<MatchResponse, "matches" | "fusion">> {
-  const [made = {}] = await encoder.embed([{ text, image }], call);
+  const [made = {}] = await encoder.embed("query", [{ text, image }], call);
   const searches = (["text", "image"] as const).flatMap((using): Search[] => {
     const vector = made[using];
     return vector === undefined ? [] : [{ using, vector }];

@@ -65,8 +65,14 @@ export class DocumentEncoder {
     return this.#config.imageDimension;
   }
 
-  /** Embeds all inputs, in their order. */
-  async embed(inputs: readonly EncoderInput[], call: CallContext): Promise<Vectors[]> {
+  /** Embeds searches or documents, in their order, with the words before their texts. */
+  async embed(
+    use: keyof EncodersConfig["prefixes"],
+    contents: readonly EncoderInput[],
+    call: CallContext,
+  ): Promise<Vectors[]> {
+    const prefix = this.#config.prefixes[use];
+    const inputs = contents.map(({ text, image }) => ({ text: text && `${prefix}${text}`, image }));
     const vectors: Vectors[] = inputs.map(() => ({}));
     const embedThose = async (parts: readonly Part[]) => {
       const indices = [...inputs.keys()].filter((index) => String(partsOf(inputs[index])) === String(parts));
@@ -80,7 +86,7 @@ export class DocumentEncoder {
     return vectors;
   }
 
-  /** Embeds texts and counts their tokens. */
+  /** Embeds texts as they are, and counts their tokens. */
   embedTexts(texts: readonly string[], call: CallContext): Promise<Embedded> {
     const inputs = texts.map((text) => ({ text }));
     return this.#embedParts(["text"], inputs, call);
