@@ -38,5 +38,5 @@ export const NOT_RENTED: RentedParts = {
   disks: [],
   logs: [],
   copies: [],
-  besides: [],
+  notIncluded: [],
 };

@@ -204,7 +204,7 @@ export interface RentedParts {
   /** Daily copies of a disk, kept while everything sleeps. */
   readonly copies: readonly { readonly what: string; readonly sizeGiB: number }[];
   /** Items billed by the byte, the request or the month, which are not in the sums. */
-  readonly besides: readonly string[];
+  readonly notIncluded: readonly string[];
   /** The stack file's price, in US dollars an hour, of all parts except pools that have no price in the region. */
   readonly otherHourlyUsd?: number | undefined;
   /** Whether `npx engine-room sleep` ends every machine of a cluster. */

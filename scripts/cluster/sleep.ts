@@ -156,9 +156,9 @@ export async function awaitServers(
     return statuses.every(({ state }) => state !== "STARTING" && state !== "WAITING") || undefined;
   });
   if (isServing(statuses)) return;
-  const away = statuses.filter((one) => !isServing([one]));
+  const notServing = statuses.filter((one) => !isServing([one]));
   throw new UserError(
-    `Not all of ${name} runs: ${away.map(({ name: one, state, why }) => `${one} (${why ?? state})`).join("; ")}. \`npx engine-room status --stack ${name}\` shows whether they come later, and \`npx engine-room logs\` says more.`,
+    `Not all of ${name} runs: ${notServing.map(({ name: one, state, why }) => `${one} (${why ?? state})`).join("; ")}. \`npx engine-room status --stack ${name}\` shows whether they come later, and \`npx engine-room logs\` says more.`,
   );
 }
 

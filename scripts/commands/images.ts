@@ -29,7 +29,7 @@ export const command = defineCommand({
       "settings of mirrors for `docker build --secret`, as the Dockerfiles name them",
     "--dry-run": "print the existing images and the missing steps",
     "--json":
-      "print JSON: {images}; an image has key, state (locked, onHost, missing), steps that were left to do, reference; with --mirror source, digest, reference, isThere; with --charts source, copy, and {charts}",
+      "print JSON: {images}; an image has key, state (locked, onHost, missing), steps that were left to do, reference; with --mirror source, digest, reference, isMirrored; with --charts source, copy, and {charts}",
   },
   notes: [
     "Images are built on the stack's Docker host, or on this machine for a cluster. Images that the lock file has with the same content are not built again. Databases' own images are pulled, and always locked.",
@@ -128,13 +128,13 @@ async function mirror(
     );
   const bases = mirroredBases(needed, options.triton).filter(({ image }) => isMeant(image));
   const images = await mirrorStates(bases, registry, hostProbe(uri));
-  const work = images.filter(({ isThere }) => !isThere);
+  const work = images.filter(({ isMirrored }) => !isMirrored);
   if (work.length > 0 && !isDryRun) {
     await prepareEcrPush(registry, [MIRROR_REPOSITORY]);
     for (const image of work) await mirrorImage(image, registry, uri);
   }
   const lines = images.map(
-    ({ source, digest, isThere }) => `${source} ${digest}: ${isThere ? "copied already" : "to copy"}\n`,
+    ({ source, digest, isMirrored }) => `${source} ${digest}: ${isMirrored ? "copied already" : "to copy"}\n`,
   );
   const copies = isDryRun && work.length > 0 ? "the copies once they exist" : "the copies";
   return {

@@ -125,7 +125,7 @@ interface MirroredImage extends MirroredBase {
   /** In the account's registry, by the same digest. */
   readonly reference: string;
   /** Whether the registry has it already. */
-  readonly isThere: boolean;
+  readonly isMirrored: boolean;
 }
 
 /** NVIDIA's own bases of the images that a stack needs, even if its file replaces them. Pure. */
@@ -156,7 +156,7 @@ export async function mirrorStates(
   for (const base of bases) {
     const digest = await publishedDigest(base.source, probe);
     const reference = `${registry}/${MIRROR_REPOSITORY}@${digest}`;
-    states.push({ ...base, digest, reference, isThere: await isMirrored(registry, digest) });
+    states.push({ ...base, digest, reference, isMirrored: await isMirrored(registry, digest) });
   }
   return states;
 }

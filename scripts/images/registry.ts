@@ -12,7 +12,7 @@ import { errorWords, UserError } from "../errors.ts";
 import { probeProgram } from "../preflight/host-probe.ts";
 
 export type ManifestAnswer =
-  | { readonly kind: "there" }
+  | { readonly kind: "present" }
   /** `isAnonymous`: asked without credentials, in which case some registries hide an image. */
   | { readonly kind: "missing"; readonly isAnonymous: boolean }
   | { readonly kind: "refused"; readonly isAnonymous: boolean }
@@ -70,7 +70,7 @@ async function ask(reference: string, credentials: CredentialSource): Promise<Ma
 }
 
 function answerOf(status: number, isAnonymous: boolean): ManifestAnswer {
-  if (status === 200) return { kind: "there" };
+  if (status === 200) return { kind: "present" };
   if (status === 404) return { kind: "missing", isAnonymous };
   if (status === 401 || status === 403) return { kind: "refused", isAnonymous };
   return { kind: "silent", words: `It answers with status ${status}.` };

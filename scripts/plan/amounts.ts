@@ -23,11 +23,14 @@ export function sumUsd(amount: number | null, digits: number, isAtLeast: boolean
 }
 
 /** Whether amounts by the hour are lower bounds. */
-export function isLowerBound({ withoutPrice, besides }: Pick<GpuCost, "withoutPrice" | "besides">): boolean {
-  return withoutPrice.length > 0 || besides.length > 0;
+export function isLowerBound({
+  withoutPrice,
+  notIncluded,
+}: Pick<GpuCost, "withoutPrice" | "notIncluded">): boolean {
+  return withoutPrice.length > 0 || notIncluded.length > 0;
 }
 
 /** Cost of an hour after `npx engine-room sleep`. */
-export function asleepHour(cost: Pick<GpuCost, "asleepHourlyUsd" | "withoutPrice" | "besides">): string {
+export function asleepHour(cost: Pick<GpuCost, "asleepHourlyUsd" | "withoutPrice" | "notIncluded">): string {
   return sumUsd(cost.asleepHourlyUsd, HOURLY_DIGITS, isLowerBound(cost));
 }

@@ -133,7 +133,7 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
         ", ",
       ),
     ),
-    ...cost.besides.map((what) => `not in the sums: ${what}`),
+    ...cost.notIncluded.map((what) => `not in the sums: ${what}`),
   ];
   const source = cost.pricesAsOf === null ? "" : `, prices of ${cost.pricesAsOf}`;
   return {

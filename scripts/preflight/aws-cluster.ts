@@ -87,13 +87,13 @@ export async function existingClusterFindings({ plan, context }: AwsTarget): Pro
     );
   // Auto Mode has the agent built in: https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html
   const isAuto = cluster.computeConfig?.enabled === true;
-  const there = new Set([
+  const present = new Set([
     ...(list?.addons ?? []),
     ...plan.config.cluster.existing.addOns,
     ...(isAuto ? [AGENT] : []),
   ]);
   for (const [addOn, use] of neededAddOns({ plan, context }))
-    if (!there.has(addOn))
+    if (!present.has(addOn))
       findings.push(
         (addOn === AGENT ? problem : warning)(
           "cluster",

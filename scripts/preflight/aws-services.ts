@@ -76,7 +76,7 @@ export async function certificateFindings({ plan: { config } }: AwsTarget): Prom
     void findings.push(problem("certificate", `The certificate of the gateway is not ${what}.`, why, fix));
   if (answer === undefined)
     found(
-      "there",
+      "found",
       `ACM has no ${tls.certificateArn} in ${config.region}; a load balancer takes only those of its own region.`,
       "Request one in this region, and correct `gateway.tls.certificateArn`.",
     );

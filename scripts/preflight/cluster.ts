@@ -104,11 +104,11 @@ const STACK_LABEL = "app.kubernetes.io/instance";
 /** `up` takes over an existing namespace of the name, and gives it labels and a quota. */
 function namespaceFindings(
   { stack: { namespace }, name: stackName }: ClusterTarget,
-  there: Found<types.input.core.v1.Namespace> | undefined,
+  existing: Found<types.input.core.v1.Namespace> | undefined,
 ): readonly Finding[] {
-  const owner = there?.metadata.labels?.[STACK_LABEL];
+  const owner = existing?.metadata.labels?.[STACK_LABEL];
   // A namespace that an earlier `up` of the same stack created is its own.
-  if (there === undefined || namespace.object === null) return [];
+  if (existing === undefined || namespace.object === null) return [];
   if (owner === namespace.object.metadata.labels[STACK_LABEL]) return [];
   return [
     problem(

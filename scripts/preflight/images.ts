@@ -20,7 +20,7 @@ function askWithEcr(askOther: AskRegistry): AskRegistry {
     const ecr = ecrReference(reference);
     if (ecr === null) return askOther(reference);
     try {
-      return (await hasEcrImage(ecr)) ? { kind: "there" } : { kind: "missing", isAnonymous: false };
+      return (await hasEcrImage(ecr)) ? { kind: "present" } : { kind: "missing", isAnonymous: false };
     } catch (error) {
       if (!(error instanceof AwsError)) throw error;
       return { kind: "silent", words: error.words };
@@ -88,7 +88,7 @@ async function imageFindings(pulled: Pulled, ask: AskRegistry): Promise<readonly
         const host = hostOf(reference);
         if (RESERVED_HOST.test(host)) return { name, host, answer: { kind: "reserved" } };
         const isPushed = reference.includes("@sha256:");
-        return { name, host, answer: isPushed ? await ask(reference) : { kind: "there" } };
+        return { name, host, answer: isPushed ? await ask(reference) : { kind: "present" } };
       },
     ),
   );
@@ -112,7 +112,7 @@ function answerFinding(
   { pullSecrets, push }: Pulled,
 ): Finding | null {
   switch (answer.kind) {
-    case "there":
+    case "present":
       return null;
     case "reserved":
       return problem(

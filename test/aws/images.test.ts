@@ -123,10 +123,10 @@ test("the printed lines for the stack file name digests of the account's registr
 
 test("an image that the registry has is not copied, and an image without a digest is refused", async () => {
   await makeRepository(REGION, REPOSITORY);
-  expect((await states()).map(({ isThere }) => isThere)).toEqual([false, false]);
+  expect((await states()).map(({ isMirrored }) => isMirrored)).toEqual([false, false]);
   vi.stubEnv("FAKE_MANIFEST", emptyManifest(REPOSITORY).text);
   const digest = await pushImage(REGION, REPOSITORY);
-  expect((await states()).map((state) => [state.digest, state.isThere])).toEqual([
+  expect((await states()).map((state) => [state.digest, state.isMirrored])).toEqual([
     [digest, true],
     [digest, true],
   ]);

@@ -215,7 +215,7 @@ describe("a certificate", () => {
   test("a missing certificate is a problem", async () => {
     const arn = `arn:aws:acm:${REGION}:${MOTO_ACCOUNT}:certificate/12345678-1234-1234-1234-123456789012`;
     expect(await certificateFindings(arn, "models.example.org")).toEqual([
-      expect.stringMatching(/^The certificate of the gateway is not there\./),
+      expect.stringMatching(/^The certificate of the gateway is not found\./),
     ]);
   });
 });

@@ -62,7 +62,7 @@ export async function runCommands(
   ]);
   const out = `${place.folder}.json`;
   const path = [join(place.folder, "bin"), dirname(process.execPath), "/usr/bin", "/bin"].join(":");
-  const besides = await new Promise<string>((resolve) => {
+  const rest = await new Promise<string>((resolve) => {
     execFile(
       process.execPath,
       ["test/canary/command-lines.mjs", JSON.stringify(commandLines), out],
@@ -79,7 +79,7 @@ export async function runCommands(
       (_error, stdout, stderr) => resolve(stdout + stderr),
     );
   });
-  place.printed.set("(process)", `${place.printed.get("(process)") ?? ""}${besides}`);
+  place.printed.set("(process)", `${place.printed.get("(process)") ?? ""}${rest}`);
   const printed = JSON.parse(readFileSync(out, "utf8")) as readonly string[];
   rmSync(out);
   for (const [index, words] of lines.entries()) place.printed.set(words.join(" "), printed[index] ?? "");

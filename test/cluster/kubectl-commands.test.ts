@@ -67,7 +67,7 @@ describeWithCluster(
     // Other tests check registries.
     const preflight = async (of: ClusterTarget, probe: ClusterProbe) => {
       const checks = await clusterPreflight({ ...of, imageProblems: [] }, probe, async () => ({
-        kind: "there",
+        kind: "present",
       }));
       return checks.flatMap(({ findings }) => findings);
     };

@@ -616,7 +616,7 @@ describe("a running stack", { shuffle: false }, () => {
         .toArray();
       return documents.map(({ _id }) => _id).sort();
     } catch {
-      return ["(away)"];
+      return ["(unavailable)"];
     } finally {
       await client.close();
     }
@@ -628,7 +628,7 @@ describe("a running stack", { shuffle: false }, () => {
       body: JSON.stringify({ limit: 1000, with_payload: true }),
       headers: { "content-type": "application/json" },
     }).catch(() => undefined);
-    if (response === undefined || !response.ok) return ["(away)"];
+    if (response === undefined || !response.ok) return ["(unavailable)"];
     const { result } = (await response.json()) as {
       result: { points: { payload: { documentId: string } }[] };
     };

@@ -142,7 +142,7 @@ function rentedParts(config: AwsConfig): RentedParts {
       backupDays(config, config.retain.length > 0) > 0
         ? [{ what: "copies of documents", sizeGiB: config.databaseStorage.sizeGiB }]
         : [],
-    besides: [
+    notIncluded: [
       "data transfer, and what load balancers, NAT gateways and endpoints handle",
       "flow logs, and requests to the engine store",
       "images in ECR, copies of AWS Backup and keys of KMS",

@@ -190,12 +190,12 @@ function nearestRelease(model: ModelSpec): string | null {
   const tags = Object.keys(releases);
   const own = tags.indexOf(engine.release.tag);
   const able = Object.values<Release>(releases).filter((release) => {
-    const there = { ...model, engine: { ...engine, release } };
+    const moved = { ...model, engine: { ...engine, release } };
     return (
       release.verified &&
       release.runtimes.includes("engine") &&
-      unsupportedReason(there.engine) === null &&
-      repositoryProblems(there).length === 0
+      unsupportedReason(moved.engine) === null &&
+      repositoryProblems(moved).length === 0
     );
   });
   const distance = ({ tag }: Release) => Math.abs(tags.indexOf(tag) - own);

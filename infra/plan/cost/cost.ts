@@ -50,7 +50,7 @@ export function stackCost(stack: GpuStackSpec, engines: readonly EngineOfModel[]
     asleepMonthlyUsd: monthOf(asleepHourlyUsd),
     lines,
     builds,
-    besides: rented.besides,
+    notIncluded: rented.notIncluded,
     elsewhere: withoutPrice.length === 0 ? null : elsewhere(stack, engines),
     pricesAsOf: usesTable && region !== null ? pricesAsOf(region) : null,
   };

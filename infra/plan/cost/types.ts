@@ -45,7 +45,7 @@ export interface GpuCost extends CostPlan {
     readonly arithmetic?: string;
   }[];
   /** Items billed by the byte, the request or the month, which are not in the sums. */
-  readonly besides: readonly string[];
+  readonly notIncluded: readonly string[];
   /** Cost of the same stack in a region with known prices, if those of its own region are unknown and some are missing. */
   readonly elsewhere: {
     readonly region: string;

@@ -41,7 +41,7 @@ LARGEST_ERROR: dict[Precision, float] = {"float32": 1e-4, "tf32": 5e-3, "float16
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measures the encoders on a GPU against the CPU.")
     parser.add_argument("--minilm", type=Path, help="folder with all-MiniLM-L6-v2's files")
-    parser.add_argument("--out", type=Path, help="the figures as JSON, besides standard output")
+    parser.add_argument("--out", type=Path, help="the figures as JSON, in addition to standard output")
     options = parser.parse_args()
     available = look_around()
     with tempfile.TemporaryDirectory() as folder:

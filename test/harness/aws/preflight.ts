@@ -27,7 +27,7 @@ export async function found(
   const target = targetOf(values);
   const own = images === undefined ? target : { ...target, images, imageProblems: [] };
   const checks = await awsPreflight(own, {
-    registry: async () => ({ kind: "there" }),
+    registry: async () => ({ kind: "present" }),
     localAddresses: () => [],
     ownAddress: async () => null,
   });

@@ -135,7 +135,7 @@ async function findings(cluster: FakeCluster, values: Values = stack): Promise<r
     target,
     fakeClusterProbe(cluster, plan.cluster.context),
     async () => ({
-      kind: "there",
+      kind: "present",
     }),
   );
   return checks.flatMap((check) => check.findings);
@@ -594,7 +594,7 @@ describe("images of the cluster", () => {
     { name: "mongo", reference: `docker.io/library/mongo${DIGEST}` },
   ];
 
-  const THERE: ManifestAnswer = { kind: "there" };
+  const PRESENT: ManifestAnswer = { kind: "present" };
 
   async function findings(
     answer: ManifestAnswer,
@@ -604,7 +604,7 @@ describe("images of the cluster", () => {
     }: { pullSecrets?: readonly string[]; images?: readonly ClusterImage[] } = {},
   ) {
     // Docker Hub has all of its images.
-    const ask = async (reference: string) => (reference.startsWith("docker.io") ? THERE : answer);
+    const ask = async (reference: string) => (reference.startsWith("docker.io") ? PRESENT : answer);
     const stack = { images, imagePullSecrets: pullSecrets } as unknown as KubernetesStack;
     return (await clusterImageFindings({ stack, imageProblems: [] }, ask)).map(
       ({ severity, what, why, fix }) => `${severity} ${what} ${why} ${fix}`,
@@ -612,7 +612,7 @@ describe("images of the cluster", () => {
   }
 
   test("preflight finds nothing wrong with registries that have all images", async () => {
-    expect(await findings(THERE)).toEqual([]);
+    expect(await findings(PRESENT)).toEqual([]);
   });
 
   test.each([

@@ -55,7 +55,7 @@ async function downtime(before: object, after: object) {
   const section = /\nDowntime.*?\n(.*?)\n\n/s.exec(textReport(diff))?.[1] ?? "";
   const entries = section.replaceAll(/\n {4}/g, " ").split("\n");
   return {
-    away: unavailableModels(diff),
+    unavailable: unavailableModels(diff),
     entries: entries.map((entry) => entry.trim()).filter((entry) => entry !== ""),
   };
 }
@@ -64,7 +64,7 @@ const smaller = (model: object) => ({ ...model, limits: { maxBatchSize: 2 } });
 
 test("the time without a model is shown for a build that takes the GPU of its only server", async () => {
   expect(await downtime(cluster, { ...cluster, models: [smaller(gpt)] })).toEqual({
-    away: 1,
+    unavailable: 1,
     entries: [
       expect.stringMatching(
         /^- gpt: unavailable for \d+ (s|min); its GPU builds an engine \(\d+ (s|min), whenFull: stopServer\), then it starts \(\d+ s\)$/,
@@ -101,14 +101,14 @@ test("a server stays while its successor starts if there is room, and ends first
     pools: [{ ...cluster.pools[0], nodes: { min: 1, max: 2 } }, cpu],
   };
   expect(await downtime(wide, { ...wide, models: [smaller(gpt)] })).toEqual({
-    away: 0,
+    unavailable: 0,
     entries: [
       expect.stringMatching(/^- gpt: no downtime; a new server starts first \(surge; \d+ s: engine, load\)$/),
     ],
   });
   const inPlace = (model: object) => ({ ...wide, models: [{ ...model, rollout: "inPlace" }] });
   expect(await downtime(inPlace(gpt), inPlace(smaller(gpt)))).toEqual({
-    away: 1,
+    unavailable: 1,
     entries: [
       expect.stringMatching(
         /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to 6 min for the last answers$/,
@@ -125,7 +125,7 @@ test("several servers are replaced in place one at a time", async () => {
     models: [{ ...model, replicas: 2, rollout: "inPlace" }],
   });
   expect(await downtime(several(gpt), several(smaller(gpt)))).toEqual({
-    away: 0,
+    unavailable: 0,
     entries: [
       expect.stringMatching(/^- gpt: no downtime; one of 2 servers at a time is unavailable for \d+ s/),
     ],
@@ -145,7 +145,7 @@ test("models of replaced machines are unavailable, unless a new server waits for
     pools: [{ ...onAws.pools[0], instanceType }, onAws.pools[1]],
   });
   expect(await downtime(onAws, typed("g5.2xlarge"))).toEqual({
-    away: 1,
+    unavailable: 1,
     entries: [
       expect.stringMatching(
         /^- gpt: unavailable for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine, load\)$/,
@@ -153,7 +153,7 @@ test("models of replaced machines are unavailable, unless a new server waits for
     ],
   });
   expect(await downtime(onAws, typed("g6.xlarge"))).toEqual({
-    away: 0,
+    unavailable: 0,
     entries: [
       expect.stringMatching(
         /^- gpt: no downtime; the machines of pool gpu are replaced, and a new server starts there first \(\d+ min\)$/,
@@ -170,19 +170,19 @@ test("a removed model is no longer served, and a new model has no downtime", asy
   };
   const one = { ...two, models: [gpt] };
   expect((await downtime(two, one)).entries).toEqual(["- other: no longer served"]);
-  expect((await downtime(one, two)).away).toBe(0);
+  expect((await downtime(one, two)).unavailable).toBe(0);
 });
 
 test("a container of a Docker host ends before the next one starts", async () => {
-  const { entries, away } = await downtime(onHost, { ...onHost, models: onHost.models.map(smaller) });
-  expect(away).toBe(1);
+  const { entries, unavailable } = await downtime(onHost, { ...onHost, models: onHost.models.map(smaller) });
+  expect(unavailable).toBe(1);
   expect(entries.join("\n")).toMatch(/- gpt: unavailable for \d+ (s|min)/);
 });
 
 test("a container of a machine on EC2 ends before Compose starts the next, and its model has the downtime", async () => {
   const queued = { ...onEc2, models: [{ ...gpt, triton: { maxQueueSize: 8 } }] };
   expect(await downtime(onEc2, queued)).toEqual({
-    away: 1,
+    unavailable: 1,
     entries: [
       expect.stringMatching(
         /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to .+ for the last answers$/,
@@ -200,10 +200,10 @@ test("the gateway on EC2 has downtime if its configuration or a secret that it r
       vector: { url: "https://vector.example.com" },
     },
   });
-  const away = [
+  const unavailable = [
     expect.stringMatching(/^- gateway: unavailable; its old container ends before the new container starts$/),
   ];
-  expect((await downtime(external("a"), external("b"))).entries).toEqual(away);
+  expect((await downtime(external("a"), external("b"))).entries).toEqual(unavailable);
   const limited = { ...onEc2, gateway: { limits: { queuedRequests: 7 } } };
-  expect((await downtime(onEc2, limited)).entries).toEqual(away);
+  expect((await downtime(onEc2, limited)).entries).toEqual(unavailable);
 });

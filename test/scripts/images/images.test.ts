@@ -431,9 +431,9 @@ describe("a registry of Docker's", needs(missing), () => {
     async (...row) => {
       const [name, credentials, isAnonymous] = row;
       for (const text of [image.manifest, image.index])
-        expect(await ask(name, credentials, `:25.07@${digestOf(text)}`)).toEqual({ kind: "there" });
+        expect(await ask(name, credentials, `:25.07@${digestOf(text)}`)).toEqual({ kind: "present" });
       for (const tag of [":25.07", ":all"])
-        expect(await ask(name, credentials, tag)).toEqual({ kind: "there" });
+        expect(await ask(name, credentials, tag)).toEqual({ kind: "present" });
       for (const version of [`:25.07@${OTHER_DIGEST}`, ":25.06", "-other:25.07"])
         expect(await ask(name, credentials, version)).toEqual({ kind: "missing", isAnonymous });
     },
@@ -528,7 +528,7 @@ describe("requests to registries", () => {
     test("a public registry gets one HEAD request for the digest", async () => {
       const accepted = vi.fn();
       const answer = await ask((request) => accepted(request.headers.accept));
-      expect(answer).toEqual({ kind: "there" });
+      expect(answer).toEqual({ kind: "present" });
       expect(running?.requests).toEqual([`HEAD ${PATH} -`]);
       expect(accepted).toHaveBeenCalledWith(
         expect.stringContaining("application/vnd.oci.image.index.v1+json"),
@@ -558,7 +558,7 @@ describe("requests to registries", () => {
       };
 
     test("a registry's token server gets the password", async () => {
-      expect(await ask(withTokens(), somebody)).toEqual({ kind: "there" });
+      expect(await ask(withTokens(), somebody)).toEqual({ kind: "present" });
       expect(running?.requests).toEqual([
         `HEAD ${PATH} -`,
         `GET /token?service=room&scope=repository%3Aroom%2Ftrtllm%3Apull ${BASIC}`,
@@ -574,7 +574,7 @@ describe("requests to registries", () => {
           withTokens((body) => bodies.push(body)),
           refresh,
         ),
-      ).toEqual({ kind: "there" });
+      ).toEqual({ kind: "present" });
       expect(Object.fromEntries(new URLSearchParams(bodies[0]))).toEqual({
         grant_type: "refresh_token",
         client_id: "engine-room",

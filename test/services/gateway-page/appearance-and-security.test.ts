@@ -68,7 +68,7 @@ describe("looks", needs(NO_BROWSER ?? AT_NIGHT), () => {
       ...Array.from({ length: 12 }, (_, index) => ({
         name: `${UNBROKEN.slice(0, 120)}${index}`,
         kind: "language-model",
-        state: "away" as const,
+        state: "unavailable" as const,
         latencyMilliseconds: null,
         detail: `can't be reached (${UNBROKEN})`,
       })),
@@ -174,7 +174,7 @@ describe("safety", () => {
     test("markup from any source is shown as text", async () => {
       the.gateway.scenario.services = [
         ...READY,
-        { name: MARKUP, kind: MARKUP, state: "away", latencyMilliseconds: null, detail: MARKUP },
+        { name: MARKUP, kind: MARKUP, state: "unavailable", latencyMilliseconds: null, detail: MARKUP },
       ];
       the.gateway.scenario.match = () => ({
         matches: [

@@ -15,7 +15,7 @@ import { parseMultipart } from "../../../containers/services/gateway/src/routes/
 export interface FakeService {
   readonly name: string;
   readonly kind: string;
-  readonly state: "ready" | "starting" | "away";
+  readonly state: "ready" | "starting" | "unavailable";
   readonly latencyMilliseconds: number | null;
   readonly detail: string;
 }

@@ -185,7 +185,7 @@ describe("whole page", { ...needs(NO_BROWSER), shuffle: false }, () => {
       const page = await open();
       await page.locator("#overall").getByText("All 6 services ready").waitFor();
       await databases.vector.kill();
-      await page.locator("#overall").getByText("vector is away").waitFor();
+      await page.locator("#overall").getByText("vector is unavailable").waitFor();
       await page.locator("#question").fill("a cat");
       await page.getByRole("button", { name: "Find only" }).click();
       await page
@@ -408,12 +408,17 @@ describe("status", () => {
         latencyMilliseconds: null,
         detail: "its server is running, but /v2/models/vision_encoder/ready is not ready",
       },
-      { name: "silent", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
-      { name: "gone", state: "away", latencyMilliseconds: null, detail: "can't be reached (ECONNREFUSED)" },
-      { name: "mongo", state: "away", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
+      { name: "silent", state: "unavailable", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
+      {
+        name: "gone",
+        state: "unavailable",
+        latencyMilliseconds: null,
+        detail: "can't be reached (ECONNREFUSED)",
+      },
+      { name: "mongo", state: "unavailable", latencyMilliseconds: null, detail: "no answer within 1000 ms" },
       {
         name: "vector",
-        state: "away",
+        state: "unavailable",
         latencyMilliseconds: null,
         detail: expect.stringContaining("ECONNREFUSED"),
       },

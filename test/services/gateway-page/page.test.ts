@@ -584,7 +584,7 @@ describe("page", needs(NO_BROWSER), () => {
     await the.open();
     await the.question().waitFor();
     await the.page.route("**/*", (route) => route.abort());
-    await the.page.locator("#overall").getByText("gateway is away").waitFor();
+    await the.page.locator("#overall").getByText("gateway is unavailable").waitFor();
     await the.ask("cat");
     await the.page
       .locator("#results")
@@ -599,21 +599,21 @@ describe("page", needs(NO_BROWSER), () => {
       one.name === "vector"
         ? {
             ...one,
-            state: "away" as const,
+            state: "unavailable" as const,
             latencyMilliseconds: null,
             detail: "it does not answer (ECONNREFUSED)",
           }
         : one,
     );
     await the.open();
-    await the.page.locator("#overall").getByText("vector is away").waitFor();
+    await the.page.locator("#overall").getByText("vector is unavailable").waitFor();
     await the.page
       .locator("#notices")
       .getByText(
-        "vector is away: it does not answer (ECONNREFUSED). Searches that need it fail until it is ready.",
+        "vector is unavailable: it does not answer (ECONNREFUSED). Searches that need it fail until it is ready.",
       )
       .waitFor();
-    await keepScreenshot(the.page, "vector-away");
+    await keepScreenshot(the.page, "vector-unavailable");
     the.gateway.scenario.services = READY;
     await the.page.locator("#overall").getByText("All 6 services ready").waitFor();
     await the.page.locator("#service-list").getByText("4.7 ms").waitFor();

@@ -401,7 +401,7 @@ describe("reindexing", () => {
   async function reindexed(result: "indexed" | "removed"): Promise<number> {
     const metrics = await (await fetch(`${gateway().url}/metrics`)).text();
     return Number(
-      new RegExp(`^gateway_reindexed_total\\{what="${result}"\\} (\\d+)`, "m").exec(metrics)?.[1] ?? 0,
+      new RegExp(`^gateway_reindexed_total\\{result="${result}"\\} (\\d+)`, "m").exec(metrics)?.[1] ?? 0,
     );
   }
 
@@ -467,7 +467,7 @@ describe("reindexing", () => {
     const { points: indexed } = await contentsOf(databases());
     expect(["r1", "r2", "r3"].map((id) => indexed.has(id))).toEqual([true, false, true]);
     const metrics = await (await fetch(`${gateway().url}/metrics`)).text();
-    expect(metrics).toMatch(/^gateway_reindexed_total\{what="refused"\} [1-9]/m);
+    expect(metrics).toMatch(/^gateway_reindexed_total\{result="refused"\} [1-9]/m);
     triton().behaviour.refuses = undefined;
     // The gateway may have done so by itself, some seconds after the write that failed.
     expect(await reindex()).toMatchObject({ refused: 0 });
@@ -580,7 +580,7 @@ describe("gateway and databases", () => {
         expect(message).toMatch(new RegExp(`^${name}: [^;]*$`));
         const metrics = await (await fetch(`${half.url}/metrics`)).text();
         expect(metrics).toMatch(
-          new RegExp(`gateway_database_errors_total\\{database="${name}",kind="away"\\} [1-9]`),
+          new RegExp(`gateway_database_errors_total\\{database="${name}",kind="unavailable"\\} [1-9]`),
         );
       } finally {
         await half.app.close();

@@ -42,17 +42,17 @@ describe("api", () => {
     const response = await fetch(`${gateway.url}/readyz`);
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");
-    const away = ["text_encoder", "vision_encoder", "smollm2", "base-model"];
+    const unavailable = ["text_encoder", "vision_encoder", "smollm2", "base-model"];
     expect(await errorOf(response)).toMatchObject({
       code: "not_ready",
-      message: away.map((name) => `${name}: can't be reached (ECONNREFUSED)`).join("; "),
+      message: unavailable.map((name) => `${name}: can't be reached (ECONNREFUSED)`).join("; "),
     });
   });
 
   test("the metrics count requests that failed because Triton is unavailable", async () => {
     await chat({});
     const text = await (await fetch(`${gateway.url}/metrics`)).text();
-    expect(text).toMatch(/^gateway_upstream_errors_total\{upstream="smollm2",kind="away"\} [1-9]/m);
+    expect(text).toMatch(/^gateway_upstream_errors_total\{upstream="smollm2",kind="unavailable"\} [1-9]/m);
     expect(text).toMatch(
       /^gateway_http_requests_total\{route="\/v1\/chat\/completions",model="smollm2",status="503"\} [1-9]/m,
     );

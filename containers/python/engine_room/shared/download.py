@@ -150,10 +150,10 @@ def _one(hub: Hub, file: RemoteFile, final: Path, partial: Path, tell: Callable[
 def _transfer(hub: Hub, file: RemoteFile, partial: Path) -> None:
     """From where `partial` ends on."""
     with _PartialFile(partial, file.bytes, hub) as target:
-        there = target.tell()
-        if there < file.bytes:
+        start = target.tell()
+        if start < file.bytes:
             with contextlib.suppress(CancelledError):
-                hub.transfer(file.path, target, there)
+                hub.transfer(file.path, target, start)
         hub.sign()
         target.flush()
         os.fsync(target.fileno())

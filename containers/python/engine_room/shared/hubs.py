@@ -115,8 +115,8 @@ class Hub:
             replace(listed[path], digest=digest or listed[path].digest) for path, digest in sha256.items()
         )
 
-    def transfer(self, path: str, target: BinaryIO, there: int) -> None:
-        """Fetches a file from byte `there` on. Raises errors of the library, and of `target`."""
+    def transfer(self, path: str, target: BinaryIO, start: int) -> None:
+        """Fetches a file from byte `start` on. Raises errors of the library, and of `target`."""
         repository, revision = self.source.repository, self.source.revision
         if self._is_modelscope:
             # As modelscope's own client makes it: modelscope/hub/file_download.py.
@@ -128,7 +128,7 @@ class Hub:
         if self._token is not None:
             # requests and httpx drop it if they are redirected to another origin.
             headers["authorization"] = f"Bearer {self._token}"
-        _library().file_download.http_get(url, target, resume_size=there, headers=headers)
+        _library().file_download.http_get(url, target, resume_size=start, headers=headers)
 
     def _list_hub(self) -> tuple[RemoteFile, ...]:
         """Files in LFS have their sha-256, others git's hash."""

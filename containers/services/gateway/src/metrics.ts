@@ -83,7 +83,7 @@ export function gatewayMetrics({ limiter, memory, pending, inFlight }: Observed)
     }),
     upstreamErrors: new Counter({
       name: "gateway_upstream_errors_total",
-      help: "Failed Triton requests: away, model not ready, busy, input refused, failed, or broken in the middle of an answer.",
+      help: "Failed Triton requests: unavailable, model not ready, busy, input refused, failed, or broken in the middle of an answer.",
       labelNames: ["upstream", "kind"],
       registers,
     }),
@@ -111,7 +111,7 @@ export function retrievalMetrics(registry: Registry) {
     }),
     databaseErrors: new Counter({
       name: "gateway_database_errors_total",
-      help: "Failed calls of the databases: away, or failed.",
+      help: "Failed calls of the databases: unavailable, or failed.",
       labelNames: ["database", "kind"],
       registers,
     }),
@@ -124,7 +124,7 @@ export function retrievalMetrics(registry: Registry) {
     reindexed: new Counter({
       name: "gateway_reindexed_total",
       help: "Documents of each reindexing: vectors made again (indexed), vectors without a document removed (removed), rejected by the encoder (refused).",
-      labelNames: ["what"],
+      labelNames: ["result"],
       registers,
     }),
   };

@@ -205,8 +205,8 @@ function modelEntries(plan: ClusterPlan): readonly Values[] {
 function priceValues(plan: ClusterPlan): Values {
   if (plan.tier === "cpu" || plan.cost.hourlyUsd === null)
     return { wholeHourlyUsd: null, leastHourlyUsd: null, priceBound: null, priceSource: null };
-  const { hourlyUsd, withoutPrice, besides, pricesAsOf } = plan.cost;
-  const inNoSum = [...withoutPrice, ...besides];
+  const { hourlyUsd, withoutPrice, notIncluded, pricesAsOf } = plan.cost;
+  const notInSum = [...withoutPrice, ...notIncluded];
   const isWhole = withoutPrice.length === 0;
   return {
     wholeHourlyUsd: isWhole ? hourlyUsd : null,
@@ -215,7 +215,7 @@ function priceValues(plan: ClusterPlan): Values {
     priceSource: [
       "Cost of all machines at their planned number.",
       ...(pricesAsOf === null ? [] : [`Prices as of ${pricesAsOf}.`]),
-      ...(inNoSum.length === 0 ? [] : [`In no sum: ${inNoSum.join("; ")}.`]),
+      ...(notInSum.length === 0 ? [] : [`In no sum: ${notInSum.join("; ")}.`]),
     ].join(" "),
   };
 }

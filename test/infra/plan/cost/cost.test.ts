@@ -111,12 +111,12 @@ it("costs without a price in any table are listed", () => {
     store: volume,
     region: "eu-west-3",
   });
-  const { withoutPrice, besides, lines, hourlyUsd } = costOf(stack);
+  const { withoutPrice, notIncluded, lines, hourlyUsd } = costOf(stack);
   expect(withoutPrice).toEqual(["pool gpu", "engine store", "disks of the machines"]);
   expect(hourlyUsd).toBeNull();
   // A row without a price already reports it.
-  expect(besides.filter((what) => withoutPrice.some((name) => what.startsWith(`${name}:`)))).toEqual([]);
-  expect(besides).toEqual(["data transfer"]);
+  expect(notIncluded.filter((what) => withoutPrice.some((name) => what.startsWith(`${name}:`)))).toEqual([]);
+  expect(notIncluded).toEqual(["data transfer"]);
   expect(lines.map(({ what }) => what)).toEqual(["pool gpu", "engine store", "disks of the machines"]);
   expect(costOf({ ...stack, region: null }).pricesAsOf).toBeNull();
   expect(costOf({ ...stack, isRented: false }).lines).toHaveLength(1);

@@ -102,7 +102,7 @@ export function stackOf(
     pools,
     front: { gateways: 1, databases: [] },
     store: { kind: "efs", readMBPerSecond: 250, sizeGiB: null, provisionedMiBps: null },
-    rented: { services: [], machines: [], disks: [], logs: [], copies: [], besides: ["data transfer"] },
+    rented: { services: [], machines: [], disks: [], logs: [], copies: [], notIncluded: ["data transfer"] },
     whenFull: "fail",
     memoryFitAccept: {},
     acceptUnverified: false,

@@ -162,12 +162,12 @@ export function faults(build: string): readonly Scene[] {
       },
     ],
   });
-  const away = (upstream: string, kind: string): Scene => ({
+  const scene = (upstream: string, kind: string): Scene => ({
     title: `requests to ${upstream} that fail as ${kind}`,
     changes: { [upstreamErrors(upstream, kind)]: appearing(1) },
     fires: [
       {
-        alert: "EngineRoomModelAway",
+        alert: "EngineRoomModelUnavailable",
         labels: { upstream, kind },
         summary: `Requests to ${upstream} fail: ${kind}.`,
       },
@@ -175,8 +175,8 @@ export function faults(build: string): readonly Scene[] {
   });
   return [
     ...["gpt", "encoders", "gateway", "mongo", "vector"].map(gone),
-    away("encoders", "away"),
-    away("gpt", "broken"),
+    scene("encoders", "unavailable"),
+    scene("gpt", "broken"),
     {
       title: "a database without any pod",
       changes: { [up("mongo")]: until(1) },
@@ -402,7 +402,7 @@ export const NO_FAULTS: readonly Omit<Scene, "fires">[] = [
     changes: {
       ...WITHOUT_GPT,
       [PENDING_OF_GPT]: steady(1),
-      [upstreamErrors("gpt", "away")]: `_x${FAULT_MINUTE} 1+1x30 31x60`,
+      [upstreamErrors("gpt", "unavailable")]: `_x${FAULT_MINUTE} 1+1x30 31x60`,
     },
   },
   { title: "when one in thirty answers fails", changes: { [answers("503")]: appearing(2) } },

@@ -34,7 +34,7 @@ export const retrievalMetrics: MetricTable = {
   gateway_database_duration_seconds: { kind: "histogram", labels: ["database", "operation"] },
   gateway_database_errors_total: { kind: "counter", labels: ["database", "kind"] },
   gateway_documents_total: { kind: "counter", labels: ["status"] },
-  gateway_reindexed_total: { kind: "counter", labels: ["what"] },
+  gateway_reindexed_total: { kind: "counter", labels: ["result"] },
 };
 
 /** Used metrics of `databases: mock`: containers/services/mock-mongo/src/server.ts. */

@@ -234,7 +234,7 @@ describe("alerts", () => {
     expect(absent).toContain('service="encoders"');
     expect(absent).not.toContain(`service="${name}"`);
     expect(
-      named("EngineRoomModelAway", scaled).map(({ labels, expression, forSeconds }) => [
+      named("EngineRoomModelUnavailable", scaled).map(({ labels, expression, forSeconds }) => [
         labels,
         /upstream="([^"]*)"/.exec(expression)?.[1],
         forSeconds,
@@ -246,7 +246,7 @@ describe("alerts", () => {
     const awake = { ...values, models: [{ ...first(values.models as Values[]), minReplicas: 1 }] };
     const { monitoring: always } = watched(awake);
     expect(first(named("EngineRoomTargetAbsent", always)).expression).toContain(`service="${name}"`);
-    expect(named("EngineRoomModelAway", always)).toHaveLength(1);
+    expect(named("EngineRoomModelUnavailable", always)).toHaveLength(1);
   });
 
   test("EngineRoomGatewayFull compares with the stack file's limit", () => {
@@ -478,7 +478,7 @@ interface NamedScene extends Omit<Scene, "title"> {
   readonly values: Values;
 }
 
-const AWAY: Fired = {
+const UNAVAILABLE: Fired = {
   alert: "EngineRoomTargetAbsent",
   labels: { namespace: "engine-room", service: "gpt" },
   summary: "Prometheus reads no pod of gpt.",
@@ -512,7 +512,7 @@ const SCENES: readonly NamedScene[] = [
     withoutGpt(
       `EngineRoomTargetAbsent fires for a missing server ${wanted === null ? "without" : "with"} kube-state-metrics`,
       { [up("gpt")]: until(1), [WANTED]: wanted },
-      [AWAY],
+      [UNAVAILABLE],
     ),
   ),
 ];

@@ -72,7 +72,7 @@ export function useWorld(): void {
 
 /** Other registries have all images; the machine's address is that of the stack file. */
 export const others = {
-  registry: async () => ({ kind: "there" }) as const,
+  registry: async () => ({ kind: "present" }) as const,
   localAddresses: () => world.localAddresses,
   ownAddress: async () => world.ownAddress,
 };

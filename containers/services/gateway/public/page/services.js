@@ -4,7 +4,7 @@ import { announce, byId, duration, element, notice } from "./dom.js";
 
 /**
  * A row of GET /status.
- * @typedef {{ name: string, kind?: string, state: "ready" | "starting" | "away", latencyMilliseconds: number | null, detail: string }} Service
+ * @typedef {{ name: string, kind?: string, state: "ready" | "starting" | "unavailable", latencyMilliseconds: number | null, detail: string }} Service
  */
 
 const INTERVAL_MILLISECONDS = 3000;
@@ -41,7 +41,7 @@ async function fetchServices() {
     return [{ name, state: "ready", latencyMilliseconds, detail }, ...(await status.json())];
   } catch {
     const detail = "does not answer this browser; retried every 3 s";
-    return [{ name, state: "away", latencyMilliseconds: null, detail }];
+    return [{ name, state: "unavailable", latencyMilliseconds: null, detail }];
   }
 }
 
@@ -57,7 +57,7 @@ function showServices(services) {
   if (overall.textContent === words) return;
   announce(`${words}.`);
   overall.textContent = words;
-  overall.dataset.state = (waiting.find(({ state }) => state === "away") ?? first)?.state ?? "ready";
+  overall.dataset.state = (waiting.find(({ state }) => state === "unavailable") ?? first)?.state ?? "ready";
 }
 
 /** @param {Service} service */

@@ -4,8 +4,8 @@ import type { RetrievalMetrics } from "../metrics.ts";
 
 type DatabaseName = "mongo" | "vector";
 
-/** `away`: it can't be reached, does not answer in time, or is just stopping. `failed`: it answers with something else. */
-type FailureKind = "away" | "failed";
+/** `unavailable`: it can't be reached, does not answer in time, or is just stopping. `failed`: it answers with something else. */
+type FailureKind = "unavailable" | "failed";
 
 const TITLES: Readonly<Record<DatabaseName, string>> = {
   mongo: "document database (mongo)",

@@ -267,7 +267,7 @@ function toDocument({ _id, ...fields }: Row): StoredDocument {
   return { id: _id, ...fields };
 }
 
-function failureKind(thrown: unknown): "away" | "failed" {
+function failureKind(thrown: unknown): "unavailable" | "failed" {
   // The driver wraps whatever ended a bulk write.
   const error: unknown = thrown instanceof MongoBulkWriteError ? thrown.errorResponse : thrown;
   const isUnavailable =
@@ -277,5 +277,5 @@ function failureKind(thrown: unknown): "away" | "failed" {
     // The driver does not export its class.
     (error as Error).name === "MongoWaitQueueTimeoutError" ||
     PASSING_CODES.includes((error as { readonly code?: unknown }).code);
-  return isUnavailable ? "away" : "failed";
+  return isUnavailable ? "unavailable" : "failed";
 }

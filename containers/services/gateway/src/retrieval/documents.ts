@@ -146,11 +146,11 @@ async function storeDocuments(
 ): Promise<ReadonlyMap<string, Outcome>> {
   const { documents, vectors, indexer } = stores;
   const outcomes = new Map<string, Outcome>();
-  const there = await documents.hashes(
+  const stored = await documents.hashes(
     contents.map(({ id }) => id),
     call,
   );
-  const same = contents.filter(({ id, contentHash }) => there.get(id) === contentHash);
+  const same = contents.filter(({ id, contentHash }) => stored.get(id) === contentHash);
   const indexed = await vectors.hashes(
     same.map(({ id }) => id),
     call,

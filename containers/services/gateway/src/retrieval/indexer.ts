@@ -170,16 +170,16 @@ export class Indexer {
       result.refused += refused.size;
     }
     for await (const page of vectors.pages(PAGE_DOCUMENTS, call)) {
-      const there = await documents.hashes([...page.keys()], call);
-      const orphans = [...page.keys()].filter((id) => !there.has(id));
+      const stored = await documents.hashes([...page.keys()], call);
+      const orphans = [...page.keys()].filter((id) => !stored.has(id));
       await this.index(orphans, call);
       result.removed += orphans.length;
     }
     const { indexed, removed, refused } = result;
     if (this.#hasFailed || indexed + removed + refused > 0) log.info(result, "reindexed");
     this.#hasFailed = false;
-    for (const [what, count] of Object.entries({ indexed, removed, refused }))
-      metrics.reindexed.inc({ what }, count);
+    for (const [kind, count] of Object.entries({ indexed, removed, refused }))
+      metrics.reindexed.inc({ result: kind }, count);
     return result;
   }
 

@@ -110,7 +110,7 @@ export class VectorStore {
     });
     this.#run = databaseCalls("vector", metrics, (error) => {
       if (error instanceof MissingCollection) return undefined;
-      return error instanceof WrongAnswer ? "failed" : "away";
+      return error instanceof WrongAnswer ? "failed" : "unavailable";
     });
   }
 
@@ -230,10 +230,10 @@ export class VectorStore {
       });
     });
     for (const [name, size] of this.#sizes) {
-      const there = vectorParams.safeParse(existing.config.params.vectors[name]).data;
-      if (there?.size === size && there?.distance === "Cosine") continue;
+      const present = vectorParams.safeParse(existing.config.params.vectors[name]).data;
+      if (present?.size === size && present?.distance === "Cosine") continue;
       throw new ApiError(
-        `The collection ${this.#collection} has ${there === undefined ? "no" : `${there.distance} ${there.size}-d`} vectors named ${name}, and those of the encoder are Cosine ${size}-d; set databases.vector.collection to another name, and the gateway fills that collection.`,
+        `The collection ${this.#collection} has ${present === undefined ? "no" : `${present.distance} ${present.size}-d`} vectors named ${name}, and those of the encoder are Cosine ${size}-d; set databases.vector.collection to another name, and the gateway fills that collection.`,
         { status: 500, code: "vector_misfit" },
       );
     }

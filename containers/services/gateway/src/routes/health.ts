@@ -32,7 +32,7 @@ const service = z.object({
     ])
     .describe("`completion-model`: a language model that does not chat."),
   state: z
-    .enum(["ready", "starting", "away"])
+    .enum(["ready", "starting", "unavailable"])
     .describe("`starting`: its server is running, but does not accept requests yet, or no more vectors."),
   latencyMilliseconds: z
     .number()
@@ -214,7 +214,7 @@ async function stateOf({ name, kind, detail, probe }: Service): Promise<ServiceS
     const reason = clock.aborted
       ? `no answer within ${PROBE_MILLISECONDS} ms`
       : `can't be reached (${code ?? kindOfError})`;
-    return { name, kind, state: "away", latencyMilliseconds: null, detail: reason };
+    return { name, kind, state: "unavailable", latencyMilliseconds: null, detail: reason };
   }
 }
 

@@ -19,7 +19,7 @@ const LEAST_WANTED_SECONDS = 90;
 const LONGEST_ERROR_CHARACTERS = 500;
 
 /** Kinds of failure, as in the metrics. */
-type UpstreamErrorKind = "away" | "not_ready" | "busy" | "refused" | "failed" | "broken";
+type UpstreamErrorKind = "unavailable" | "not_ready" | "busy" | "refused" | "failed" | "broken";
 
 export interface TritonClientOptions {
   /** Name for logs, metrics and messages: `encoders`, or the model's. */
@@ -28,7 +28,7 @@ export interface TritonClientOptions {
   readonly origin: string;
   /** Called with every failure except a client's disconnect. */
   readonly onError: (upstream: string, kind: UpstreamErrorKind) => void;
-  /** From no server to one that answers, if the server may be away for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
+  /** From no server to one that answers, if the server may be unavailable for a reason. Absent: {@link RETRY_AFTER_SECONDS}. */
   readonly coldStartSeconds?: number | undefined;
 }
 
@@ -113,7 +113,7 @@ export class TritonClient {
       });
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      onError(this.name, "away");
+      onError(this.name, "unavailable");
       const wantedMs = Math.max(LEAST_WANTED_SECONDS, coldStartSeconds) * 1000;
       this.#wantedUntilMs = Math.max(this.#wantedUntilMs, performance.now() + wantedMs);
       const message = `The Triton server of ${this.name} can't be reached; it may be starting. Try again in ${coldStartSeconds} s.`;
@@ -159,7 +159,7 @@ export function isBrokenConnection(error: unknown): boolean {
 export function answeredErrorKind(
   status: number,
   message: string,
-): Exclude<UpstreamErrorKind, "away" | "broken"> {
+): Exclude<UpstreamErrorKind, "unavailable" | "broken"> {
   if (/unknown model|not at ready state|no available versions|stub process.*not healthy/i.test(message))
     return "not_ready";
   if (/exceeds maximum queue size|try again later/i.test(message)) return "busy";
