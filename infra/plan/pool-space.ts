@@ -3,6 +3,7 @@
  * Requests of servers and encoders are this project's own choice, small enough that a server of one GPU runs on the smallest
  * machine that has one; those of builds are estimated by engine/engine-size.ts.
  */
+import { textRow, visionRow } from "./catalogue/encoders.ts";
 import type { Flavour, Release } from "./catalogue/types.ts";
 import type { CpuModelPlan } from "./cpu-stack.ts";
 import type { ImageName } from "./docker/images.ts";
@@ -70,9 +71,44 @@ export function cpuServerRequest({
   };
 }
 
+/** tritonserver with three Python models, or the builder's packages, and the default encoders: their largest graph has 0.33 GiB. */
+const LEAST_ENCODERS_MEMORY_MIB = 3 * MIB_PER_GIB;
+const ENCODERS_BASE_MIB = MIB_PER_GIB;
+/**
+ * Memory per size of a graph in 32 bits, rounded up; measured as RssAnon with onnxruntime 1.23.2 on BERT with random weights. An
+ * export to 16 bits, one graph at a time, takes 1.9, 6.3 and 9.9 GiB for graphs of 0.41, 1.24 and 1.97 GiB; the calibration of the
+ * first takes 2.2. trtexec, which comes later, was not measured: it holds the weights at least twice
+ * (https://docs.nvidia.com/deeplearning/tensorrt/latest/architecture/how-trt-works.html).
+ */
+const BUILT_GRAPH_FACTOR = 5.25;
+/**
+ * As above. ONNX Runtime takes 0.6, 1.9 and 2.2 GiB for the same graphs. TensorRT's plans are copied to the GPU, by assumption from
+ * host memory, in 32 bits at most.
+ */
+const SERVED_GRAPHS_FACTOR = { cpu: 1.55, gpu: 1 } as const;
+
+/** Encoders of the CPU tier are the default ones. */
+export const CPU_ENCODERS_REQUEST: Room = {
+  cpuMillis: 1000,
+  memoryMiB: LEAST_ENCODERS_MEMORY_MIB,
+  slots: 0,
+};
+
 /** One replica of the encoders, or their build. */
-export function encodersRequest(device: EncodersSpec["device"]): Room {
-  return { cpuMillis: 1000, memoryMiB: 3 * MIB_PER_GIB, slots: device === "gpu" ? 1 : 0 };
+export function encodersRequest(encoders: EncodersSpec, use: "build" | "serve"): Room {
+  const clip = visionRow(encoders);
+  const graphsMiB = [clip.vision, clip.text, textRow(encoders).text].map(
+    ({ parameters }) => (4 * parameters) / 2 ** 20,
+  );
+  const neededMiB =
+    use === "build"
+      ? BUILT_GRAPH_FACTOR * Math.max(...graphsMiB)
+      : SERVED_GRAPHS_FACTOR[encoders.device] * graphsMiB.reduce((sum, one) => sum + one);
+  return {
+    ...CPU_ENCODERS_REQUEST,
+    memoryMiB: Math.max(LEAST_ENCODERS_MEMORY_MIB, Math.ceil(ENCODERS_BASE_MIB + neededMiB)),
+    slots: encoders.device === "gpu" ? 1 : 0,
+  };
 }
 
 /** One replica of the gateway: it holds requests, and decodes their images. */
@@ -193,7 +229,7 @@ export function podsOf(
         repeated("model", model.serving.name, serverRequest(model), model.serving.replicas),
       ),
     ...(encoders?.pool === pool.name
-      ? repeated("encoders", "encoders", encodersRequest(encoders.device), encoders.replicas)
+      ? repeated("encoders", "encoders", encodersRequest(encoders, "serve"), encoders.replicas)
       : []),
     ...(isFront ? repeated("front", "gateway", GATEWAY_REQUEST, front.gateways) : []),
     ...(isFront ? front.databases : []).flatMap((name) => repeated("front", name, DATABASE_REQUEST, 1)),
@@ -300,7 +336,7 @@ export function buildsOf({ runsOn, models, encoders }: GpuStackSpec, pool: PoolS
     .map((model) => ({ name: model.serving.name, model, ...buildRequest(model) }));
   // On a Docker host encoders are built on the GPUs that they serve from.
   if (runsOn === "host" || encoders === null || encoders.pool !== pool.name) return ofModels;
-  return [...ofModels, { name: "encoders", model: null, ...encodersRequest(encoders.device) }];
+  return [...ofModels, { name: "encoders", model: null, ...encodersRequest(encoders, "build") }];
 }
 
 /**

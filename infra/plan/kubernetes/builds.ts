@@ -89,14 +89,17 @@ function buildPod(context: GpuContext, build: BuildContainer): PodPlan {
   const { models, spec } = context.plan;
   const model = models.find(({ name }) => name === build.model);
   const pool = poolNamed(spec.pools, model?.spec.buildPool ?? spec.encoders?.pool ?? "");
-  return model === undefined
-    ? pod(context, build, { pool, request: encodersRequest("gpu"), diskGiB: ENCODERS_SCRATCH_GIB })
-    : pod(context, build, {
-        pool,
-        request: buildRequest(model.spec),
-        diskGiB: scratchGiB(model),
-        ...(model.spec.engine.weights.kind === "s3" ? { account: context.plan.cluster.bucketAccount } : {}),
-      });
+  if (model !== undefined)
+    return pod(context, build, {
+      pool,
+      request: buildRequest(model.spec),
+      diskGiB: scratchGiB(model),
+      ...(model.spec.engine.weights.kind === "s3" ? { account: context.plan.cluster.bucketAccount } : {}),
+    });
+  if (spec.encoders === null)
+    throw new Error(`${build.name} builds neither a model nor encoders of the plan.`);
+  const request = encodersRequest(spec.encoders, "build");
+  return pod(context, build, { pool, request, diskGiB: ENCODERS_SCRATCH_GIB });
 }
 
 /** Scratch space of a build; a mere download needs no room for a checkpoint. */

@@ -13,6 +13,7 @@ import type { ClusterCpuPlan, CpuModelPlan } from "../cpu-stack.ts";
 import { engineBytesGiB } from "../engine/engine-size.ts";
 import type { ModelPlan } from "../gpu-stack.ts";
 import {
+  CPU_ENCODERS_REQUEST,
   canSurge,
   cpuServerRequest,
   DATABASE_REQUEST,
@@ -84,7 +85,7 @@ export function encodersServer(context: GpuContext, builds: readonly BuildPlan[]
   const pool = poolNamed(plan.spec.pools, encoders.pool);
   return server(context, container, {
     pool,
-    request: encodersRequest(encoders.device),
+    request: encodersRequest(encoders, "serve"),
     ephemeralGiB: SERVER_EPHEMERAL_GIB,
     replicas: encoders.replicas,
     readySeconds: ENCODERS_START_SECONDS + ROLLOUT_ESTIMATES * ENCODERS_PULL_SECONDS,
@@ -97,7 +98,7 @@ export function cpuServer(context: PodContext<ClusterCpuPlan>, model: CpuModelPl
   const { plan } = context;
   return server(context, cpuServerContainer(plan, model, containerSettings(plan)), {
     pool: null,
-    request: model === null ? encodersRequest("cpu") : cpuServerRequest(model),
+    request: model === null ? CPU_ENCODERS_REQUEST : cpuServerRequest(model),
     ephemeralGiB: CACHE_GIB + CPU_REPOSITORY_GIB,
     replicas: model === null ? plan.encoderReplicas : (plan.replicas[model.name] ?? 1),
     readySeconds: CPU_START_SECONDS + CPU_PULL_SECONDS,

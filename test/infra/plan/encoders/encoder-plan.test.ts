@@ -9,8 +9,10 @@ import {
   type EncoderPlan,
   encoderPlan,
   encoderProblems,
+  graphProblems,
   towerName,
 } from "../../../../infra/plan/encoders/encoder-plan.ts";
+import { encodersRequest } from "../../../../infra/plan/pool-space.ts";
 import {
   llavaEnsembleConfig,
   textEncoderConfig,
@@ -648,6 +650,39 @@ test("prefixes of a row are in the key and in the export's words, and the longes
   expect(withPrefixes(undefined).key).toBe(encoderPlan(own, july, { gpu: gpus.A10G }).key);
   const longestText = (name: string) => parameters(config(plan, name)).max_text_bytes;
   expect(["text_encoder", "clip_text"].map(longestText)).toEqual([String(65_536 + 6), "65536"]);
+});
+
+test("host memory of the default encoders is 3 GiB, and that of larger ones grows with their graphs", () => {
+  const memoryGiB = (spec: EncodersSpec) =>
+    (["build", "serve"] as const).map((use) => encodersRequest(spec, use).memoryMiB / 1024);
+  expect(memoryGiB(b32)).toEqual([3, 3]);
+  expect(memoryGiB(onCpu)).toEqual([3, 3]);
+  expect(memoryGiB(own)).toEqual([3, 3]);
+  const withText = (sizes: object, device: EncodersSpec["device"] = "cpu"): EncodersSpec => ({
+    ...b32,
+    device,
+    ...encoderRows(
+      { vision: b32.vision, text: "bge-small" },
+      { ...OWN, "bge-small": { ...OWN["bge-small"], ...sizes } as OwnEncoder },
+      () => expect.fail(),
+    ),
+  });
+  const large = withText({ hiddenSize: 1024, layers: 24 });
+  const largest = { hiddenSize: 1024, layers: 24, vocabularySize: 220_000 };
+  expect(graphProblems(withText(largest))).toBe(false);
+  expect(graphProblems(withText({ ...largest, vocabularySize: 230_000 }))).not.toBe(false);
+  // Measured peaks of a build, and of ONNX Runtime, with the other towers' 0.6 GiB beside it.
+  for (const [spec, built, served] of [
+    [large, 6.27, 1.88],
+    [withText(largest), 9.88, 2.18],
+  ] as const) {
+    const [build = 0, serve = 0] = memoryGiB(spec);
+    expect(build).toBeGreaterThan(built);
+    expect(build).toBeLessThan(1.25 * built);
+    expect(serve).toBeGreaterThan(served + 0.6);
+  }
+  expect(memoryGiB(withText(largest, "gpu"))[1]).toBeLessThan(memoryGiB(withText(largest))[1] ?? 0);
+  expect(memoryGiB({ ...onCpu, vision: "clip-vit-large-patch14" })[0]).toBeCloseTo(7, 0);
 });
 
 test("towers run on TensorRT or ONNX Runtime, with the file name of each backend", () => {
