@@ -18,22 +18,22 @@ import { type CommandResult, defineCommand, EXIT, requireFolders, type Values } 
 
 const OPTIONS = {
   "-o, --out <file>": "write the figures as JSON, in addition to the table",
-  "--csv <file>": "the figures as CSV: of a sweep a row for each load, else GenAI-Perf's own file",
-  "--svg <file>": "of a sweep: its picture, for light and dark pages",
+  "--csv <file>": "the figures as CSV: GenAI-Perf's own file; sweep: a row for each load",
+  "--svg <file>": "sweep: a picture of it, for light and dark pages",
   "-m, --model <name>":
-    "measure that model with NVIDIA's GenAI-Perf; of a sweep: the model (default: the only one)",
+    "measure that model with NVIDIA's GenAI-Perf; sweep: the model (default: the only one)",
   "--concurrency <list>":
-    "requests at a time (default: 8); of a sweep several, such as 1,4,16 (default: doubled from 1, until a limit is broken)",
-  "--input-tokens <n>": "tokens of each prompt; of a sweep about (default: 200)",
-  "--output-tokens <n>": "tokens of each answer; through the gateway at most (default: 100)",
-  "--prompts <n>": "of GenAI-Perf: prompts, each sent once (default: 100)",
-  "--seed <n>": "of GenAI-Perf: seed of the prompts (default: 0)",
+    "requests at a time (default: 8); sweep: several, such as 1,4,16 (default: doubled from 1, until a limit is broken)",
+  "--input-tokens <n>": "tokens of each prompt; sweep: approximately (default: 200)",
+  "--output-tokens <n>": "tokens of each answer; through the gateway: at most (default: 100)",
+  "--prompts <n>": "GenAI-Perf: prompts, each sent once (default: 100)",
+  "--seed <n>": "GenAI-Perf: seed of the prompts (default: 0)",
   "--tokenizer <folder>":
-    "of GenAI-Perf on this machine: the tokenizer that counts, as a folder or a repository of the Hugging Face hub (default: the model's repository)",
-  "--explain": "of GenAI-Perf: print the command, or the Job of a cluster, and run nothing",
-  "--ttft-ms <n>": "of a sweep: limit of the p95 of the time to first token",
-  "--itl-ms <n>": "of a sweep: limit of the p95 of the inter-token latency",
-  "--seconds <n>": "of a sweep: how long new requests are sent at each load (default: 10)",
+    "GenAI-Perf on this machine: the tokenizer that counts, as a folder or a repository of the Hugging Face hub (default: the model's repository)",
+  "--explain": "GenAI-Perf: print the command, or the Job of a cluster, and run nothing",
+  "--ttft-ms <n>": "sweep: limit of the p95 of the time to first token",
+  "--itl-ms <n>": "sweep: limit of the p95 of the inter-token latency",
+  "--seconds <n>": "sweep: how long new requests are sent at each load (default: 10)",
 } as const;
 
 type BenchValues = Values<typeof OPTIONS>;

@@ -4,7 +4,7 @@ import { type DescribedCommand, defineCommand } from "./command.ts";
 export const command = defineCommand({
   argument: {
     name: "[shell]",
-    text: "whose script it is",
+    text: "the shell",
     choices: {
       bash: "for ~/.bashrc: source <(npx engine-room completion bash)",
       zsh: "for ~/.zshrc: source <(npx engine-room completion zsh)",

@@ -13,7 +13,7 @@ export const command = defineCommand({
       "with --down: start no deletion later than this many minutes from now, if credentials expire while it runs",
   },
   notes: [
-    "The time to live (`guard.ttlHours`) counts from the end of a stack's last `up`, and is that of this `up`: the state is asked, not the stack file. Never deleted: a stack that its own `retain` names, and a stack on which another operation runs. Needs the Pulumi CLI.",
+    "The time to live (`guard.ttlHours`) is read from the state of the stack's last `up`, not from the stack file, and counts from the end of that `up`. Never deleted: a stack that its own `retain` names, and a stack on which another operation runs. Needs the Pulumi CLI.",
     "Exit code 1 if an expired stack was not deleted, if its deletion was not started, or if a stack's state is unknown and needs a check by hand.",
   ],
   takesNoStack: true,

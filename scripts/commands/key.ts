@@ -4,7 +4,7 @@ import { UsageError } from "../errors.ts";
 import { defineCommand } from "./command.ts";
 
 export const command = defineCommand({
-  argument: { name: "[name]", text: "whose key it is (default: default)" },
+  argument: { name: "[name]", text: "name of the key in the stack file (default: default)" },
   options: { "--json": "print JSON: {name, key, sha256}" },
   notes: ["Prints the key once, and the lines of the stack file that admit it."],
   takesNoStack: true,

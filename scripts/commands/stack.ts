@@ -58,7 +58,7 @@ export const up = defineCommand({
     "--policies":
       "fail if a mandatory policy of the stack is broken (docs/policies.md); needs the Pulumi CLI",
     "--approved <file>":
-      "fail before anything changes if a preview has other changes than that of which `ci approved-preview` wrote this file (docs/ci.md); refreshes nothing, and needs the Pulumi CLI",
+      "apply only the changes in this file, which `ci approved-preview` wrote; if a preview has others, fail and change nothing (docs/ci.md); refreshes nothing, and needs the Pulumi CLI",
   },
   notes: ["Unchanged resources are not touched."],
   async run({ stack, values }) {
@@ -92,7 +92,7 @@ export const down = defineCommand({
     "-y, --yes": "delete rented machines and their data without confirmation; CI=true means the same",
   },
   notes: [
-    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 if AWS does not say, and if the account has things of a stack that the state does not know.",
+    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 if AWS does not say, and if the account has resources of the stack that are not in its state.",
   ],
   async run({ stack, values, out }) {
     requireKnownStack(stack);

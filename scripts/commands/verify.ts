@@ -32,7 +32,7 @@ export const command = defineCommand({
   },
   notes: [
     "Golden questions go to each model's Triton in its own request shape, and to the gateway. Parity: streamed answers equal whole answers, concurrent requests equal requests in sequence, encoders equal the published values and each other. Times of builds and starts are read from the containers, and compared with the plan's estimates.",
-    "A stack on a CPU shows requests, gateway and encoders, and nothing of a GPU: no record is written.",
+    "On a CPU it checks requests, gateway and encoders, and writes no record.",
     "Exit code 1 when a check failed; what can't be checked is skipped with the reason, and counted.",
   ],
   asksCluster: true,
@@ -47,7 +47,7 @@ export const command = defineCommand({
       const shown =
         seen.kind === "gpu"
           ? `${seen.gpu}, driver ${seen.driver}, release ${seen.release}`
-          : "requests, gateway and servers are checked; nothing is shown of a GPU";
+          : "requests, gateway and encoders are checked, and no record of a GPU is written";
       out.write(`${name}, ${plan.platform}, tier ${plan.tier}: ${shown}.\n`);
       const subjects = widest(["encoders", ...plan.models.map((model) => model.name)]);
       const titles = widest([...Object.values(MODEL_CHECKS), ...Object.values(ENCODER_CHECKS)]);

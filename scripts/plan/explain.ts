@@ -92,7 +92,7 @@ function explainModel(plan: GpuPlan, model: ModelPlan, storePath: string): strin
     ],
     ...buildChapters(model),
     [
-      `In the container: the model repository, all of its placeholders and no others.${
+      `In the container: the model repository: templates with the plan's values; other placeholders keep Triton's defaults.${
         repository.models.some(({ sources }) => sources !== undefined)
           ? ` This project's image has the files that are copied from ${IMAGE_MODELS}; their sources are in ${PYTHON_MODELS}.`
           : ""

@@ -22,7 +22,15 @@ import {
   type Section,
   VERDICTS,
 } from "./sections.ts";
-import { duration, figure, PAGE_COLUMNS, paragraph, textTable, wrapText } from "./text-table.ts";
+import {
+  duration,
+  figure,
+  PAGE_COLUMNS,
+  paragraph,
+  shownSeconds,
+  textTable,
+  wrapText,
+} from "./text-table.ts";
 
 /**
  * Builds and servers, their cost and cold start, then warnings, the serious ones first, and the next command. With
@@ -84,18 +92,21 @@ function machineWords({ spec }: GpuPlan): string {
     ...spec.pools.map((pool) => ({
       count: plannedNodes(spec, pool),
       asleep: asleepNodes(spec, pool),
-      type: `${pool.instanceType ?? `machine of ${pool.name}`}${pool.capacity === "owned" ? " (your own)" : ""}`,
+      pool: spec.runsOn === "host" ? "" : `pool ${pool.name}: `,
+      type: pool.instanceType,
+      owner: pool.capacity === "owned" ? " (your own)" : "",
     })),
     ...spec.rented.machines.map(({ count, asleepCount: asleep, instanceType: type }) => ({
-      count,
-      asleep,
-      type,
+      ...{ count, asleep, type },
+      ...{ pool: "", owner: "" },
     })),
   ];
   const list = (of: "count" | "asleep") =>
     machines
       .filter((each) => each[of] > 0)
-      .map((each) => `${each[of]} × ${each.type}`)
+      .map(({ [of]: count, pool, type, owner }) =>
+        type === null ? `${pool}${counted(count, "machine")}${owner}` : `${count} × ${type}${owner}`,
+      )
       .join(" + ") || "none";
   return `Machines: ${list("count")}${spec.isRented ? `; asleep ${list("asleep")}` : ""}.`;
 }
@@ -134,8 +145,12 @@ const FIRST_STEPS: Readonly<Record<FirstUp["steps"][number]["what"], string>> = 
   coldStart: "cold start",
 };
 
-/** A Docker host has no registry before it: its cold start downloads the images. */
-function timeWords({ firstUp: { steps, seconds }, platform }: GpuPlan): string {
+/**
+ * The sum is that of the shown steps, so that a reader can add them up. A Docker host has no registry before it: its cold
+ * start downloads the images.
+ */
+function timeWords({ firstUp: { steps }, platform }: GpuPlan): string {
+  const seconds = steps.reduce((sum, step) => sum + shownSeconds(step.seconds), 0);
   const parts = steps.map((step) => `${FIRST_STEPS[step.what]} ${duration(step.seconds)}`).join(" + ");
   const images = platform === "docker" ? "" : " after `npx engine-room images --push`";
   return `First \`up\`: about ${duration(seconds)} until its models answer (estimate: ${parts})${images}.`;

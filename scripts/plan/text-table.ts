@@ -82,6 +82,11 @@ export function figure(value: number, digits: number): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
+/** The time that {@link duration} shows. */
+export function shownSeconds(seconds: number): number {
+  return seconds < 90 ? Math.round(seconds) : 60 * Math.round(seconds / 60);
+}
+
 /** Seconds of an estimate as `45 s`, `12 min` or `2 h 5 min`; from 90 seconds on, it says no more than minutes. */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;

@@ -112,7 +112,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
   },
   aws: {
     summary:
-      "what stacks ask AWS for by its own API models, policies linted, calls against a stand-in for it",
+      "requests of stacks to AWS, checked by AWS's API models; policies linted; calls against a stand-in for AWS",
     needsPython: false,
     run: (context) => vitest("aws", context),
   },

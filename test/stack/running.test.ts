@@ -375,7 +375,7 @@ describe("a running stack", { shuffle: false }, () => {
       "encoders: names of metrics": "ok",
       "encoders: seconds of the start": "skipped",
     });
-    expect(stdout).toContain("nothing is shown of a GPU");
+    expect(stdout).toContain("no record of a GPU is written");
     expect(stdout).toContain("Verified: 9 passed, 0 failed, 3 skipped.");
     expect(stdout).toContain("No proof file was written: the stack runs on a CPU.");
     expect(existsSync(out)).toBe(false);

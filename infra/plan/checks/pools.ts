@@ -154,11 +154,15 @@ export const poolChecks = {
     if (first === undefined) return [];
     const names = [...new Set(unplaced.map(({ name }) => name))];
     const pods = podsOf(spec, pool);
-    const gpus = pool.gpu === null ? "" : ` with ${counted(sum(pods.map(({ slots }) => slots)), "GPU")}`;
-    const machines = `${counted(pool.nodes.max, "machine")}${pool.gpu === null ? "" : ` of ${slotsPerMachine(pool)}`}`;
+    const machines = counted(pool.nodes.max, "machine");
+    const gpus = counted(sum(pods.map(({ slots }) => slots)), "GPU");
+    const room =
+      pool.gpu === null
+        ? `${machines} for ${counted(pods.length, "server")}`
+        : `${machines} with ${counted(slotsPerMachine(pool), "GPU")}, and its servers need ${gpus}`;
     return {
       path: `${pool.path}.nodes.max`,
-      reason: `${counted(pods.length, "server")}${gpus} need to run on ${machines}, without room for ${names.join(", ")}: ${first.name} takes ${shortageWords(shortages(space.machines, first))}.`,
+      reason: `Pool ${pool.name} has at most ${room}. There is no room for ${names.join(", ")}; ${first.name} needs ${shortageWords(shortages(space.machines, first))}.`,
       fix: "Raise it, lower replicas, or use larger machines.",
     };
   }),

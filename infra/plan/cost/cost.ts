@@ -4,6 +4,7 @@ import {
   EFS_INCLUDED_MIBPS_PER_GB,
   GP3_INCLUDED_MIBPS,
   onDemandHourlyUsd,
+  type PricedService,
   type PricedStorage,
   priceOf,
   pricesAsOf,
@@ -153,6 +154,13 @@ function priceWords({ region }: GpuStackSpec, pool: PoolSpec, price: number | nu
   return capacity === "owned" ? "owned" : `${amount}${dearest}, on demand in ${region}`;
 }
 
+/** Parts of a service's price that depend on its use. */
+const BILLED_BY_USE: Partial<Readonly<Record<PricedService, string>>> = {
+  "NAT gateway": ", without data processing",
+  "interface endpoints": ", without data processing",
+  "application load balancer": ", without capacity units (LCU)",
+};
+
 /** Services, and machines of controllers. */
 function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
   return [
@@ -175,7 +183,7 @@ function rentedLines({ rented, region }: GpuStackSpec): readonly CostLine[] {
       const amount = price === undefined ? "" : ` × ${price.usd} USD an hour (${price.asOf})`;
       return staying(
         service,
-        `${number}${amount}, without what it handles`,
+        `${number}${amount}${BILLED_BY_USE[service] ?? ""}`,
         price === undefined ? null : count * price.usd,
       );
     }),
@@ -208,7 +216,7 @@ function storageLines(stack: GpuStackSpec, engines: readonly EngineOfModel[]): r
     diskLine(region, "disks of the machines", machineDisks),
     ...rented.disks.map(({ what, count, sizeGiB }) => diskLine(region, what, [keptDisks(count, sizeGiB)])),
     ...rented.copies.map(({ what, sizeGiB }) => {
-      const words = `${sizeGiB} GiB once if the disk is full, without what changes each day`;
+      const words = `a full copy of ${sizeGiB} GiB, without daily changes`;
       const { arithmetic, usd } = storageCost(region, "EBS snapshots", words, sizeGiB);
       return staying(what, arithmetic, usd);
     }),
@@ -275,11 +283,11 @@ function diskCost(region: string | null, disks: readonly Disks[]): Cost {
   };
 }
 
-/** `2 × 50 GiB beside local disks + 1 × 200 GiB`: disks of one size together, in the order of the pools. */
+/** `2 × 50 GiB (images and engines on local disks) + 1 × 200 GiB`: disks of one size together, in the order of the pools. */
 function diskWords(disks: readonly Disks[]): string {
   const counts = new Map<string, number>();
   for (const { count, sizeGiB, isBesideLocal } of disks.filter((one) => one.count > 0)) {
-    const words = `${sizeGiB} GiB${isBesideLocal ? " beside local disks" : ""}`;
+    const words = `${sizeGiB} GiB${isBesideLocal ? " (images and engines on local disks)" : ""}`;
     counts.set(words, (counts.get(words) ?? 0) + count);
   }
   return [...counts].map(([words, count]) => `${count} × ${words}`).join(" + ");

@@ -40,7 +40,8 @@ PMIX_MCA_gds=hash python3 /app/examples/run.py \
   --tokenizer_dir /store/weights/gpt2-medium/6dcaa7a952f72f9298047fd5137cd6e4f05f41da \
   --input_text 'Born in north-east France, Soyer trained as a'
 
-# 6. In the container: the model repository, all of its placeholders and no others.
+# 6. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults.
 mkdir -p /model-repository
 cp -r /app/all_models/inflight_batcher_llm/ensemble /model-repository/ensemble
 python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:4

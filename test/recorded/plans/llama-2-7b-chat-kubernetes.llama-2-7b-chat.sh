@@ -45,7 +45,8 @@ PMIX_MCA_gds=hash python3 /app/examples/run.py \
   --tokenizer_dir /store/weights/llama-2-7b-chat/modelscope-master \
   --input_text 'What is machine learning?'
 
-# 7. In the container: the model repository, all of its placeholders and no others.
+# 7. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults.
 mkdir -p /model-repository
 cp -r /app/all_models/inflight_batcher_llm/ensemble /model-repository/ensemble
 python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:64

@@ -43,7 +43,8 @@ PMIX_MCA_gds=hash python3 /app/examples/run.py \
   --tokenizer_dir /store/weights/llama-2-7b/01c7f73d771dfac7d292323805ebc428287df4f9 \
   --input_text 'What is ML?'
 
-# 6. In the container: the model repository, all of its placeholders and no others.
+# 6. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults.
 mkdir -p /model-repository
 cp -r /app/all_models/inflight_batcher_llm/tensorrt_llm_bls /model-repository/llama-2-7b-cli
 sed -i '/^name\b/d' /model-repository/llama-2-7b-cli/config.pbtxt

@@ -60,7 +60,8 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text $'\n What is shown in this picture?' \
   --batch_size=1
 
-# 8. In the container: the model repository, all of its placeholders and no others.
+# 8. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults.
 mkdir -p /model-repository
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/llava-1.5 /model-repository/llava-1.5
 cp -r /tutorials/Popular_Models_Guide/Llava1.5/model_repository/tensorrt_llm /model-repository/tensorrt_llm

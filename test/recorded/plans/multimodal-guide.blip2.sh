@@ -54,9 +54,9 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text 'Question: what is shown in this picture? Answer:' \
   --batch_size=1
 
-# 7. In the container: the model repository, all of its placeholders and no others. This project's
-# image has the files that are copied from /opt/engine-room/models; their sources are in
-# containers/cpu-models/models.
+# 7. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults. This project's image has the files that are copied from
+# /opt/engine-room/models; their sources are in containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1

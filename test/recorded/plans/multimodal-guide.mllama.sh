@@ -57,7 +57,8 @@ PMIX_MCA_gds=hash python3 /app/examples/models/core/multimodal/run.py \
   --input_text '<|image|><|begin_of_text|>This picture shows' \
   --batch_size=1
 
-# 7. In the container: the model repository, all of its placeholders and no others.
+# 7. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1

@@ -79,9 +79,9 @@ PMIX_MCA_gds=hash PYTHONPATH=/store/code/VILA-ec7fb2c26492 python3 /app/examples
   --input_text $'<image>\n Please elaborate what you see in the images?' \
   --batch_size=1
 
-# 14. In the container: the model repository, all of its placeholders and no others. This project's
-# image has the files that are copied from /opt/engine-room/models; their sources are in
-# containers/cpu-models/models.
+# 14. In the container: the model repository: templates with the plan's values; other placeholders
+# keep Triton's defaults. This project's image has the files that are copied from
+# /opt/engine-room/models; their sources are in containers/cpu-models/models.
 mkdir -p /model-repository
 cp -r /app/all_models/multimodal/ensemble /model-repository/ensemble
 mkdir -p /model-repository/ensemble/1

@@ -74,7 +74,7 @@ test("root disks are priced at the size that nodes get, which is small beside lo
   const words = (instanceType: string) => disks(instanceType)?.arithmetic;
   // Two machines of 50 GiB for controllers, and one with GPUs.
   expect(words("g5.12xlarge")).toMatch(
-    /^1 × 50 GiB beside local disks \+ 2 × 50 GiB: 150\.0 GB [^,]*, 2026-08-17\) ÷ 730$/,
+    /^1 × 50 GiB \(images and engines on local disks\) \+ 2 × 50 GiB: 150\.0 GB [^,]*, 2026-08-17\) ÷ 730$/,
   );
   expect(disks("g5.12xlarge")?.hourlyUsd).toBeCloseTo((150 * 0.08) / 730, 4);
   // Images on EBS need more than the 125 MiB/s that each disk includes.
@@ -85,7 +85,7 @@ test("root disks are priced at the size that nodes get, which is small beside lo
   const twoKinds = sized("g5.12xlarge");
   const pools = [...twoKinds.pools, { name: "cpu", instanceType: "m7i.xlarge", diskGiB: 50 }];
   const together = lineOf(costOf({ ...twoKinds, pools }), "disks of the machines")?.arithmetic;
-  expect(together).toMatch(/^1 × 50 GiB beside local disks \+ 3 × 50 GiB: 200\.0 GB /);
+  expect(together).toMatch(/^1 × 50 GiB \(images and engines on local disks\) \+ 3 × 50 GiB: 200\.0 GB /);
 });
 
 test.each([
@@ -240,7 +240,7 @@ test("a stack pays for one whole copy of its documents' disk if it is copied", (
   const line = {
     what: "copies of documents",
     arithmetic:
-      "30 GiB once if the disk is full, without what changes each day: 30.0 GB × 0.05 USD a month (EBS snapshots, 2017-07-01) ÷ 730",
+      "a full copy of 30 GiB, without daily changes: 30.0 GB × 0.05 USD a month (EBS snapshots, 2017-07-01) ÷ 730",
     hourlyUsd: 0.0021,
     asleepHourlyUsd: 0.0021,
   };

@@ -727,7 +727,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "pools[0].nodes.max",
     fails: clusterModel({ replicas: 9 }),
     passes: clusterModel({ replicas: 8 }),
-    says: /9 GPUs.*2 machines of 4, without room for gpt: gpt takes 1 GPU \(0 free\)\./,
+    says: /^Pool gpu has at most 2 machines with 4 GPUs, and its servers need 9 GPUs\. There is no room for gpt; gpt needs 1 GPU \(0 free\)\.$/,
   },
   hostHoldsServers: {
     path: "host.instanceType",
@@ -1781,7 +1781,7 @@ export const moreMistakes: readonly (readonly [
     "serversFindMachines",
     "pools[1].nodes.max",
     { ...clusterValues, pools: [clusterValues.pools[0], { name: "cpu", instanceType: "m7i.large" }] },
-    /4 servers need to run on 1 machine, without room for vector/,
+    /Pool \S+ has at most 1 machine for 4 servers. There is no room for vector;/,
   ],
   [
     "machineHoldsBuild",
