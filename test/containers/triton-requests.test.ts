@@ -569,7 +569,7 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
   const onevision = requestProfile("multimodal", {
     endId: 151_645,
     image: imageProfile("llava_onevision", "multimodal", {
-      maxImages: 1,
+      maxImages: 4,
       tokensPerImage: 729,
       video: { defaultFrames: 8, maxFrames: 16, tokensPerFrame: 196 },
     }),
@@ -581,6 +581,13 @@ describe("the multimodal guide of tensorrtllm_backend", () => {
     expect(body).not.toHaveProperty("video");
     const reused = buildGenerateRequest({ ...onevision, kvCacheReuse: true }, { ...funny, video: frames(2) });
     expect(bodyOf(reused).prompt_table_extra_id).toBeGreaterThan(0);
+  });
+
+  test("several pictures stand before the text of LLaVA-OneVision without marks", () => {
+    const images = [dataUrl("jpeg"), "https://example.org/a.png"];
+    const text = wrapQuestion(onevision, "Which is older?", images.length);
+    const body = bodyOf(buildGenerateRequest(onevision, { text, images, maxTokens: 30 }));
+    expect(body).toMatchObject({ text_input: "Which is older?", image_url_input: images.join(" ") });
   });
 
   test.each([

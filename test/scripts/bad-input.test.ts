@@ -119,8 +119,8 @@ const inputs: Readonly<Record<string, () => Input>> = {
       imageProcessor: { class: "Qwen2VLImageProcessor", edge: 336, mean: [0, 0, 0], std: [1, 1, 1] },
     }),
   "a vision type that no release has": () => seeing({ modelType: "qwen9_vl" }),
-  "two pictures for OneVision's preprocessing": () =>
-    seeing({ modelType: "llava_onevision", maxImagesPerRequest: 2 }, { limits: { maxImagesPerRequest: 2 } }),
+  "two pictures for MLLaMA's preprocessing": () =>
+    seeing({ modelType: "mllama", maxImagesPerRequest: 2 }, { limits: { maxImagesPerRequest: 2 } }),
   "more pictures than the row has": () => seeing({}, { limits: { maxImagesPerRequest: 3 } }),
   "a recipe that no release has": () => row({ recipe: "rwkv" }),
   "a golden question about a picture for a text model": () =>

@@ -159,11 +159,11 @@ export const visionModels = {
       // 8,030,348,832 parameters in all, less those of the language model; the total is not verified.
       parameters: 415_191_072,
       attention: "prompt",
-      // One tile of 27 × 27 patches; an image is cut in tiles, so the request as a whole has a bound of its own.
+      // One tile of 27 × 27 patches; a single image is cut in tiles, so the request as a whole has a bound of its own.
       tokensPerImage: 729,
       tokensPerRequest: 7300,
       runsPerImage: 16,
-      maxImagesPerRequest: 1,
+      maxImagesPerRequest: 4,
       // 27 × 27 patches are pooled to 14 × 14 (postprocess_video of multimodal_utils.py); a frame is a run of the visual engine.
       video: { defaultFrames: 8, tokensPerFrame: 196 },
       needsHubFolder: true,
@@ -178,7 +178,7 @@ export const visionModels = {
       maxInputTokens: 7500,
       maxOutputTokens: 100,
       maxBeamWidth: 1,
-      maxImagesPerRequest: 1,
+      maxImagesPerRequest: 4,
     },
     flavours: ["multimodal"],
     runtimes: ["engine"],
@@ -199,7 +199,7 @@ export const visionModels = {
     sources: [
       "triton-inference-server/tensorrtllm_backend docs/multimodal.md: limits, 7300 visual tokens, 16 runs, end id 151645",
       "NVIDIA/TensorRT-LLM examples/models/core/multimodal/README.md, LLaVA-OneVision: the same with 7128 and 32;" +
-        " several images in a request are not supported",
+        " several images in a request are not supported, and this project's parts add them",
       "Prompt: huggingface.co/docs/transformers/model_doc/llava_onevision; architecture: config.json of the repository",
     ],
   },

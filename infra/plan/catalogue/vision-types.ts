@@ -21,10 +21,15 @@ interface VisionTypeRow {
   /** Format of the features that the builder's visual engine computes. */
   readonly features: "TYPE_FP16" | "TYPE_BF16";
   /**
-   * Reason that all_models/multimodal takes only one picture a request; absent: it takes several. From
+   * Reason that all_models/multimodal takes only one picture a request; absent: it takes several, or this project's parts do. From
    * all_models/inflight_batcher_llm/preprocessing/1/model.py of tensorrtllm_backend at v0.17.0 and v0.19.0.
    */
   readonly onePicture?: string;
+  /**
+   * Whether this project's parts make one tile of each picture of a request with several, with one more token at its end, and put
+   * them before the text: LlavaOnevisionProcessor of transformers does so from 4.53 on, with the chat template of the model.
+   */
+  readonly severalAreTiles?: true;
   /**
    * Chat for all_models/multimodal, whose preprocessing adds the beginning of the first turn and the end of the last turn
    * itself; absent: the chat of the model's row.
@@ -120,8 +125,7 @@ const rows = {
     patches: 729,
     width: 1152,
     features: "TYPE_FP16",
-    // llava_onevision_process_image
-    onePicture: "gives the image processor the mark of one image",
+    severalAreTiles: true,
   },
   mllama: {
     since: "0.15",
@@ -131,8 +135,9 @@ const rows = {
     patches: null,
     width: 1280,
     features: "TYPE_BF16",
-    // mllama_process: an item of IMAGE_URL, whose dims are [ 1 ], is one image.
-    onePicture: "reads one image for each prompt",
+    // mllama_process: an item of IMAGE_URL, whose dims are [ 1 ], is one image. build_mllama_engine of
+    // tensorrt_llm/tools/multimodal_builder.py, which has only the batch dynamic, exports the tower with the shape of one image.
+    onePicture: "reads one image for each prompt, as the visual engine does",
   },
   qwen2_5_vl: {
     since: null,

@@ -126,6 +126,22 @@ export const engineChecks = {
     };
   }),
 
+  tilesWithinRequest: eachModel(({ engine: { row, model, limits }, serving, path }) => {
+    const { maxImagesPerRequest: images } = limits;
+    const { vision } = row;
+    const tokens = visualNumbers(row, limits)?.tokensPerRequest;
+    const isTiled = serving.flavour === "multimodal" && visionTypeOf(row)?.severalAreTiles === true;
+    if (vision === undefined || tokens === undefined || !isTiled || images <= 1) return [];
+    const each = vision.tokensPerImage + 1;
+    const most = Math.min(Math.floor(tokens / each), vision.runsPerImage);
+    if (images <= most) return [];
+    return {
+      path: `${path}.limits.maxImagesPerRequest`,
+      reason: `${model} sees each of several images as ${each} tokens of one run of the visual engine: a request has ${tokens} tokens and ${vision.runsPerImage} runs, and maxImagesPerRequest is ${images}.`,
+      fix: `Use ${Math.max(most, 1)}.`,
+    };
+  }),
+
   tokensPerStepHoldPrompt: eachModel(({ engine, serving, path }) => {
     const { maxInputTokens } = engine.limits;
     const perStep = maxTokensPerStep(engine);

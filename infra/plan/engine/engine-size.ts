@@ -7,6 +7,7 @@ import {
   type Quantization,
   type Runtime,
 } from "../catalogue/types.ts";
+import { visionTypes } from "../catalogue/vision-types.ts";
 import type { EnginePlan } from "../container-spec-schemas.ts";
 import type { EngineSpec } from "../spec.ts";
 import { GIB } from "../units.ts";
@@ -141,12 +142,13 @@ export function visualNumbers(
 ): EnginePlan["visual"] {
   if (vision === undefined) return null;
   const tokensPerRequest = vision.tokensPerRequest ?? vision.tokensPerImage * maxImagesPerRequest;
+  const imagesInTiles = visionTypes[vision.modelType].severalAreTiles ? 1 : maxImagesPerRequest;
   const crosses = vision.attention === "cross";
   const batchBytes = DTYPE_BYTES * tokensPerRequest * architecture.hiddenSize * maxBatchSize;
   return {
     maxMultimodalTokens: crosses ? 0 : maxBatchSize * tokensPerRequest,
     maxEncoderInputTokens: crosses ? tokensPerRequest : 0,
-    visionMaxBatchSize: maxBatchSize * vision.runsPerImage * maxImagesPerRequest,
+    visionMaxBatchSize: maxBatchSize * vision.runsPerImage * imagesInTiles,
     tokensPerRequest,
     cudaMemoryPoolBytes: Math.max(
       DOCUMENTED_POOL_BYTES,

@@ -16,7 +16,7 @@ export function blsTakesPictures({ tensorRtLlm }: Release): boolean {
 
 type RepositoryModel = ModelServerSpec["repository"]["models"][number];
 
-/** All frames of a request are in memory at once, unlike pictures; HD is far more than the model sees. */
+/** All frames of a request are in memory at once; HD is far more than the model sees. */
 const MAX_FRAME_PIXELS = 1920 * 1080;
 
 /** Before 0.15 the ensemble has no input for files, and multimodal_encoders none for what preprocessing makes of them. */
@@ -24,7 +24,8 @@ const FIRST_WITH_FILES = "0.15";
 
 /**
  * This project's image processor for a model that Triton's preprocessing lacks: all_models/inflight_batcher_llm/preprocessing/1/model.py
- * of 0.15 to 1.1 has LLaVA-OneVision and MLLaMA. For a model of videos, the conversion of frames to that file's tensor.
+ * of 0.15 to 1.1 has MLLaMA, and from 0.16 on LLaVA-OneVision. For the latter, the conversion of frames to that file's tensor, and
+ * several pictures of a request: its llava_onevision_process_image gives the image processor the mark of one image.
  */
 export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "files" | "sources">> {
   const processor = processorSettings(engine);
@@ -33,7 +34,7 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
     ...processor,
     maxBytes: MAX_IMAGE_BYTES,
     maxImages: engine.limits.maxImagesPerRequest,
-    maxPixels: "maxFrames" in processor ? MAX_FRAME_PIXELS : MAX_IMAGE_PIXELS,
+    maxPixels: MAX_IMAGE_PIXELS,
   };
   return {
     files: { "1/preprocess.json": `${JSON.stringify(settings)}\n` },
@@ -42,14 +43,16 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
 }
 
 /**
- * This project's model that joins a request's pictures in one response. all_models/multimodal/multimodal_encoders/1/model.py of
+ * This project's model that joins a request's pictures in one response, also those of LLaVA-OneVision, whose template takes the
+ * tiles of several pictures for those of one. all_models/multimodal/multimodal_encoders/1/model.py of
  * tensorrtllm_backend at r25.02 and v0.19.0, and of TensorRT-LLM from 0.20 on, sends a response for each picture in the last branch
  * of postprocess_output_tensors, and fails at the second; v0.17.0, r25.03 and v0.18.2 do not. 25.02's image may have either.
  */
 export function severalPictures({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "sources">> {
-  const { release, limits } = engine;
+  const { row, release, limits } = engine;
   const isPerPicture = compareVersions(release.tensorRtLlm, "0.19") >= 0 || release.templates === "r25.02";
-  if (limits.maxImagesPerRequest <= 1 || !isPerPicture) return {};
+  const isNeeded = isPerPicture || hasOneVision(row, release);
+  if (limits.maxImagesPerRequest <= 1 || !isNeeded) return {};
   return { sources: pythonModelFiles("multimodal_encoders") };
 }
 
@@ -117,9 +120,21 @@ export function llmapiPictures({
   };
 }
 
+/** Whether Triton's preprocessing has the processor of a model whose several pictures are tiles. */
+function hasOneVision(row: EngineSpec["row"], release: Release): boolean {
+  return visionTypeOf(row)?.severalAreTiles === true && blsTakesPictures(release);
+}
+
 function processorSettings({ row, release, limits }: EngineSpec): object | null {
-  const frames = videoFrames({ row, release, limits });
-  if (frames !== undefined) return { maxFrames: frames.maxFrames };
+  const visual = visualNumbers(row, limits);
+  if (visual !== null && hasOneVision(row, release)) {
+    return {
+      maxFrames: videoFrames({ row, release, limits })?.maxFrames ?? 0,
+      maxFramePixels: MAX_FRAME_PIXELS,
+      maxTiles: row.vision?.runsPerImage,
+      maxTokens: visualTokens(visual, limits),
+    };
+  }
   const processor = row.vision?.imageProcessor;
   if (processor === undefined || compareVersions(release.tensorRtLlm, FIRST_WITH_FILES) < 0) return null;
   const { edge, mean, std } = processor;
@@ -127,12 +142,19 @@ function processorSettings({ row, release, limits }: EngineSpec): object | null 
   return { ...(isCut ? { resizeShorterEdge: edge } : {}), cropSize: edge, mean, std };
 }
 
-/** Frames that engines and context hold: one more token ends them. undefined for a model without video. */
+/** Visual tokens of a request that engine and context hold, without the last, which ends them. */
+function visualTokens(
+  { tokensPerRequest }: { readonly tokensPerRequest: number },
+  limits: EngineSpec["limits"],
+) {
+  return Math.min(tokensPerRequest, limits.maxInputTokens) - 1;
+}
+
+/** Frames that engines and context hold. undefined for a model without video. */
 export function videoFrames({ row, release, limits }: Pick<EngineSpec, "row" | "release" | "limits">) {
   const { video } = row.vision ?? {};
   const visual = visualNumbers(row, limits);
   if (video === undefined || visual === null || !blsTakesPictures(release)) return undefined;
-  const tokens = Math.min(visual.tokensPerRequest, limits.maxInputTokens) - 1;
-  const inContext = Math.floor(tokens / video.tokensPerFrame);
+  const inContext = Math.floor(visualTokens(visual, limits) / video.tokensPerFrame);
   return { ...video, maxFrames: Math.min(visual.visionMaxBatchSize, inContext) };
 }

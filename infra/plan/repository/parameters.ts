@@ -111,8 +111,11 @@ export const rules: Rules = {
   visual_model_path: visualEngineFolder,
   multimodal_model_path: visualEngineFolder,
   hf_model_path: ({ engine }) => engine.places.weights,
-  // Preprocessing divides the engine's prompt table by this, so it is the number that the engine was built for.
-  max_num_images: forImages(({ model }) => model.engine.limits.maxImagesPerRequest),
+  // Preprocessing divides the engine's prompt table by this, so it is the number that the engine was built for; beyond 1 it also
+  // places images at their marks, all with the same number of tokens.
+  max_num_images: forImages(({ model: { engine } }) =>
+    visionTypeOf(engine.row)?.severalAreTiles ? 1 : engine.limits.maxImagesPerRequest,
+  ),
   decoupled_mode: ({ model }) => isDecoupled(model.serving),
   // Logits leave the engine in this format whatever the model computes in.
   logits_datatype: () => "TYPE_FP32",

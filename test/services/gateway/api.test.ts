@@ -542,7 +542,7 @@ describe("images and repositories", () => {
       image: imageProfile("mllama", "multimodal", { maxImages: 2, tokensPerImage: 0 }),
     }),
     onevision: requestProfile("multimodal", {
-      image: imageProfile("llava_onevision", "multimodal", { maxImages: 1, tokensPerImage: 700 }),
+      image: imageProfile("llava_onevision", "multimodal", { maxImages: 4, tokensPerImage: 700 }),
       kvCacheReuse: true,
     }),
     tutorial: requestProfile("llava"),
@@ -688,17 +688,23 @@ describe("images and repositories", () => {
     });
   });
 
-  test("VILA gets two pictures as one text, one of them fetched by the gateway", async () => {
-    answer = { text_output: "Two." };
-    const urls = [PNG_URL, `http://pictures.test:${site.port}/a.png`];
-    const response = await chat("vila", [...urls.map(image), text("What differs?")]);
-    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Two." } }] });
-    const sent = `data:image/jpeg;base64,${PNG}`;
-    expect(asked[0]?.body).toMatchObject({
-      text_input: "<image>\n<image>What differs?",
-      image_url_input: `${sent} ${sent}`,
-    });
-  });
+  test.each([
+    ["vila", "<image>\n<image>What differs?"],
+    ["onevision", "What differs?"],
+  ] as const)(
+    "%s gets two pictures as one text, one of them fetched by the gateway",
+    async (model, prompt) => {
+      answer = { text_output: "Two." };
+      const urls = [PNG_URL, `http://pictures.test:${site.port}/a.png`];
+      const response = await chat(model, [...urls.map(image), text("What differs?")]);
+      expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Two." } }] });
+      const sent = `data:image/jpeg;base64,${PNG}`;
+      expect(asked[0]?.body).toMatchObject({
+        text_input: prompt,
+        image_url_input: `${sent} ${sent}`,
+      });
+    },
+  );
 
   test("the bytes of each picture are counted, and a refused picture ends the fetches of the others", async () => {
     const silent = await startSite(() => undefined);
@@ -728,7 +734,7 @@ describe("images and repositories", () => {
     const url = `http://pictures.test:${site.port}/a.png`;
     for (const [model, count] of [
       ["llmapi", 1],
-      ["onevision", 2],
+      ["onevision", 5],
       ["processed", 1],
     ] as const) {
       expect((await chat(model, Array(count).fill(image(url)))).status).toBe(400);

@@ -1,6 +1,6 @@
 """Pictures of a request to `preprocessing` become pixels of the model's image processor, frames of a video
-the tensor that the template takes, features of several pictures one table, and pictures of llmapi a part of
-its prompt, in a real Triton."""
+the tensor that the template takes, several pictures tiles with a token for each of their features, features
+of several pictures one table, and pictures of llmapi a part of its prompt, in a real Triton."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tritonclient.utils import InferenceServerException
 
 VILA, ONEVISION = "multimodal-guide.vila", "multimodal-guide.onevision"
 LLMAPI = "llmapi-pictures.eyes"
-LLMAPI_MODEL = Path(__file__).parents[1] / "fixtures/llmapi_model.py"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 MARK = "<|vision_start|><|image_pad|><|vision_end|>"
 NAMES = ("rocket", "coffee")
 SAMPLES = Path(__file__).parents[2] / "engine_room/encoder_builder/samples/images-1"
@@ -44,7 +44,8 @@ input [
 ]
 output [
   { name: "INPUT_ID" data_type: TYPE_INT32 dims: [ -1 ] },
-  { name: "PIXEL_VALUES" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] }
+  { name: "PIXEL_VALUES" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] },
+  { name: "IMAGE_SIZES" data_type: TYPE_INT64 dims: [ 2 ] }
 ]
 instance_group [ { count: 1 kind: KIND_CPU } ]
 """
@@ -67,27 +68,14 @@ class TritonPythonModel:
         return responses
 """
 
-# Like NVIDIA's, it turns pictures into pixels, accepts a video only as a tensor, and passes both on.
-OWN_PROCESSOR = MODEL.replace(
-    """            assert pb_utils.get_input_tensor_by_name(request, "IMAGE_URL") is None, "no preprocessor"
-""",
-    """            pictures = pb_utils.get_input_tensor_by_name(request, "IMAGE_URL")
-            video = pb_utils.get_input_tensor_by_name(request, "VIDEO_BYTES")
-            assert pictures is None or video is None, "pictures or a video"
-            if pictures is not None:
-                assert pictures.as_numpy()[0][0].startswith(b"data:image/jpeg;base64,"), "no picture"
-            if video is not None:
-                pixels = pb_utils.Tensor("PIXEL_VALUES", video.as_numpy().astype(np.float16))
-                responses.append(pb_utils.InferenceResponse([pixels]))
-                continue
-""",
-)
-
 ENCODERS_CONFIG = """name: "multimodal_encoders"
 backend: "python"
 max_batch_size: ${triton_max_batch_size}
 dynamic_batching { max_queue_delay_microseconds: ${max_queue_delay_microseconds} }
-input [ { name: "pixel_values" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] } ]
+input [
+  { name: "pixel_values" data_type: TYPE_FP16 dims: [ -1, -1, -1, -1 ] },
+  { name: "image_sizes" data_type: TYPE_INT64 dims: [ 2 ] optional: true }
+]
 output [ { name: "OUT_PROMPT_EMBEDDING_TABLE" data_type: TYPE_FP16 dims: [ -1, -1 ] } ]
 instance_group [ { count: 1 kind: KIND_CPU } ]
 """
@@ -97,6 +85,9 @@ import triton_python_backend_utils as pb_utils
 
 
 class TritonPythonModel:
+    def initialize(self, args):
+        pass
+
     def execute(self, requests):
         sent = [pb_utils.get_input_tensor_by_name(one, "pixel_values").as_numpy() for one in requests]
         features = np.concatenate([pixels[:, :, 0].reshape(-1, *pixels.shape[3:]) for pixels in sent])
@@ -151,6 +142,13 @@ def data_url(name: str) -> str:
     return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
 
 
+def png(width: int, height: int | None = None) -> str:
+    """A grey picture, as high as wide if nothing else is said."""
+    file = BytesIO()
+    PIL.Image.new("RGB", (width, width if height is None else height), "grey").save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
 def frames(*names: str) -> str:
     """As the clients send a video."""
     files = [(SAMPLES / f"{name}.jpg").read_bytes() for name in names]
@@ -174,15 +172,27 @@ def encoders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[triton.Infere
 
 
 @pytest.fixture(scope="module")
+def encoders_of_tiles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[triton.InferenceServerClient]:
+    template = ("multimodal", ENCODERS_CONFIG, (FIXTURES / "tiled_encoders.py").read_text())
+    image = planned(tmp_path_factory.mktemp("image"), ONEVISION, template)
+    with (
+        running_server(image.repository) as addresses,
+        triton.InferenceServerClient(addresses.http) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
 def onevision(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with planned_server(tmp_path_factory.mktemp("image"), ONEVISION, OWN_PROCESSOR) as running:
+    model = (FIXTURES / "tiled_preprocessing.py").read_text()
+    with planned_server(tmp_path_factory.mktemp("image"), ONEVISION, model) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def llmapi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     # The plan has its config.pbtxt.
-    template = ("llmapi", 'name: "tensorrt_llm"', LLMAPI_MODEL.read_text())
+    template = ("llmapi", 'name: "tensorrt_llm"', (FIXTURES / "llmapi_model.py").read_text())
     image = planned(tmp_path_factory.mktemp("image"), LLMAPI, template)
     with running_server(image.repository, stops_in_order=True) as addresses:
         yield f"http://{addresses.http}/v2/models/tensorrt_llm"
@@ -273,9 +283,50 @@ def test_frames_become_the_templates_tensor(onevision: Server) -> None:
     assert np.array_equal(answer.as_numpy("PIXEL_VALUES"), np.stack([picture] * 3)[None].astype(np.float16))
 
 
-@pytest.mark.parametrize("pictures", [(), (data_url("rocket"),)])
-def test_a_request_without_a_video_is_the_templates_own(onevision: Server, pictures: tuple[str, ...]) -> None:
-    assert onevision.ask(["abc"], pictures).as_numpy("INPUT_ID").tolist() == [[3]]
+@pytest.mark.parametrize(
+    ("edge", "tiles", "seen"), [(400, 2, 400), (1000, 5, 1000), (1800, 10, 1152), (3000, 10, 1152)]
+)
+def test_a_picture_alone_has_the_tiles_that_fit(onevision: Server, edge: int, tiles: int, seen: int) -> None:
+    answer = onevision.ask(["a"], [png(edge)])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[tiles]]
+    assert answer.as_numpy("PIXEL_VALUES").shape == (1, tiles, 3, 1, 1)
+    assert answer.as_numpy("IMAGE_SIZES").tolist() == [[seen, seen]]
+
+
+@pytest.mark.parametrize("names", [("rocket", "coffee"), ("coffee", "brick", "rocket", "chelsea")])
+def test_each_of_several_pictures_is_one_tile(onevision: Server, names: tuple[str, ...]) -> None:
+    answer = onevision.ask(["a"], [" ".join(data_url(name) for name in names)])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[3 * len(names)]]
+    # A square of it, with grey at its shorter sides.
+    expected = []
+    for name in names:
+        picture = decode_image((SAMPLES / f"{name}.jpg").read_bytes(), LIMITS)
+        share = picture.width * picture.height / max(picture.size) ** 2
+        expected.append(share * np.asarray(picture).mean((0, 1)) + (1 - share) * 127)
+    pixels = answer.as_numpy("PIXEL_VALUES")
+    assert pixels.shape == (1, len(names), 3, 1, 1)
+    assert np.allclose(pixels.reshape(-1, 3), expected, atol=1)
+
+
+def test_a_strip_is_one_of_several_pictures(onevision: Server) -> None:
+    strip = png(30_000, 1)
+    assert onevision.ask(["a"], [f"{strip} {strip}"]).as_numpy("INPUT_ID").tolist() == [[6]]
+
+
+@pytest.mark.parametrize(
+    ("pictures", "sentence"),
+    [
+        (f"{data_url('coffee')} hello", "image 2 of the request is refused: it is not a readable JPEG"),
+        (" ".join([data_url("brick")] * 5), "has 5 images, and this model takes 4 at most; send fewer."),
+        ("", "needs the same number of images, at least one"),
+        ("http://127.0.0.1:9/a.png", "image 1 of the request is refused: its address can't be fetched"),
+    ],
+)
+def test_what_has_no_tiles_is_refused_with_a_sentence(
+    onevision: Server, pictures: str, sentence: str
+) -> None:
+    with pytest.raises(InferenceServerException, match=re.escape(sentence)):
+        onevision.ask(["a"], [pictures])
 
 
 @pytest.mark.parametrize(
@@ -286,7 +337,7 @@ def test_a_request_without_a_video_is_the_templates_own(onevision: Server, pictu
         (f"{frames('rocket')},", "frame 2 of the video is refused: it is not a readable JPEG"),
         (f"{frames('rocket')},=", "frame 2 of the video is refused: "),
         (frames("rocket")[:-4000], "frame 1 of the video is refused: it is damaged"),
-        ("data:video/mp4;base64,AAAA", "no picture"),
+        ("data:video/mp4;base64,AAAA", "image 1 of the request is refused: it is a data URL of another form"),
     ],
 )
 def test_what_is_no_video_is_refused_with_a_sentence(onevision: Server, video: str, sentence: str) -> None:
@@ -310,6 +361,22 @@ def test_each_request_has_one_table_of_all_its_pictures(encoders: triton.Inferen
         prompts, pictures = pixels.shape[:2]
         expected = pixels[:, :, 0].reshape(prompts, pictures * 7, 5)
         assert np.array_equal(answer.get_result().as_numpy("OUT_PROMPT_EMBEDDING_TABLE"), expected)
+
+
+@pytest.mark.parametrize(("size", "tiles", "pictures"), [(500, 2, 1), (10**6, 2, 2), (10**6, 4, 4)])
+def test_each_picture_of_several_tiles_ends_with_a_token(
+    encoders_of_tiles: triton.InferenceServerClient, size: int, tiles: int, pictures: int
+) -> None:
+    pixels = np.random.default_rng(tiles).random((1, tiles, 3, 7, 5)).astype(np.float16)
+    sent = {"pixel_values": ("FP16", pixels), "image_sizes": ("INT64", np.array([[size, size]]))}
+    inputs = [triton.InferInput(name, list(value.shape), kind) for name, (kind, value) in sent.items()]
+    for tensor, (_, value) in zip(inputs, sent.values(), strict=True):
+        tensor.set_data_from_numpy(value)
+    answer = encoders_of_tiles.infer("multimodal_encoders", inputs).as_numpy("OUT_PROMPT_EMBEDDING_TABLE")
+    tables = answer.reshape(pictures, -1, 5)
+    assert answer.shape[0] == 1
+    assert np.array_equal(tables[:, :-1], pixels[0, :, 0].reshape(pictures, -1, 5))
+    assert np.all(tables[:, -1] == -1)
 
 
 def generated(model: str, pictures: str | list[str] | None = None, **fields: object) -> str:
@@ -345,11 +412,8 @@ def test_requests_to_llmapi_keep_their_own_pictures(llmapi: str) -> None:
 
 
 def test_large_pictures_for_llmapi_have_the_planned_tokens(llmapi: str) -> None:
-    file = BytesIO()
-    PIL.Image.new("RGB", (4000, 3000)).save(file, "PNG")
-    url = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
     # 41 x 30 squares of 28 pixels: 1230 of 1280 tokens.
-    assert generated(llmapi, url) == "what [(1148, 840)] None"
+    assert generated(llmapi, png(4000, 3000)) == "what [(1148, 840)] None"
 
 
 @pytest.mark.parametrize(

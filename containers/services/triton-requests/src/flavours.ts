@@ -172,8 +172,11 @@ export function requestFields(
     ...request,
     ...adapted(request),
     // A bare text for one, as the walkthroughs send it. The input has one text a prompt, and Triton would take a list for several
-    // prompts; this project's image processor takes a text apart.
-    images: images.length > 1 && profile.image?.mark !== SPLIT_MARK ? images : images.join(" ") || undefined,
+    // prompts; this project's part of preprocessing takes a text apart.
+    images:
+      images.length > 1 && profile.image?.mark && profile.image.mark !== SPLIT_MARK
+        ? images
+        : images.join(" ") || undefined,
     imageId: "imageId" in inputs && profile.kvCacheReuse ? imageId(images) : undefined,
     // The empty text means "none"; releases before 24.01 require both tensors.
     badWords: "",

@@ -197,7 +197,8 @@ export function imageProfile(
 ): ImageProfile {
   if (flavour === "llava") return { ...TUTORIAL_LLAVA, maxImages: 1, tokensPerImage };
   const row = VISION_ROWS[modelType];
-  const isSplit = maxImages > 1 && row.mark === null;
+  // All images of LLaVA-OneVision stand before the text.
+  const isSplit = maxImages > 1 && row.mark === null && modelType !== "llava_onevision";
   const takesFiles = hasProcessor || row.takesFiles;
   const split = isSplit ? SEVERAL_IMAGES : {};
   return { ...row, takesFiles, ...split, maxImages, tokensPerImage, ...(video && { video }) };

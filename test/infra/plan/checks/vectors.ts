@@ -419,9 +419,15 @@ export const vectors: Readonly<Record<string, Vector>> = {
   },
   imagesWithinPreprocessing: {
     path: "models[0].limits.maxImagesPerRequest",
-    fails: severalImagesOf("llava_onevision"),
+    fails: severalImagesOf("mllama"),
     passes: severalImagesOf("llava"),
-    says: /llava_onevision, .* the mark of one image, and maxImagesPerRequest is 2/,
+    says: /mllama, .* one image for each prompt, and maxImagesPerRequest is 2/,
+  },
+  tilesWithinRequest: {
+    path: "models[0].limits.maxImagesPerRequest",
+    fails: severalImagesOf("llava_onevision", { tokensPerRequest: 129, runsPerImage: 2 }),
+    passes: severalImagesOf("llava_onevision", { tokensPerRequest: 130, runsPerImage: 2 }),
+    says: /65 tokens of one run .* 129 tokens and 2 runs, and maxImagesPerRequest is 2/,
   },
   tokensPerStepHoldPrompt: {
     path: "models[0].limits.maxNumTokens",
@@ -1985,9 +1991,9 @@ function fp8On(release: string) {
   return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
 }
 
-function severalImagesOf(modelType: string) {
+function severalImagesOf(modelType: string, vision: Values = {}) {
   return dockerCustom(
-    { vision: { ...customVision, modelType, maxImagesPerRequest: 4 }, flavours: ["multimodal"] },
+    { vision: { ...customVision, modelType, maxImagesPerRequest: 4, ...vision }, flavours: ["multimodal"] },
     "own",
     { limits: { maxImagesPerRequest: 2 } },
   );

@@ -366,6 +366,7 @@ test.each([
   ["vila1.5-3b", 8, 4, 6272, 0, 32],
   ["vila1.5-3b", 1, 1, 196, 0, 1],
   ["llava-onevision-qwen2-7b", 1, 1, 7300, 0, 16],
+  ["llava-onevision-qwen2-7b", 2, 4, 14_600, 0, 32],
   ["llama-3.2-11b-vision", 8, 1, 0, 4100, 8],
 ] as const)(
   "%s with %d requests of %d images has %d multimodal tokens, %d encoder tokens and a visual batch of %d",

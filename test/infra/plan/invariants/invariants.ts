@@ -1,6 +1,7 @@
 /** Invariants of every plan of a stack on GPUs without problems. Each returns sentences about violations. */
 
 import { templateSet } from "../../../../infra/plan/catalogue/templates.ts";
+import { visionTypeOf } from "../../../../infra/plan/catalogue/vision-types.ts";
 import type { EnginePlan } from "../../../../infra/plan/container-spec-schemas.ts";
 import type { GpuPlan, ModelPlan } from "../../../../infra/plan/gpu-stack.ts";
 import { canonicalJson, jsonDigest } from "../../../../infra/plan/plain-data.ts";
@@ -73,7 +74,10 @@ export const invariants = {
         ],
         [
           (engine.visual?.visionMaxBatchSize ?? 0) >=
-            limits.maxBatchSize * limits.maxImagesPerRequest * runsPerImage,
+            limits.maxBatchSize *
+              (visionTypeOf(row)?.severalAreTiles
+                ? Math.max(limits.maxImagesPerRequest, runsPerImage)
+                : limits.maxImagesPerRequest * runsPerImage),
           `${name}: the visual engine's batch is ${engine.visual?.visionMaxBatchSize}`,
         ],
         [attention === "cross" || limits.maxInputTokens > perRequest, `${name}: no room for a question`],
