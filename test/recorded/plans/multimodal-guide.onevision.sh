@@ -64,11 +64,13 @@ mkdir -p /model-repository/ensemble/1
 python3 /app/tools/fill_template.py -i /model-repository/ensemble/config.pbtxt logits_datatype:TYPE_FP32,triton_max_batch_size:1
 cp -r /app/all_models/multimodal/multimodal_encoders /model-repository/multimodal_encoders
 python3 /app/tools/fill_template.py -i /model-repository/multimodal_encoders/config.pbtxt encoder_input_features_data_type:TYPE_FP16,hf_model_path:/store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/vision,triton_max_batch_size:1
+mv /model-repository/multimodal_encoders/1/model.py /model-repository/multimodal_encoders/1/template_model.py
+cp /opt/engine-room/models/encoders/several_pictures.py /model-repository/multimodal_encoders/1/model.py
 cp -r /app/all_models/inflight_batcher_llm/postprocessing /model-repository/postprocessing
 python3 /app/tools/fill_template.py -i /model-repository/postprocessing/config.pbtxt postprocessing_instance_count:1,tokenizer_dir:/store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068,triton_max_batch_size:1
 cp -r /app/all_models/inflight_batcher_llm/preprocessing /model-repository/preprocessing
 python3 /app/tools/fill_template.py -i /model-repository/preprocessing/config.pbtxt add_special_tokens:False,engine_dir:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/llm,max_num_images:1,max_queue_delay_microseconds:20000,max_queue_size:0,multimodal_model_path:/store/engines/llava-onevision-qwen2-7b/b5afba1c1159/vision,preprocessing_instance_count:1,tokenizer_dir:/store/weights/llava-onevision-qwen2-7b/0d50680527681998e456c7b78950205bedd8a068,triton_max_batch_size:1
-printf %s $'{"maxFrames":16,"maxBytes":10485760,"maxImages":1,"maxPixels":2073600}\n' > /model-repository/preprocessing/1/preprocess.json
+printf %s $'{"maxFrames":16,"maxFramePixels":2073600,"maxTiles":16,"maxTokens":7299,"maxBytes":10485760,"maxImages":4,"maxPixels":40000000}\n' > /model-repository/preprocessing/1/preprocess.json
 mv /model-repository/preprocessing/1/model.py /model-repository/preprocessing/1/template_model.py
 cp /opt/engine-room/models/encoders/picture_preprocessing.py /model-repository/preprocessing/1/model.py
 cp /opt/engine-room/models/encoders/image_address.py /model-repository/preprocessing/1/image_address.py

@@ -1,6 +1,6 @@
 """Triton Python model `preprocessing` if the template's own has no image processor for the model: makes
-PIXEL_VALUES of the pictures in IMAGE_URL, and leaves everything else to the template's. If that has a processor
-of one picture, as for LLaVA-OneVision, it gets several too, and a video's frames.
+PIXEL_VALUES of the pictures in IMAGE_URL, and leaves everything else to the template's. If that has a
+processor of one picture, as for LLaVA-OneVision, it gets several too, and a video's frames.
 
 The template's `model.py` is beside this one as `template_model.py`. From TensorRT-LLM 0.15 on its ensemble
 hands IMAGE_URL to `preprocessing`, and PIXEL_VALUES of any model to `multimodal_encoders`. It declares one
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
-
 from PIL import Image
 
 from .image_address import read_images, require_count
@@ -144,8 +143,8 @@ class _TiledPictures:
         self._size_shape = (*[1] * size_dims, 2)
 
     def __call__(self, images: Any = None, **others: Any) -> Any:
-        """`pixel_values` [1, tiles, 3, edge, edge], `image_sizes`, and `input_ids` with an id for each token of
-        the prompt table; the template's own for a video."""
+        """`pixel_values` [1, tiles, 3, edge, edge], `image_sizes`, and `input_ids` with an id for each token
+        of the prompt table; the template's own for a video."""
         if isinstance(images, list):
             answer = (self._several if len(images) > 1 else self._one)(images, **others)
         else:

@@ -48,8 +48,8 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
 
 
 def _table(template: Any, features: Any, sizes: Any, tiles: Sequence[int]) -> Any:
-    """[prompts, tokens, hidden size] of `features` [tiles, tokens, hidden size]. The size of a picture tells how
-    many tiles it has; with another number each tile is a picture."""
+    """[prompts, tokens, hidden size] of `features` [tiles, tokens, hidden size]. The size of a picture tells
+    how many tiles it has; with another number each tile is a picture."""
     if len(features) == sum(tiles):
         return template(features, sizes, tiles)
     tables = template(features, sizes, [1] * len(features))

@@ -156,8 +156,10 @@ test.each([
   expect(folder(plan, "multimodal_encoders").substitutions[key]).toMatch(/\/vision$/);
 });
 
+const SEVERAL = ["vila1.5-3b", "llava-onevision-qwen2-7b"] as const;
+
 test("several pictures a request have this project's part of multimodal_encoders if NVIDIA's answers each picture, or takes one", () => {
-  const refs = (model: string, images: number) =>
+  const refs = (model: (typeof SEVERAL)[number], images: number) =>
     TEMPLATE_REFS.filter((ref) => {
       const spec = modelSpec(model, ref, "multimodal", { limits: { maxImagesPerRequest: images } });
       if (repositoryProblems(spec).length > 0) return false;
@@ -165,13 +167,13 @@ test("several pictures a request have this project's part of multimodal_encoders
     });
   expect(refs("vila1.5-3b", 2)).toEqual(["r25.02", "v0.19.0", "v0.20.0", "v1.1.0"]);
   expect(refs("llava-onevision-qwen2-7b", 2)).toEqual(TEMPLATE_REFS.slice(TEMPLATE_REFS.indexOf("v0.16.0")));
-  for (const model of ["vila1.5-3b", "llava-onevision-qwen2-7b"]) expect(refs(model, 1)).toEqual([]);
+  for (const model of SEVERAL) expect(refs(model, 1)).toEqual([]);
 });
 
 test.each([
   ["vila1.5-3b", "4"],
   ["llava-onevision-qwen2-7b", "1"],
-])("%s with four pictures a request has %s pictures at marks", (model, marks) => {
+] as const)("%s with four pictures a request has %s pictures at marks", (model, marks) => {
   const spec = modelSpec(model, "v0.20.0", "multimodal", { limits: { maxImagesPerRequest: 4 } });
   expect(folder(planFor(spec), "preprocessing").substitutions.max_num_images).toBe(marks);
 });
