@@ -421,7 +421,7 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "models[0].limits.maxImagesPerRequest",
     fails: severalImagesOf("mllama"),
     passes: severalImagesOf("llava"),
-    says: /mllama, .* one image for each prompt, and maxImagesPerRequest is 2/,
+    says: /mllama, .* one image for each prompt, as the visual engine does, and maxImagesPerRequest is 2/,
   },
   tilesWithinRequest: {
     path: "models[0].limits.maxImagesPerRequest",
