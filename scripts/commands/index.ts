@@ -48,7 +48,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary:
       "check answers, parity and metrics; on a GPU record the result",
       () => own(import("./verify.ts")),
     ],
-    bench: ["measure throughput, latency, batching and the gateway's cost", () => own(import("./bench.ts"))],
+    bench: ["measure throughput and latency of encoders and models", () => own(import("./bench.ts"))],
   },
   "Save money:": {
     sleep: ["scale the language-model servers and their machines to zero", () => ofStack("sleep")],

@@ -195,7 +195,10 @@ function downtimeOf(
       : {
           who,
           isUnavailable: true,
-          words: [strong(`unavailable for up to ${time}`), `; ${machines} (machine, image, engine, load)`],
+          words: [
+            strong(`unavailable for up to ${time}`),
+            `; ${machines} (machine, image, engine copy and load)`,
+          ],
         };
   }
   const build = builds(server);
@@ -217,13 +220,13 @@ function downtimeOf(
   if (change === undefined || replaced === null) return null;
   const pulls = changes(change, /\bimage$/) && pullSeconds > 0;
   const time = duration(startSeconds + (pulls ? pullSeconds : 0));
-  const parts = pulls ? "image, engine, load" : "engine, load";
+  const parts = pulls ? "image, engine copy and load" : "engine copy and load";
   const { replicas = 1 } = podsOf(change);
   if (replaced === "surge")
     return {
       who,
       isUnavailable: false,
-      words: [`no downtime; a new server starts first (surge; ${time}: ${parts})`],
+      words: [`no downtime; a new server starts first (surge; ready after ${time}: ${parts})`],
     };
   const last = stopSeconds(change);
   const stop = last === 0 ? "" : `, after up to ${duration(last)} for the last answers`;

@@ -31,6 +31,7 @@ export function planDifferences(before: ComparablePlan | null, after: Comparable
       }))
       .filter((change) => isChanged(change) || change.gpusBefore !== change.gpusAfter),
     cost: (["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"] as const)
+      .filter((what) => after.cost[what] !== undefined)
       .map((what) => ({
         what,
         before: before === null ? null : amountOf(before.cost, what),
@@ -143,5 +144,5 @@ function amountOf(cost: ComparablePlan["cost"], what: PlanDifferences["cost"][nu
   const parts = cost.lines.map((line) =>
     what === "asleepMonthlyUsd" ? line.asleepHourlyUsd : line.hourlyUsd,
   );
-  return { usd: cost[what], isAtLeast: parts.includes(null) };
+  return { usd: cost[what] ?? null, isAtLeast: parts.includes(null) };
 }

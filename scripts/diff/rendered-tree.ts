@@ -7,7 +7,7 @@ import { exists, orWhenMissing } from "../../components/local/provider/files.ts"
 import { checkedPlan } from "../../infra/checked-plan.ts";
 import { fromRuntimeConfig } from "../../infra/config/config.ts";
 import type { EnginePlan } from "../../infra/plan/container-spec-schemas.ts";
-import { instanceTypes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import { canSleep, instanceTypes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import { startEstimate } from "../../infra/plan/cost/times.ts";
 import type { GpuCost } from "../../infra/plan/cost/types.ts";
 import { worldSize } from "../../infra/plan/fit/placement.ts";
@@ -41,7 +41,9 @@ export interface ComparablePlan {
     readonly coldStartSeconds: number;
   }[];
   readonly fit: readonly (FitState & { readonly pool: string; readonly tenants: readonly string[] })[];
-  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "asleepMonthlyUsd" | "builds" | "lines"> & {
+  readonly cost: Pick<GpuCost, "hourlyUsd" | "monthlyUsd" | "builds" | "lines"> & {
+    /** Absent if the stack can't sleep. */
+    readonly asleepMonthlyUsd?: GpuCost["asleepMonthlyUsd"];
     /** Absent in a tree of an earlier version. */
     readonly pricesAsOf?: GpuCost["pricesAsOf"];
   };
@@ -166,7 +168,14 @@ export function comparablePlan(
       needGiB,
       capacityGiB,
     })),
-    cost: { hourlyUsd, monthlyUsd, asleepMonthlyUsd, builds, lines, pricesAsOf },
+    cost: {
+      hourlyUsd,
+      monthlyUsd,
+      ...(canSleep(spec) ? { asleepMonthlyUsd } : {}),
+      builds,
+      lines,
+      pricesAsOf,
+    },
     servers: models.map(({ name, spec: model, coldStart }) => ({
       model: name,
       pool: model.pool,

@@ -2,7 +2,7 @@
 
 import { LISTED_BY_FULL } from "../../infra/plan/checks/release.ts";
 import { knownSum, monthOf } from "../../infra/plan/cost/cost.ts";
-import { asleepNodes, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
+import { asleepNodes, canSleep, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { FirstUp } from "../../infra/plan/cost/types.ts";
 import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
 import type { GpuPlan, ModelPlan } from "../../infra/plan/gpu-stack.ts";
@@ -118,7 +118,7 @@ function costWords({ cost, spec }: GpuPlan): string {
   if (!spec.isRented && own.length === spec.pools.length)
     return "Cost: your own machines, not priced; `hourlyUsd` of a host or pool sets a price.";
   const amounts = (hour: number | null, month: number | null, asleep: string) =>
-    `${sumUsd(hour, HOURLY_DIGITS, isLowerBound(cost))} an hour (${sumUsd(month, SUM_DIGITS, isLowerBound(cost))} a month), ${asleep} asleep (\`npx engine-room sleep\`)`;
+    `${sumUsd(hour, HOURLY_DIGITS, isLowerBound(cost))} an hour (${sumUsd(month, SUM_DIGITS, isLowerBound(cost))} a month)${canSleep(spec) ? `, ${asleep} asleep (\`npx engine-room sleep\`)` : ""}`;
   const prices = builds.map((build) => build.usd);
   const once =
     builds.length === 0

@@ -7,6 +7,7 @@ import {
   kubernetesVersions,
 } from "../../infra/plan/catalogue/aws.ts";
 import { HOURS_PER_MONTH } from "../../infra/plan/cost/cost.ts";
+import { canSleep } from "../../infra/plan/cost/pool-price.ts";
 import type { ColdStart } from "../../infra/plan/cost/types.ts";
 import type { MemoryFit } from "../../infra/plan/fit/memory-fit.ts";
 import type { MemoryTerm } from "../../infra/plan/fit/terms.ts";
@@ -105,10 +106,11 @@ export function isNotPriced({ capacity, hourlyUsd }: PoolSpec): boolean {
   return capacity === "owned" && hourlyUsd === undefined;
 }
 
-/** Parts by the hour, awake and asleep; engines, built once; and parts in no sum. */
+/** Parts by the hour, awake and, if the stack can sleep, asleep; engines, built once; and parts in no sum. */
 export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Section {
   const own = spec.pools.filter(isNotPriced).map(({ name }) => `pool ${name}`);
   const sum = (amount: number | null, digits: number) => sumUsd(amount, digits, cost.withoutPrice.length > 0);
+  const sleeps = canSleep(spec);
   const rows = [
     ...cost.lines.map(({ what, arithmetic, hourlyUsd, asleepHourlyUsd }) =>
       own.includes(what)
@@ -122,10 +124,13 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
             "sum",
             sum(cost.hourlyUsd, HOURLY_DIGITS),
             sum(cost.asleepHourlyUsd, HOURLY_DIGITS),
-            `a month of ${HOURS_PER_MONTH} hours: ${sum(cost.monthlyUsd, SUM_DIGITS)}, asleep ${sum(cost.asleepMonthlyUsd, SUM_DIGITS)}`,
+            `a month of ${HOURS_PER_MONTH} hours: ${sum(cost.monthlyUsd, SUM_DIGITS)}${sleeps ? `, asleep ${sum(cost.asleepMonthlyUsd, SUM_DIGITS)}` : ""}`,
           ],
         ]),
   ];
+  const table = [["WHAT", ">AN HOUR", ">ASLEEP", "HOW"], ...rows].map((row) =>
+    sleeps ? row : row.toSpliced(2, 1),
+  );
   const notes = [
     ...cost.builds.map(({ engine, seconds, usd: price }) =>
       // A build on machines without a price costs nothing.
@@ -139,7 +144,7 @@ export function costSection({ cost, spec }: Pick<GpuPlan, "cost" | "spec">): Sec
   return {
     title: `Cost (US dollars${source})`,
     lines: [
-      ...textTable(["WHAT", ">AN HOUR", ">ASLEEP", "HOW"], rows),
+      ...textTable(table[0] ?? [], table.slice(1)),
       ...(notes.length === 0 ? [] : ["", ...notes.flatMap((note) => paragraph(note))]),
     ],
   };

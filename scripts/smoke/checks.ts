@@ -147,7 +147,7 @@ function tritonChecks(name: string, { http, grpc, metrics }: TritonEndpoints): C
       name: `${name} metrics`,
       run: async () => {
         const text = await fetchText(metrics);
-        return expect(text.includes(COUNT), `${COUNT} is missing`, `${COUNT} is there`);
+        return expect(text.includes(COUNT), `${COUNT} is missing`, `has ${COUNT}`);
       },
     },
   ];

@@ -18,7 +18,7 @@ export function endpointTable({ endpoints, models, notes }: StackOutputs): strin
   const { gateway, gatewayReach, encoders, mongo, vector, reach } = endpoints;
   const titles = new Map(models.map((model) => [model.name, model.model]));
   const rows = [
-    ["gateway", gateway, "web page, API at /v1, documentation at /docs"],
+    ["gateway", gateway, "web UI, API at /v1, documentation at /docs"],
     ["encoders", encoders?.http, "Triton: text_encoder, vision_encoder, llava_ensemble"],
     ["", encoders?.grpc, "gRPC"],
     ["", encoders?.metrics, "metrics"],

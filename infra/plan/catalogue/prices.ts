@@ -65,9 +65,6 @@ const machinePrices = new Map(
 /** Regions that the table of machines has, in the order of the alphabet. */
 export const PRICE_REGIONS: readonly string[] = [...machinePrices.keys()];
 
-/** Day of the oldest price of a machine, ISO 8601; {@link pricesAsOf} has the day of a region. */
-export const PRICES_AS_OF = [...machinePrices.values()].map(({ asOf }) => asOf).toSorted()[0];
-
 /** Day of a region's prices, ISO 8601; null if the table does not have the region. */
 export function pricesAsOf(region: string): string | null {
   return machinePrices.get(region)?.asOf ?? null;

@@ -52,6 +52,11 @@ export function asleepNodes(stack: GpuStackSpec, pool: PoolSpec): number {
   return Math.min(planned, isRented ? kept : Math.max(pool.nodes.min, kept));
 }
 
+/** Whether `npx engine-room sleep` takes the stack: a Docker host has no API that stops it. */
+export function canSleep({ runsOn, isRented }: Pick<GpuStackSpec, "runsOn" | "isRented">): boolean {
+  return runsOn !== "host" || isRented;
+}
+
 /** Machines for the replicas of some models and of the encoders: first fit, largest first; ranks of one server share a machine. */
 function neededNodes(stack: GpuStackSpec, pool: PoolSpec, models: GpuStackSpec["models"]): number {
   const { encoders, runsOn } = stack;

@@ -11,7 +11,6 @@ import {
   type LanguageModelName,
   languageModels,
 } from "../../../infra/plan/catalogue/language-models.ts";
-import { PRICES_AS_OF } from "../../../infra/plan/catalogue/prices.ts";
 import { DEFAULT_RELEASE, RELEASE_TAGS, releases } from "../../../infra/plan/catalogue/releases.ts";
 import type { Gpu, Release } from "../../../infra/plan/catalogue/types.ts";
 import { figure } from "../../../scripts/plan/text-table.ts";
@@ -100,8 +99,6 @@ export function supportMatrix(proofs: readonly Proof[]): string {
       ["GPU", "Architecture", "Compute capability", "Memory", "NVLink", "Formats", "MIG profiles"],
       Object.values<Gpu>(gpus).map(gpuRow),
     ),
-    "",
-    `Prices are on-demand prices of ${PRICES_AS_OF}; spot prices change by the hour, so a stack names its own.`,
   ];
   return `${lines.join("\n")}\n`;
 }

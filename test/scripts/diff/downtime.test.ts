@@ -103,7 +103,9 @@ test("a server stays while its successor starts if there is room, and ends first
   expect(await downtime(wide, { ...wide, models: [smaller(gpt)] })).toEqual({
     unavailable: 0,
     entries: [
-      expect.stringMatching(/^- gpt: no downtime; a new server starts first \(surge; \d+ s: engine, load\)$/),
+      expect.stringMatching(
+        /^- gpt: no downtime; a new server starts first \(surge; ready after \d+ s: engine copy and load\)$/,
+      ),
     ],
   });
   const inPlace = (model: object) => ({ ...wide, models: [{ ...model, rollout: "inPlace" }] });
@@ -111,7 +113,7 @@ test("a server stays while its successor starts if there is room, and ends first
     unavailable: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to 6 min for the last answers$/,
+        /^- gpt: unavailable for \d+ s \(engine copy and load\); the old server ends first, after up to 6 min for the last answers$/,
       ),
     ],
   });
@@ -135,7 +137,7 @@ test("several servers are replaced in place one at a time", async () => {
 test("another image has to be pulled before a server starts", async () => {
   const { entries } = await downtime({ ...cluster, release: "25.06" }, cluster);
   expect(entries.join("\n")).toMatch(
-    /gpt: unavailable for \d+ min \(image, engine, load\); the old server ends first/,
+    /gpt: unavailable for \d+ min \(image, engine copy and load\); the old server ends first/,
   );
 });
 
@@ -148,7 +150,7 @@ test("models of replaced machines are unavailable, unless a new server waits for
     unavailable: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: unavailable for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine, load\)$/,
+        /^- gpt: unavailable for up to \d+ min; the machines of pool gpu are replaced \(machine, image, engine copy and load\)$/,
       ),
     ],
   });
@@ -185,7 +187,7 @@ test("a container of a machine on EC2 ends before Compose starts the next, and i
     unavailable: 1,
     entries: [
       expect.stringMatching(
-        /^- gpt: unavailable for \d+ s \(engine, load\); the old server ends first, after up to .+ for the last answers$/,
+        /^- gpt: unavailable for \d+ s \(engine copy and load\); the old server ends first, after up to .+ for the last answers$/,
       ),
     ],
   });

@@ -118,6 +118,15 @@ test("costs without a price are unknown, and sums that lack a price are lower bo
   expect(some[0]?.after).toEqual({ usd: expect.any(Number), isAtLeast: true });
 });
 
+test("costs asleep are compared if the stack can sleep, so not those of a Docker host", () => {
+  const on = (platform: "docker" | "kubernetes") => {
+    const after = planOf(stackOf([llava, llama], [poolOf("g5.2xlarge", { hourlyUsd: 9 })], { platform }), []);
+    return planDifferences(plan, after).cost.map(({ what }) => what);
+  };
+  expect(on("docker")).toEqual(["hourlyUsd", "monthlyUsd"]);
+  expect(on("kubernetes")).toEqual(["hourlyUsd", "monthlyUsd", "asleepMonthlyUsd"]);
+});
+
 test("ranks of one model are one difference with their number", () => {
   const split = (memory: number, tensorParallel = 2) => {
     const pool = poolOf("g5.12xlarge");

@@ -170,6 +170,16 @@ test("the table of costs has no amounts for machines without a price, and no sum
   expect(costSection(planOf(eksValues)).title).toBe("Cost (US dollars, prices of 2026-07-06)");
 });
 
+test("costs asleep are those of stacks that can sleep, so not of a Docker host", () => {
+  const priced = { ...dockerValues, host: { instanceType: "g5.4xlarge", diskGiB: 250, hourlyUsd: 1.5 } };
+  expect(summaryOf(priced)).toContain("Cost: $1.500 an hour ($1,095.00 a month); engines, built once");
+  expect(words(costSection(planOf(priced)).lines)).toMatch(
+    /^WHAT AN HOUR HOW pool host \$1\.500 1 × .* sum \$1\.500 a month of 730 hours: \$1,095\.00 built once/,
+  );
+  for (const values of [clusterValues, ec2Values, eksValues])
+    expect(words(costSection(planOf(values)).lines)).toMatch(/^WHAT AN HOUR ASLEEP HOW /);
+});
+
 test("the table of costs keeps the row of a pool without a price among others with one", () => {
   const [gpu, cpu] = eksValues.pools;
   const text = words(costSection(planOf({ ...eksValues, pools: [{ ...gpu, capacity: "spot" }, cpu] })).lines);
