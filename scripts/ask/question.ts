@@ -9,8 +9,10 @@ import {
   refuseMissingOptions,
   requestProfile,
   type Sampling,
+  takesSeed,
 } from "@engine-room/triton-requests";
 import { cpuGoldenQuestions } from "../../infra/plan/catalogue/cpu-models.ts";
+import { llmapiSamples } from "../../infra/plan/catalogue/releases.ts";
 import type { GoldenQuestion } from "../../infra/plan/catalogue/types.ts";
 import {
   chatOf,
@@ -208,7 +210,7 @@ export function askedNumbers(given: Readonly<Partial<Record<NumberName, string |
  * @throws UserError with a sentence for each option that does not reach the model.
  */
 export function requirePassedOn(
-  { profile, pipelines, maxBeamWidth }: Asked,
+  { profile, pipelines, maxBeamWidth, samples }: Asked,
   { model, images, video, sampling = GREEDY, stream, pipeline }: Question,
   endpoint: AskedEndpoint,
 ): void {
@@ -225,6 +227,14 @@ export function requirePassedOn(
   else if (beamWidth > 1 && endpoint === "gateway")
     problems.push(
       "The gateway's API has no beam width, like OpenAI's API; --endpoint triton asks the model's own server, which completes the text as it is.",
+    );
+  if (sampling.seed !== undefined && !takesSeed(profile))
+    problems.push(
+      `--seed is ${sampling.seed}, and the LLM API, which serves ${model}, ignores a seed up to TensorRT-LLM 1.2; leave it out.`,
+    );
+  if (!samples && (sampling.temperature ?? 0) > 0)
+    problems.push(
+      `The LLM API of this release, which serves ${model}, takes the most probable token each time; leave --temperature, --top-k and --top-p out.`,
     );
   if (beamWidth > 1 && stream)
     problems.push("--stream prints one text, and --beam-width makes several; leave one of them out.");
@@ -298,13 +308,15 @@ export interface Asked {
   readonly chats: boolean;
   /** null without an engine. */
   readonly maxBeamWidth: number | null;
+  /** Whether the server follows temperature, top-p and top-k. */
+  readonly samples: boolean;
 }
 
 /** @throws UserError for a model that the plan lacks. */
 export function asked(plan: StackPlan, name: string): Asked {
   if (plan.tier === "gpu") {
     const { request, spec, repository } = named(plan.models, name);
-    const { row, limits } = spec.engine;
+    const { row, limits, release } = spec.engine;
     const { golden } = row;
     const pipelines = Object.fromEntries(
       PIPELINES.map((pipeline) => [pipeline, pipelineProfile(request, spec, repository, pipeline)]),
@@ -315,6 +327,7 @@ export function asked(plan: StackPlan, name: string): Asked {
       golden,
       chats: chatOf(spec) !== undefined,
       maxBeamWidth: limits.maxBeamWidth,
+      samples: spec.serving.runtime !== "llmapi" || llmapiSamples(release),
     };
   }
   const { model, catalogue, golden } = named(plan.models, name);
@@ -326,6 +339,7 @@ export function asked(plan: StackPlan, name: string): Asked {
     golden: golden ?? cpuGoldenQuestions[model],
     chats: true,
     maxBeamWidth: null,
+    samples: true,
   };
 }
 

@@ -246,6 +246,26 @@ test("inflight_batcher_llm passes sampling options on, and is greedy at temperat
   expect(body("inflight_batcher_llm", greedy)).toEqual({ ...text, top_k: 1 });
 });
 
+test.each([
+  ["inflight_batcher_llm", { top_p: 1, top_k: 0 }],
+  ["multimodal", { top_p: 1, top_k: 0 }],
+  ["gpt", { top_p: 1, top_k: 0 }],
+  ["llmapi", { sampling_param_top_p: 1, sampling_param_top_k: 0 }],
+  ["llava", { top_k: 1024 }],
+] as const)("%s samples from all tokens at a temperature above 0 without other limits", (flavour, limits) => {
+  const request = {
+    ...plain,
+    ...(flavour === "llava" && { text: "<image>a", images: [MERLION] }),
+    temperature: 1,
+  };
+  const profile = requestProfile(flavour, {
+    endId: 1,
+    padId: 1,
+    ...(flavour !== "llava" && { image: null }),
+  });
+  expect(bodyOf(buildGenerateRequest(profile, request))).toMatchObject(limits);
+});
+
 test("inflight_batcher_llm passes on penalties, stop words and token counts, and leaves out neutral values", () => {
   const request = {
     ...plain,
@@ -353,21 +373,18 @@ test("gpt gets endId and padId in the request", () => {
   });
 });
 
-test("llmapi uses its own field names and no word lists", () => {
+test("llmapi uses its own field names, and neither word lists nor a seed", () => {
   const always = {
     text_input: "a",
     sampling_param_max_tokens: 5,
     sampling_param_exclude_input_from_output: true,
     return_finish_reason: true,
   };
-  expect(body("llmapi", { ...sampled, frequencyPenalty: 1, presencePenalty: -1 })).toEqual({
+  expect(body("llmapi", sampled)).toEqual({
     ...always,
     sampling_param_temperature: 0.7,
     sampling_param_top_p: 0.9,
     sampling_param_top_k: 40,
-    sampling_param_seed: 3,
-    sampling_param_frequency_penalty: 1,
-    sampling_param_presence_penalty: -1,
   });
   expect(body("llmapi", greedy)).toEqual({ ...always, sampling_param_top_k: 1 });
 });
@@ -394,13 +411,15 @@ test.each<[RequestFlavour, Partial<GenerationRequest>, string]>([
   ["llava", { stopWords: ["x"] }, "stopWords"],
   ["gpt", { stopWords: ["x"] }, "stopWords"],
   ["llmapi", { stopWords: ["x"] }, "stopWords"],
+  ["llmapi", { frequencyPenalty: 1 }, "frequencyPenalty"],
+  ["llmapi", { presencePenalty: -1 }, "presencePenalty"],
 ])("the flavour %s refuses the option %j", (flavour, option, field) => {
   const profile = requestProfile(flavour, { endId: 1, padId: 1, image: null });
   expect(() => buildGenerateRequest(profile, { ...plain, ...option })).toThrow(
     expect.objectContaining({
       code: "unsupported_option",
       field,
-      message: expect.stringMatching(`^${field} is .* has no input for it; leave it out\\.$`),
+      message: expect.stringMatching(`^${field} is .* can't apply it; leave it out\\.$`),
     }),
   );
 });

@@ -278,6 +278,12 @@ describe("a running stack", { shuffle: false }, () => {
       expect(new Set(texts).size).toBeGreaterThan(1);
     });
 
+    test("seeds alone give different texts", async () => {
+      const texts = new Set<string>();
+      for (const seed of ["1", "2", "3"]) texts.add((await asked("--seed", seed)).text);
+      expect(texts.size).toBeGreaterThan(1);
+    });
+
     test("temperature 0 is greedy: it is the default, ignores a seed, and equals sampling from one token", async () => {
       const greedy = await asked();
       expect((await asked("--temperature", "0", "--seed", "5")).text).toBe(greedy.text);

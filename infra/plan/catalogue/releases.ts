@@ -342,3 +342,11 @@ function versionParts(version: string): readonly number[] {
   known.set(version, parts);
   return parts;
 }
+
+/**
+ * Whether `runtime: llmapi` follows temperature, top-p and top-k. Before TensorRT-LLM 1.1 the PyTorch backend takes the most probable
+ * token by default, whatever a request says: https://github.com/NVIDIA/TensorRT-LLM/pull/6451 and 7294, which ended it.
+ */
+export function llmapiSamples({ tensorRtLlm }: Release): boolean {
+  return compareVersions(tensorRtLlm, "1.1.0") >= 0;
+}

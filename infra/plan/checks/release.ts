@@ -1,7 +1,7 @@
 /** The release: verified facts, end of support, advisories and its image. */
 import { counted } from "../../problems.ts";
 import { type Advisory, openAdvisories } from "../catalogue/advisories.ts";
-import { compareVersions, isReleaseTag, releases } from "../catalogue/releases.ts";
+import { compareVersions, isReleaseTag, llmapiSamples, releases } from "../catalogue/releases.ts";
 import type { Release } from "../catalogue/types.ts";
 import { type Checks, eachModel } from "./check.ts";
 
@@ -27,6 +27,16 @@ export const releaseChecks = {
       path: `${path}.runtime`,
       reason: end === undefined ? unknown : `${unknown} ${end.statement} ${end.source}`,
       fix: `Use ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${isServed ? ", or write runtime: llmapi" : ""}.`,
+    };
+  }),
+
+  samplingOfLlmapi: eachModel(({ engine: { release }, serving, path }) => {
+    if (serving.runtime !== "llmapi" || llmapiSamples(release)) return [];
+    return {
+      severity: "warning",
+      path: `${path}.runtime`,
+      reason: `The LLM API of TensorRT-LLM ${release.tensorRtLlm} takes the most probable token each time: temperature, top-p and top-k of a request change nothing.`,
+      fix: `Use a release from ${oldest(llmapiSamples)} on if answers are to vary.`,
     };
   }),
 
@@ -132,6 +142,11 @@ function lastUpdates(open: readonly Advisory[]): string[] {
       .slice(-1)
       .map((version) => `TensorRT-LLM ${version}`),
   ];
+}
+
+function oldest(suits: (release: Release) => boolean): string {
+  const tag = Object.values<Release>(releases).find(suits)?.tag;
+  return tag ?? "another release";
 }
 
 function newest(suits: (release: Release) => boolean): string {

@@ -6,6 +6,8 @@ import { promisify } from "node:util";
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseConfig } from "../../../infra/config/config.ts";
+import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/ask/golden.ts";
 import {
   gatewayRequest,
@@ -25,6 +27,7 @@ import { asCurl, asPython } from "../../../scripts/ask/request-snippets.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
+import { dockerModel } from "../../infra/plan/checks/stacks.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 
 describe("requests of `ask`", () => {
@@ -435,6 +438,13 @@ const cpu = asked(readPlan(stackReference("local")), "smollm2");
 const llava = asked(readPlan(example("llava-1.5")), "llava");
 const blip2 = asked(readPlan(example("multimodal-guide")), "blip2");
 const beams = { ...cpu, maxBeamWidth: 4 };
+const servedByLlmApi = (release: string) => {
+  const model = { name: "m", model: "llama-2-7b-chat", runtime: "llmapi" };
+  const config = parseConfig(dockerModel(model, { release, hub: { tokenFile: "/etc/hub-token" } }));
+  return asked(planStack(config).plan ?? expect.fail(), "m");
+};
+const greedy = servedByLlmApi("25.07");
+const llmapi = servedByLlmApi("25.12");
 
 test.each([
   ["beams on a CPU", cpu, { beamWidth: 4 }, "triton", ["smollm2 runs on CPUs, without beam search"]],
@@ -447,6 +457,22 @@ test.each([
     "gateway",
     ["--top-p is 0.5, and this model"],
   ],
+  ["a seed of the LLM API", llmapi, { temperature: 0, seed: 7 }, "triton", ["--seed is 7, and the LLM API"]],
+  [
+    "a penalty of the LLM API",
+    llmapi,
+    { temperature: 0, presencePenalty: 1 },
+    "gateway",
+    ["--presence-penalty is 1"],
+  ],
+  [
+    "a temperature of the LLM API of 25.07",
+    greedy,
+    {},
+    "triton",
+    ["takes the most probable token each time"],
+  ],
+  ["no problem with a temperature of the LLM API", llmapi, {}, "triton", []],
   ["what there is no problem with", beams, { beamWidth: 4, topK: 5 }, "triton", []],
 ] as const)("before anything is sent a sentence reports that %s does not reach the model", (...row) => {
   const [, model, sampling, endpoint, sentences] = row;

@@ -891,7 +891,6 @@ describe("images and repositories", () => {
           sampling_param_temperature: 1,
           sampling_param_top_p: 1,
           sampling_param_top_k: 0,
-          sampling_param_seed: 3,
           sampling_param_exclude_input_from_output: true,
           return_finish_reason: true,
         },

@@ -108,7 +108,8 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
   /**
    * triton_backend/all_models/llmapi/tensorrt_llm of TensorRT-LLM (config.pbtxt and 1/helpers.py). It counts no tokens.
    * `image_url` is this project's part of it. `sampling_param_stop` is not used: helpers.py passes the tensor's bytes to
-   * SamplingParams.stop, which takes text.
+   * SamplingParams.stop, which takes text. Its inputs of a seed and of penalties are not used either: the sampler of
+   * TensorRT-LLM's PyTorch backend ignores them up to 1.2 (https://github.com/NVIDIA/TensorRT-LLM/pull/17172 and 16485).
    */
   llmapi: {
     inputs: {
@@ -118,9 +119,6 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
       temperature: "sampling_param_temperature",
       topP: "sampling_param_top_p",
       topK: "sampling_param_top_k",
-      seed: "sampling_param_seed",
-      frequencyPenalty: "sampling_param_frequency_penalty",
-      presencePenalty: "sampling_param_presence_penalty",
       excludesPrompt: "sampling_param_exclude_input_from_output",
       givesFinishReason: "return_finish_reason",
       stream: "streaming",
@@ -129,11 +127,15 @@ export const FLAVOURS: Readonly<Record<RequestFlavour, Flavour>> = {
   },
 };
 
-/** Temperature 0, which can't be a divisor, becomes top_k 1: the most probable token. */
+/**
+ * Temperature 0, which can't be a divisor, becomes top_k 1: the most probable token. Another temperature gets both limits, because
+ * TensorRT-LLM makes top_k 1 of a request without them (setTopPRuntimeArgs, cpp/tensorrt_llm/kernels/samplingTopPKernels.cu).
+ */
 function withoutNeutral(request: GenerationRequest): Values {
-  const { temperature, frequencyPenalty, presencePenalty, beamWidth } = request;
+  const { temperature, topP = 1, topK = 0, frequencyPenalty, presencePenalty, beamWidth } = request;
   return {
     ...(temperature === 0 && { temperature: undefined, topP: undefined, topK: 1, seed: undefined }),
+    ...(temperature !== undefined && temperature > 0 && { topP, topK }),
     frequencyPenalty: frequencyPenalty || undefined,
     presencePenalty: presencePenalty || undefined,
     beamWidth: beamWidth === 1 ? undefined : beamWidth,
@@ -146,15 +148,20 @@ function withoutNeutral(request: GenerationRequest): Values {
  */
 const WIDEST_TOP_K = 1024;
 
-/** All else that is given is said, 0 too: llava's own defaults are temperature 0.5, top_k 1, frequency_penalty 0.7, seed 10. */
+/** Other given values are sent, 0 too: llava's own defaults are temperature 0.5, top_k 1, frequency_penalty 0.7, seed 10. */
 function withNarrowTopK({ temperature, topK }: GenerationRequest): Values {
   if (temperature === 0) return { topK: 1 };
-  return topK === 0 ? { topK: WIDEST_TOP_K } : {};
+  return topK === 0 || (topK === undefined && temperature !== undefined) ? { topK: WIDEST_TOP_K } : {};
 }
 
 /** Whether the server itself ends an answer at stop words; if it does not, the caller cuts the text. */
 export function takesStopWords({ flavour }: RequestProfile): boolean {
   return "stopWords" in FLAVOURS[flavour].inputs;
+}
+
+/** Whether a seed reaches the sampler. */
+export function takesSeed({ flavour }: RequestProfile): boolean {
+  return "seed" in FLAVOURS[flavour].inputs;
 }
 
 /**
@@ -200,7 +207,7 @@ export function requestFields(
   };
 }
 
-/** @throws RequestError for an option that would change the answer, and that this kind of repository has no input for. */
+/** @throws RequestError for an option that would change the answer, and that this kind of repository can't apply. */
 export function refuseMissingOptions({ flavour }: RequestProfile, request: Partial<GenerationRequest>): void {
   for (const [option, neutral] of Object.entries(NEUTRAL)) {
     const value = request[option as keyof typeof NEUTRAL] ?? neutral;
@@ -210,7 +217,7 @@ export function refuseMissingOptions({ flavour }: RequestProfile, request: Parti
     throw new RequestError(
       "unsupported_option",
       option,
-      `${option} is ${JSON.stringify(value)}, and this model (${flavour} repository) has no input for it; leave it out.`,
+      `${option} is ${JSON.stringify(value)}, and this model (${flavour} repository) can't apply it; leave it out.`,
     );
   }
 }

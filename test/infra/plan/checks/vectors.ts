@@ -193,6 +193,13 @@ export const vectors: Readonly<Record<string, Vector>> = {
     passes: { ...dockerValues, release: "26.02" },
     says: /26\.03 \(TensorRT-LLM 1\.2\.0\)/,
   },
+  samplingOfLlmapi: {
+    severity: "warning",
+    path: "models[0].runtime",
+    fails: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }),
+    passes: dockerModel({ model: "llama-2-7b", runtime: "llmapi" }, { release: "25.12" }),
+    says: /LLM API of TensorRT-LLM 0\.20\.0 takes the most probable token/,
+  },
   endOfLife: {
     severity: "note",
     path: "release",
