@@ -278,7 +278,7 @@ describe("a running stack", { shuffle: false }, () => {
       expect(new Set(texts).size).toBeGreaterThan(1);
     });
 
-    test("seeds alone give different texts", async () => {
+    test("different seeds give different texts without other options", async () => {
       const texts = new Set<string>();
       for (const seed of ["1", "2", "3"]) texts.add((await asked("--seed", seed)).text);
       expect(texts.size).toBeGreaterThan(1);
