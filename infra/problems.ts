@@ -12,6 +12,8 @@ export interface Problem {
   readonly fix: string;
   /** Line of the stack file, from 1; absent if it is not known. */
   readonly line?: number;
+  /** `plan --full` lists all that the reason counts. */
+  readonly isListedByFull?: true;
 }
 
 /** Thrown once, with all problems of a stack. Its message is meant to be shown without a stack trace. */

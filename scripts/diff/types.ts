@@ -15,6 +15,7 @@ const problem = z.strictObject({
   fix: text,
   /** Line of invalid YAML. */
   line: z.int().min(1).exactOptional(),
+  isListedByFull: z.literal(true).exactOptional(),
 });
 
 /** One side of a comparison. */

@@ -1,6 +1,5 @@
 /** A plan as text for people; the same plan, the same bytes. */
 
-import { LISTED_BY_FULL } from "../../infra/plan/checks/release.ts";
 import { knownSum, monthOf } from "../../infra/plan/cost/cost.ts";
 import { asleepNodes, canSleep, plannedNodes } from "../../infra/plan/cost/pool-price.ts";
 import type { FirstUp } from "../../infra/plan/cost/types.ts";
@@ -228,8 +227,9 @@ function warningSection(warnings: readonly Problem[], file: string, isFull: bool
   }
   const lines = [...byKey].flatMap(([key, about]) => [
     ...paragraph(key),
-    ...about.flatMap(({ reason, fix }) => {
-      const [first = "", ...rest] = paragraph(isFull ? reason.replace(LISTED_BY_FULL, "") : reason, 6);
+    ...about.flatMap(({ reason, fix, isListedByFull }) => {
+      const hint = isListedByFull && !isFull ? " `npx engine-room plan --full` lists each." : "";
+      const [first = "", ...rest] = paragraph(`${reason}${hint}`, 6);
       return [`    - ${first.trimStart()}`, ...rest, ...paragraph(fix, 6)];
     }),
   ]);

@@ -57,7 +57,7 @@ export const VERDICTS: Readonly<Record<Verdict, string>> = {
 
 const TERMS: Readonly<Record<MemoryTerm["what"], string>> = {
   weights: "weights",
-  visionEngine: "visual engine",
+  visionEncoder: "visual encoder",
   visionActivations: "visual activations",
   activations: "activations",
   kvCache: "KV cache",

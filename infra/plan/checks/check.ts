@@ -28,6 +28,8 @@ export interface Finding {
   readonly value?: string;
   readonly reason: string;
   readonly fix: string;
+  /** `plan --full` lists all that the reason counts. */
+  readonly isListedByFull?: true;
 }
 
 /** Result of a check; `false` without findings. */
@@ -75,7 +77,11 @@ export function asProblems(
 ): { readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] } {
   const of = (severity: Finding["severity"]) =>
     distinct(findings.filter((finding) => finding.severity === severity)).map(
-      ({ path, value = shownValue(pathParts(path), config), reason, fix }) => ({ path, value, reason, fix }),
+      ({ severity: _, path, value = shownValue(pathParts(path), config), ...rest }) => ({
+        path,
+        value,
+        ...rest,
+      }),
     );
   return { problems: of(undefined), warnings: [...of("warning"), ...of("note")] };
 }

@@ -5,9 +5,6 @@ import { compareVersions, isReleaseTag, llmapiSamples, releases } from "../catal
 import type { Release } from "../catalogue/types.ts";
 import { type Checks, eachModel } from "./check.ts";
 
-/** End of the reason of a warning, superfluous if the list follows. */
-export const LISTED_BY_FULL = " `npx engine-room plan --full` lists each.";
-
 export const releaseChecks = {
   releaseIsVerified: ({ spec: { release, acceptUnverified } }) =>
     !release.verified &&
@@ -52,7 +49,8 @@ export const releaseChecks = {
     return {
       severity: "warning",
       path: "release",
-      reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${counts.join(", ")}.${LISTED_BY_FULL}`,
+      reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${counts.join(", ")}.`,
+      isListedByFull: true,
       fix: `All of them are fixed in ${lastUpdates(open).join(" and ")}. Until then allow only the gateway to reach Triton's ports.`,
     };
   },

@@ -18,7 +18,7 @@ export interface MemoryTerm {
   readonly tenant: string;
   readonly what:
     | "weights"
-    | "visionEngine"
+    | "visionEncoder"
     | "visionActivations"
     | "activations"
     | "kvCache"
@@ -314,7 +314,7 @@ function visualTerms(engine: EngineSpec, hasVisualEngine: boolean, maxBatchSize:
   return [
     ...(hasVisualEngine ? [stubContext("anyTime", stubOf("visual engine"))] : []),
     term(
-      "visionEngine",
+      "visionEncoder",
       hasVisualEngine ? "anyTime" : "before",
       engineBytesGiB(engine).visionGiB,
       ENGINE_ERROR_SHARE,

@@ -147,7 +147,7 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
         fix: "Write runtime: engine, or take a release from 25.06 on.",
       },
       row.vision !== undefined &&
-        visionTypes[row.vision.modelType].tokenEdgePixels === undefined && {
+        visionTypes[row.vision.modelType].since !== null && {
           ...at(model, "runtime", runtime),
           reason: `Models of the vision type ${row.vision.modelType}, such as ${name}, are not known to be served without an engine; ${WITHOUT_ENGINE.join(" and ")} is.`,
           fix: "Write runtime: engine.",
@@ -178,7 +178,7 @@ const findings: Readonly<Record<Flavour, (model: ModelSpec, templates: Templates
   },
 };
 
-const WITHOUT_ENGINE = VISION_TYPES.filter((type) => visionTypes[type].tokenEdgePixels !== undefined);
+const WITHOUT_ENGINE = VISION_TYPES.filter((type) => visionTypes[type].since === null);
 
 /** For every flavour that is made of all_models/inflight_batcher_llm. */
 function chosenBackend(model: ModelSpec, templates: Templates): Findings {

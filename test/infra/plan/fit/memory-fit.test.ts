@@ -51,7 +51,7 @@ test("LLaVA-1.5 fits an A10G, one request at a time as in its walkthrough", () =
   const [fit] = fitsOf("llava-1.5-7b", "g5.2xlarge");
   expect(fit).toMatchObject({ verdict: "fits", gpu: "A10G 22.35 GiB", tenants: ["llava-1.5-7b"] });
   expect(termsOf(fit, "weights")[0]?.gib).toBeCloseTo(12.552, 3);
-  expect(termsOf(fit, "visionEngine")[0]?.gib).toBeCloseTo(0.604, 3);
+  expect(termsOf(fit, "visionEncoder")[0]?.gib).toBeCloseTo(0.604, 3);
 });
 
 test("Llama-3.2-11B-Vision with batch 8 does not fit an A10G, but fits an L40S and two A10Gs, and int8 may fit", () => {
@@ -83,10 +83,10 @@ test("need and error of a fit are the sums of its terms", () => {
 
 test("only rank 0 has the visual engine, its stub and its memory pool", () => {
   const [leader, follower] = fitsOf("llava-1.5-7b", "g5.12xlarge", { engine: { tensorParallel: 2 } });
-  expect(termsOf(leader, "visionEngine")).toHaveLength(1);
+  expect(termsOf(leader, "visionEncoder")).toHaveLength(1);
   expect(termsOf(leader, "cudaContext")).toHaveLength(2);
   expect(termsOf(leader, "memoryPool")[0]?.arithmetic).toContain("300,000,000");
-  expect(termsOf(follower, "visionEngine")).toHaveLength(0);
+  expect(termsOf(follower, "visionEncoder")).toHaveLength(0);
   expect(termsOf(follower, "visionActivations")).toHaveLength(0);
   expect(termsOf(follower, "cudaContext")).toHaveLength(1);
   expect(termsOf(follower, "memoryPool")[0]?.arithmetic).toContain("67,108,864");
@@ -106,7 +106,7 @@ test("without a visual engine each rank has the visual half, for pictures of the
     const vision = { ...present(row.vision, "visual half"), tokensPerImage };
     const engine = { row: { ...row, vision }, tensorParallel: 2 };
     return fitsOf("qwen2.5-vl-7b", "g6e.12xlarge", { serving, engine }).map((fit) => {
-      expect(termsOf(fit, "visionEngine")).toMatchObject([{ gib: 1.26 }]);
+      expect(termsOf(fit, "visionEncoder")).toMatchObject([{ gib: 1.26 }]);
       expect(termsOf(fit, "cudaContext")).toHaveLength(2);
       return termsOf(fit, "visionActivations").map(({ arithmetic }) => arithmetic);
     });
