@@ -105,7 +105,7 @@ describe("images of a generate request", () => {
       "images_not_supported",
       /has 2 images, and this model reads text only/,
     ],
-    ["too many images", mllama, ask([MERLION, MERLION, MERLION]), "too_many_images", /has 3 images.*takes 2/],
+    ["too many images", mllama, ask([MERLION, MERLION, MERLION]), "too_many_images", /has 3 images.*with 2/],
     [
       "no image where one must be",
       profileOf("llava_onevision"),

@@ -805,7 +805,7 @@ describe("images and repositories", () => {
       "mllama",
       [image(PNG_URL), image(PNG_URL), image(PNG_URL)],
       { code: "too_many_images" },
-      "has 3 images, and this model takes 2 at most",
+      "has 3 images, and this model is served with 2 at most",
     ],
     [
       "a mark in a user's text",

@@ -48,7 +48,9 @@ def read_images(
 def require_count(count: int, most: int) -> None:
     """Raises ValueError for more images than a request may have."""
     if count > most:
-        raise ValueError(f"The request has {count} images, and this model takes {most} at most; send fewer.")
+        raise ValueError(
+            f"The request has {count} images, and this model is served with {most} at most; send fewer."
+        )
 
 
 def fetched(url: str, max_bytes: int, deadline: float) -> bytes:

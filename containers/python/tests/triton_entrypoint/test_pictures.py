@@ -261,7 +261,10 @@ def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> No
             f"{data_url('coffee')} hello",
             "image 2 of the request is refused: it is not a readable JPEG",
         ),
-        (" ".join([data_url("brick")] * 5), "has 5 images, and this model takes 4 at most; send fewer."),
+        (
+            " ".join([data_url("brick")] * 5),
+            "has 5 images, and this model is served with 4 at most; send fewer.",
+        ),
         ("", "needs the same number of images, at least one"),
         ("data:image/jpeg;base64," + "A" * 14_000_000, "bytes, at most 10485760 are accepted"),
         (
@@ -317,7 +320,10 @@ def test_a_strip_is_one_of_several_pictures(onevision: Server) -> None:
     ("pictures", "sentence"),
     [
         (f"{data_url('coffee')} hello", "image 2 of the request is refused: it is not a readable JPEG"),
-        (" ".join([data_url("brick")] * 5), "has 5 images, and this model takes 4 at most; send fewer."),
+        (
+            " ".join([data_url("brick")] * 5),
+            "has 5 images, and this model is served with 4 at most; send fewer.",
+        ),
         ("", "needs the same number of images, at least one"),
         ("http://127.0.0.1:9/a.png", "image 1 of the request is refused: its address can't be fetched"),
     ],
@@ -425,7 +431,10 @@ def test_large_pictures_for_llmapi_have_the_planned_tokens(llmapi: str) -> None:
             "image 2 of the request is refused: its address can't be fetched: <urlopen error 127.0.0.1 is not"
             " public",
         ),
-        ([data_url("brick")] * 5, "The request has 5 images, and this model takes 4 at most; send fewer."),
+        (
+            [data_url("brick")] * 5,
+            "The request has 5 images, and this model is served with 4 at most; send fewer.",
+        ),
     ],
 )
 def test_what_llmapi_can_t_see_is_refused_with_a_sentence(

@@ -94,7 +94,7 @@ function checkCount({ maxImages, isRequired }: ImageProfile, count: number): voi
     throw new RequestError(
       "too_many_images",
       "images",
-      `The request has ${countOf(count)}, and this model takes ${maxImages} at most; send ${maxImages === 1 ? "one" : `${maxImages} or fewer`}.`,
+      `The request has ${countOf(count)}, and this model is served with ${maxImages} at most; send ${maxImages === 1 ? "one" : `${maxImages} or fewer`}.`,
     );
   }
 }
