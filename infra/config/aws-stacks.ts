@@ -319,7 +319,7 @@ const common = {
       // https://docs.aws.amazon.com/secretsmanager/latest/userguide/whats-in-a-secret.html
       "secret:\\S+-[A-Za-z0-9]{6}",
       "the ARN of a secret with the hyphen and the six characters that AWS ends it with",
-      "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-token-AbCdEf",
+      "arn:aws:secretsmanager:us-east-1:111122223333:secret:engine-room-dev/hub-token-AbCdEf",
     ).optional(),
   }),
   images: gpuImages.prefault({}),

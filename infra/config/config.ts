@@ -2,12 +2,19 @@
  * The stack file, parsed once into a frozen, complete StackConfig. Defaults are written in the schemas beside this file, each
  * beside its unit; rules over several keys are in plan/checks.
  */
-import type { z } from "zod";
-import { CONFIG_NAMESPACE, ConfigError, nearestName, type Problem, shownValue } from "../problems.ts";
+import { z } from "zod";
+import {
+  CONFIG_NAMESPACE,
+  ConfigError,
+  nearestName,
+  type Problem,
+  shownValue,
+  valueAt,
+} from "../problems.ts";
 import { ec2Stack, eksStack } from "./aws-stacks.ts";
 import { dockerCpuStack, dockerStack, localStack } from "./host-stacks.ts";
 import { kubernetesCpuStack, kubernetesStack } from "./kubernetes-stacks.ts";
-import { hasKey, schemaMessage, schemaProblems } from "./schema-problems.ts";
+import { schemaMessage, schemaProblems, schemasOfKey } from "./schema-problems.ts";
 
 /**
  * Kinds of stacks by the keys that select them, with their schemas. The first row of a platform is its default.
@@ -75,14 +82,24 @@ export function readStack(values: Values): ReadStack {
   const written = { ...values, ...kind };
   const parsed = (schema as z.ZodType<StackConfig>).safeParse(written, { error: schemaMessage });
   if (parsed.success && problems.length === 0) return { config: deepFreeze(parsed.data), problems: [] };
-  const ofSchema = schemaProblems(parsed.error?.issues ?? [], written, (path) => keyElsewhere(path, kind));
+  const ofSchema = schemaProblems(parsed.error?.issues ?? [], written, (path) =>
+    keyElsewhere(path, valueAt(written, path), kind),
+  );
   return { config: null, problems: [...problems, ...ofSchema] };
 }
 
-/** A key that only other kinds of stacks have, with what to do; undefined: none has it. @param own - The kind of this stack. */
-function keyElsewhere(path: readonly PropertyKey[], own: Kind) {
-  const having = kindsOfStacks.filter(({ schema }) => hasKey(schema, path)).map(({ kind }) => kind);
-  const target = having.find(({ platform }) => platform === own.platform) ?? having[0];
+/**
+ * A key that only other kinds of stacks have, with what to do: the kind in the fix takes the value, unless none does.
+ * Undefined: none has the key. @param own - The kind of this stack.
+ */
+function keyElsewhere(path: readonly PropertyKey[], value: unknown, own: Kind) {
+  const schemas = new Map(kindsOfStacks.map(({ kind, schema }) => [kind, schemasOfKey(schema, path)]));
+  const having = [...schemas.keys()].filter((kind) => schemas.get(kind)?.length !== 0);
+  const taking = having.filter((kind) =>
+    schemas.get(kind)?.some((schema) => z.safeParse(schema, value).success),
+  );
+  const likely = taking.length === 0 ? having : taking;
+  const target = likely.find(({ platform }) => platform === own.platform) ?? likely[0];
   if (target === undefined || having.includes(own)) return undefined;
   const owners = new Set(having.map((kind) => kindName(kind, having)));
   const key = KIND_KEYS.find((one) => target[one] !== own[one]) ?? "platform";

@@ -51,12 +51,17 @@ const CPU_MODELS = `\`- { name: smollm2, model: ${MODEL_NAMES[0]} }\`; the model
 const POOLS = "`- { name: gpu, instanceType: g5.xlarge }`";
 
 const hubWeights = z.strictObject({
-  /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3 or a folder of the machine. */
+  /** Kind of source: the Hugging Face hub, ModelScope, or a folder of the machine. */
   from: z.literal("hub"),
   /** Repository of the source; absent: that of the catalogue. */
   repository: z.string().min(1).max(200).optional(),
   /** Commit on the Hugging Face hub; absent: that of the catalogue. */
   revision: revision.optional(),
+});
+
+const hubWeightsBesideBuckets = hubWeights.extend({
+  /** Kind of source: the Hugging Face hub, ModelScope, a bucket of S3, or a folder of the machine. */
+  from: z.literal("hub"),
 });
 
 const modelScopeWeights = z.strictObject({
@@ -100,7 +105,7 @@ const weights = z
 // On platforms whose builds have a role of AWS.
 /** Where weights come from, instead of the catalogue's own source. Credentials are set once, under `hub`. */
 export const bucketWeights = z
-  .discriminatedUnion("from", [hubWeights, modelScopeWeights, s3Weights, folderWeights])
+  .discriminatedUnion("from", [hubWeightsBesideBuckets, modelScopeWeights, s3Weights, folderWeights])
   .optional();
 
 /** A question whose answer shows that a model works. */

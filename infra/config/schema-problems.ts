@@ -56,29 +56,29 @@ export function schemaProblems(
   return distinct(problems);
 }
 
-/** Whether a schema has a key at a path, in any of its forms. */
-export function hasKey(schema: z.core.$ZodType, path: Path): boolean {
+/** Schemas of the key at a path, in each form that has it; empty if none has. */
+export function schemasOfKey(schema: z.core.$ZodType, path: Path): readonly z.core.$ZodType[] {
   const [key, ...rest] = path;
-  if (key === undefined) return true;
+  if (key === undefined) return [schema];
   const { def } = (schema as z.core.$ZodTypes)._zod;
   switch (def.type) {
     case "optional":
     case "nullable":
     case "default":
     case "prefault":
-      return hasKey(def.innerType, path);
+      return schemasOfKey(def.innerType, path);
     case "array":
-      return typeof key === "number" && hasKey(def.element, rest);
+      return typeof key === "number" ? schemasOfKey(def.element, rest) : [];
     case "record":
-      return hasKey(def.valueType, rest);
+      return schemasOfKey(def.valueType, rest);
     case "union":
-      return def.options.some((option) => hasKey(option, path));
+      return def.options.flatMap((option) => schemasOfKey(option, path));
     case "object": {
       const inner = def.shape[String(key)];
-      return inner !== undefined && hasKey(inner, rest);
+      return inner === undefined ? [] : schemasOfKey(inner, rest);
     }
     default:
-      return false;
+      return [];
   }
 }
 

@@ -30,7 +30,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, readonly [summary:
     preview: ["show what `up` would change, property by property", () => ofStack("preview")],
     up: ["create or update a stack from its file", () => ofStack("up")],
     refresh: ["sync a stack's state with reality", () => ofStack("refresh")],
-    down: ["stop and delete a stack, but keep its documents", () => ofStack("down")],
+    down: ["stop and delete a stack; documents stay, except on AWS", () => ofStack("down")],
   },
   "Use a stack:": {
     outputs: ["print endpoint URLs, models, release and cost", () => ofStack("outputs")],

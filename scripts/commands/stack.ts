@@ -92,7 +92,7 @@ export const down = defineCommand({
     "-y, --yes": "delete rented machines and their data without confirmation; CI=true means the same",
   },
   notes: [
-    "Documents stay, but on AWS all goes that `retain` does not name, documents too; downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 if AWS does not say, and if the account has resources of the stack that are not in its state.",
+    "On AWS everything is deleted, documents too; a stack that `retain` names is refused. In a cluster documents are deleted if `retain` is given without the stack. Downloads stay in the cache. On AWS it lists by tag what still costs money at the end, and how each is deleted. Exit code 1 if AWS does not say, and if the account has resources of the stack that are not in its state.",
   ],
   async run({ stack, values, out }) {
     requireKnownStack(stack);

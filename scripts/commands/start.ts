@@ -53,7 +53,7 @@ export const command = defineCommand({
       `    -d '${JSON.stringify(question)}'`,
       "",
       `  npx engine-room smoke${suffix}    # a real request to every endpoint`,
-      `  npx engine-room down${suffix}     # stop everything; documents ${operations.isRented ? "are deleted too, unless `retain` names the stack" : "are kept"}`,
+      `  npx engine-room down${suffix}     # stop everything; documents ${operations.isRented ? "are deleted too" : "are kept"}`,
     ];
     return {
       json: { stack: stack.name, ...changes, outputs },

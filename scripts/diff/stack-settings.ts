@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { stackKinds } from "../../infra/config/config.ts";
-import { hasKey } from "../../infra/config/schema-problems.ts";
+import { schemasOfKey } from "../../infra/config/schema-problems.ts";
 import {
   CONFIG_NAMESPACE,
   formatPath,
@@ -151,7 +151,7 @@ type Path = readonly (string | number)[];
 
 /** Whether any kind of stack has the key. */
 function isKnown(path: Path): boolean {
-  return stackKinds.some(({ schema }) => hasKey(schema, path));
+  return stackKinds.some(({ schema }) => schemasOfKey(schema, path).length > 0);
 }
 
 /** A key in no schema, whatever its name, may be a mistyped secret. */

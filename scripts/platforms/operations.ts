@@ -98,8 +98,7 @@ export interface Operations {
   /** Command that starts the stack. */
   readonly upCommand: "start" | "up";
   /**
-   * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents that `retain` does not
-   * name, and the state is one that several machines use.
+   * Whether its machines are paid for by the hour: `up` and `down` ask first, `down` deletes documents too, and the state is one that several machines use.
    */
   readonly isRented: boolean;
   /** Plural noun for the lists of `logs`: `containers`, `processes`. */

@@ -1,4 +1,5 @@
 /** Resources that a stack on AWS names and does not create: file system, certificate, the model hub's token, and gated models. */
+import { createSecret } from "../../infra/plan/checks/aws-network.ts";
 import { AwsError, ask } from "../aws/session.ts";
 import { errorWords } from "../errors.ts";
 import type { AwsTarget } from "../program/targets.ts";
@@ -130,7 +131,7 @@ export async function tokenFindings(target: AwsTarget): Promise<Found> {
     found(
       "The secret with the hub's token does not exist.",
       `Secrets Manager has no ${arn}, or it has no value yet.`,
-      `aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE, and put its ARN in \`hub.tokenSecretArn\`.`,
+      `\`${createSecret(region, target.context.stack)}\`, and put its ARN in \`hub.tokenSecretArn\`.`,
     );
   else if (token.startsWith("{"))
     found(

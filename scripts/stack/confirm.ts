@@ -40,7 +40,7 @@ export async function isConfirmed(
 }
 
 const LOST =
-  "Documents of its databases, engines and weights are deleted, except those of stacks that `retain` of the stack file names.\n";
+  "Documents of its databases, engines and weights are deleted; a stack that `retain` of the stack file names is refused.\n";
 
 /** @param before - Values of the last `up`; undefined before the first `up`, or when unknown. */
 function upCost(stack: StackReference, before: StackValues | undefined): string {

@@ -304,8 +304,12 @@ export const DEFAULT_RELEASE: ReleaseTag = "25.07";
 
 export const releases = Object.fromEntries(
   Object.entries<ReleaseRow>(rows).map(([tag, row]): [string, Release] => {
-    const endOfLife = [ENGINE_REMOVED, ...(tag < FIRST_WITH_DEPRECATION ? [] : [MULTIMODAL_DEPRECATED])];
-    return [tag, { tag, runtimes: ["engine"], verified: true, endOfLife, ...row }];
+    const runtimes: Release["runtimes"] = row.runtimes ?? ["engine"];
+    const endOfLife = [
+      ...(runtimes.includes("engine") ? [ENGINE_REMOVED] : []),
+      ...(tag < FIRST_WITH_DEPRECATION ? [] : [MULTIMODAL_DEPRECATED]),
+    ];
+    return [tag, { tag, verified: true, endOfLife, ...row, runtimes }];
   }),
 ) as Readonly<Record<ReleaseTag, Release & { readonly tag: ReleaseTag }>>;
 

@@ -299,9 +299,9 @@ function wantedZones({ pools }: AwsConfig) {
   );
 }
 
-/** The command that makes the secret of a hub's token. */
-export function createSecret(region: string): string {
-  return `aws secretsmanager create-secret --region ${region} --name hub-token --secret-string file://TOKEN-FILE`;
+/** The command that makes the secret of a hub's token, with a name that bootstrap's rights cover (plan/aws/bootstrap.ts). */
+export function createSecret(region: string, stack = "STACK"): string {
+  return `aws secretsmanager create-secret --region ${region} --name engine-room-${stack}/hub-token --secret-string file://TOKEN-FILE`;
 }
 
 function zonesOf(subnets: readonly { readonly zone: string }[] = []): readonly string[] {

@@ -17,12 +17,10 @@ export const releaseChecks = {
   runtimeOfRelease: eachModel(({ engine: { release, row }, serving, path }) => {
     // The repository of llmapi has a check of its own.
     if (serving.runtime !== "engine" || release.runtimes.includes("engine")) return [];
-    const end = release.endOfLife.find(({ runtime }) => runtime === "engine");
     const isServed = [release, row].every(({ runtimes }) => runtimes.includes("llmapi"));
-    const unknown = `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`;
     return {
       path: `${path}.runtime`,
-      reason: end === undefined ? unknown : `${unknown} ${end.statement} ${end.source}`,
+      reason: `${release.tag} (TensorRT-LLM ${release.tensorRtLlm}) is not known to build or run TensorRT engines.`,
       fix: `Use ${newest(({ runtimes, verified }) => verified && runtimes.includes("engine"))} or an earlier release${isServed ? ", or write runtime: llmapi" : ""}.`,
     };
   }),
@@ -39,19 +37,14 @@ export const releaseChecks = {
 
   advisories: ({ spec: { release } }) => {
     const open = openAdvisories(release);
-    const counts = SEVERITIES.flatMap((severity) => {
-      const ids = open.filter((advisory) => advisory.severity === severity).map(({ id }) => id);
-      if (ids.length === 0) return [];
-      // Critical ones by name: each is a reason to act today.
-      return [`${ids.length} ${severity}${severity === "critical" ? ` (${ids.join(", ")})` : ""}`];
-    });
     if (open.length === 0) return [];
+    const last = Object.values<Release>(releases).at(-1) ?? release;
     return {
       severity: "warning",
       path: "release",
-      reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${counts.join(", ")}.`,
+      reason: `${counted(open.length, "known vulnerability", "known vulnerabilities")}: ${severities(open).join(", ")}.`,
       isListedByFull: true,
-      fix: `All of them are fixed in ${lastUpdates(open).join(" and ")}. Until then allow only the gateway to reach Triton's ports.`,
+      fix: `${fixedIn(last.tag, openAdvisories(last))} Allow only the gateway to reach Triton's ports.`,
     };
   },
 
@@ -125,6 +118,22 @@ export const driverChecks = {
 } satisfies Checks;
 
 const SEVERITIES = ["critical", "high", "medium", "low"] as const satisfies readonly Advisory["severity"][];
+
+/** `3 critical (CVE-…), 31 high`. */
+function severities(open: readonly Advisory[]): string[] {
+  return SEVERITIES.flatMap((severity) => {
+    const ids = open.filter((advisory) => advisory.severity === severity).map(({ id }) => id);
+    if (ids.length === 0) return [];
+    // Critical ones by name: each is a reason to act today.
+    return [`${ids.length} ${severity}${severity === "critical" ? ` (${ids.join(", ")})` : ""}`];
+  });
+}
+
+/** @param tag - The newest release. @param left - Its vulnerabilities. */
+export function fixedIn(tag: string, left: readonly Advisory[]): string {
+  if (left.length === 0) return `${tag} has all fixes.`;
+  return `No release has all fixes: ${tag} still has ${left.length} (${severities(left).join(", ")}), whose fixes are in ${lastUpdates(left).join(" and ")}.`;
+}
 
 /** For each program the version that has every fix: `Triton 26.06`. */
 function lastUpdates(open: readonly Advisory[]): string[] {

@@ -242,6 +242,19 @@ test.each<[string, Record<string, unknown>, string, string]>([
   expect(problemsOf({ ...smallestDocker, ...values })).toMatchObject([{ path, fix }]);
 });
 
+test.each([
+  ["public", "kubernetes"],
+  ["internal", "docker"],
+  ["private", "docker"],
+])(
+  "a key of other platforms with the value %s gets one in its fix that takes the value: %s",
+  (exposure, platform) => {
+    expect(problemsOf({ ...smallest, gateway: { exposure } })).toMatchObject([
+      { path: "gateway.exposure", fix: `Remove it, or write \`engine-room:platform: ${platform}\`.` },
+    ]);
+  },
+);
+
 test.each<[string, unknown, string, string]>([
   ["of a wrong choice in a mapping", { device: "tpu" }, "encoders.device", 'Choose one of "cpu", "gpu".'],
   ["that is neither false nor a mapping", "yes", "encoders", "Write false. Or: Write a mapping."],

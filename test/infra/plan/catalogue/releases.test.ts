@@ -88,11 +88,11 @@ test("releases name only branches that the backend repository has", () => {
   }
 });
 
-test("releases list the runtimes that upstream has ended", () => {
+test("releases list the runtimes that upstream has ended, and engines only if they can build them", () => {
   for (const { tag, endOfLife } of rows) {
     expect([tag, endOfLife.map(({ runtime }) => runtime)]).toEqual([
       tag,
-      tag >= "25.12" ? ["engine", "multimodal"] : ["engine"],
+      [...(tag <= "26.02" ? ["engine"] : []), ...(tag >= "25.12" ? ["multimodal"] : [])],
     ]);
   }
 });

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type GpuStackConfig, parseConfig } from "../../../../infra/config/config.ts";
 import { type CheckedStack, type Finding, flatFindings } from "../../../../infra/plan/checks/check.ts";
 import { commonChecks, findProblems } from "../../../../infra/plan/checks/find-problems.ts";
+import { fixedIn } from "../../../../infra/plan/checks/release.ts";
 import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { platformOf } from "../../../../infra/plan/plan-stack.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
@@ -70,6 +71,21 @@ test.each(moreMistakes)("the check %s reports a mistake at %s (%#)", (name, path
 
 test.each(fixes)("the check %s offers a fix that suits the stack (%#)", (name, values, fix) => {
   expect(findingsOf(name, values).map((finding) => finding.fix)).toEqual([fix]);
+});
+
+test("the fix of advisories names the newest release, and the version with the fixes that it lacks", () => {
+  const advisory = (id: string, component: "triton" | "tensorRtLlm", fixed: string) =>
+    ({ id, severity: "high", component, fixedIn: fixed, summary: "", source: "" }) as const;
+  expect(fixedIn("26.07", [])).toBe("26.07 has all fixes.");
+  expect(
+    fixedIn("26.07", [
+      advisory("CVE-1", "tensorRtLlm", "1.3.0rc9"),
+      { ...advisory("CVE-2", "tensorRtLlm", "1.3.0rc17"), severity: "critical" },
+      advisory("CVE-3", "triton", "26.08"),
+    ]),
+  ).toBe(
+    "No release has all fixes: 26.07 still has 3 (1 critical (CVE-2), 2 high), whose fixes are in Triton 26.08 and TensorRT-LLM 1.3.0rc17.",
+  );
 });
 
 test("fixes for a Docker stack name no pools or pods", () => {

@@ -2034,6 +2034,11 @@ export const fixes: readonly (readonly [check: string, stack: Values, fix: strin
     "Use a machine with more CPUs, such as g6.xlarge, g6.2xlarge, g6.4xlarge, gr6.4xlarge.",
   ],
   ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
+  [
+    "hubSecretIsOfAccount",
+    { ...awsValues, hub: { tokenSecretArn: secretOf("us-east-1", "444455556666") } },
+    "Create it in account 111122223333 (aws secretsmanager create-secret --region us-east-1 --name engine-room-STACK/hub-token --secret-string file://TOKEN-FILE), and write its ARN.",
+  ],
   ...(["24.05", "24.10"] as const).map(
     (release) =>
       [
