@@ -103,7 +103,7 @@ describe("images of a generate request", () => {
       requestProfile("inflight_batcher_llm"),
       ask([MERLION, MERLION], "a"),
       "images_not_supported",
-      /has 2 images, and this model reads text only/,
+      /has 2 images, and this model reads text only; leave them out, or ask a vision model\.$/,
     ],
     ["too many images", mllama, ask([MERLION, MERLION, MERLION]), "too_many_images", /has 3 images.*with 2/],
     [

@@ -263,7 +263,7 @@ describe("the API's page", needs(NO_BROWSER), () => {
     const list = await unfold("GET /v1/documents");
     await list.getByLabel("limit").fill("0");
     await list.getByRole("button", { name: "Send" }).click();
-    await list.getByText("400: limit: Too small: expected number to be >=1").waitFor();
+    await list.getByText("400: limit: must be 1 or more").waitFor();
   });
 });
 

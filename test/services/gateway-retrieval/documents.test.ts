@@ -257,7 +257,7 @@ test("the last of concurrent writes of one document wins", async () => {
 describe("refused documents", () => {
   const nested = (depth: number): object => (depth === 0 ? {} : { a: nested(depth - 1) });
   test.each<[string, object, string, string]>([
-    ["neither text nor image", { id: "x" }, "", "needs text"],
+    ["neither text nor image", { id: "x" }, "", "needs a text, an image, or both"],
     ["an id with a space", { id: "a b", text: "t" }, "id", "letters"],
     ["an id of 257 characters", { id: "x".repeat(257), text: "t" }, "id", "1 to 256"],
     ["metadata that is a list", { text: "t", metadata: [1] }, "metadata", ""],
@@ -404,7 +404,7 @@ describe("match", () => {
       ["an empty range", { text: "a", filter: { "metadata.a": {} } }, "filter.metadata.a", "in, gt"],
       ["a topK of 10^9", { text: "a", topK: 1e9 }, "topK", "100 or less"],
       ["an unknown parameter", { text: "a", colour: "red" }, "colour", "unknown parameter"],
-      ["nothing", {}, "", "needs text, or image"],
+      ["nothing", {}, "", "The request needs a text, an image, or both"],
       ["a text without words", { text: "  " }, "text", "must not be empty"],
       ["a long text", { text: "x".repeat(70_000) }, "text", "65536"],
       ["a text and via: describe", { text: "a", via: "describe" }, "via", "takes an image"],

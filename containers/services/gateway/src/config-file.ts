@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { StartError } from "@engine-room/service-process";
 import { type DatabasesConfig, type GatewayConfig, gatewayConfigSchema } from "./config.ts";
-import { problemsOf } from "./errors.ts";
+import { checked, problemsOf } from "./schema-problems.ts";
 
 /**
  * Reads and checks a configuration file. In place of `apiKeys` it may have `apiKeysFile`, the path of a JSON file with
@@ -39,7 +39,7 @@ function readJson(file: string, fix: string): unknown {
 
 /** Checks values that are already in memory. `source` names them in the message. @throws StartError */
 export function parseConfig(values: unknown, source = "configuration"): GatewayConfig {
-  const { data, error } = gatewayConfigSchema.safeParse(values);
+  const { data, error } = checked(gatewayConfigSchema, values);
   if (error === undefined) return data;
   // Without the values: any may hold a secret by mistake.
   const lines = problemsOf(error.issues).map(({ at, message }) => `  ${at || "(file)"}: ${message}`);

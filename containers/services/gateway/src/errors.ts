@@ -5,6 +5,7 @@
 import type { Socket } from "node:net";
 import type { FastifyBaseLogger, FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
+import { checked, problemsOf } from "./schema-problems.ts";
 
 /** The `type` of an OpenAI error object by the status; `invalid_request_error` for any other. Programs go by status and code. */
 const TYPES: Readonly<Record<number, string>> = {
@@ -85,7 +86,7 @@ export function toOpenAiBody({ message, details }: ApiError) {
 /** Installs the check of requests by their zod schemas, and the error and not-found handlers. */
 export function installErrorHandlers(app: FastifyInstance): void {
   app.setValidatorCompiler<z.ZodType>(({ schema }) => (request) => {
-    const { data, error } = schema.safeParse(request);
+    const { data, error } = checked(schema, request);
     return error === undefined ? { value: data } : { error: validationError(error.issues) };
   });
   app.setErrorHandler((error: FastifyError, request, reply) => {
@@ -221,48 +222,10 @@ const MOST_PROBLEMS_SHOWN = 10;
 export function validationError(issues: readonly z.core.$ZodIssue[], place = ""): ApiError {
   const problems = problemsOf(issues).map(({ at, message }) => {
     const param = [place, at].filter((part) => part !== "").join(".");
-    return { param, line: param === "" ? message : `${param}: ${message}` };
+    return { param, line: param === "" ? `The request ${message}` : `${param}: ${message}` };
   });
   const lines = problems.slice(0, MOST_PROBLEMS_SHOWN).map(({ line }) => line);
   const more = problems.length - lines.length;
   const message = lines.join("; ") + (more > 0 ? `; and ${more} more` : "");
   return invalidRequest(message, problems[0]?.param || undefined, "invalid_value");
-}
-
-/** Zod's message for a missing value. */
-const MISSING = /^Invalid input: expected (\w+), received undefined$/;
-
-interface Problem {
-  /** `messages[0].content`; empty for the whole. */
-  readonly at: string;
-  readonly message: string;
-}
-
-/** Zod's problems with a request or the configuration, in words that never hold the value itself. */
-export function problemsOf(issues: readonly z.core.$ZodIssue[]): Problem[] {
-  return issues.flatMap((issue): Problem[] => {
-    const { code, path, message } = issue;
-    if (code === "unrecognized_keys") {
-      return issue.keys.map((key) => ({
-        at: dotPath([...path, key]),
-        message: "unknown parameter",
-      }));
-    }
-    const at = dotPath(path);
-    if (code === "invalid_key") return issue.issues.map((inner) => ({ at, message: inner.message }));
-    if (code === "invalid_union") {
-      // The alternative whose problems are all inside was meant: its messages are more exact.
-      const meant = issue.errors.find(
-        (inner) => inner.length > 0 && inner.every((one) => one.path.length > 0),
-      );
-      if (meant) return problemsOf(meant.map((one) => ({ ...one, path: [...path, ...one.path] })));
-    }
-    return [{ at, message: message.replace(MISSING, "it is required, as $1") }];
-  });
-}
-
-/** `["messages", 0, "content"]` as `messages[0].content`; empty for the whole. */
-function dotPath(path: readonly PropertyKey[]): string {
-  const parts = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`));
-  return parts.join("").replace(/^\./, "");
 }

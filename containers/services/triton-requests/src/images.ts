@@ -29,7 +29,7 @@ export function checkedPictures(
     throw new RequestError(
       "images_not_supported",
       "images",
-      `The request has ${countOf(images.length)}, and this model reads text only; leave that out, or ask a model that sees.`,
+      `The request has ${countOf(images.length)}, and this model reads text only; leave ${images.length === 1 ? "it" : "them"} out, or ask a vision model.`,
     );
   }
   checkCount(profile.image, images.length);

@@ -9,6 +9,7 @@ import { ApiError, invalidRequest, unavailable, validationError } from "../error
 import { imageErrorAt } from "../images/limits.ts";
 import { type ImageSource, readImage } from "../images/source.ts";
 import { type CallContext, Deadline } from "../limits.ts";
+import { checked } from "../schema-problems.ts";
 import { contentHash, type DocumentContent, type StoredImage } from "./document-store.ts";
 import type { Retrieval } from "./retrieval.ts";
 import { batchRequest, documentId, documentRequest, type writeResponse } from "./schemas.ts";
@@ -40,7 +41,7 @@ export async function writeDocuments(
   log: FastifyBaseLogger,
 ): Promise<Result[]> {
   const isBatch = typeof body === "object" && body !== null && "documents" in body;
-  const batch = isBatch ? batchRequest.safeParse(body) : { data: { documents: [body] } };
+  const batch = isBatch ? checked(batchRequest, body) : { data: { documents: [body] } };
   if (batch.data === undefined) throw validationError(batch.error.issues);
   const prepared: (DocumentContent | Outcome)[] = [];
   const seen = new Set<string>();
@@ -85,7 +86,7 @@ async function prepare(
   seen: Set<string>,
   call: CallContext,
 ): Promise<DocumentContent | Outcome> {
-  const parsed = documentRequest.safeParse(document);
+  const parsed = checked(documentRequest, document);
   if (!parsed.success) {
     const { id } = (document ?? {}) as { readonly id?: unknown };
     return failed(documentId.safeParse(id).data ?? null, validationError(parsed.error.issues, at));

@@ -88,7 +88,7 @@ const image = z
 function hasContent({ text, image }: { readonly text?: unknown; readonly image?: unknown }): boolean {
   return text !== undefined || image !== undefined;
 }
-const NO_CONTENT = "needs text, or image, or both";
+const NO_CONTENT = "needs a text, an image, or both";
 
 /** A schema as the API's description shows it. */
 function jsonSchema(schema: z.ZodType) {
