@@ -195,6 +195,13 @@ export function nearestName(typed: string, names: readonly string[]): string | u
   return nearest?.name;
 }
 
+/** The names that a typed one may mean: all that begin with it if there are several, else the nearest. */
+export function meantNames(typed: string, names: readonly string[]): readonly string[] {
+  const start = typed.toLowerCase();
+  const longer = names.filter((name) => start !== "" && name.toLowerCase().startsWith(start));
+  return longer.length > 1 ? longer : [nearestName(typed, names) ?? []].flat();
+}
+
 /** Optimal string alignment: letters to change, add or leave out, and neighbours to swap. */
 export function editDistance(a: string, b: string): number {
   let before: readonly number[] = [];

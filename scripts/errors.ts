@@ -1,4 +1,4 @@
-import { nearestName } from "../infra/problems.ts";
+import { meantNames } from "../infra/problems.ts";
 
 /** An error whose message is enough for the user; shown without a stack trace. */
 export class UserError extends Error {
@@ -22,8 +22,9 @@ export function unknownName(title: string, name: string, names: readonly string[
   return new UsageError(`Unknown ${title} ${JSON.stringify(name)}. ${hint}`);
 }
 
-/** A sentence with the nearest of the names, or all of them. */
+/** A sentence with the names that may be meant, or all of them. */
 export function nameHint(name: string, names: readonly string[]): string {
-  const nearest = nearestName(name, names);
-  return nearest === undefined ? `Choose from ${names.join(", ")}.` : `Did you mean ${nearest}?`;
+  const meant = meantNames(name, names);
+  if (meant.length === 1) return `Did you mean ${meant[0]}?`;
+  return `Choose from ${(meant.length === 0 ? names : meant).join(", ")}.`;
 }

@@ -90,7 +90,10 @@ const DETAILS: Readonly<Record<keyof Details, DetailQuestion>> = {
 export const command = defineCommand({
   argument: { name: "[name]", text: "name of the new stack" },
   options: {
-    "--where <place>": { text: "where it runs", choices: Object.keys(PLACES) as Place[] },
+    "--where <place>": {
+      text: "where it runs; ec2 is one machine on AWS, which aws means too, and eks a cluster on AWS",
+      choices: [...(Object.keys(PLACES) as Place[]), "aws" as const],
+    },
     "--model <model...>": "model of the catalogue",
     "--instance-type <type>": "machine on AWS, such as g5.4xlarge",
     "--gpu <gpu>": "GPU of your own machine, such as L40S, or 2xL40S for two",
@@ -104,7 +107,7 @@ export const command = defineCommand({
     const asks = values.yes !== true && process.stdin.isTTY && process.stdout.isTTY;
     const answers = new Answers(asks);
     const where = await answers.answer<Place>({
-      given: values.where,
+      given: values.where === "aws" ? "ec2" : values.where,
       ask: () => select("Where does the stack run?", Object.entries(PLACES) as [Place, string][]),
       missing: `--where is missing. Choose from ${Object.keys(PLACES).join(", ")}.`,
     });

@@ -17,7 +17,7 @@ export const PLACES = {
   local: "this machine, on its CPU",
   docker: "a Docker host",
   kubernetes: "a Kubernetes cluster",
-  aws: "AWS, one machine (EC2)",
+  ec2: "AWS, one machine (EC2)",
   eks: "AWS, a cluster (EKS)",
 } as const;
 export type Place = keyof typeof PLACES;
@@ -58,7 +58,7 @@ export interface Offer {
 
 type Values = Readonly<Record<string, unknown>>;
 
-export const isOnAws = (where: Place) => where === "aws" || where === "eks";
+export const isOnAws = (where: Place) => where === "ec2" || where === "eks";
 
 const rows: Readonly<Record<string, LanguageModel>> = languageModels;
 
@@ -207,7 +207,7 @@ const PLATFORM_VALUES: Readonly<Record<Place, (choice: MachineChoice) => Values>
     images: { registry },
     ...(onCpu ? {} : { pools: [{ name: "gpu", machine: ownMachine(machine), ...nodes(servers) }] }),
   }),
-  aws: ({ details: { account, region }, machine }) => ({
+  ec2: ({ details: { account, region }, machine }) => ({
     ...{ platform: "aws", compute: "ec2", account, region },
     pools: [{ name: "gpu", instanceType: machine }],
   }),

@@ -1,5 +1,5 @@
 /** Looks up names of the stack file. */
-import { nearestName } from "../../problems.ts";
+import { meantNames, nearestName } from "../../problems.ts";
 import { machineTypes } from "../catalogue/machines.ts";
 import type { MachineType } from "../catalogue/types.ts";
 import type { Finding } from "../checks/check.ts";
@@ -13,7 +13,7 @@ export function rowOf<T>(rows: Readonly<Record<string, T>>, name: string): T | u
 }
 
 /**
- * Problem of an unknown name; its fix has the most similar name, or all names.
+ * Problem of an unknown name; its fix has the names that may be meant, or all names.
  *
  * @param kind - Kind of the names, with its article: `a release`.
  * @param otherwise - Another way out, as a sentence.
@@ -26,11 +26,11 @@ export function unknownName(
   otherwise = "",
 ): Finding {
   const different = [...new Set(names)];
-  const nearest = nearestName(name, different);
+  const meant = meantNames(name, different);
   return {
     path,
     reason: `${name} is not the name of ${kind}.`,
-    fix: `${nearest === undefined ? existing(different) : `Did you mean \`${nearest}\`?`} ${otherwise}`.trimEnd(),
+    fix: `${meant.length === 1 ? `Did you mean \`${meant[0]}\`?` : existing(meant.length === 0 ? different : meant)} ${otherwise}`.trimEnd(),
   };
 }
 

@@ -16,7 +16,7 @@ beforeEach(() => rmSync(file, { force: true }));
 const init = (line: string) =>
   runCommand("init", "new", "--config-file", file, ...line.split(" ").filter(Boolean));
 
-const EC2 = "--where aws --account 111122223333 --region us-east-1";
+const EC2 = "--where ec2 --account 111122223333 --region us-east-1";
 
 test("on a terminal every question is asked, and a wrong answer is asked again", async () => {
   const terminal = new Terminal("init", "--config-file", file);
@@ -30,7 +30,7 @@ test("on a terminal every question is asked, and a wrong answer is asked again",
   await terminal.answer("Name of the stack", enter);
   await terminal.answer("Pulumi.new.yaml?", enter);
   expect(await terminal.end()).toBe(0);
-  expect(terminal.text).toContain(`npx engine-room up --stack my-aws --config-file ${file}`);
+  expect(terminal.text).toContain(`npx engine-room up --stack my-ec2 --config-file ${file}`);
   const [exitCode, plan] = await planOf(file);
   expect(exitCode).toBe(0);
   expect(plan).toContain("gpt2-medium");
@@ -130,6 +130,10 @@ test.each([
     ["--model: .* differ: gpt2-medium by an engine, qwen2.5-vl-3b by PyTorch. Write"],
   ],
   ["--model llava-1.5-8b", ["--where is missing", ".* --model. Did you mean llava-1.5-7b?"]],
+  [
+    "--where aws --account 111122223333 --model gpt2-medium --gpu A100",
+    ["Unknown .* --gpu. Choose from (A100-\\S+, ){3}A100-\\S+\\.$", "--gpu has no effect"],
+  ],
   ["--where docker --model gpt2-medium --gpu H900", ['Unknown value "H900" of --gpu. Did you mean H100?']],
 ])("without a terminal `init %s` names each missing and wrong option", async (line, starts) => {
   const { exitCode, stderr } = await init(line);

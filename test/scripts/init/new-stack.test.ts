@@ -23,7 +23,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const HUB_TOKENS: Readonly<Partial<Record<Place, string>>> = {
   docker: "/etc/engine-room/hub-token",
   kubernetes: "hub-token",
-  aws: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf",
+  ec2: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf",
   eks: "arn:aws:secretsmanager:us-east-1:111122223333:secret:hub-AbCdEf",
 };
 
