@@ -15,7 +15,7 @@ const schema = z.strictObject({
   /** Region of the registry, the state and the stacks. */
   region,
   /** Names of the stacks that are deployed into the account: each has policies of its own. */
-  stacks: z.array(resourceName).min(1).max(10),
+  stacks: z.array(resourceName("prod")).min(1).max(10),
   /** Absent: GitHub gets no roles. */
   github: z
     .strictObject({

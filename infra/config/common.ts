@@ -42,11 +42,12 @@ export const storePath = (what: string, example: string) =>
   );
 
 /** Names end in paths, Triton model names, Kubernetes objects and host names: RFC 1123 labels, 40 characters at most. */
-export const resourceName = formattedText(
-  /^[a-z]([a-z0-9-]*[a-z0-9])?$/,
-  "lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen",
-  "llama-2-7b",
-).max(40);
+export const resourceName = (example: string) =>
+  formattedText(
+    /^[a-z]([a-z0-9-]*[a-z0-9])?$/,
+    "lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen",
+    example,
+  ).max(40);
 
 /** Name of a row that a stack file adds to the catalogue. */
 export const catalogueName = (example: string) =>
@@ -166,7 +167,7 @@ const gatewayParts = {
     .array(
       z.strictObject({
         /** Name of the key, which logs and metrics carry. */
-        name: resourceName,
+        name: resourceName("website"),
         /** SHA-256 of the key. */
         // Only the hash, so that the stack file has no secret: `npx engine-room key` generates both.
         sha256: keyHash,
@@ -217,11 +218,11 @@ export const remoteGateway = z.strictObject({
   tls: z
     .strictObject({
       /** Secret of type `kubernetes.io/tls` in the namespace; with an issuer, where it writes the certificate. */
-      secretName: resourceName.optional(),
+      secretName: resourceName("models-tls").optional(),
       /** An Issuer of the stack's namespace. */
-      issuer: resourceName.optional(),
+      issuer: resourceName("letsencrypt").optional(),
       /** A ClusterIssuer. */
-      clusterIssuer: resourceName.optional(),
+      clusterIssuer: resourceName("letsencrypt").optional(),
     })
     .optional(),
   /** Number of gateways. */
@@ -231,12 +232,16 @@ export const remoteGateway = z.strictObject({
 /** `mock`: this project's own small servers. `container`: the real images. `external`: existing servers. */
 export const databaseChoice = z.enum(["mock", "container", "external"]).default("mock");
 
+/** Address of a server. */
+export const httpUrl = (example: string) =>
+  formattedText(
+    /^https?:\/\/[^/?#@\s]+\/?$/,
+    "an address of http or https with neither path nor password",
+    example,
+  );
+
 /** Address of a server that speaks HTTP. */
-export const vectorUrl = formattedText(
-  /^https?:\/\/[^/?#@\s]+\/?$/,
-  "an address of http or https with neither path nor password",
-  "http://10.0.0.5:6333",
-);
+export const vectorUrl = httpUrl("http://10.0.0.5:6333");
 
 export const localDatabases = {
   databases: databaseChoice,

@@ -106,7 +106,7 @@ const encoders = z.strictObject({
     .optional(),
   ...batching,
   /** Absent: on a CPU the cheapest pool with room, one without GPU if there is any; on a GPU the only pool with GPUs. */
-  pool: resourceName.optional(),
+  pool: resourceName("gpu").optional(),
   /** GPU number of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).length(1).optional(),
   replicas,

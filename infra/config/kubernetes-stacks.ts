@@ -6,6 +6,7 @@ import {
   formattedText,
   formMessage,
   gpuImages,
+  httpUrl,
   minEncoderReplicas,
   minGateways,
   minReplicas,
@@ -63,10 +64,10 @@ export const clusterModel = gpuModel.extend({
 });
 
 /** A key of a Secret that is in the namespace already. */
-const secretKey = (key: string) =>
+const secretKey = (key: string, example: string) =>
   z.strictObject({
     /** Name of the Secret. */
-    name: resourceName,
+    name: resourceName(example),
     /** Key in the Secret. */
     key: z.string().min(1).max(253).default(key),
   });
@@ -74,7 +75,7 @@ const secretKey = (key: string) =>
 const size = z.int().min(1).max(100_000);
 
 /** Secrets of the namespace with credentials of the registry. */
-const pullSecrets = z.array(resourceName).max(10).default([]);
+const pullSecrets = z.array(resourceName("registry-login")).max(10).default([]);
 
 const monitoringOptions = z.strictObject({
   /** By which Prometheus selects monitors and rules, such as `release: kube-prometheus-stack`. */
@@ -162,27 +163,27 @@ export const schedule = z.strictObject({
 /** Parts for every cluster, also for one that a stack on AWS makes. */
 export const databaseVolume = {
   /** Class of the volumes; absent: the cluster's default class. */
-  storageClass: resourceName.optional(),
+  storageClass: resourceName("fast-ssd").optional(),
   /** Size of each volume. */
   sizeGiB: size.default(20),
 };
 
 export const clusterParts = {
   /** Namespace of everything that the stack makes. */
-  namespace: resourceName.default("engine-room"),
+  namespace: resourceName("engine-room").default("engine-room"),
   /**
    * Namespaces whose pods may ask Triton itself, in addition to the gateway: a notebook's, or a service's that speaks Triton's
    * protocol. Triton has no keys.
    */
-  tritonClients: z.array(resourceName).max(20).default([]),
+  tritonClients: z.array(resourceName("notebooks")).max(20).default([]),
   /** Namespace of Prometheus, the only one that reaches metrics. */
-  monitoringNamespace: resourceName.default("monitoring"),
+  monitoringNamespace: resourceName("monitoring").default("monitoring"),
   /** For services with `minReplicas`. */
   autoscaling: section({
     /** `keda` queries Prometheus, and scales to zero; `hpa` takes the external metrics API, and does not. */
     mechanism: z.enum(["keda", "hpa"]).default("keda"),
     /** Prometheus, as KEDA's operator reaches it. Absent: its operator's Service in `monitoringNamespace`. */
-    prometheusUrl: vectorUrl.optional(),
+    prometheusUrl: httpUrl("http://prometheus.monitoring:9090").optional(),
     /** How long the load must stay low before a server is removed; Kubernetes allows at most 3600. */
     scaleDownSeconds: z.int().min(0).max(3600).default(600),
   }),
@@ -195,7 +196,7 @@ export const clusterParts = {
       mongo: z.strictObject({
         /** A `mongodb://` or `mongodb+srv://` address. */
         uri: secret.optional(),
-        uriSecret: secretKey("uri").optional(),
+        uriSecret: secretKey("uri", "mongo-uri").optional(),
         /** Port of all its servers, to which the network policy lets the gateway connect. */
         port: z.int().min(1).max(65535).default(27_017),
       }),
@@ -204,7 +205,7 @@ export const clusterParts = {
         url: vectorUrl,
         /** API key of the server; absent: the server requires no key. */
         apiKey: secret.optional(),
-        apiKeySecret: secretKey("api-key").optional(),
+        apiKeySecret: secretKey("api-key", "vector-key").optional(),
       }),
     })
     .optional(),
@@ -220,11 +221,11 @@ export const gpuMonitoringOptions = monitoringOptions
         z.literal(false),
         z.strictObject({
           /** Namespace of the Service. */
-          namespace: resourceName.default("gpu-operator"),
+          namespace: resourceName("gpu-operator").default("gpu-operator"),
           /** Labels of the Service. */
           labels: z.record(labelName, labelValue).default({ app: "nvidia-dcgm-exporter" }),
           /** Name of its port. */
-          port: resourceName.default("gpu-metrics"),
+          port: resourceName("gpu-metrics").default("gpu-metrics"),
         }),
       ])
       .prefault({}),
@@ -247,16 +248,16 @@ const existingClusterParts = {
   gateway: remoteGateway
     .extend({
       /** Class of the Ingress that `hostname` makes; absent: the cluster's default class. */
-      ingressClass: resourceName.optional(),
+      ingressClass: resourceName("nginx").optional(),
       /** A Gateway of the Gateway API, to which `hostname` makes an HTTPRoute; absent: `hostname` makes an Ingress. */
       route: z
         .strictObject({
           /** Name of the Gateway. */
-          gateway: resourceName,
+          gateway: resourceName("public"),
           /** Absent: the stack's own. */
-          namespace: resourceName.optional(),
+          namespace: resourceName("gateways").optional(),
           /** Name of a listener; absent: all listeners for the host name. */
-          listener: resourceName.optional(),
+          listener: resourceName("https").optional(),
           /** Whether the listener terminates TLS: the certificate is the listener's, not the route's. */
           tls: z.boolean().default(true),
         })
@@ -294,11 +295,11 @@ export const kubernetesStack = z.strictObject({
   monitoringOptions: gpuMonitoringOptions,
   engineStore: section({
     /** Absent: the cluster's default class, or none if `existingVolume` names the volume itself. */
-    storageClass: resourceName.optional(),
+    storageClass: resourceName("nfs-client").optional(),
     /** A claim of the namespace. */
-    existingClaim: resourceName.optional(),
+    existingClaim: resourceName("engines").optional(),
     /** An unclaimed PersistentVolume, to which the stack's claim is bound. */
-    existingVolume: resourceName.optional(),
+    existingVolume: resourceName("engines-nfs").optional(),
     /** `ReadWriteOnce` is for stacks on one machine. */
     accessMode: z.enum(["ReadWriteMany", "ReadWriteOnce"]).default("ReadWriteMany"),
     /** Size of the volume for weights and engines. */
@@ -307,7 +308,7 @@ export const kubernetesStack = z.strictObject({
     readMBPerSecond: z.int().min(1).max(100_000).default(200),
   }),
   /** Token of the model hub, for gated models. */
-  hub: section({ token: secret.optional(), tokenSecret: secretKey("token").optional() }),
+  hub: section({ token: secret.optional(), tokenSecret: secretKey("token", "hub-token").optional() }),
   images: gpuImages.extend({ pullSecrets }).prefault({}),
 });
 

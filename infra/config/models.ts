@@ -128,7 +128,7 @@ const ownGolden = golden.optional();
 
 export const gpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
-  name: resourceName,
+  name: resourceName("llama-2-7b"),
   /** Row of the catalogue, or of `catalogue.models` of this file. */
   model: z.string().min(1).max(100),
   runtime: z.enum(RUNTIMES).default("engine"),
@@ -148,9 +148,9 @@ export const gpuModel = z.strictObject({
   concurrentRequests: z.int().min(1).max(2048).optional(),
   replicas,
   /** Pool that serves it; absent: the only pool with GPUs. */
-  pool: resourceName.optional(),
+  pool: resourceName("gpu").optional(),
   /** Pool that builds its engine; absent: the pool that serves. */
-  buildPool: resourceName.optional(),
+  buildPool: resourceName("builds").optional(),
   /** GPU numbers of the host (`docker`). */
   gpuIndices: z.array(z.int().min(0).max(15)).min(1).max(16).optional(),
   golden: ownGolden,
@@ -295,7 +295,7 @@ export const prePullImages = z.boolean().default(false);
 
 export const pool = z.strictObject({
   /** Name of the pool, which models and encoders give. */
-  name: resourceName,
+  name: resourceName("gpu"),
   instanceType,
   machine: machine.optional(),
   nodes: section({
@@ -372,7 +372,7 @@ export type GpuModelConfig = Readonly<z.infer<typeof anyGpuModel>>;
 /** A language model: its name, its row of the catalogue, and its limits. */
 const cpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
-  name: resourceName,
+  name: resourceName("smollm2"),
   /** Model of the catalogue that runs on CPUs. */
   model: z.enum(MODEL_NAMES),
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */

@@ -9,7 +9,7 @@ export const command = defineCommand({
   notes: ["Prints the key once, and the lines of the stack file that admit it."],
   takesNoStack: true,
   async run({ positionals: [name = "default"] }) {
-    if (!resourceName.safeParse(name).success)
+    if (!resourceName("website").safeParse(name).success)
       throw new UsageError(
         `${JSON.stringify(name)} is not a valid key name: use lower-case letters, digits and hyphens.`,
       );

@@ -100,7 +100,7 @@ function sentenceOf(symbol: ts.Symbol, checker: ts.TypeChecker): string {
 }
 
 /** Schemas of many keys, whose comments do not describe a single key. */
-const FORMS: readonly string[] = ["resourceName", "labelName", "publishedTritonPorts"];
+const FORMS: readonly string[] = ["labelName", "publishedTritonPorts"];
 
 /** Comment of a key's value that has a name: `schedule`, `machine: machine.optional()`, `z.enum(RUNTIMES)`. */
 function sentenceOfValue(key: ts.Symbol, checker: ts.TypeChecker): string {
