@@ -372,7 +372,7 @@ export type GpuModelConfig = Readonly<z.infer<typeof anyGpuModel>>;
 /** A language model: its name, its row of the catalogue, and its limits. */
 const cpuModel = z.strictObject({
   /** Name in the stack: endpoints, metrics and Kubernetes objects carry it. */
-  name: resourceName("smollm2"),
+  name: resourceName("llama-2-7b"),
   /** Model of the catalogue that runs on CPUs. */
   model: z.enum(MODEL_NAMES),
   /** Requests generated at the same time (slots of continuous batching); each has its own context. */

@@ -91,7 +91,7 @@ export const command = defineCommand({
   argument: { name: "[name]", text: "name of the new stack" },
   options: {
     "--where <place>": {
-      text: "where it runs; ec2 is one machine on AWS, which aws means too, and eks a cluster on AWS",
+      text: "where it runs; ec2 (or aws) is one machine on AWS, eks a cluster on AWS",
       choices: [...(Object.keys(PLACES) as Place[]), "aws" as const],
     },
     "--model <model...>": "model of the catalogue",

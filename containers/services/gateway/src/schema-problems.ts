@@ -1,4 +1,4 @@
-/** What a schema refuses of a request or of the configuration, in sentences that continue its place. */
+/** Problems of a request or of the configuration, in words that follow the place of a value. */
 import type { z } from "zod";
 
 /** Checks values by a schema; the messages of its fields come before those of {@link refusal}. */
