@@ -33,7 +33,7 @@ test("31 broken stack files are recorded", () => {
 });
 
 describe.each(names)("the broken stack file %s", (name) => {
-  test("is refused with the text that is recorded", () => {
+  test("a broken stack file is refused with the text that is recorded", () => {
     const path = join(projectRoot, FOLDER, `${name}.txt`);
     const { message } = errorOf(name);
     // With UPDATE_RECORDED=1 the test writes the file in place of comparing it; Git then shows the difference.
@@ -41,7 +41,7 @@ describe.each(names)("the broken stack file %s", (name) => {
     expect(`${message}\n`).toBe(readFileSync(path, "utf8"));
   });
 
-  test("is refused with path, line, value, reason and fix", () => {
+  test("a broken stack file is refused with path, line, value, reason and fix", () => {
     const { problems, message } = errorOf(name);
     const lines = readFileSync(join(projectRoot, FOLDER, `${name}.yaml`), "utf8").split("\n");
     expect(problems).not.toEqual([]);

@@ -49,13 +49,13 @@ describe("the command that is run", () => {
       projectStackValues("examples/llama-2-7b-chat-kubernetes.yaml"),
       ["--model", "llama-2-7b-chat", "--input-tokens", "500"],
     ],
-  ])("of %s is as recorded", async (name, values, options) => {
+  ])("the command of %s is as recorded", async (name, values, options) => {
     const { exitCode, stdout, stderr } = await bench(values, ...options, "--explain");
     expect([exitCode, stderr]).toEqual([0, ""]);
     await expect(stdout).toMatchFileSnapshot(`../../recorded/bench/${name}.txt`);
   });
 
-  test("of this machine is as recorded", async () => {
+  test("the command of this machine is as recorded", async () => {
     const { explained } = await localRun(
       { name: "it", configFile: stackFile(LOCAL) },
       {
@@ -103,7 +103,7 @@ describe("a run", () => {
   const out = join(folder, "out.json");
   const csv = join(folder, "out.csv");
 
-  test("on a Docker host prints the table and keeps JSON and CSV", async () => {
+  test("a run on a Docker host prints the table and keeps JSON and CSV", async () => {
     program("docker", LOG);
     const options = ["--model", "llama-2-7b", "--out", out, "--csv", csv];
     const { exitCode, stdout } = await bench(TUTORIAL, ...options);
@@ -121,7 +121,7 @@ describe("a run", () => {
     expect(readFileSync(csv, "utf8")).toBe(CSV);
   });
 
-  test("on EC2 is as recorded, and is read from a session, whose terminal ends lines with two characters", async () => {
+  test("a run on EC2 is as recorded, and is read from a session, whose terminal ends lines with two characters", async () => {
     stubCredentials();
     const machine = { type: "g5.xlarge", zone: "us-east-1a", state: "running" };
     const aws = await startFakeAws(account({ "ec2:DescribeInstances": () => running([machine]) }));
@@ -140,7 +140,7 @@ describe("a run", () => {
     }
   });
 
-  test("that fails or has no figures is reported with its last lines", async () => {
+  test("a run that fails or has no figures is reported with its last lines", async () => {
     program("docker", "Traceback\nOSError: no tokenizer\n", 1);
     expect((await bench(TUTORIAL, "--model", "llama-2-7b")).stderr).toContain(
       "GenAI-Perf ended with exit code 1; its last lines:\nTraceback | OSError: no tokenizer",
@@ -171,7 +171,7 @@ describe("the Job", () => {
   if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
   const target = clusterTarget(plan, "fake");
 
-  test("has the labels by which the network policies let it reach Triton and the gateway", () => {
+  test("the Job has the labels by which the network policies let it reach Triton and the gateway", () => {
     const { template } = genaiPerfJob(target, "gpt", load, "x").spec;
     const bench = target.stack.policies.find(({ role }) => role === "bench") ?? expect.fail();
     expect(template.metadata.labels).toMatchObject(bench.policy.spec?.podSelector?.matchLabels ?? {});
@@ -195,7 +195,7 @@ describe("the Job", () => {
     }
   }
 
-  test("is created, read and deleted, and its figures are kept", async () => {
+  test("the Job is created, read and deleted, and its figures are kept", async () => {
     const out = join(folder, "job.json");
     const { code, text, inputs, calls } = await benched(
       {
@@ -213,7 +213,7 @@ describe("the Job", () => {
     expect(JSON.parse(readFileSync(out, "utf8"))).toMatchObject({ model: "gpt", figures: FIGURES });
   });
 
-  test("that fails is deleted, and its last lines are shown", async () => {
+  test("a Job that fails is deleted, and its last lines are shown", async () => {
     const failed = condition("Failed", "Job has reached the specified backoff limit");
     const answers = { create: "", get: failed, logs: "connection refused\n", delete: "" };
     const { code, text, calls } = await benched(answers);
@@ -222,7 +222,7 @@ describe("the Job", () => {
     expect(calls.at(-1)).toContain("delete");
   });
 
-  test("that an unreachable cluster does not accept is an error in the project's own words", async () => {
+  test("a Job that an unreachable cluster does not accept is an error in the project's own words", async () => {
     const words =
       'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false';
     const { code, text } = await benched(words);

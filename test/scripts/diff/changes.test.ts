@@ -13,7 +13,7 @@ const CASES = Object.entries(CHANGES).flatMap(([name, change]) =>
 );
 
 describe.each(CASES)("$name in $stack", ({ name, stack, change }) => {
-  test("is a comment that a reader sees at once", async () => {
+  test("a change is a comment that a reader sees at once", async () => {
     const diff = await changeDiff(stack, change);
     expect([diff.base.problems, diff.head.problems, diff.head.failure]).toEqual([[], [], null]);
     const comment = markdownComment([diff]);

@@ -194,7 +194,7 @@ describe("a provider's schema", () => {
     },
   };
 
-  test("has the properties that replace a resource, down to parts of a property", () => {
+  test("a provider's schema has the properties that replace a resource, down to parts of a property", () => {
     const inputs = schema.resources["docker:index/thing:Thing"].inputProperties;
     expect(listsOf(schema, inputs)).toEqual({
       replaces: ["disks.kind", "loop.name", "name"],
@@ -202,7 +202,7 @@ describe("a provider's schema", () => {
     });
   });
 
-  test("renews the rows of a file, and keeps its comments and the properties of all types", () => {
+  test("a provider's schema renews the rows of a file, and keeps its comments and the properties of all types", () => {
     const text =
       "# Source.\n\nevery:\n  updates: tags\n# Kept.\ndocker:index/thing:Thing:\n  updates: name\n";
     expect(renewed(text, schema)).toBe(

@@ -40,7 +40,7 @@ const stepOf = ({ steps }: Preview, op: string): Step => {
 };
 
 describe("the digest of a preview", () => {
-  test("is the same for the same changes, with any order and time", () => {
+  test("the digest is the same for the same changes, with any order and time", () => {
     const { digest } = approved();
     expect(digest).toMatch(/^[0-9a-f]{64}$/);
     fc.assert(
@@ -58,7 +58,7 @@ describe("the digest of a preview", () => {
     );
   });
 
-  test("differs for another operation, value or former value, and for a missing resource", () => {
+  test("the digest differs for another operation, value or former value, and for a missing resource", () => {
     const others = [
       changed((preview) => Object.assign(stepOf(preview, "update"), { op: "replace" })),
       changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port: 1 })),
@@ -69,13 +69,13 @@ describe("the digest of a preview", () => {
     expect(new Set([approved().digest, ...digests]).size).toBe(others.length + 1);
   });
 
-  test("of a preview without changes exists, and has no resource", () => {
+  test("the digest of a preview without changes exists, and has no resource", () => {
     const unchanged = approved(JSON.stringify({ steps: [], changeSummary: { same: 12 } }));
     expect(unchanged).toMatchObject({ stack: "demo", changes: {} });
     expect(previewDifferences(approved(), unchanged)).not.toEqual([]);
   });
 
-  test("neither shows nor hashes a value of a secret", () => {
+  test("the digest neither shows nor hashes a value of a secret", () => {
     const withSecret = (value: string) =>
       changed((preview) =>
         Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, {
@@ -92,11 +92,11 @@ describe("the digest of a preview", () => {
 });
 
 describe("an `up` after an approval", () => {
-  test("is not stopped if its own preview equals the approved preview", () => {
+  test("an `up` is not stopped if its own preview equals the approved preview", () => {
     expect(() => requireApproved(approved(), approved())).not.toThrow();
   });
 
-  test("is stopped with a sentence for each resource that differs, and with the next step", () => {
+  test("an `up` is stopped with a sentence for each resource that differs, and with the next step", () => {
     const now = approved(
       changed((preview) => {
         stepOf(preview, "update").op = "replace";
@@ -116,7 +116,7 @@ describe("an `up` after an approval", () => {
     );
   });
 
-  test("is stopped with the path of a value that differs", () => {
+  test("an `up` is stopped with the path of a value that differs", () => {
     const values = (port: number) =>
       approved(
         changed((preview) => Object.assign(stepOf(preview, "update").newState?.inputs ?? {}, { port })),
@@ -126,7 +126,7 @@ describe("an `up` after an approval", () => {
     ]);
   });
 
-  test("is stopped if the approved preview is another stack's", () => {
+  test("an `up` is stopped if the approved preview is another stack's", () => {
     expect(() => requireApproved(approved(), { ...approved(), stack: "prod" })).toThrow(
       "The approved preview belongs to the stack demo, not to prod.",
     );

@@ -14,7 +14,7 @@ const step = (name: string, type: string, operation: Step["operation"] = "update
 const models = (parallelRequests: number) => [{ name: "smollm2", parallelRequests }];
 
 describe("a change of the stack file", () => {
-  test("is shown with its key, its values and the services that restart for it", () => {
+  test("a change of the stack file is shown with its key, its values and the services that restart for it", () => {
     const steps = [
       step("smollm2-server", "local:index:Process"),
       step("smollm2", "local:index:ModelRepository"),
@@ -24,7 +24,7 @@ describe("a change of the stack file", () => {
     ]);
   });
 
-  test("is separate from services that restart for another reason", () => {
+  test("a change of the stack file is separate from services that restart for another reason", () => {
     const steps = [
       step("smollm2", "kubernetes:apps/v1:Deployment", "replace"),
       step("gateway", "docker:index/container:Container"),
@@ -37,7 +37,7 @@ describe("a change of the stack file", () => {
     expect(changeLines({}, {}, steps)).toEqual(["smollm2, gateway restart"]);
   });
 
-  test("shows a new or removed key, and no secret", () => {
+  test("a change of the stack file shows a new or removed key, and no secret", () => {
     const before = { port: "8123", hub: "(secret)" };
     expect(changeLines(before, { port: 8123, hub: { secure: "v1:abc" }, tier: "cpu" })).toEqual([
       'tier (absent) → "cpu"',

@@ -219,7 +219,7 @@ describe("a stack in the backend of the CLI", () => {
         changeSummary: {},
       });
 
-    test("is what `up` applies, without a refresh", async () => {
+    test("an approved preview is what `up` applies, without a refresh", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create"));
       await (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
       const up = pulumi.calls().find(({ args: [command] }) => command === "up");
@@ -228,7 +228,7 @@ describe("a stack in the backend of the CLI", () => {
       expect(pulumi.calls().findLast(({ args: [command] }) => command === "up")?.args).toContain("--refresh");
     });
 
-    test("stops `up` before it creates or changes the stack, if the present preview differs", async () => {
+    test("an approved preview stops `up` before it creates or changes the stack, if the present preview differs", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create", "delete"));
       const up = (await openStack(stack)).up({ approved: approvedPreview(NAME, previewOf("create")) });
       await expect(up).rejects.toThrow(
@@ -240,7 +240,7 @@ describe("a stack in the backend of the CLI", () => {
       );
     });
 
-    test("of a stack without a state compares with an empty state, and a preview that fails gives the reason", async () => {
+    test("an approved preview of a stack without a state compares with an empty state, and a preview that fails gives the reason", async () => {
       vi.stubEnv("FAKE_PREVIEW", previewOf("create"));
       const preview = () => new PulumiBackend(stack, join(folder, "pulumi")).previewJson();
       expect(JSON.parse(await preview())).toEqual(JSON.parse(previewOf("create")));
@@ -257,7 +257,7 @@ describe("a stack in the backend of the CLI", () => {
       await expect(preview()).rejects.toThrow("The role may not read.");
     });
 
-    test("that fails is reported with both outputs of the CLI", async () => {
+    test("an approved preview that fails is reported with both outputs of the CLI", async () => {
       const backend = new PulumiBackend(stack, join(folder, "pulumi"));
       vi.stubEnv("FAKE_PREVIEW_CODE", "255");
       vi.stubEnv("FAKE_PREVIEW", "warning: an old CLI");
@@ -272,7 +272,7 @@ describe("a stack in the backend of the CLI", () => {
       );
     });
 
-    test("has the CLI's findings of policies, and fails with them if a policy is broken", async () => {
+    test("an approved preview has the CLI's findings of policies, and fails with them if a policy is broken", async () => {
       vi.stubEnv("FAKE_PREVIEW", "Resources:\n    + 3 to create\nPolicies:\n    - [mandatory] a rule");
       const policies = () => new PulumiBackend(stack, join(folder, "pulumi")).previewPolicies();
       expect(await policies()).toBe("Policies:\n    - [mandatory] a rule\n");

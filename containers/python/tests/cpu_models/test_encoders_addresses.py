@@ -87,7 +87,7 @@ def test_a_broken_answer_and_a_redirect_are_refused(answer: bytes, sentence: str
         fetched(url, 100)
 
 
-def test_an_address_that_is_no_address_is_refused() -> None:
+def test_a_malformed_address_is_refused() -> None:
     with pytest.raises(ValueError, match="its address can't be fetched: nonnumeric port"):
         fetched("http://example.org:x/", 100)
 

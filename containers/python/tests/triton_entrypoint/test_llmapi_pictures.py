@@ -133,7 +133,7 @@ def test_a_failure_of_any_kind_is_an_answer(model: Any, monkeypatch: pytest.Monk
     assert answer.message == "The images of the request can't be read: MemoryError: no room."
 
 
-def test_a_strip_is_refused() -> None:
+def test_a_very_narrow_picture_is_refused() -> None:
     with pytest.raises(ValueError, match="longer edge may be 200 times the shorter one at most; cut it"):
         within_tokens(PIL.Image.new("RGB", (2010, 10)), EDGE, 1280)
 

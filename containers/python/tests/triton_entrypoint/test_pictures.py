@@ -223,7 +223,7 @@ def planned(tmp_path: Path, spec: str, template: tuple[str, str, str]) -> Image:
     return image
 
 
-def test_a_picture_becomes_pixels_and_the_rest_is_the_templates(server: Server) -> None:
+def test_a_picture_becomes_pixels_and_the_rest_is_answered_by_nvidias_template(server: Server) -> None:
     answer = server.ask(["what is this"], [data_url("coffee")])
     assert answer.as_numpy("INPUT_ID").tolist() == [[12]]
     expected = server.pixels("coffee").astype(np.float16)
@@ -243,7 +243,7 @@ def test_each_prompt_has_its_own_picture(server: Server) -> None:
     assert answer.as_numpy("PIXEL_VALUES").shape == (2, 1, 3, 384, 384)
 
 
-def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> None:
+def test_a_request_without_pictures_is_answered_by_nvidias_template(server: Server) -> None:
     answer = server.ask(["abc"])
     assert answer.as_numpy("INPUT_ID").tolist() == [[3]]
     assert answer.as_numpy("PIXEL_VALUES") is None
@@ -274,7 +274,7 @@ def test_a_request_without_pictures_is_the_templates_alone(server: Server) -> No
         ),
     ],
 )
-def test_what_is_no_picture_is_refused_with_a_sentence(server: Server, picture: str, sentence: str) -> None:
+def test_other_files_than_pictures_are_refused(server: Server, picture: str, sentence: str) -> None:
     with pytest.raises(InferenceServerException, match=re.escape(sentence)):
         server.ask(["a"], [picture])
 
@@ -346,7 +346,7 @@ def test_what_has_no_tiles_is_refused_with_a_sentence(
         ("data:video/mp4;base64,AAAA", "image 1 of the request is refused: it is a data URL of another form"),
     ],
 )
-def test_what_is_no_video_is_refused_with_a_sentence(onevision: Server, video: str, sentence: str) -> None:
+def test_other_files_than_videos_are_refused(onevision: Server, video: str, sentence: str) -> None:
     with pytest.raises(InferenceServerException, match=re.escape(sentence)):
         onevision.ask(["a"], [video])
 

@@ -248,7 +248,7 @@ def test_a_signal_after_the_end_does_not_hide_how_it_ended(monkeypatch: pytest.M
     assert outcome.sentence == "false ended with exit code 1, without a request to stop."
 
 
-def test_the_end_of_a_server_without_mpirun_is_told_in_one_way(
+def test_the_end_of_a_server_without_mpirun_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, end = tmp_path / "tritonserver", tmp_path / "end"
