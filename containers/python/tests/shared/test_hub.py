@@ -137,7 +137,9 @@ def test_a_busy_hub_is_asked_again_and_then_given_up(hub: FakeHub) -> None:
         (lambda _: time.sleep(1), "timed out"),
     ],
 )
-def test_unusable_answers_of_a_hub_end_the_download(hub: FakeHub, answer: Callable[[Handler], object], words: str) -> None:
+def test_unusable_answers_of_a_hub_end_the_download(
+    hub: FakeHub, answer: Callable[[Handler], object], words: str
+) -> None:
     assert words in refusal(hub, answer, replace(QUICK, answer_seconds=0.3))[0]
 
 
