@@ -21,16 +21,24 @@ export const limits = z.strictObject({
 });
 
 const FLAG_VALUE = [
-  "a number, true for a flag without value, or a text without spaces that begins with no dash",
-  "enable",
+  "a number, true for a flag without value, a text without spaces that begins with no dash, or a list of these texts and numbers",
+  "enable or [attn_q, attn_v]",
 ] as const;
+const flagWords = [z.number(), formattedText(/^[^\s-]\S{0,199}$/, ...FLAG_VALUE)] as const;
 
 /** Flags by name; infra/plan/checks/engine-flags.ts knows which ones a program has. */
 const flags = z
   .record(
     formattedText(/^[a-z][a-z0-9_-]*$/, "the name of a flag, without the dashes before it", "use_fused_mlp"),
     z.union(
-      [z.literal(true), z.number(), formattedText(/^[^\s-]\S{0,199}$/, ...FLAG_VALUE)],
+      [
+        z.literal(true),
+        ...flagWords,
+        z
+          .array(z.union(flagWords, formMessage(...FLAG_VALUE)))
+          .min(1)
+          .max(100),
+      ],
       formMessage(...FLAG_VALUE),
     ),
   )
@@ -39,7 +47,7 @@ const flags = z
 /** How the engine is built, beyond the other keys; another flag is another engine. */
 export const engine = z
   .strictObject({
-    /** Flags of your own for TensorRT-LLM's programs, such as `builder: { use_fused_mlp: enable }`; `true`: a flag without value. */
+    /** Flags of your own for TensorRT-LLM's programs, such as `builder: { use_fused_mlp: enable }`; `true`: a flag without value; a list: a flag with several. */
     extraFlags: z
       .strictObject({
         /** For convert_checkpoint.py; with `quantization` `fp8`, `int8_sq` and `int4_awq` for quantize.py. */

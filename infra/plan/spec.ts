@@ -25,7 +25,7 @@ export interface TargetGpu {
 }
 
 /** Flags of a program by name, without dashes; true: a flag without value. */
-export type ExtraFlags = Readonly<Record<string, string | number | true>>;
+export type ExtraFlags = Readonly<Record<string, string | number | true | readonly (string | number)[]>>;
 
 /** All that an engine depends on. */
 export interface EngineSpec {

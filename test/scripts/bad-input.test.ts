@@ -106,7 +106,7 @@ const inputs: Readonly<Record<string, () => Input>> = {
     ask("llava", ...image("a.png"), "--endpoint", "gateway", "--pipeline", "bls"),
   "a mistyped model": () => ask("lava", ...image("a.png")),
   "a flag that the release lacks": () =>
-    gpt({ engine: { extraFlags: { builder: { warp_speed: "enable" } } } }),
+    gpt({ engine: { extraFlags: { builder: { warp_speed: "enable" } } } }, { release: "24.12" }),
   "a flag that the plan writes": () => gpt({ engine: { extraFlags: { builder: { max_batch_size: 4 } } } }),
   "a flag of the visual engine for a text model": () =>
     gpt({ engine: { extraFlags: { vision: { max_hw_dims: 1 } } } }),

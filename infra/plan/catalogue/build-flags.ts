@@ -17,8 +17,8 @@ export type BuildProgram = keyof typeof file.programs;
 const VERSIONS = Object.keys(file.read);
 const SETS = [...VERSIONS, "main"];
 
-/** `switch`: no value; `toggle`: `enable` or `disable`. */
-export type FlagKind = "switch" | "toggle" | "value";
+/** `switch`: no value; `toggle`: `enable` or `disable`; `list`: several values. */
+export type FlagKind = "switch" | "toggle" | "value" | "list";
 
 /** Flags by name, without dashes. */
 type FlagSet = ReadonlyMap<string, FlagKind>;
@@ -41,12 +41,17 @@ export function buildFlags(program: BuildProgram, tensorRtLlm: string): BuildFla
 }
 
 function flagsAt(program: BuildProgram, index: number): FlagSet {
-  const { switches, toggles, values } = file.programs[program];
+  const { switches, toggles, values, lists } = file.programs[program];
   const named = (ranges: Readonly<Record<string, string>>, kind: FlagKind) =>
     Object.entries(ranges)
       .filter(([, text]) => text.split(", ").some((range) => holds(range, index)))
       .map(([name]) => [name, kind] as const);
-  return new Map([...named(switches, "switch"), ...named(toggles, "toggle"), ...named(values, "value")]);
+  return new Map([
+    ...named(switches, "switch"),
+    ...named(toggles, "toggle"),
+    ...named(values, "value"),
+    ...named(lists, "list"),
+  ]);
 }
 
 function holds(range: string, index: number): boolean {

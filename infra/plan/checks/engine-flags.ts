@@ -9,7 +9,7 @@ import {
   memoryFlags,
 } from "../engine/extra-flags.ts";
 import { unsupportedReason } from "../engine/recipes.ts";
-import type { ModelSpec } from "../spec.ts";
+import type { ExtraFlags, ModelSpec } from "../spec.ts";
 import { type Check, eachModel, type Finding } from "./check.ts";
 import { oneOf } from "./shared-messages.ts";
 
@@ -33,6 +33,7 @@ export const engineFlagChecks = {
     eachFlag(model, ({ section, name, path }) => {
       const keys = deciders(section, name, model.engine);
       if (keys === undefined) return null;
+      if (typeof keys === "string") return { path, reason: keys, fix: "Remove it." };
       return {
         path,
         reason:
@@ -81,7 +82,7 @@ export const engineFlagChecks = {
   }),
 } satisfies Record<string, Check>;
 
-type Value = string | number | true;
+type Value = ExtraFlags[string];
 
 /** Values that a flag accepts. */
 const KINDS: Readonly<
@@ -105,9 +106,14 @@ const KINDS: Readonly<
     fix: (name) => `Write \`${name}: enable\` or \`${name}: disable\`.`,
   },
   value: {
-    words: "a value",
+    words: "one value",
+    takes: (value) => value !== true && !Array.isArray(value),
+    fix: () => "Write its value in place of true or of a list.",
+  },
+  list: {
+    words: "a list of values",
     takes: (value) => value !== true,
-    fix: () => "Write its value in place of true.",
+    fix: (name) => `Write its values, such as \`${name}: [a, b]\`.`,
   },
 };
 
@@ -131,19 +137,26 @@ function eachFlag(model: ModelSpec, check: (flag: Flag) => Finding | null): read
   );
 }
 
+const ASK_PROGRAM =
+  "Ask the program's `--help` in the image before you build: with a flag that it lacks the build ends at once.";
+
 function unknownFlag(
   name: string,
   title: string,
   version: string,
   { flags, between }: BuildFlags,
-): Pick<Finding, "reason" | "fix"> {
+): Pick<Finding, "severity" | "reason" | "fix"> {
   const nearest = nearestName(name, [...flags.keys()]);
+  const meant = nearest === undefined ? [] : [`Did you mean \`${nearest}\`?`];
+  if (between === undefined)
+    return {
+      reason: `${title} of TensorRT-LLM ${version} has no --${name}.`,
+      fix: meant[0] ?? "Remove it.",
+    };
   return {
-    reason:
-      between === undefined
-        ? `${title} of TensorRT-LLM ${version} has no --${name}.`
-        : `The flags of ${title} are known for TensorRT-LLM ${between.before} and for the branch main after ${version}, and neither has --${name}.`,
-    fix: nearest === undefined ? "Remove it." : `Did you mean \`${nearest}\`?`,
+    severity: "warning",
+    reason: `${title} of TensorRT-LLM ${version} was not read: neither that of ${between.before} nor that of the branch main after it has --${name}.`,
+    fix: [...meant, ASK_PROGRAM].join(" "),
   };
 }
 
@@ -159,6 +172,6 @@ function openFlag(
   return {
     severity: "warning",
     reason: `${title} of TensorRT-LLM ${version} was not read: that of ${between?.before} ${words(flags.get(name))}, that of the branch main after it ${words(between?.after.get(name))}.`,
-    fix: "Ask the program's `--help` in the image before you build: with a flag that it lacks the build ends at once.",
+    fix: ASK_PROGRAM,
   };
 }

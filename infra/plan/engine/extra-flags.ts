@@ -34,7 +34,7 @@ export function withExtraFlags(argv: readonly string[], flags: ExtraFlags = {}):
       at,
       (next === -1 ? words.length : next) - at,
       flag,
-      ...(value === true ? [] : [String(value)]),
+      ...(value === true ? [] : [value].flat().map(String)),
     );
   }
   return words;
@@ -44,8 +44,14 @@ const IMAGES = ["limits.maxImagesPerRequest", "limits.maxBatchSize"];
 const SEQUENCE = ["limits.maxInputTokens", "limits.maxOutputTokens"];
 const GPUS = ["tensorParallel", "pipelineParallel"];
 
-/** Keys of a model that decide a flag; none: the plan names the folders. */
-const DECIDED_BY: Readonly<Record<FlagSection, Readonly<Record<string, readonly string[]>>>> = {
+/** Keys of a model that decide a flag; none: the plan names the folders. A sentence: why no engine of the plan has the flag. */
+type Deciders = readonly string[] | string;
+
+/**
+ * Sentences: tensorrt_llm/commands/build.py, tensorrt_llm/builder.py, examples/llama/convert_checkpoint.py and
+ * examples/sample_weight_stripping of TensorRT-LLM at 0.16.0.dev2024121000.
+ */
+const DECIDED_BY: Readonly<Record<FlagSection, Readonly<Record<string, Deciders>>>> = {
   converter: {
     model_dir: ["weights"],
     "model-dir": ["weights"],
@@ -65,12 +71,16 @@ const DECIDED_BY: Readonly<Record<FlagSection, Readonly<Record<string, readonly 
     "world-size": ["tensorParallel"],
     pp_size: ["pipelineParallel"],
     cp_size: GPUS,
+    save_config_only: "The checkpoint would have no weights.",
   },
   builder: {
     checkpoint_dir: [],
     output_dir: [],
     // A file of settings replaces all that the plan passes.
     build_config: ["limits"],
+    model_config: "trtllm-build ignores it beside the checkpoint, which the plan passes.",
+    dry_run: "A dry run ends without an engine.",
+    strip_plan: "The engine would have no weights, which only trtllm-refit adds.",
     weight_only_precision: ["quantization"],
     tp_size: ["tensorParallel"],
     pp_size: ["pipelineParallel"],
@@ -95,12 +105,12 @@ const DECIDED_BY: Readonly<Record<FlagSection, Readonly<Record<string, readonly 
   },
 };
 
-/** Keys of the model that decide a flag; undefined: the user may. */
+/** Deciders of a flag; undefined: the user may set it. */
 export function deciders(
   section: FlagSection,
   name: string,
   { pagedContext, calibration }: Pick<EngineSpec, "pagedContext" | "calibration">,
-): readonly string[] | undefined {
+): Deciders | undefined {
   const table = DECIDED_BY[section];
   if (Object.hasOwn(table, name)) return table[name];
   const isCalibration = section === "converter" && (name === "calib_dataset" || name === "calib_size");

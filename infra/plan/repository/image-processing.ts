@@ -42,6 +42,11 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
   };
 }
 
+/** Templates of the backend's main line, on which r25.02 was cut ahead of the tags before v0.19.0. */
+export function isMainLine({ tensorRtLlm, templates }: Release): boolean {
+  return compareVersions(tensorRtLlm, "0.19") >= 0 || templates === "r25.02";
+}
+
 /**
  * This project's model that joins a request's pictures in one response, also those of LLaVA-OneVision, whose template takes the
  * tiles of several pictures for those of one. all_models/multimodal/multimodal_encoders/1/model.py of
@@ -50,8 +55,7 @@ export function imageProcessing({ engine }: ModelSpec): Partial<Pick<RepositoryM
  */
 export function severalPictures({ engine }: ModelSpec): Partial<Pick<RepositoryModel, "sources">> {
   const { row, release, limits } = engine;
-  const isPerPicture = compareVersions(release.tensorRtLlm, "0.19") >= 0 || release.templates === "r25.02";
-  const isNeeded = isPerPicture || hasOneVision(row, release);
+  const isNeeded = isMainLine(release) || hasOneVision(row, release);
   if (limits.maxImagesPerRequest <= 1 || !isNeeded) return {};
   return { sources: pythonModelFiles("multimodal_encoders") };
 }

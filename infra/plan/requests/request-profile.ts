@@ -8,7 +8,7 @@ import {
 import { templateSet } from "../catalogue/templates.ts";
 import { type Flavour, type LanguageModel, mayTakeImages } from "../catalogue/types.ts";
 import { visionTypeOf } from "../catalogue/vision-types.ts";
-import { blsTakesPictures, videoFrames } from "../repository/image-processing.ts";
+import { blsTakesPictures, isMainLine, videoFrames } from "../repository/image-processing.ts";
 import type { RepositoryPlan } from "../repository/repository-plan.ts";
 import type { ModelSpec, ServingSpec } from "../spec.ts";
 
@@ -98,11 +98,15 @@ export function chatOf({ engine: { row }, serving }: ModelSpec): LanguageModel["
 function image({ engine, serving: { flavour } }: ModelSpec, { models }: RepositoryPlan): ImageProfile | null {
   const { vision } = engine.row;
   if (vision === undefined || !mayTakeImages(flavour)) return null;
-  return imageProfile(vision.modelType, flavour, {
+  const profile = imageProfile(vision.modelType, flavour, {
     maxImages: engine.limits.maxImagesPerRequest,
     // With cross attention, image tokens are not part of the prompt.
     tokensPerImage: vision.attention === "cross" ? 0 : vision.tokensPerImage,
     hasProcessor: models.some(({ name, sources }) => name === "preprocessing" && sources !== undefined),
     video: videoFrames(engine),
   });
+  // all_models/inflight_batcher_llm/preprocessing/1/model.py of tensorrtllm_backend asserts that a request to MLLaMA has an image at
+  // v0.16.0, v0.17.0, r25.03 and v0.18.2, but not at r25.02 and v0.19.0.
+  const isRequired = profile.isRequired || (vision.modelType === "mllama" && !isMainLine(engine.release));
+  return { ...profile, isRequired };
 }

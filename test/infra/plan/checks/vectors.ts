@@ -373,7 +373,8 @@ export const vectors: Readonly<Record<string, Vector>> = {
     path: "models[0].engine.extraFlags.builder.use_fused_mpl",
     fails: withBuilderFlags({ use_fused_mpl: "enable" }),
     passes: withBuilderFlags({ use_fused_mlp: "enable" }),
-    says: /known for TensorRT-LLM 0\.16\.0 and for the branch main after 0\.20\.0, and neither has --use_fused_mpl/,
+    says: /0\.20\.0 was not read: neither that of 0\.16\.0 nor that of the branch main after it has --use_fused_mpl/,
+    severity: "warning",
   },
   flagsChangeMemory: {
     path: "models[0].engine.extraFlags",
@@ -1544,7 +1545,7 @@ export const moreMistakes: readonly (readonly [
     "flagsAreOfRelease",
     "models[0].engine.extraFlags.builder.cluster_key",
     withBuilderFlags({ cluster_key: "A10G" }),
-    /0\.20\.0 was not read: that of 0\.16\.0 has --cluster_key with a value, that of the branch main after it has no --cluster_key/,
+    /0\.20\.0 was not read: that of 0\.16\.0 has --cluster_key with one value, that of the branch main after it has no --cluster_key/,
   ],
   [
     "flagsAreOfRelease",
@@ -1554,7 +1555,13 @@ export const moreMistakes: readonly (readonly [
       quantization: "fp8",
       engine: { extraFlags: { converter: { smoothquant: 0.5 } } },
     }),
-    /quantize\.py .* neither has --smoothquant/,
+    /quantize\.py .* neither .* has --smoothquant/,
+  ],
+  [
+    "flagsAreOfRelease",
+    "models[0].engine.extraFlags.builder.lora_plugin",
+    withBuilderFlags({ lora_plugin: ["auto", "float16"] }, { release: "24.12" }),
+    /--lora_plugin of trtllm-build takes one value/,
   ],
   [
     "flagsHaveProgram",
@@ -1568,6 +1575,22 @@ export const moreMistakes: readonly (readonly [
     dockerModel({ engine: { extraFlags: { converter: { output_dir: "/tmp" } } } }),
     /The plan decides --output_dir/,
   ],
+  ...(
+    [
+      ["builder", "dry_run", true, /ends without an engine/],
+      ["builder", "strip_plan", true, /weights, which only trtllm-refit adds/],
+      ["builder", "model_config", "/x", /ignores it beside the checkpoint/],
+      ["converter", "save_config_only", true, /checkpoint would have no weights/],
+    ] as const
+  ).map(
+    ([section, flag, value, says]) =>
+      [
+        "flagsAreTheUsers",
+        `models[0].engine.extraFlags.${section}.${flag}`,
+        dockerModel({ model: "llama-2-7b", engine: { extraFlags: { [section]: { [flag]: value } } } }),
+        says,
+      ] as const,
+  ),
   [
     "flagsAreTheUsers",
     "models[0].engine.extraFlags.builder.use_paged_context_fmha",

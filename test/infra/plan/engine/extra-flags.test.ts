@@ -81,6 +81,10 @@ test("converter, quantizer and the builder of the visual engine have a user's ow
   expect(words("llava-1.5-7b", "vision", { extraFlags: { vision: { max_hw_dims: 1024 } } })).toMatch(
     /--max_batch_size 1 --max_hw_dims 1024$/,
   );
+  const builder = { lora_target_modules: ["attn_q", "attn_v"], max_lora_rank: 8 };
+  expect(words("llama-2-7b", "llm", { extraFlags: { builder } })).toMatch(
+    / --lora_target_modules attn_q attn_v --max_lora_rank 8$/,
+  );
 });
 
 test("another flag is another engine, whatever the order in the stack file, and its reason names the flag", () => {
@@ -102,7 +106,12 @@ test("another flag is another engine, whatever the order in the stack file, and 
 test("a command has each flag once, and every flag of the user with its value", () => {
   const flags = fc.dictionary(
     fc.constantFrom("a", "b", "c", "d"),
-    fc.oneof(fc.constant(true as const), fc.integer(), fc.constantFrom("x", "y")),
+    fc.oneof(
+      fc.constant(true as const),
+      fc.integer(),
+      fc.constantFrom("x", "y"),
+      fc.array(fc.constantFrom("x", "y"), { minLength: 1 }),
+    ),
   );
   fc.assert(
     fc.property(flags, (own) => {
@@ -111,7 +120,8 @@ test("a command has each flag once, and every flag of the user with its value", 
       for (const [name, value] of Object.entries(own)) {
         const at = after.indexOf(`--${name}`);
         expect(after.filter((word) => word === `--${name}` || word.startsWith(`--${name}=`))).toHaveLength(1);
-        if (value !== true) expect(after[at + 1]).toBe(String(value));
+        const words = value === true ? [] : [value].flat().map(String);
+        expect(after.slice(at + 1, at + 1 + words.length)).toEqual(words);
       }
       const isOwn = (flag: string) => Object.hasOwn(own, flag);
       expect(after.slice(0, 2)).toEqual(["program", "word"]);
@@ -153,6 +163,7 @@ test("the parsers of every release know all flags that the plan passes, with or 
               switch: next.startsWith("--"),
               toggle: next === "enable" || next === "disable",
               value: !next.startsWith("--"),
+              list: !next.startsWith("--"),
             };
             const known = [flags, ...(between === undefined ? [] : [between.after])];
             return known.every(
@@ -177,6 +188,8 @@ test.each([
   ["llama", "0.9.0", "fp8_kv_cache", undefined],
   ["llama", "0.12.0", "fp8_kv_cache", "switch"],
   ["gpt", "0.8.0", "smoothquant", undefined],
+  ["llama", "0.8.0", "lora_target_modules", "list"],
+  ["trtllm-build", "0.16.0", "lora_dir", "list"],
 ] as const)("%s of TensorRT-LLM %s has --%s as %s", (program, version, flag, kind) => {
   const { flags, between } = buildFlags(program, version);
   expect([between, flags.get(flag)]).toEqual([undefined, kind]);

@@ -195,6 +195,26 @@ test.each([
   expect(profile(wish).image).toMatchObject({ takesFiles });
 });
 
+test.each([
+  ["24.12", true],
+  ["25.01", true],
+  ["25.02", false],
+  ["25.03", true],
+  ["25.04", true],
+  ["25.05", false],
+  ["26.02", false],
+] as const)(
+  "Llama 3.2 Vision needs a picture in each request to the templates of %s: %s",
+  (tag, isRequired) => {
+    const wish: Wish = {
+      model: "llama-3.2-11b-vision-instruct",
+      serving: { flavour: "multimodal" },
+      release: releases[tag],
+    };
+    expect(profile(wish).image).toMatchObject({ isRequired });
+  },
+);
+
 test("a user's own model accepts files if its row has an image processor", () => {
   const row: LanguageModel = languageModels["vila1.5-3b"];
   const takesFiles = (vision: LanguageModel["vision"]) => {
