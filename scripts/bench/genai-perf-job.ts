@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { stringify } from "yaml";
 import { lastLines } from "../../components/local/provider/commands.ts";
+import type { ClusterGpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { placementOf } from "../../infra/plan/kubernetes/capacity.ts";
 import { GATEWAY } from "../../infra/plan/kubernetes/network.ts";
 import { objectLabels, objectName } from "../../infra/plan/kubernetes/objects.ts";
@@ -20,7 +21,6 @@ import {
   genaiPerfScript,
   measured,
   recordOf,
-  requireGpu,
 } from "./genai-perf.ts";
 
 const STORE = "/store";
@@ -31,10 +31,13 @@ const KEPT_SECONDS = 3600;
 /** Fits the stack's quota for tools. */
 const REQUESTS = { cpu: "1", memory: "4Gi", "ephemeral-storage": "2Gi" } as const;
 
+interface Target extends ClusterTarget {
+  readonly plan: ClusterGpuPlan;
+}
+
 /** @throws UserError when GenAI-Perf can't measure the model. @param suffix - End of the Job's name. */
-export function genaiPerfJob(target: ClusterTarget, model: string, load: GenaiPerfLoad, suffix: string) {
+export function genaiPerfJob(target: Target, model: string, load: GenaiPerfLoad, suffix: string) {
   const { name: stack, plan } = target;
-  requireGpu(plan);
   const measuredModel = measured(plan, model);
   const { planned, image } = measuredModel;
   const hosts = { triton: model, gateway: `${GATEWAY}:${plan.gateway.port}` };
@@ -108,7 +111,7 @@ const POLL_SECONDS = 5;
 
 /** Creates the Job, waits for its end, reads its log, and deletes it, whatever the result. */
 export function jobRun(
-  target: ClusterTarget,
+  target: Target,
   model: string,
   load: GenaiPerfLoad,
   probe: ClusterProbe,

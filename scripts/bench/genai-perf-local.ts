@@ -1,13 +1,15 @@
-/** GenAI-Perf of PyPI, against the gateway of a stack on this machine. */
+/**
+ * GenAI-Perf of PyPI, on this machine, against the gateway of a stack on CPUs. A container would lack the tokenizer: a
+ * GGUF file has it in another form, and network policies refuse the hub to tools in a cluster.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { MODEL_NAMES } from "../../infra/plan/catalogue/cpu-models.ts";
+import type { CpuPlan } from "../../infra/plan/cpu-stack.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { named } from "../ask/question.ts";
 import { UserError } from "../errors.ts";
-import type { StackReference } from "../program/stack-file.ts";
-import { readPlan } from "../program/targets.ts";
 import { findProgram } from "../stack/pulumi-cli.ts";
 import {
   argumentsOf,
@@ -21,21 +23,18 @@ import {
 /** The newest, of August 2025: AIPerf has followed it. */
 const PACKAGE = "genai-perf==0.0.16";
 
-/** Where the hub has the tokenizer: a GGUF file has it in a form that GenAI-Perf can't read. */
+/** Where the hub has the tokenizer in the form that GenAI-Perf reads. */
 const TOKENIZERS: Readonly<Record<(typeof MODEL_NAMES)[number], string>> = {
   "smollm2-135m-instruct": "HuggingFaceTB/SmolLM2-135M-Instruct",
 };
 
 /** @throws UserError for an unknown model, and for a gateway that requires a key. */
-export async function localRun(
-  stack: StackReference,
-  { model: name, load, tokenizer, gateway }: GenaiPerfRequest,
-): Promise<GenaiPerfRun> {
-  const plan = readPlan(stack);
-  if (plan.tier !== "cpu") throw new Error(`${stack.name} is not a local stack.`);
+export function localRun(
+  plan: CpuPlan,
+  { model: name, load, tokenizer, gateway: url }: GenaiPerfRequest,
+): GenaiPerfRun {
   const planned = named(plan.models, name);
   requireNoKey(plan.gateway);
-  const url = await gateway();
   const argumentsFor = (artifacts: string) =>
     argumentsOf(load, {
       asked: ["--model", name, "--endpoint-type", "chat", "--url", url],

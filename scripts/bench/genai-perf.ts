@@ -1,6 +1,6 @@
 /**
  * A measurement of one model by NVIDIA's own load generator, GenAI-Perf: that of the SDK image of the stack's release, in a
- * container beside the model's Triton; of a stack on this machine, that of PyPI.
+ * container beside the model's Triton; of a stack on CPUs, that of PyPI.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -10,6 +10,7 @@ import { z } from "zod";
 import { lastLines } from "../../components/local/provider/commands.ts";
 import { GATEWAY_PORT } from "../../infra/plan/containers/gateway.ts";
 import { tokenizerDirectory, weightsDirectory } from "../../infra/plan/engine/weights.ts";
+import type { GpuPlan } from "../../infra/plan/gpu-stack.ts";
 import { TRITON_PORTS } from "../../infra/plan/repository/launch.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { named } from "../ask/question.ts";
@@ -40,10 +41,10 @@ export interface GenaiPerfRun {
 export interface GenaiPerfRequest {
   readonly model: string;
   readonly load: GenaiPerfLoad;
-  /** Only for a stack on this machine: a folder, or a repository of the Hugging Face hub. */
+  /** Only for a stack on CPUs: a folder, or a repository of the Hugging Face hub. */
   readonly tokenizer: string | undefined;
-  /** Address of the gateway, if nothing but the stack's state knows it. */
-  gateway(): Promise<string>;
+  /** Its address on this machine, for a stack on CPUs. */
+  readonly gateway: string;
 }
 
 /** Record of one run, as `--out` keeps it. */
@@ -113,19 +114,8 @@ const HAS_BACKEND: Readonly<Record<RequestFlavour, boolean>> = {
 
 const INSTEAD = "`npx engine-room bench sweep` measures through the gateway.";
 
-/** @throws UserError for a stack without GPUs. */
-export function requireGpu<Plan extends StackPlan>(
-  plan: Plan,
-): asserts plan is Extract<Plan, { readonly tier: "gpu" }> {
-  if (plan.tier !== "gpu")
-    throw new UserError(
-      `GenAI-Perf measures TensorRT-LLM's servers in containers, and the stack has \`tier: cpu\`; ${INSTEAD}`,
-    );
-}
-
 /** A model of a stack on GPUs, its release and image. @throws UserError for what GenAI-Perf can't measure. */
-export function measured(plan: StackPlan, name: string) {
-  requireGpu(plan);
+export function measured(plan: GpuPlan, name: string) {
   const { tag } = plan.release;
   if (isOlder(tag, LEAST_RELEASE))
     throw new UserError(
@@ -227,7 +217,7 @@ export function argumentsOf(
  *
  * @param container - Container of the model's Triton. @param gateway - `host:port` in the stack's network.
  */
-export function containerRun(plan: StackPlan, model: string, load: GenaiPerfLoad, container: string) {
+export function containerRun(plan: GpuPlan, model: string, load: GenaiPerfLoad, container: string) {
   const target = measured(plan, model);
   const hosts = { triton: "localhost", gateway: `gateway:${GATEWAY_PORT}` };
   return {

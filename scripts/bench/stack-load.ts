@@ -89,11 +89,12 @@ export function streams(
   tokens: { readonly input: number; readonly output: number },
 ): (index: number) => PreparedRequest {
   const { profile, chats, name } = model;
-  const refusal = profile.decoupled ? null : SKIP_REASONS.doesNotStream;
-  if (refusal !== null)
+  if (!profile.decoupled) {
+    const fix = profile.flavour === "gpt" ? "flavour: inflight_batcher_llm" : "triton: { streaming: true }";
     throw new UserError(
-      `${name} can't be measured by its time to first token: ${refusal}; \`npx engine-room bench\` measures its whole answers.`,
+      `${name} can't be measured by its time to first token: ${SKIP_REASONS.doesNotStream}. Write \`${fix}\` in its row of \`models\` in the stack file, then \`npx engine-room up\`; or measure whole answers with \`npx engine-room bench\`.`,
     );
+  }
   const request = (index: number) => {
     const one = asksFor(model, longText(index, tokens.input), tokens.output);
     return chats ? atGateway(one, true) : atTriton(one, one.golden, true);

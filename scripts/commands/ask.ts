@@ -1,4 +1,5 @@
 import { RequestError } from "@engine-room/triton-requests";
+import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { PIPELINES, type Pipeline } from "../../infra/plan/requests/request-profile.ts";
 import type { StackPlan } from "../../infra/plan/stack-plan.ts";
 import { gatewayRequest, tritonRequest } from "../ask/prepared-request.ts";
@@ -16,7 +17,7 @@ import {
 import { asCurl, asGrpc, asPython } from "../ask/request-snippets.ts";
 import { figuresLine, send } from "../ask/send.ts";
 import { framesOfVideo } from "../ask/video.ts";
-import { withEndpoints } from "../connect/connected-stack.ts";
+import { printedEndpoints, withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { callerDirectory } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
@@ -54,14 +55,14 @@ export const command = defineCommand({
       choices: ENDPOINTS,
     },
     "--as <form>": {
-      text: "send nothing, and print the request to paste: for curl (bash, zsh), Python without packages, or Python with tritonclient (grpc)",
+      text: "send nothing, and print the request to paste: for curl (bash, zsh), Python without packages, or Python with tritonclient (grpc); only a stack of `platform: local` must be up",
       choices: Object.keys(PRINTERS) as (keyof typeof PRINTERS)[],
     },
     "--json":
       "print JSON: {text, promptTokens, completionTokens, firstTextSeconds, totalSeconds, finishReason, isEstimate, request, answer}; request is {url, body}, and answer the JSON that came, a list of events with --stream",
   },
   notes: ["The answer goes to standard output, figures to standard error."],
-  asksCluster: true,
+  asksCluster: ({ as }) => as === undefined,
   asksGateway: true,
   async run({ stack, values, positionals: [word] }) {
     const plan = readPlan(stack);
@@ -80,18 +81,22 @@ export const command = defineCommand({
     // A request that the model can't take is refused before the stack is asked for addresses.
     if (endpoint === "triton") forPeople(() => tritonRequest(profile, { http: "", grpc: "" }, question));
     const apiKey = process.env.ENGINE_ROOM_API_KEY;
-    return withEndpoints(stack, endpoint === "triton" ? ["triton"] : [], async ({ endpoints }) => {
-      const server = endpoints.models[question.model];
+    const requestAt = ({ gateway, models }: Endpoints) => {
+      const server = models[question.model];
       if (endpoint === "triton" && server === undefined)
         throw new UserError(
           `${question.model} is in the stack file and not yet in the stack; \`npx engine-room up\` adds it.`,
         );
       const needsKey = plan.gateway.apiKeys.length > 0 || apiKey !== undefined;
-      const request =
-        endpoint === "gateway" || server === undefined
-          ? gatewayRequest(endpoints.gateway, question, needsKey)
-          : tritonRequest(profile, server, question);
-      if (values.as !== undefined) return { text: PRINTERS[values.as](request, question.images) };
+      return endpoint === "gateway" || server === undefined
+        ? gatewayRequest(gateway, question, needsKey)
+        : tritonRequest(profile, server, question);
+    };
+    const parts = endpoint === "triton" ? (["triton"] as const) : [];
+    if (values.as !== undefined)
+      return { text: PRINTERS[values.as](requestAt(await printedEndpoints(stack, parts)), question.images) };
+    return withEndpoints(stack, parts, async ({ endpoints }) => {
+      const request = requestAt(endpoints);
       let text = "";
       const answers: unknown[] = [];
       const figures = await send(request, {

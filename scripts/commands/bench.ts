@@ -8,12 +8,11 @@ import { figureKeeper } from "../bench/load.ts";
 import { loadTargets, longestTokens, measureLoad, streams } from "../bench/stack-load.ts";
 import { largestLoad, sweep, sweepCsv, sweepLine, sweepLoads, sweepVerdict } from "../bench/sweep.ts";
 import { sweepPicture } from "../bench/sweep-picture.ts";
-import { withEndpoints } from "../connect/connected-stack.ts";
+import { printedEndpoints, withEndpoints } from "../connect/connected-stack.ts";
 import { UsageError, UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { callerDirectory, type StackReference } from "../program/stack-file.ts";
 import { readPlan } from "../program/targets.ts";
-import { requireOutputs } from "../stack/backend.ts";
 import { type CommandResult, defineCommand, EXIT, requireFolders, type Values } from "./command.ts";
 
 const OPTIONS = {
@@ -29,8 +28,9 @@ const OPTIONS = {
   "--prompts <n>": "GenAI-Perf: prompts, each sent once (default: 100)",
   "--seed <n>": "GenAI-Perf: seed of the prompts (default: 0)",
   "--tokenizer <folder>":
-    "GenAI-Perf on this machine: the tokenizer that counts, as a folder or a repository of the Hugging Face hub (default: the model's repository)",
-  "--explain": "GenAI-Perf: print the command, or the Job of a cluster, and run nothing",
+    "GenAI-Perf for a stack on CPUs: the tokenizer that counts, as a folder or a repository of the Hugging Face hub (default: the model's repository)",
+  "--explain":
+    "GenAI-Perf: print the command, or the Job of a cluster, and run nothing; only a stack of `platform: local` must be up",
   "--ttft-ms <n>": "sweep: limit of the p95 of the time to first token",
   "--itl-ms <n>": "sweep: limit of the p95 of the inter-token latency",
   "--seconds <n>": "sweep: how long new requests are sent at each load (default: 10)",
@@ -98,10 +98,10 @@ export const command = defineCommand({
   options: OPTIONS,
   notes: [
     "Without --model: requests per second and latency of the encoders and of each language model, directly and through the gateway.",
-    "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of the flavours `gpt` and `multimodal` are asked through the gateway. A stack on this machine uses the genai-perf of PATH (pip install genai-perf), through the gateway.",
+    "GenAI-Perf asks the model's Triton, from a container of the SDK image of the stack's release: a Job in a cluster, and on a Docker host and on EC2 a container beside the model's. Models of `runtime: llmapi` and of the flavours `gpt` and `multimodal` are asked through the gateway. A stack on CPUs, on any platform, is asked through the gateway by the genai-perf of this machine's PATH (pip install genai-perf).",
     "A sweep asks the gateway, and a model without chat template its own server. Its exit code is 1 if no load keeps the limits.",
   ],
-  asksCluster: true,
+  asksCluster: ({ explain }) => explain !== true,
   asksGateway: true,
   async run({ stack, values, positionals: [what] }) {
     const { model, out } = values;
@@ -158,20 +158,27 @@ async function runGenaiPerf(
       `--prompts is ${prompts}, and --concurrency ${concurrency}: there must be a prompt for each request at a time.`,
     );
   const operations = await operationsOf(stack);
+  const plan = readPlan(stack);
   const { tokenizer } = values;
-  if (tokenizer !== undefined && operations.platform !== "local")
+  if (tokenizer !== undefined && plan.tier === "gpu")
     throw new UsageError(
-      "--tokenizer is for stacks on this machine: in a container it is that of the model's weights.",
+      "--tokenizer is for stacks on CPUs: in a container it is that of the model's weights.",
     );
-  const run = await operations.genaiPerf({
-    model,
-    load: { concurrency, requests: prompts, inputTokens, outputTokens, seed },
-    tokenizer,
-    gateway: async () => (await requireOutputs(stack)).endpoints.gateway,
-  });
-  requireTokens(readPlan(stack), model, { input: inputTokens, output: outputTokens });
-  if (values.explain === true) return { text: run.explained };
-  const { figures, csv } = figuresOf(await run.run());
+  const load = { concurrency, requests: prompts, inputTokens, outputTokens, seed };
+  const runAt = (gateway: string) => operations.genaiPerf({ model, load, tokenizer, gateway });
+  // A model that can't be measured is refused before the stack is asked for addresses.
+  const run = await runAt("");
+  requireTokens(plan, model, { input: inputTokens, output: outputTokens });
+  if (values.explain === true) {
+    const { explained } =
+      plan.tier === "gpu" ? run : await runAt((await printedEndpoints(stack, [])).gateway);
+    return { text: explained };
+  }
+  const log =
+    plan.tier === "gpu"
+      ? await run.run()
+      : await withEndpoints(stack, [], async ({ endpoints }) => (await runAt(endpoints.gateway)).run());
+  const { figures, csv } = figuresOf(log);
   write(values.out, `${JSON.stringify({ ...run.record, figures }, null, 2)}\n`);
   write(values.csv, csv);
   return { text: `${genaiPerfTable(figures).join("\n")}\n` };

@@ -81,7 +81,7 @@ export interface Command<Options extends OptionTable = OptionTable, Choices exte
    * Whether it contacts the cluster of a stack, or the machine of a stack on AWS: credentials of another account are
    * then an error, and kubectl finds the cluster of a stack on AWS by itself.
    */
-  readonly asksCluster?: boolean;
+  readonly asksCluster?: boolean | ((values: Values<Options>) => boolean);
   /** Whether it contacts the gateway, whose key is then named in the help. */
   readonly asksGateway?: boolean;
   /** Whether it is about no stack, or about all of them, so that it does not accept --stack and --config-file. */

@@ -74,7 +74,8 @@ async function runCommand(command: Command, { values, positionals }: ParsedLine)
   const { stack: name = "local", configFile } = values as Readonly<Record<string, string | undefined>>;
   const isJson = "json" in values;
   const stack = stackReference(command.takesNoStack === true ? "local" : name, configFile);
-  if (command.asksCluster === true) {
+  const { asksCluster = false } = command;
+  if (typeof asksCluster === "function" ? asksCluster(values) : asksCluster) {
     const { operationsOf } = await import("../platforms/index.ts");
     await (await operationsOf(stack)).prepare();
   }

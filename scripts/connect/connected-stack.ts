@@ -5,12 +5,13 @@
 import { spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import { UserError } from "../errors.ts";
 import { operationsOf } from "../platforms/index.ts";
 import { lastLine, type ProbeAnswer } from "../preflight/host-probe.ts";
 import type { StackReference } from "../program/stack-file.ts";
 import { requireOutputs } from "../stack/backend.ts";
-import type { ConnectedPart, ForwardCommand } from "./forwards.ts";
+import { type ConnectedPart, type ForwardCommand, portClaims } from "./forwards.ts";
 
 /** As shells report a process that Ctrl-C ended. */
 const INTERRUPTED_EXIT_CODE = 130;
@@ -28,7 +29,7 @@ export async function withEndpoints<T>(
   const known = () => requireOutputs(stack);
   const forwarding = await (await operationsOf(stack)).forwarding(parts);
   if (forwarding === null) return work(await known());
-  const outputs = await forwarding.outputs(known);
+  const outputs = { ...(await forwarding.outputs(known)), endpoints: forwarding.endpoints };
   const report = (line: string) => process.stderr.write(`${line}\n`);
   const forwarder = await startPortForwards(await forwarding.commands(), report);
   // Ctrl-C ends the process and the forwards with it; if the work handles it, only the work's handler runs.
@@ -41,6 +42,37 @@ export async function withEndpoints<T>(
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
     await forwarder.stop();
+  }
+}
+
+/**
+ * Endpoints for a request that is printed: nothing is forwarded, no cluster or account is asked, and the stack may be down.
+ *
+ * @throws UserError if it is down, and its ports are chosen when it starts.
+ */
+export async function printedEndpoints(
+  stack: StackReference,
+  parts: readonly ConnectedPart[],
+): Promise<Endpoints> {
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  const operations = await operationsOf(stack);
+  // A port in use may be that of a running `connect`.
+  const forwarding = await operations.forwarding(
+    parts,
+    portClaims(async (port) => port),
+  );
+  if (forwarding !== null) {
+    const connect = ["npx engine-room connect --stack", stack.name, ...parts].join(" ");
+    say(`\`${connect}\` opens the printed address; if it prints another, that is right.`);
+    return forwarding.endpoints;
+  }
+  try {
+    return (await requireOutputs(stack)).endpoints;
+  } catch (error) {
+    const planned = operations.plannedEndpoints();
+    if (planned === null || !(error instanceof UserError)) throw error;
+    say(`${error.message}\nThe printed request has the planned address.`);
+    return planned;
   }
 }
 

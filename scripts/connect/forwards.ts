@@ -19,6 +19,9 @@ interface RemoteEndpoint {
   readonly address: string;
 }
 
+/** Returns a port of 127.0.0.1: the wanted port, or another. */
+export type ClaimPort = (wanted: number) => Promise<number>;
+
 export interface Forward extends RemoteEndpoint {
   readonly host: string;
   readonly port: number;
@@ -69,11 +72,11 @@ export function wantedEndpoints(
 /**
  * Forwards to the same local ports if they are free, so that addresses remain the same.
  *
- * @param claimPort - Returns a free port of 127.0.0.1: the wanted port, or another.
+ * @param claimPort - By default a free port.
  */
 export async function forwards(
   endpoints: readonly RemoteEndpoint[],
-  claimPort: (wanted: number) => Promise<number> = portClaims(),
+  claimPort: ClaimPort = portClaims(),
 ): Promise<readonly Forward[]> {
   const made: Forward[] = [];
   for (const endpoint of endpoints) {
@@ -122,12 +125,13 @@ export function serviceEndpoints({ plan }: ClusterTarget): Endpoints {
 export async function clusterForwards(
   target: ClusterTarget,
   parts: readonly ConnectedPart[],
+  claimPort?: ClaimPort,
 ): Promise<readonly Forward[]> {
   const wanted = wantedEndpoints(serviceEndpoints(target), parts, /\.svc:\d/);
   const grafana = parts.includes("grafana")
     ? [{ name: "grafana", address: await grafanaAddress(target) }]
     : [];
-  return forwards([...wanted, ...grafana]);
+  return forwards([...wanted, ...grafana], claimPort);
 }
 
 interface ApiService {
@@ -184,12 +188,23 @@ export function sessionForwards(
   }));
 }
 
-/** Finds free ports of this machine, each only once. A port can still be taken before the program that forwards it starts. */
-export function portClaims(): (wanted: number) => Promise<number> {
+/** Between ports that are tried: two servers of a stack may have the same port, and get the same two at each start. */
+const PORT_STEP = 100;
+
+/**
+ * Finds free ports of this machine, each only once. A port can still be taken before the program that forwards it starts.
+ *
+ * @param take - Returns the port if it may be used; of 0 any free port.
+ */
+export function portClaims(take: (port: number) => Promise<number | undefined> = tryListen): ClaimPort {
   const claimed = new Set<number>();
   return async (wanted) => {
-    let port = claimed.has(wanted) ? undefined : await tryListen(wanted);
-    while (port === undefined || claimed.has(port)) port = await tryListen(0);
+    let next = wanted;
+    let port: number | undefined;
+    while (port === undefined || claimed.has(port)) {
+      port = claimed.has(next) ? undefined : await take(next);
+      next = next + PORT_STEP > 65_535 ? 0 : next + PORT_STEP;
+    }
     claimed.add(port);
     return port;
   };

@@ -317,18 +317,17 @@ export function ec2Operations(source: StackSource): Operations {
         terminalSession(context.region, await requireMachine(context), command),
       );
     },
-    async forwarding(parts) {
+    async forwarding(parts, claimPort) {
       const { stack, context } = target();
-      const addresses = await forwards(wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/));
+      const wanted = wantedEndpoints(stack.endpoints, parts, /(^|\/)127\.0\.0\.1:/);
+      const addresses = await forwards(wanted, claimPort);
       return {
         addresses,
         where: "ON THE MACHINE",
         commands: async () => sessionForwards(context.region, await requireMachine(context), addresses),
         // The load balancer may answer only its own network; a session reaches the gateway in any case.
-        outputs: async (known) => ({
-          ...(await known()),
-          endpoints: { ...localEndpoints(stack.endpoints, addresses), ...HERE },
-        }),
+        endpoints: { ...localEndpoints(stack.endpoints, addresses), ...HERE },
+        outputs: (known) => known(),
       };
     },
     async sleep(print) {

@@ -6,6 +6,7 @@ import { objectName } from "../../infra/plan/docker/host-objects.ts";
 import { shellLine } from "../../infra/plan/engine/shell-line.ts";
 import { counted } from "../../infra/problems.ts";
 import { commandRun, containerRun } from "../bench/genai-perf.ts";
+import { localRun } from "../bench/genai-perf-local.ts";
 import { forwards, remoteEndpoints, sshCommand } from "../connect/forwards.ts";
 import { dockerLines, ofStack, removeLeftovers, stackContainers } from "../docker-host/containers.ts";
 import { isServing, serviceStatuses } from "../docker-host/service-states.ts";
@@ -48,8 +49,10 @@ export function operations(source: StackSource): Operations {
         container,
       ]),
     shells: () => containerPrograms(target(), (container) => ["exec", interactive(), container, SHELL]),
-    async genaiPerf({ model, load }) {
+    async genaiPerf(request) {
       const { plan } = target();
+      if (plan.tier === "cpu") return localRun(plan, request);
+      const { model, load } = request;
       const { record, argv } = containerRun(plan, model, load, objectName(stack.name, model));
       const environment = { DOCKER_HOST: plan.host.uri };
       return commandRun(record, shellLine(argv, environment), async () => argv, environment);
@@ -60,6 +63,7 @@ export function operations(source: StackSource): Operations {
       const { registry, uri } = plan.host;
       return { target: { needed, options: inputs, images, registry, uri }, engineFinding, aws: null };
     },
+    plannedEndpoints: () => dockerEndpoints(target().plan),
     isBehindSsh: () => sshDestination(target().plan.host.uri) !== undefined,
     tunnel() {
       const { plan } = target();

@@ -4,10 +4,12 @@ import { pulledImages } from "../../infra/image-inputs.ts";
 import { clusterOutputs } from "../../infra/outputs.ts";
 import { counted } from "../../infra/problems.ts";
 import { jobRun } from "../bench/genai-perf-job.ts";
+import { localRun } from "../bench/genai-perf-local.ts";
 import { clusterName, clusterProbe, kubectlCommand } from "../cluster/kubectl.ts";
 import { changeServers, sleepReport, wakeReport } from "../cluster/sleep.ts";
 import { execTargets, isServing, logTargets, workloadStatuses } from "../cluster/workloads.ts";
 import {
+  type ClaimPort,
   type ConnectedPart,
   clusterForwards,
   kubectlForwards,
@@ -77,9 +79,11 @@ export function operations(source: StackSource): Operations {
         ]),
       );
     },
-    async genaiPerf({ model, load }) {
+    async genaiPerf(request) {
       const cluster = target();
-      return jobRun(cluster, model, load, clusterProbe(cluster.stack.context));
+      const { plan, stack } = cluster;
+      if (plan.tier === "cpu") return localRun(plan, request);
+      return jobRun({ ...cluster, plan }, request.model, request.load, clusterProbe(stack.context));
     },
     images() {
       const { plan } = target();
@@ -91,7 +95,7 @@ export function operations(source: StackSource): Operations {
         aws: null,
       };
     },
-    forwarding: (parts) => forwarding(target(), parts),
+    forwarding: (parts, claimPort) => forwarding(target(), parts, claimPort),
     async sleep(print) {
       const cluster = target();
       const { name, stack } = cluster;
@@ -133,16 +137,18 @@ async function status({ name, stack }: ClusterTarget): Promise<StatusReport> {
   ]);
 }
 
-async function forwarding(target: ClusterTarget, parts: readonly ConnectedPart[]): Promise<Forwarding> {
+async function forwarding(
+  target: ClusterTarget,
+  parts: readonly ConnectedPart[],
+  claimPort?: ClaimPort,
+): Promise<Forwarding> {
   const { context } = target.stack;
-  const addresses = await clusterForwards(target, parts);
+  const addresses = await clusterForwards(target, parts, claimPort);
   return {
     addresses,
     where: "IN THE CLUSTER",
     commands: async () => kubectlForwards(context, addresses),
-    outputs: async () => ({
-      ...clusterOutputs(target.plan, target.stack),
-      endpoints: { ...localEndpoints(serviceEndpoints(target), addresses), ...HERE },
-    }),
+    endpoints: { ...localEndpoints(serviceEndpoints(target), addresses), ...HERE },
+    outputs: async () => clusterOutputs(target.plan, target.stack),
   };
 }

@@ -44,7 +44,10 @@ export function operations(source: StackSource): Operations {
       });
       return new Map(await Promise.all(shells));
     },
-    genaiPerf: async (request) => (await import("../bench/genai-perf-local.ts")).localRun(stack, request),
+    async genaiPerf(request) {
+      const { localRun } = await import("../bench/genai-perf-local.ts");
+      return localRun(await planOf(stack), request);
+    },
     images: () => null,
     async installPrograms(install) {
       const { host, findings } = await preflight(stack);
@@ -65,10 +68,15 @@ export function operations(source: StackSource): Operations {
 async function preflight(stack: StackReference): Promise<Preflight> {
   const { hostProbe } = await import("../preflight/host-probe.ts");
   const { localPreflight } = await import("../preflight/local.ts");
+  const findings = await localPreflight(await planOf(stack), stack.name, hostProbe(null));
+  return { host: "this machine", findings };
+}
+
+async function planOf(stack: StackReference) {
   const { readPlan } = await import("../program/targets.ts");
   const plan = readPlan(stack);
   if (plan.platform !== "local") throw new Error(`${stack.name} is not a local stack.`);
-  return { host: "this machine", findings: await localPreflight(plan, stack.name, hostProbe(null)) };
+  return plan;
 }
 
 async function status(stack: StackReference): Promise<StatusReport> {

@@ -2,9 +2,10 @@
 import { existsSync, rmSync } from "node:fs";
 import { relative } from "node:path";
 import type { StackOutputs } from "../../infra/outputs.ts";
+import type { Endpoints } from "../../infra/plan/endpoints.ts";
 import type { GenaiPerfRequest, GenaiPerfRun } from "../bench/genai-perf.ts";
 import type { ServerChange } from "../cluster/sleep.ts";
-import type { ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
+import type { ClaimPort, ConnectedPart, ForwardCommand } from "../connect/forwards.ts";
 import { UsageError } from "../errors.ts";
 import type { ImageTarget } from "../images/image-states.ts";
 import type { engineFinding } from "../preflight/docker-facts.ts";
@@ -65,7 +66,9 @@ export interface Forwarding {
   readonly where: string;
   /** @throws UserError if they can't be opened. */
   commands(): Promise<readonly ForwardCommand[]>;
-  /** Outputs whose endpoints are those of this machine. @param known - Outputs of the stack's state. */
+  /** Those of this machine. */
+  readonly endpoints: Endpoints;
+  /** Outputs with the stack's own endpoints. @param known - Outputs of the stack's state. */
   outputs(known: () => Promise<StackOutputs>): Promise<StackOutputs>;
 }
 
@@ -120,7 +123,9 @@ export interface Operations {
   images(): StackImages | null;
 
   /** null when the endpoints are reachable as they are, or by {@link tunnel}. */
-  forwarding(parts: readonly ConnectedPart[]): Promise<Forwarding> | null;
+  forwarding(parts: readonly ConnectedPart[], claimPort?: ClaimPort): Promise<Forwarding> | null;
+  /** Endpoints by only the stack file, if they are not forwarded; null if ports are chosen when the stack starts. */
+  plannedEndpoints(): Endpoints | null;
   /** Whether ssh leads to the stack, whose addresses are another machine's. */
   isBehindSsh(): boolean;
   /** null when the stack is not reached by ssh. */
@@ -188,6 +193,7 @@ export function defaultOperations({ stack, values }: StackSource): Omit<Operatio
     requireAccess: nothing,
     prepare: nothing,
     forwarding: () => null,
+    plannedEndpoints: () => null,
     isBehindSsh: () => false,
     tunnel: () => null,
     hostProbe: () => null,

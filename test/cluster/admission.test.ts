@@ -218,8 +218,8 @@ describeWithCluster("admission", ({ api, modules }) => {
 
   test("the Job of `npx engine-room bench` is taken without a warning under Pod Security `restricted`", async () => {
     const { plan } = checkedPlan({ ...STACK, models: [{ name: "gpt", model: "gpt2-medium" }] });
-    if (plan.platform !== "kubernetes") expect.fail("not a stack in a cluster");
-    const target = clusterTarget(plan, "tests");
+    if (plan.platform !== "kubernetes" || plan.tier !== "gpu") expect.fail("not GPUs in a cluster");
+    const target = { ...clusterTarget(plan, "tests"), plan };
     const { object } = target.stack.namespace;
     const { name, labels } = (object ?? expect.fail("The stack creates no namespace.")).metadata;
     await bringUp(api, [{ apiVersion: "v1", kind: "Namespace", metadata: { name, labels } }]);

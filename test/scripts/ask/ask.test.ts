@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type RequestProfile, requestProfile } from "@engine-room/triton-requests";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { parseConfig } from "../../../infra/config/config.ts";
 import { planStack } from "../../../infra/plan/plan-stack.ts";
 import { SAMPLE_IMAGE_DATA_URL } from "../../../scripts/ask/golden.ts";
@@ -27,7 +27,11 @@ import { asCurl, asPython } from "../../../scripts/ask/request-snippets.ts";
 import { AnswerText, send } from "../../../scripts/ask/send.ts";
 import { projectRoot, stackReference } from "../../../scripts/program/stack-file.ts";
 import { readPlan } from "../../../scripts/program/targets.ts";
+import { EC2_STACK, EKS_STACK } from "../../harness/aws/stacks.ts";
+import { projectStackValues, writtenStackFile } from "../../harness/stack-files.ts";
 import { dockerModel } from "../../infra/plan/checks/stacks.ts";
+import { STACK } from "../cluster/fake-kubectl.ts";
+import { runCommand } from "../plan/run-plan.ts";
 import { type FakeServers, GATEWAY_KEY, PIECES, startFakeServers } from "./fake-servers.ts";
 
 describe("requests of `ask`", () => {
@@ -390,6 +394,50 @@ test.each([
   const plan = readPlan(stack);
   expect(usualEndpoint(plan, { model, images }, isOverGrpc)).toBe(endpoint);
   expect(usualEndpoint(plan, { model, images, pipeline: "bls" }, isOverGrpc)).toBe("triton");
+});
+
+const CLUSTER = { ...STACK, models: [{ name: "gpt", model: "gpt2-medium" }] };
+
+describe("`ask --as` prints a request without a stack that is up", () => {
+  const folder = mkdtempSync(join(tmpdir(), "engine-room-ask-as-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  const printed = (stackFile: string, ...words: readonly string[]) => {
+    vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+    for (const name of ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"])
+      vi.stubEnv(name, undefined);
+    return runCommand("ask", "--stack", "it", "--config-file", stackFile, "--text", "Hello?", ...words);
+  };
+  const connect = (parts: string) =>
+    `\`npx engine-room connect --stack it${parts}\` opens the printed address`;
+
+  const TUTORIAL = projectStackValues("examples/llama-2-7b-tutorial.yaml");
+
+  test.each<readonly [string, Readonly<Record<string, unknown>>, string, string]>([
+    ["on a Docker host", TUTORIAL, "8000/v2/models/", "The stack it is not up;"],
+    ["in a cluster, for the gateway", CLUSTER, "8080/v1/chat/completions", connect("")],
+    ["in a cluster", CLUSTER, "8000/v2/models/", connect(" triton")],
+    ["on EKS, behind the encoders' ports", EKS_STACK, "8100/v2/models/", connect(" triton")],
+    ["on EC2", EC2_STACK, "8000/v2/models/", connect(" triton")],
+  ])("%s", async (_, values, address, note) => {
+    const [{ name = "" } = {}] = values.models as readonly { readonly name?: string }[];
+    const endpoint = address.includes("/v2/") ? "triton" : "gateway";
+    const words = ["--model", name, "--endpoint", endpoint, "--as", "curl"];
+    const { exitCode, stdout, stderr } = await printed(writtenStackFile(folder, values), ...words);
+    expect(exitCode, stderr).toBe(0);
+    expect(stdout.startsWith(`curl -sS http://127.0.0.1:${address}`), stdout).toBe(true);
+    expect(stderr).toContain(note);
+  });
+
+  test("but not on this machine, whose ports are chosen at its start", async () => {
+    const { exitCode, stdout, stderr } = await printed(
+      join(projectRoot, "Pulumi.local.yaml"),
+      "--as",
+      "curl",
+    );
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain("The stack it is not up; `npx engine-room start --stack it` brings it up.");
+  });
 });
 
 test("a model that the plan lacks is refused by name", () => {

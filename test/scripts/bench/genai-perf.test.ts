@@ -27,6 +27,13 @@ const LLMAPI = {
   models: [{ name: "chat", model: "llama-2-7b-chat", runtime: "llmapi", gpuIndices: [0] }],
 };
 
+const CPU_ON_DOCKER = { platform: "docker", tier: "cpu", models: LOCAL.models };
+
+function cpuPlan(values: Values) {
+  const { plan } = checkedPlan(values);
+  return plan.tier === "cpu" ? plan : expect.fail("a stack on GPUs");
+}
+
 function stackFile(values: Values): string {
   const file = join(folder, "stack.yaml");
   writeFileSync(file, stackFileText(values));
@@ -56,17 +63,37 @@ describe("the command that is run", () => {
   });
 
   test("the command of this machine is as recorded", async () => {
-    const { explained } = await localRun(
-      { name: "it", configFile: stackFile(LOCAL) },
-      {
-        model: "smollm2",
-        load: { concurrency: 2, requests: 6, inputTokens: 20, outputTokens: 16, seed: 0 },
-        tokenizer: undefined,
-        gateway: async () => "http://127.0.0.1:8080",
-      },
-    );
+    const { explained } = localRun(cpuPlan(LOCAL), {
+      model: "smollm2",
+      load: { concurrency: 2, requests: 6, inputTokens: 20, outputTokens: 16, seed: 0 },
+      tokenizer: undefined,
+      gateway: "http://127.0.0.1:8080",
+    });
     await expect(explained).toMatchFileSnapshot("../../recorded/bench/local.txt");
   });
+
+  test.each<readonly [string, Values, RegExp]>([
+    [
+      "on a Docker host",
+      CPU_ON_DOCKER,
+      /^The stack it is not up; .*\nThe printed request has the planned address\.\n$/,
+    ],
+    [
+      "in a cluster",
+      projectStackValues("Pulumi.kind.yaml"),
+      /^`npx engine-room connect --stack it` opens the printed address; .*\n$/,
+    ],
+  ])(
+    "the command of a stack on CPUs %s is that of this machine, without a stack that is up",
+    async (_, values, note) => {
+      vi.stubEnv("ENGINE_ROOM_RUNNER", "tryout");
+      const load = ["--concurrency", "2", "--prompts", "6", "--input-tokens", "20", "--output-tokens", "16"];
+      const { exitCode, stdout, stderr } = await bench(values, "--model", "smollm2", ...load, "--explain");
+      expect(exitCode, stderr).toBe(0);
+      expect(stderr).toMatch(note);
+      await expect(stdout).toMatchFileSnapshot("../../recorded/bench/local.txt");
+    },
+  );
 
   test("a server whose volumes GenAI-Perf's container gets has no secret", () => {
     const { plan } = checkedPlan(TUTORIAL);
@@ -168,8 +195,8 @@ describe("the Job", () => {
   const load = { concurrency: 8, requests: 100, inputTokens: 200, outputTokens: 100, seed: 0 };
   const GPT = { name: "gpt", model: "gpt2-medium" };
   const { plan } = checkedPlan({ ...CLUSTER, models: [GPT] });
-  if (plan.platform !== "kubernetes") throw new Error("not a stack in a cluster");
-  const target = clusterTarget(plan, "fake");
+  if (plan.platform !== "kubernetes" || plan.tier !== "gpu") throw new Error("not GPUs in a cluster");
+  const target = { ...clusterTarget(plan, "fake"), plan };
 
   test("the Job has the labels by which the network policies let it reach Triton and the gateway", () => {
     const { template } = genaiPerfJob(target, "gpt", load, "x").spec;
@@ -222,6 +249,26 @@ describe("the Job", () => {
     expect(calls.at(-1)).toContain("delete");
   });
 
+  test("no Job is made for a stack on CPUs: GenAI-Perf of this machine asks the forwarded gateway", async () => {
+    program("genai-perf", LOG);
+    program("perf_analyzer", LOG);
+    const kubectl = fakeKubectl();
+    try {
+      kubectl.targets({ "engine-room/gateway:8080": 1 });
+      const file = writtenStackFile(kubectl.folder, {
+        ...{ platform: "kubernetes", tier: "cpu", context: "fake", namespace: "engine-room" },
+        ...{ images: { registry: "registry.example.org/x" }, models: LOCAL.models },
+      });
+      const { code, text } = await kubectl.runFor(file, "bench", "--model", "smollm2");
+      expect(code, text).toBe(0);
+      expect(text).toContain("time_to_first_token (ms)");
+      expect(words()[words().indexOf("--url") + 1]).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+      expect(kubectl.pids("gateway")).toHaveLength(1);
+    } finally {
+      await kubectl.remove();
+    }
+  });
+
   test("a Job that an unreachable cluster does not accept is an error in the project's own words", async () => {
     const words =
       'error: error validating "STDIN": error validating data: failed to download openapi: Get "http://localhost:8080/openapi/v2?timeout=20s": dial tcp [::1]:8080: connect: connection refused; if you choose to ignore these errors, turn validation off with --validate=false';
@@ -237,7 +284,6 @@ describe("the Job", () => {
 describe("a benchmark that can't run is refused before anything runs:", () => {
   const keys = [{ name: "a", sha256: "0".repeat(64) }];
   const llava = { name: "llava", model: "llava-1.5-7b", flavour: "multimodal" };
-  const cpu = { platform: "docker", tier: "cpu", models: LOCAL.models };
 
   test.each<readonly [string, Values, readonly string[], string | RegExp]>([
     [
@@ -264,7 +310,7 @@ describe("a benchmark that can't run is refused before anything runs:", () => {
       ["--model", "chat"],
       "would show it in the arguments of perf_analyzer",
     ],
-    ["a stack on CPUs in containers", cpu, ["--model", "smollm2"], "has `tier: cpu`"],
+    ["an unknown model on CPUs", CPU_ON_DOCKER, ["--model", "smollm"], "Did you mean smollm2?"],
     [
       "fewer prompts than requests at a time",
       TUTORIAL,
@@ -293,7 +339,7 @@ describe("a benchmark that can't run is refused before anything runs:", () => {
       "a tokenizer for a container",
       TUTORIAL,
       ["--model", "llama-2-7b", "--tokenizer", "/t"],
-      "--tokenizer is for stacks on this machine",
+      "--tokenizer is for stacks on CPUs",
     ],
     [
       "options of a sweep",
@@ -318,16 +364,13 @@ describe("a benchmark that can't run is refused before anything runs:", () => {
 
   test("this machine without GenAI-Perf, or whose perf_analyzer has no program", async () => {
     vi.stubEnv("PATH", folder);
-    rmSync(join(folder, "genai-perf"), { force: true });
-    const run = await localRun(
-      { name: "it", configFile: stackFile(LOCAL) },
-      {
-        model: "smollm2",
-        load: { concurrency: 1, requests: 1, inputTokens: 20, outputTokens: 16, seed: 0 },
-        tokenizer: "/tokenizer",
-        gateway: async () => "http://127.0.0.1:8080",
-      },
-    );
+    for (const name of ["genai-perf", "perf_analyzer"]) rmSync(join(folder, name), { force: true });
+    const run = localRun(cpuPlan(LOCAL), {
+      model: "smollm2",
+      load: { concurrency: 1, requests: 1, inputTokens: 20, outputTokens: 16, seed: 0 },
+      tokenizer: "/tokenizer",
+      gateway: "http://127.0.0.1:8080",
+    });
     await expect(run.run()).rejects.toThrow("no genai-perf on PATH");
     writeFileSync(join(folder, "genai-perf"), "#!/bin/sh\n", { mode: 0o755 });
     await expect(run.run()).rejects.toThrow("perf_analyzer, which it runs, is not");

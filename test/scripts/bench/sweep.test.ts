@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { checkedPlan } from "../../../infra/checked-plan.ts";
+import { tritonEndpoints } from "../../../infra/plan/endpoints.ts";
+import { TRITON_PORTS } from "../../../infra/plan/repository/launch.ts";
+import { asked } from "../../../scripts/ask/question.ts";
 import type { AnswerFigures } from "../../../scripts/ask/send.ts";
+import { streams } from "../../../scripts/bench/stack-load.ts";
 import {
   largestLoad,
   type SweepRow,
@@ -12,6 +17,7 @@ import {
 } from "../../../scripts/bench/sweep.ts";
 import { sweepPicture } from "../../../scripts/bench/sweep-picture.ts";
 import { command } from "../../../scripts/commands/bench.ts";
+import { STACK as CLUSTER } from "../cluster/fake-kubectl.ts";
 
 /** Row of a load whose percentiles are equal. */
 function row(concurrency: number, ttft: number, itl: number | null, more: Partial<SweepRow> = {}): SweepRow {
@@ -132,6 +138,26 @@ test("the CSV has a row for each load and an empty cell for a missing figure", (
   ]);
   expect(sweepLine(row(1, 100.25, null))).toHaveLength(sweepLine().length);
 });
+
+test.each<readonly [string, object, object]>([
+  ["triton: { streaming: true }", { triton: { streaming: false } }, { triton: { streaming: true } }],
+  ["flavour: inflight_batcher_llm", { flavour: "gpt" }, { flavour: "inflight_batcher_llm" }],
+])(
+  "a model that does not stream is refused with the change `%s`, which makes it stream",
+  (fix, row, changed) => {
+    const streamsOf = (values: object) => {
+      const { plan } = checkedPlan({
+        ...CLUSTER,
+        models: [{ name: "gpt", model: "gpt2-medium", ...values }],
+      });
+      const server = { ...tritonEndpoints("gpt", TRITON_PORTS), generate: "" };
+      const more = { name: "gpt", server, gateway: "", apiKey: undefined, whenUnreachable: "" };
+      return streams({ ...asked(plan, "gpt"), ...more }, { input: 20, output: 8 })(0).stream;
+    };
+    expect(() => streamsOf(row)).toThrow(`so it does not stream. Write \`${fix}\` in its row of \`models\``);
+    expect(streamsOf(changed)).toBe(true);
+  },
+);
 
 describe("the picture", () => {
   const limits = { ttftMs: 300, itlMs: 50 };
