@@ -222,6 +222,8 @@ export function podsOf(
     Array<Pod>(times).fill({ kind, name, ...request });
   // On a Docker host, gateway and databases take what servers leave.
   const isFront = runsOn !== "host" && frontPool(pools)?.name === pool.name;
+  // There, models may be served while the encoders are built, which takes more memory than their server, and comes before it.
+  const use = runsOn === "host" ? "build" : "serve";
   return [
     ...models
       .filter((model) => model.pool === pool.name)
@@ -229,7 +231,7 @@ export function podsOf(
         repeated("model", model.serving.name, serverRequest(model), model.serving.replicas),
       ),
     ...(encoders?.pool === pool.name
-      ? repeated("encoders", "encoders", encodersRequest(encoders, "serve"), encoders.replicas)
+      ? repeated("encoders", "encoders", encodersRequest(encoders, use), encoders.replicas)
       : []),
     ...(isFront ? repeated("front", "gateway", GATEWAY_REQUEST, front.gateways) : []),
     ...(isFront ? front.databases : []).flatMap((name) => repeated("front", name, DATABASE_REQUEST, 1)),
@@ -253,10 +255,20 @@ export function packPool(spec: GpuStackSpec, pool: PoolSpec): PoolSpace {
     const slots = pool.machine.gpus - taken.size;
     return { unplaced: [], machines: [{ slots, cpuMillis: Infinity, memoryMiB: Infinity }] };
   }
+  return packed(spec, pool, podsOf(spec, pool));
+}
+
+/** Machines of a pool whose servers stopped for a build, which never stops gateway and databases. */
+export function machinesWithoutServers(spec: GpuStackSpec, pool: PoolSpec): readonly Room[] {
+  const front = podsOf(spec, pool).filter(({ kind }) => kind === "front");
+  return packed(spec, pool, front).machines;
+}
+
+function packed(spec: GpuStackSpec, pool: PoolSpec, pods: readonly Pod[]): PoolSpace {
   const empty = emptyMachine(spec, pool);
   const machines: Room[] = [];
   const unplaced: Pod[] = [];
-  for (const pod of podsOf(spec, pool)) {
+  for (const pod of pods) {
     const found = machines.findIndex((room) => holds(room, pod));
     if (found >= 0) machines[found] = minus(machines[found] as Room, pod);
     else if (machines.length < pool.nodes.max && holds(empty, pod)) machines.push(minus(empty, pod));

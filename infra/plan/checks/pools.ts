@@ -9,8 +9,10 @@ import {
   buildPoolOf,
   buildsOf,
   emptyMachine,
+  encodersRequest,
   holds,
   machineResources,
+  machinesWithoutServers,
   packPool,
   podsOf,
   poolOf,
@@ -172,10 +174,14 @@ export const poolChecks = {
     const has = machineResources(pool);
     const needed = sum(podsOf(spec, pool).map(({ memoryMiB }) => memoryMiB));
     if (needed <= has.memoryMiB) return [];
+    const { encoders } = spec;
+    const isPeak =
+      encoders !== null &&
+      encodersRequest(encoders, "build").memoryMiB > encodersRequest(encoders, "serve").memoryMiB;
     return {
       path: machineWords(spec, pool).path,
-      reason: `All servers together take ${gib(needed)} of memory, and the host has ${gib(has.memoryMiB)}.`,
-      fix: "Use a larger host, or fewer servers.",
+      reason: `All servers together take ${gib(needed)} of memory${isPeak ? " while the encoders are built" : ""}, and the host has ${gib(has.memoryMiB)}.`,
+      fix: `Use a larger host, ${isPeak ? "smaller encoders, " : ""}or fewer servers.`,
     };
   }),
 } satisfies Record<string, Check>;
@@ -235,6 +241,29 @@ export const buildChecks = {
     };
   }),
 
+  machineHoldsOtherBuild: eachPool((pool, { spec }) => {
+    const empty = emptyMachine(spec, pool);
+    const hasUnplaced = packPool(spec, pool).unplaced.length > 0;
+    return buildsOf(spec, pool).flatMap((build) => {
+      const { name, model } = build;
+      const isBesideFront = holds(empty, build);
+      // A model's build has a check of its own, and servers have their machines first.
+      if (isBesideFront ? hasUnplaced : model !== null) return [];
+      const short = shortages(isBesideFront ? machinesWithoutServers(spec, pool) : [empty], build).filter(
+        ({ resource }) => resource !== "gpu",
+      );
+      if (short.length === 0) return [];
+      const names = podsOf(spec, pool).flatMap((pod) => (pod.kind === "front" ? [pod.name] : []));
+      const beside = isBesideFront ? ` beside ${[...new Set(names)].join(", ")}, which no build stops` : "";
+      const more = isBesideFront ? `${pool.nodes.max + 1}, ` : "";
+      return {
+        path: isBesideFront ? `${pool.path}.nodes.max` : machineWords(spec, pool).path,
+        reason: `Building ${name} takes ${shortageWords(short)} of a machine of ${pool.name}${beside}.`,
+        fix: `Use ${more}machines with more ${shortNames(short)}, or name another pool in ${model === null ? "encoders.pool" : `${model.path}.buildPool`}.`,
+      };
+    });
+  }),
+
   diskHoldsBuild: eachModel((model, { spec }) => {
     const pool = buildPoolOf(model, spec);
     if (model.serving.runtime !== "engine") return [];
@@ -250,9 +279,9 @@ export const buildChecks = {
 
   gpuIsFreeToBuild: eachPool((pool, { spec }) => {
     if (packPool(spec, pool).unplaced.length > 0) return [];
-    const empty = emptyMachine(spec, pool);
-    // A machine that is too small even when it is empty has a check of its own.
-    const first = waitingBuilds(spec, pool).find((build) => holds(empty, build));
+    const largest = machinesWithoutServers(spec, pool);
+    // A machine that is too small even without servers has checks of its own.
+    const first = waitingBuilds(spec, pool).find((build) => largest.some((machine) => holds(machine, build)));
     if (first === undefined) return [];
     const { name, model, machines } = first;
     const short = machines.length === 0 && sharesGpuMemory(pool, first) ? [] : shortages(machines, first);

@@ -7,7 +7,7 @@ import { memoryFit } from "../../../../infra/plan/fit/memory-fit.ts";
 import { platformOf } from "../../../../infra/plan/plan-stack.ts";
 import { resolveStack } from "../../../../infra/plan/resolve-stack.ts";
 import { awsValues, clusterModel, clusterValues, dockerModel, dockerValues } from "./stacks.ts";
-import { fixes, moreMistakes, type Values, vectors } from "./vectors.ts";
+import { encodersOnFront, fixes, largeEncoders, moreMistakes, type Values, vectors } from "./vectors.ts";
 
 const TEMPLATES = new Map([
   ["templates/own", { "tensorrt_llm/1/model.py": "# own" }],
@@ -86,6 +86,16 @@ test("the fix of advisories names the newest release, and the version with the f
   ).toBe(
     "No release has all fixes: 26.07 still has 3 (1 critical (CVE-2), 2 high), whose fixes are in Triton 26.08 and TensorRT-LLM 1.3.0rc17.",
   );
+});
+
+test("stopServer is offered only if gateway and databases leave room for the build", () => {
+  const full = { ...largeEncoders, encoders: { ...largeEncoders.encoders, replicas: 3 } };
+  const found = (name: string, most: number, rest: Values) =>
+    findingsOf(name, encodersOnFront("m7i.xlarge", most, rest)).map(({ fix }) => /stopServer/.test(fix));
+  expect([1, 2].map((most) => found("machineHoldsOtherBuild", most, largeEncoders))).toEqual([[false], []]);
+  expect([1, 2].map((most) => found("gpuIsFreeToBuild", most, largeEncoders))).toEqual([[], []]);
+  expect(found("machineHoldsOtherBuild", 2, full)).toEqual([]);
+  expect(found("gpuIsFreeToBuild", 2, full)).toEqual([true]);
 });
 
 test("fixes for a Docker stack name no pools or pods", () => {

@@ -57,6 +57,18 @@ const ownClip = {
   revision: "5".repeat(40),
   architecture: "ViT-B/16",
 };
+const largeClip = { vision: "clip-vit-large-patch14", device: "cpu" };
+const largestText = { ...ownSentences, hiddenSize: 1024, layers: 24, vocabularySize: 220_000 };
+/** A cluster whose encoders run with gateway and databases on machines without GPUs. */
+export const encodersOnFront = (instanceType: string, most: number, rest: Values) => ({
+  ...clusterValues,
+  pools: [clusterValues.pools[0], { name: "cpu", instanceType, nodes: { min: 1, max: most } }],
+  ...rest,
+});
+export const largeEncoders = {
+  encoders: { text: "bge", device: "cpu" },
+  catalogue: { encoders: { bge: largestText } },
+};
 const onEightGpus = (model: Values) => ({
   ...dockerModel({ model: "llama-2-7b", ...model }),
   host: { instanceType: "p4d.24xlarge", diskGiB: 400 },
@@ -724,6 +736,12 @@ export const vectors: Readonly<Record<string, Vector>> = {
     fails: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.xlarge" } }),
     passes: dockerModel({ model: "llama-2-7b" }, { host: { instanceType: "g5.4xlarge" } }),
     says: /the host leaves 13\.8 GiB to containers\./,
+  },
+  machineHoldsOtherBuild: {
+    path: "pools[1].instanceType",
+    fails: encodersOnFront("m7i.large", 2, { encoders: largeClip }),
+    passes: encodersOnFront("m7i.large", 2, {}),
+    says: /^Building encoders takes 6\.9 GiB of memory \(6\.7 GiB free\) of a machine of cpu\.$/,
   },
   diskHoldsBuild: {
     path: "host.diskGiB",
@@ -1789,6 +1807,20 @@ export const moreMistakes: readonly (readonly [
     clusterModel({}, oneMachine({ gpus: 2, vcpus: 4, memoryGiB: 32 }), { encoders: false }),
     /build gpt, which takes 2 CPUs \(1\.5 free\)\./,
   ],
+  // Gateway and databases keep 5 GiB of 13.8, and the build takes 11.3; a second machine is empty.
+  [
+    "machineHoldsOtherBuild",
+    "pools[1].nodes.max",
+    encodersOnFront("m7i.xlarge", 1, { ...largeEncoders, engines: { whenFull: "stopServer" } }),
+    /\(8\.8 GiB free\) of a machine of cpu beside mongo, vector, gateway, which no build stops\.$/,
+  ],
+  // A server takes 8.8 GiB of 13.8, and only while the encoders are built they take more than 5.
+  [
+    "hostHoldsServers",
+    "host.instanceType",
+    dockerModel({}, { host: { instanceType: "g5.xlarge" }, encoders: largeClip }),
+    /15\.\d GiB of memory while the encoders are built, and the host has 13\.8 GiB/,
+  ],
   // Both GPUs serve, and only the encoders are built here.
   [
     "gpuIsFreeToBuild",
@@ -2050,6 +2082,11 @@ export const fixes: readonly (readonly [check: string, stack: Values, fix: strin
       { host: { machine: { gpu: "RTX 4090", vcpus: 16, memoryGiB: 24 } } },
     ),
     "Use a machine with more memory.",
+  ],
+  [
+    "machineHoldsOtherBuild",
+    encodersOnFront("m7i.xlarge", 1, largeEncoders),
+    "Use 2, machines with more memory, or name another pool in encoders.pool.",
   ],
   [
     "machineHoldsServer",
