@@ -135,10 +135,15 @@ export const engineChecks = {
     const each = vision.tokensPerImage + 1;
     const most = Math.min(Math.floor(tokens / each), vision.runsPerImage);
     if (images <= most) return [];
+    // Without vision.tokensPerRequest a request has tokensPerImage for each image, and no token for its end.
+    const inRuns = Math.min(images, vision.runsPerImage);
+    const needsTokens = vision.tokensPerRequest === undefined && inRuns > 1;
     return {
       path: `${path}.limits.maxImagesPerRequest`,
       reason: `${model} sees each of several images as ${each} tokens of one run of the visual engine: a request has ${tokens} tokens and ${vision.runsPerImage} runs, and maxImagesPerRequest is ${images}.`,
-      fix: `Use ${Math.max(most, 1)}.`,
+      fix: needsTokens
+        ? `${inRuns < images ? `Use ${inRuns}, and write` : "Write"} \`vision.tokensPerRequest: ${inRuns * each}\` in catalogue.models.${model}, or more for single images, which are cut in tiles.`
+        : `Use ${Math.max(most, 1)}.`,
     };
   }),
 

@@ -28,21 +28,28 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 Result = TypeVar("Result")
 
 
-def read_images(
-    values: Sequence[bytes], limits: ImageLimits, use: Callable[[Image.Image], Result]
-) -> list[Result]:
-    """The results of `use` for the images of a request: files, data URLs, http and https addresses, which
-    have FETCH_SECONDS together. Raises ValueError with the number of the first that is refused."""
-    deadline = monotonic() + FETCH_SECONDS
-    results = []
-    for number, value in enumerate(values, 1):
+class RequestImages:
+    """The images of a request, of all its prompts: files, data URLs, http and https addresses, which have
+    FETCH_SECONDS together from here on."""
+
+    def __init__(self, limits: ImageLimits) -> None:
+        self._limits = limits
+        self._deadline = monotonic() + FETCH_SECONDS
+        self._number = 0
+
+    def read(self, values: Sequence[bytes], use: Callable[[Image.Image], Result]) -> list[Result]:
+        """The results of `use` for the next images. Raises ValueError with the number of the first that is
+        refused."""
+        return [self._read(value, use) for value in values]
+
+    def _read(self, value: bytes, use: Callable[[Image.Image], Result]) -> Result:
+        self._number += 1
         try:
             is_address = value[:8].lower().startswith((b"http://", b"https://"))
-            file = fetched(value.decode(), limits.max_bytes, deadline) if is_address else value
-            results.append(use(decode_image(file, limits)))
+            file = fetched(value.decode(), self._limits.max_bytes, self._deadline) if is_address else value
+            return use(decode_image(file, self._limits))
         except ValueError as error:
-            raise ValueError(f"image {number} of the request is refused: {error}.") from error
-    return results
+            raise ValueError(f"image {self._number} of the request is refused: {error}.") from error
 
 
 def require_count(count: int, most: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from PIL import Image
 
-from .image_address import read_images, require_count
+from .image_address import RequestImages, require_count
 from .image_input import ImageLimits, within_tokens
 from .template_model import TritonPythonModel as TemplateModel
 
@@ -86,8 +86,8 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         return values
 
     def _pictures(self, values: list[bytes]) -> list[Image.Image]:
-        return read_images(
-            values, self._limits, lambda image: within_tokens(image, self._edge, self._max_tokens)
+        return RequestImages(self._limits).read(
+            values, lambda image: within_tokens(image, self._edge, self._max_tokens)
         )
 
 

@@ -20,16 +20,16 @@ import numpy.typing as npt
 import triton_python_backend_utils as pb_utils
 from PIL import Image
 
-from .image_address import read_images, require_count
+from .image_address import RequestImages, require_count
 from .image_input import ImageLimits, Preprocessing, decode_image
 from .template_model import TritonPythonModel as TemplateModel
 
 INPUT, OUTPUT = "IMAGE_URL", "PIXEL_VALUES"
 # Triton's generate extension can't say the dimensions of VIDEO_BYTES: frames come as text too.
 FRAMES_PREFIX, FRAMES_INPUT = b"data:video/jpeg;base64,", "VIDEO_BYTES"
-# Edges in pixels of 6, 3 and 2 tiles. The template's processor has no larger grid than the first, and a
-# picture of more tiles than a request may have is scaled down to the others.
-MAX_EDGE, *SMALLER_EDGES = 2304, 1152, 768
+# Edges in pixels of 6, 3, 2 tiles and 1. The template's processor has no larger grid than the first, and a
+# picture of more tiles or tokens than a request may have is scaled down to the others.
+EDGES = 2304, 1152, 768, 384
 # Height and width of no picture, with more tiles than a request has pictures: multimodal_encoders cuts off
 # tiles beyond those of the size, and several_pictures.py knows by it that each tile is a picture.
 SIZE_OF_SEVERAL = 1_000_000
@@ -67,6 +67,7 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
         return [self._answer(request) for request in requests]
 
     def _answer(self, request: Any) -> Any:
+        self._request_images = RequestImages(self._limits)
         try:
             pixels = self._pixels(request)
             [response] = super().execute([self._for_template(request)])
@@ -91,11 +92,11 @@ class TritonPythonModel(TemplateModel):  # type: ignore[misc]
             raise ValueError("Each prompt of a request needs the same number of images, at least one.")
         if preprocessing is None:
             return None
-        rows = [read_images(row, self._limits, preprocessing.pixel_values) for row in prompts]
+        rows = [self._request_images.read(row, preprocessing.pixel_values) for row in prompts]
         return np.stack([np.stack(row) for row in rows]).astype(np.float16)
 
     def _images(self, value: npt.NDArray[np.object_]) -> list[Image.Image]:
-        return read_images(_pictures(value), self._limits, _reduced)
+        return self._request_images.read(_pictures(value), _reduced)
 
     def _for_template(self, request: Any) -> Any:
         """The request without what the template refuses: pictures of another processor, frames as text."""
@@ -154,13 +155,17 @@ class _TiledPictures:
         return answer
 
     def _one(self, images: list[Image.Image], **others: Any) -> Any:
-        answer = self._processor(images=images, **others)
-        for edge in SMALLER_EDGES:
+        for edge in EDGES:
+            answer = self._processor(images=[_reduced(image, edge) for image in images], **others)
             tiles, tokens = answer["pixel_values"].shape[1], answer["input_ids"].shape[1]
             if tiles <= self._max_tiles and tokens <= self._max_tokens:
-                break
-            answer = self._processor(images=[_reduced(image, edge) for image in images], **others)
-        return answer
+                return answer
+        raise ValueError(
+            f"The image has {tokens} tokens and {tiles} tiles even with edges of at most {edge} pixels, and "
+            f"this model is served with {self._max_tokens} tokens and {self._max_tiles} tiles at most; raise "
+            "limits.maxInputTokens of the stack, or vision.tokensPerRequest and vision.runsPerImage of the "
+            "model's row, and build its engines again."
+        )
 
     def _several(self, images: list[Image.Image], return_tensors: str, **_others: Any) -> dict[str, Any]:
         processor = self._processor.image_processor
@@ -177,7 +182,7 @@ class _TiledPictures:
         }
 
 
-def _reduced(image: Image.Image, edge: int = MAX_EDGE) -> Image.Image:
+def _reduced(image: Image.Image, edge: int = EDGES[0]) -> Image.Image:
     image.thumbnail((edge, edge), Image.Resampling.BICUBIC)
     return image
 

@@ -121,19 +121,28 @@ def test_a_look_up_without_an_answer_is_left_in_time(monkeypatch: pytest.MonkeyP
         answered.set()
 
 
-def test_the_images_of_a_request_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_images_of_a_request_share_their_time_and_count_on_over_prompts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     deadlines: list[float] = []
 
     def record(_url: str, _max_bytes: int, deadline: float) -> bytes:
         deadlines.append(deadline)
         return b"a file"
 
+    def refuse(_image: Image.Image) -> None:
+        raise ValueError("of no use")
+
     monkeypatch.setattr(image_address, "fetched", record)
     monkeypatch.setattr(image_address, "decode_image", lambda _file, _limits: Image.new("RGB", (1, 1)))
     addresses = [b"http://example.org/a.png", b"HTTPS://example.org/b.png"]
-    image_address.read_images(addresses, ImageLimits(100, 100), lambda image: image)
-    assert len(deadlines) == len(addresses)
+    images = image_address.RequestImages(ImageLimits(100, 100))
+    for _prompt in range(2):
+        images.read(addresses, lambda image: image)
+    assert len(deadlines) == 2 * len(addresses)
     assert len(set(deadlines)) == 1
+    with pytest.raises(ValueError, match="image 5 of the request is refused: of no use"):
+        images.read([b"a file"], refuse)
 
 
 def test_a_name_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,10 +199,19 @@ def llmapi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @contextmanager
-def planned_server(tmp_path: Path, spec: str, model: str) -> Iterator[Server]:
+def planned_server(tmp_path: Path, spec: str, model: str, **changed: int) -> Iterator[Server]:
+    """`changed`: fields of preprocess.json that differ from the plan's."""
     image = planned(tmp_path, spec, ("inflight_batcher_llm", CONFIG, model))
+    preprocess = image.repository / "preprocessing/1/preprocess.json"
+    fields = json.loads(preprocess.read_bytes())
+    preprocess.chmod(0o644)
+    preprocess.write_text(json.dumps({**fields, **changed}))
+    # A request may have two prompts, where the plan has a single too.
+    config = image.repository / "preprocessing/config.pbtxt"
+    config.chmod(0o644)
+    config.write_text(re.sub(r"(?m)^max_batch_size: 1$", "max_batch_size: 2", config.read_text()))
     with running_server(image.repository) as addresses:
-        yield Server(addresses.http, image.repository / "preprocessing/1/preprocess.json")
+        yield Server(addresses.http, preprocess)
 
 
 def planned(tmp_path: Path, spec: str, template: tuple[str, str, str]) -> Image:
@@ -279,6 +288,13 @@ def test_other_files_than_pictures_are_refused(server: Server, picture: str, sen
         server.ask(["a"], [picture])
 
 
+@pytest.mark.parametrize("name", ["server", "onevision"])
+def test_a_refused_picture_is_counted_over_all_prompts(request: pytest.FixtureRequest, name: str) -> None:
+    asked: Server = request.getfixturevalue(name)
+    with pytest.raises(InferenceServerException, match="image 2 of the request is refused"):
+        asked.ask(["a", "b"], [data_url("brick"), "data:image/jpeg;base64,/9j/4AAQ"])
+
+
 def test_frames_become_the_templates_tensor(onevision: Server) -> None:
     names = ("rocket", "rocket", "rocket")
     answer = onevision.ask(["a"], [frames(*names)])
@@ -287,19 +303,43 @@ def test_frames_become_the_templates_tensor(onevision: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edge", "tiles", "seen"), [(400, 2, 400), (1000, 5, 1000), (1800, 10, 1152), (3000, 10, 1152)]
+    ("size", "seen", "tiles", "tokens"),
+    [
+        ((300, 300), (300, 300), 2, 1485),
+        ((768, 768), (768, 768), 5, 3699),
+        # 7371 tokens of 10 tiles, and a request has 7299 of 16.
+        ((1000, 1000), (768, 768), 5, 3699),
+        # 7284 tokens of 19 tiles.
+        ((2304, 1152), (1152, 576), 7, 5157),
+        ((3000, 3000), (768, 768), 5, 3699),
+    ],
 )
-def test_a_picture_alone_has_the_tiles_that_fit(onevision: Server, edge: int, tiles: int, seen: int) -> None:
-    answer = onevision.ask(["a"], [png(edge)])
-    assert answer.as_numpy("INPUT_ID").tolist() == [[tiles]]
+def test_a_picture_alone_has_the_tiles_and_tokens_that_fit(
+    onevision: Server, size: tuple[int, int], seen: tuple[int, int], tiles: int, tokens: int
+) -> None:
+    answer = onevision.ask(["a"], [png(*size)])
+    assert answer.as_numpy("INPUT_ID").tolist() == [[tokens]]
     assert answer.as_numpy("PIXEL_VALUES").shape == (1, tiles, 3, 1, 1)
-    assert answer.as_numpy("IMAGE_SIZES").tolist() == [[seen, seen]]
+    assert answer.as_numpy("IMAGE_SIZES").tolist() == [[*reversed(seen)]]
+
+
+def test_a_picture_that_fits_in_no_size_is_refused_with_its_numbers(tmp_path: Path) -> None:
+    model = (FIXTURES / "tiled_preprocessing.py").read_text()
+    sentence = (
+        "The image has 1485 tokens and 2 tiles even with edges of at most 384 pixels, and this model is"
+        " served with 1484 tokens and 16 tiles at most; raise limits.maxInputTokens"
+    )
+    with (
+        planned_server(tmp_path, ONEVISION, model, maxTokens=1484) as server,
+        pytest.raises(InferenceServerException, match=re.escape(sentence)),
+    ):
+        server.ask(["a"], [png(1000)])
 
 
 @pytest.mark.parametrize("names", [("rocket", "coffee"), ("coffee", "brick", "rocket", "chelsea")])
 def test_each_of_several_pictures_is_one_tile(onevision: Server, names: tuple[str, ...]) -> None:
     answer = onevision.ask(["a"], [" ".join(data_url(name) for name in names)])
-    assert answer.as_numpy("INPUT_ID").tolist() == [[3 * len(names)]]
+    assert answer.as_numpy("INPUT_ID").tolist() == [[730 * len(names)]]
     # A square of it, with grey at its shorter sides.
     expected = []
     for name in names:
@@ -313,7 +353,7 @@ def test_each_of_several_pictures_is_one_tile(onevision: Server, names: tuple[st
 
 def test_a_strip_is_one_of_several_pictures(onevision: Server) -> None:
     strip = png(30_000, 1)
-    assert onevision.ask(["a"], [f"{strip} {strip}"]).as_numpy("INPUT_ID").tolist() == [[6]]
+    assert onevision.ask(["a"], [f"{strip} {strip}"]).as_numpy("INPUT_ID").tolist() == [[1460]]
 
 
 @pytest.mark.parametrize(

@@ -2053,11 +2053,11 @@ function fp8On(release: string) {
   return dockerModel({ model: "llama-2-7b", quantization: "fp8" }, { ...onL40S, release });
 }
 
-function severalImagesOf(modelType: string, vision: Values = {}) {
+function severalImagesOf(modelType: string, vision: Values = {}, images = 2) {
   return dockerCustom(
     { vision: { ...customVision, modelType, maxImagesPerRequest: 4, ...vision }, flavours: ["multimodal"] },
     "own",
-    { limits: { maxImagesPerRequest: 2 } },
+    { limits: { maxImagesPerRequest: images } },
   );
 }
 
@@ -2093,6 +2093,20 @@ export const fixes: readonly (readonly [check: string, stack: Values, fix: strin
     { ...dockerValues, host: { machine: { gpu: "L4", vcpus: 1, memoryGiB: 64 } } },
     "Use a machine with more CPUs, such as g6.xlarge, g6.2xlarge, g6.4xlarge, gr6.4xlarge.",
   ],
+  ...(
+    [
+      [2, 130, "Write"],
+      [4, 195, "Use 3, and write"],
+    ] as const
+  ).map(
+    ([images, tokens, begin]) =>
+      [
+        "tilesWithinRequest",
+        severalImagesOf("llava_onevision", { runsPerImage: 3 }, images),
+        `${begin} \`vision.tokensPerRequest: ${tokens}\` in catalogue.models.own, or more for single images, which are cut in tiles.`,
+      ] as const,
+  ),
+  ["tilesWithinRequest", severalImagesOf("llava_onevision"), "Use 1."],
   ["nodesInOrder", pool({ nodes: { min: 2, max: 1 } }), "Use 1, or raise nodes.max."],
   [
     "hubSecretIsOfAccount",
