@@ -42,7 +42,11 @@ const clip = z.strictObject({
 });
 
 /** An encoder reads it again with each text, so that long words would leave it less of the text. */
-const prefix = z.string().max(200).optional();
+const prefix = z
+  .string()
+  .max(200)
+  .regex(/^(?:[^\p{Cc}]|\n)*$/u, "must have no control characters but line breaks")
+  .optional();
 
 const sentence = z.strictObject({
   kind: z.literal("sentence"),

@@ -246,10 +246,9 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
       continue;
     }
     const before = choice;
-    // With the quotes that a stack file needs around digits, or without.
     const extended = (value: string) => ({
       ...before,
-      details: { ...before.details, [key]: value.replace(/^"(.*)"$/, "$1") },
+      details: { ...before.details, [key]: withoutQuotes(value) },
     });
     const mistake = (typed: string) =>
       mistakeOf(() => void planned(extended(typed), largestMachine(before.where)), path);
@@ -267,18 +266,25 @@ async function withDetails(answers: Answers, start: Choice, given: Details): Pro
   return choice;
 }
 
+/** A value with the quotes that a stack file needs around digits, or without. */
+function withoutQuotes(value: string): string {
+  return value.replace(/^"(.*)"$/, "$1");
+}
+
 /** Refuses values with the same mistake in each place that takes them, before the place is known. */
 function refuseWrong(answers: Answers, models: readonly string[], given: Details): void {
   for (const [key, { flags, path, isAsked }] of Object.entries(DETAILS) as [
     keyof Details,
     DetailQuestion,
   ][]) {
-    const details = { [key]: given[key] };
+    const value = given[key];
+    if (value === undefined) continue;
+    const details = { [key]: withoutQuotes(value) };
     const choices = (Object.keys(PLACES) as Place[]).map((where) => ({ where, models, details }));
     const [mistake, ...others] = choices
       .filter(isAsked)
       .map((choice) => mistakeOf(() => void planned(choice, largestMachine(choice.where)), path));
-    if (given[key] !== undefined && mistake !== undefined && others.every((other) => other === mistake))
+    if (mistake !== undefined && others.every((other) => other === mistake))
       answers.refuse(`${flags.split(" ")[0]}: ${mistake}`);
   }
 }

@@ -301,6 +301,7 @@ export class PulumiBackend implements StackBackend {
     const interrupted = () => {};
     const terminated = () => abort.abort();
     process.on("SIGINT", interrupted).on("SIGTERM", terminated);
+    const command = `pulumi ${operation === "previewDestroy" ? "destroy --preview-only" : operation}`;
     try {
       const stack = await this.#automation(url);
       await inTemporaryFolder(async (folder) => {
@@ -317,10 +318,10 @@ export class PulumiBackend implements StackBackend {
       // Automation loses the end of a file of events; a CLI that can't send them ends with success all the same.
       if (!report.hasSummary)
         throw new UserError(
-          `\`pulumi ${operation}\` ended without an error, but its summary did not arrive, so changes may be missing from the report. Run the command again. A Pulumi CLI before 3.206 can lose its last events (this is ${stack.workspace.pulumiVersion}): docs/pulumi.md has the version to install.`,
+          `\`${command}\` ended without an error, but its summary did not arrive, so changes may be missing from the report. Run the command again. A Pulumi CLI before 3.206 can lose its last events (this is ${stack.workspace.pulumiVersion}): docs/pulumi.md has the version to install.`,
         );
     } catch (error) {
-      throw await this.#failure(operation, error, report);
+      throw await this.#failure(command, error, report);
     } finally {
       process.off("SIGINT", interrupted).off("SIGTERM", terminated);
     }
@@ -351,7 +352,7 @@ export class PulumiBackend implements StackBackend {
     await again();
   }
 
-  async #failure(operation: string, error: unknown, { errors }: EngineReport): Promise<unknown> {
+  async #failure(command: string, error: unknown, { errors }: EngineReport): Promise<unknown> {
     const { CommandError, ConcurrentUpdateError } = await import("@pulumi/pulumi/automation/index.js");
     if (!(error instanceof CommandError)) return error;
     if (error instanceof ConcurrentUpdateError) {
@@ -362,7 +363,7 @@ export class PulumiBackend implements StackBackend {
       );
     }
     const [, exitCode = "unknown"] = /exit code (\d+)/.exec(error.message) ?? [];
-    const sentence = `\`pulumi ${operation}\` ended with exit code ${exitCode}`;
+    const sentence = `\`${command}\` ended with exit code ${exitCode}`;
     if (errors.size > 0) return new UserError(`${sentence}; its errors are above.`);
     const words = error.message.split("\n").filter((line) => /^\s*(stderr: )?error: /.test(line));
     return new UserError([`${sentence}.`, ...new Set(words.map(passphraseAdvice))].join("\n"));

@@ -31,8 +31,10 @@ export const encoderChecks = {
   encoderHasItsPrefixes: ({ spec: { encoders } }) => {
     const row = encoders?.ownText;
     const card = CARD_PREFIXES.find(({ repository }) => repository.test(row?.source.repository ?? ""));
-    if (encoders === null || row === undefined || row.prefixes !== undefined || card === undefined) return [];
-    const words = Object.entries(card.prefixes).map(([use, text]) => `${use}: ${JSON.stringify(text)}`);
+    if (encoders === null || row === undefined || card === undefined) return [];
+    const uses = Object.keys(card.prefixes) as (keyof typeof card.prefixes)[];
+    if (uses.every((use) => row.prefixes?.[use] !== undefined)) return [];
+    const words = uses.map((use) => `${use}: ${JSON.stringify(row.prefixes?.[use] ?? card.prefixes[use])}`);
     return {
       severity: "warning",
       path: `catalogue.encoders.${encoders.text}.prefixes`,

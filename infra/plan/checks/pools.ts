@@ -161,7 +161,7 @@ export const poolChecks = {
     const room =
       pool.gpu === null
         ? `${machines} for ${counted(pods.length, "server")}`
-        : `${machines} with ${counted(slotsPerMachine(pool), "GPU")}, and its servers need ${gpus}`;
+        : `${machines} with ${counted(slotsPerMachine(pool), "GPU")}${pool.nodes.max > 1 ? " each" : ""}, and its servers need ${gpus}`;
     return {
       path: `${pool.path}.nodes.max`,
       reason: `Pool ${pool.name} has at most ${room}. There is no room for ${names.join(", ")}; ${first.name} needs ${shortageWords(shortages(space.machines, first))}.`,

@@ -129,6 +129,7 @@ test.each([
     "--where docker --model gpt2-medium --model qwen2.5-vl-3b --gpu A10G",
     ["--model: .* differ: gpt2-medium by an engine, qwen2.5-vl-3b by PyTorch. Write"],
   ],
+  ['--model gpt2-medium --account "012345678901"', ["--where is missing"]],
   ["--model llava-1.5-8b", ["--where is missing", ".* --model. Did you mean llava-1.5-7b?"]],
   [
     "--where aws --account 111122223333 --model gpt2-medium --gpu A100",

@@ -55,7 +55,9 @@ const sampling = {
     .int()
     .min(0)
     .nullish()
-    .describe("Same seed, same request, same answer, as far as the server's batching allows."),
+    .describe(
+      "Same seed, same request, same answer, as far as the server's batching allows. Models of `runtime: llmapi` ignore it.",
+    ),
   frequency_penalty: z.number().min(-2).max(2).nullish(),
   presence_penalty: z.number().min(-2).max(2).nullish(),
   stop: z
