@@ -96,8 +96,11 @@ function machineWords({ spec }: GpuPlan): string {
       owner: pool.capacity === "owned" ? " (your own)" : "",
     })),
     ...spec.rented.machines.map(({ count, asleepCount: asleep, instanceType: type }) => ({
-      ...{ count, asleep, type },
-      ...{ pool: "", owner: "" },
+      count,
+      asleep,
+      pool: "",
+      type,
+      owner: "",
     })),
   ];
   const list = (of: "count" | "asleep") =>

@@ -89,8 +89,9 @@ export function shownSeconds(seconds: number): number {
 
 /** Seconds of an estimate as `45 s`, `12 min` or `2 h 5 min`; from 90 seconds on, it says no more than minutes. */
 export function duration(seconds: number): string {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
+  const shown = shownSeconds(seconds);
+  if (seconds < 90) return `${shown} s`;
+  const minutes = shown / 60;
   if (minutes < 90) return `${minutes} min`;
   const rest = minutes % 60;
   return rest === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${rest} min`;

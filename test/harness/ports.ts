@@ -1,7 +1,6 @@
 /** Ports of loopback for programs that a test starts. */
 import { randomInt } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:net";
+import { isFree } from "../../components/local/provider/ports.ts";
 
 /**
  * Below the ports that local stacks choose (from 20,000), and below those of outgoing connections (from 32,768), of which a connection of
@@ -22,15 +21,4 @@ export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   while (ports.size < count) ports.add(await freePort());
   return [...ports];
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer().listen(port, "127.0.0.1");
-  try {
-    await once(server, "listening");
-  } catch {
-    return false;
-  }
-  await once(server.close(), "close");
-  return true;
 }

@@ -77,7 +77,7 @@ async function freePort(
 }
 
 /** True if a server can listen on 127.0.0.1. */
-async function isFree(port: number): Promise<boolean> {
+export async function isFree(port: number): Promise<boolean> {
   const server = createServer().listen({ host: "127.0.0.1", port, exclusive: true });
   try {
     await once(server, "listening");

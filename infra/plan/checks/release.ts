@@ -51,9 +51,7 @@ export const releaseChecks = {
   endOfLife: ({ spec: { release, models } }) =>
     release.endOfLife.map(({ runtime, statement, source }) => {
       const isUsed = models.some(({ serving }) =>
-        runtime === "multimodal"
-          ? serving.flavour === "multimodal"
-          : serving.runtime === runtime && release.runtimes.includes(runtime),
+        runtime === "multimodal" ? serving.flavour === "multimodal" : serving.runtime === runtime,
       );
       if (!isUsed) return [];
       return {
